@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the API needs from the rest of the daemon. The API declares it; the daemon implements it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/profile.h"
+#include "store/snapshot.h"
+
+namespace flamed::api {
+
+/// One part of the daemon and how it is.
+struct Component {
+  std::string name;  ///< "sampler", "reader", "side_band", "store", "symbols"
+  bool ok = true;
+  std::string detail;  ///< a sentence: what is in force, or what is wrong and what to do
+};
+
+struct Health {
+  bool healthy = true;  ///< false makes /healthz answer 503
+  bool ready = true;    ///< false makes /readyz answer 503
+  std::vector<Component> components;
+};
+
+struct Metric {
+  enum class Type : std::uint8_t { kCounter, kGauge };
+  struct Value {
+    std::vector<std::pair<std::string, std::string>> labels;
+    double value = 0;
+  };
+  std::string name;  ///< Prometheus style: flamed_samples_total
+  std::string help;
+  Type type = Type::kCounter;
+  std::vector<Value> values;
+};
+
+/// Every function may be called from any HTTP thread at once.
+class Sources {
+ public:
+  virtual ~Sources() = default;
+  [[nodiscard]] virtual store::Snapshot snapshot() const = 0;
+  [[nodiscard]] virtual store::FrameNamer& namer() = 0;
+  [[nodiscard]] virtual Health health() const = 0;
+  [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;
+  [[nodiscard]] virtual const Clock& clock() const = 0;
+  [[nodiscard]] virtual std::string version() const = 0;
+  [[nodiscard]] virtual double frequency_hz() const = 0;
+};
+
+}  // namespace flamed::api

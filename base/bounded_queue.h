@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BoundedQueue: hands values from one thread to another, never grows past its limit, and counts what it refused.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace flamed {
+
+/// Any number of producers and consumers. `T` is moved in and out.
+template <typename T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Takes `value`, or leaves it with the caller and returns false when the queue is full: the caller counts the loss.
+  [[nodiscard]] bool try_push(T&& value) {
+    {
+      std::lock_guard lock(mutex_);
+      if (items_.size() >= capacity_) {
+        ++refused_;
+        return false;
+      }
+      items_.push_back(std::move(value));
+    }
+    ready_.notify_one();
+    return true;
+  }
+
+  /// Waits for a value. Empty when `stop` is requested and nothing is left.
+  std::optional<T> pop(std::stop_token stop) {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, stop, [&] { return !items_.empty(); });
+    return take(lock);
+  }
+
+  std::optional<T> try_pop() {
+    std::unique_lock lock(mutex_);
+    return take(lock);
+  }
+
+  [[nodiscard]] std::size_t size() const {
+    std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+
+  /// How many values try_push() has refused since the start.
+  [[nodiscard]] std::uint64_t refused() const {
+    std::lock_guard lock(mutex_);
+    return refused_;
+  }
+
+ private:
+  std::optional<T> take(std::unique_lock<std::mutex>&) {
+    if (items_.empty()) return std::nullopt;
+    std::optional<T> value(std::move(items_.front()));
+    items_.pop_front();
+    return value;
+  }
+
+  const std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any ready_;
+  std::deque<T> items_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace flamed

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Time. Samples and slots live on CLOCK_MONOTONIC; people ask in wall-clock time (design decision 11).
+#pragma once
+
+#include <atomic>
+#include <compare>
+#include <cstdint>
+
+namespace flamed {
+
+/// A point on CLOCK_MONOTONIC, in nanoseconds.
+struct MonotonicTime {
+  std::int64_t ns = 0;
+  friend constexpr auto operator<=>(MonotonicTime, MonotonicTime) = default;
+};
+
+/// A point on the wall clock, in nanoseconds since 1970-01-01T00:00:00Z.
+struct WallTime {
+  std::int64_t ns = 0;
+  friend constexpr auto operator<=>(WallTime, WallTime) = default;
+};
+
+inline constexpr std::int64_t kNsPerUs = 1'000;
+inline constexpr std::int64_t kNsPerMs = 1'000'000;
+inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+inline constexpr std::int64_t kNsPerMinute = 60 * kNsPerSecond;
+
+/// Where time comes from. Tests move a ManualClock instead of sleeping. Safe from any thread.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual MonotonicTime monotonic() const = 0;
+  [[nodiscard]] virtual WallTime wall() const = 0;
+
+  /// wall - monotonic, now. Changes when the wall clock is stepped or the machine was suspended.
+  [[nodiscard]] std::int64_t wall_offset_ns() const { return wall().ns - monotonic().ns; }
+};
+
+class SystemClock final : public Clock {
+ public:
+  [[nodiscard]] MonotonicTime monotonic() const override;
+  [[nodiscard]] WallTime wall() const override;
+};
+
+/// A clock that stands still until it is moved.
+class ManualClock final : public Clock {
+ public:
+  ManualClock(MonotonicTime monotonic, WallTime wall) : monotonic_ns_(monotonic.ns), wall_ns_(wall.ns) {}
+
+  [[nodiscard]] MonotonicTime monotonic() const override { return {monotonic_ns_.load()}; }
+  [[nodiscard]] WallTime wall() const override { return {wall_ns_.load()}; }
+
+  void advance_ns(std::int64_t ns) {
+    monotonic_ns_ += ns;
+    wall_ns_ += ns;
+  }
+  /// Steps the wall clock alone, as an administrator or NTP would.
+  void step_wall_ns(std::int64_t ns) { wall_ns_ += ns; }
+
+ private:
+  std::atomic<std::int64_t> monotonic_ns_;
+  std::atomic<std::int64_t> wall_ns_;
+};
+
+}  // namespace flamed

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole-file reads with a limit.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/result.h"
+
+namespace flamed {
+
+/// Reads at most `limit_bytes` of `path`. A larger file is an error with code EFBIG, not a silent cut.
+/// Works for /proc files, whose size is not known beforehand.
+Result<std::string> read_file(const std::string& path, std::size_t limit_bytes);
+
+/// The same from an open descriptor, from its current position.
+Result<std::string> read_fd(int fd, std::size_t limit_bytes);
+
+}  // namespace flamed

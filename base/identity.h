@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The identities that more than one room needs: which process, which module, which place in a module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/strong_id.h"
+
+namespace flamed {
+
+/// A process: pids come back, so the pid alone is not an identity (design decision 3).
+/// `start_ticks` is field 22 of /proc/PID/stat: start time since boot in units of 10 ms (USER_HZ is 100 on every
+/// architecture that matters here). The kernel's `task->start_boottime` in nanoseconds divides down to the same number.
+struct ProcessId {
+  std::int32_t pid = 0;
+  std::uint64_t start_ticks = 0;
+
+  static constexpr std::uint64_t kNsPerTick = 10'000'000;
+
+  friend constexpr auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+
+/// A module: one mapped file, the kernel, the vdso, or one process's memory without a file. Handed out by
+/// symbolizer::ModuleTable and never used twice while anything stored still names it.
+using ModuleId = StrongId<struct ModuleTag>;
+
+/// Modules that exist from the start.
+inline constexpr ModuleId kNoModule{0};
+inline constexpr ModuleId kKernelModule{1};     ///< offset: the kernel address itself
+inline constexpr ModuleId kVdsoModule{2};       ///< offset: from the start of the vdso image
+inline constexpr ModuleId kTruncatedModule{3};  ///< root of a truncated stack; offset: a store::Truncation
+inline constexpr ModuleId kFirstFreeModule{16};
+
+/// A place in code that outlives the process it was seen in.
+/// `offset` is in the file (not a virtual address) for mapped files, a process address for memory without a file.
+/// For every frame but the innermost it points into the call instruction (return address - 1), so that looking it up
+/// finds the caller's function and line even where the call is the function's last instruction.
+struct Frame {
+  ModuleId module;
+  std::uint64_t offset = 0;
+
+  friend constexpr auto operator<=>(const Frame&, const Frame&) = default;
+};
+
+}  // namespace flamed
+
+template <>
+struct std::hash<flamed::ProcessId> {
+  std::size_t operator()(const flamed::ProcessId& id) const noexcept {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(id.pid) * 0x9e3779b97f4a7c15ULL) ^
+                                    (id.start_ticks * 0xff51afd7ed558ccdULL));
+  }
+};
+
+template <>
+struct std::hash<flamed::Frame> {
+  std::size_t operator()(const flamed::Frame& frame) const noexcept {
+    std::uint64_t h = frame.offset * 0x9e3779b97f4a7c15ULL + frame.module.value;
+    h ^= h >> 32;
+    return static_cast<std::size_t>(h * 0xff51afd7ed558ccdULL);
+  }
+};

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Profile: the answer to "what was the CPU doing", as a plain value that renderers turn into bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "store/process_info.h"
+#include "store/quality.h"
+
+namespace flamed::store {
+
+/// [from, to) on the wall clock.
+struct WallWindow {
+  WallTime from;
+  WallTime to;
+};
+
+/// What a frame is, for colouring and for `annotate`.
+enum class FrameKind : std::uint8_t {
+  kRoot,  ///< the tree's own root, and the per-process level of a whole-machine profile
+  kNative,
+  kKernel,
+  kVdso,
+  kJit,      ///< memory without a file
+  kUnknown,  ///< could not be named; `reason` says why
+  kMarker,   ///< not code: where a truncated stack begins
+};
+std::string_view name_of(FrameKind kind);
+
+/// One frame as a person reads it. Two addresses in the same function give equal NamedFrames.
+struct NamedFrame {
+  std::string name;    ///< demangled, or "[unknown] (module+0x1a2b)"
+  std::string module;  ///< file name or "[kernel]", "nf_tables", "[vdso]"; may be empty
+  FrameKind kind = FrameKind::kUnknown;
+  std::string reason;  ///< why it has no name; empty when it has one
+
+  friend bool operator==(const NamedFrame&, const NamedFrame&) = default;
+};
+
+/// The functions that one address stands for, outermost first: one, or more where calls were inlined. Never empty.
+using InlineChain = std::vector<NamedFrame>;
+
+/// Turns addresses into names. Declared here, where profiles are built; implemented by whoever knows files.
+class FrameNamer {
+ public:
+  virtual ~FrameNamer() = default;
+  /// One chain for each frame, in the same order. Called once per profile with all of its distinct frames, so that
+  /// the work can be batched by module. Any thread.
+  virtual std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) = 0;
+};
+
+/// Nodes stand in depth-first order, parents before children, siblings by name. Node 0 is the root.
+struct ProfileNode {
+  std::uint32_t frame = 0;   ///< index into Profile::frames
+  std::uint32_t parent = 0;  ///< index into Profile::nodes; the root is its own parent
+  std::uint64_t self_samples = 0;
+  std::uint64_t total_samples = 0;
+  std::uint64_t total_ns = 0;  ///< total_samples weighted by the period of each
+};
+
+struct Profile {
+  WallWindow asked;
+  WallWindow used;  ///< rounded outwards to `resolution_ns`, and cut to what is retained
+  std::int64_t resolution_ns = 0;
+  std::int64_t period_ns = 0;      ///< of the newest slot used
+  std::vector<NamedFrame> frames;  ///< distinct
+  std::vector<ProfileNode> nodes;  ///< at least the root
+  Quality quality;  ///< of the selection; `lost` is the whole machine's, since a lost sample has no process
+  std::vector<ProcessInfo> processes;  ///< those with samples here, and the one asked for
+  std::vector<std::string> warnings;   ///< what a person should know before trusting this, a sentence each
+};
+
+/// One row of /processes.
+struct ProcessUsage {
+  ProcessInfo info;
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;  ///< samples × period
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How samples ended: every sample is stored whole, stored truncated for a reason, or lost for a reason
+// (design decision 4). These are the reasons.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace flamed::store {
+
+/// Why a stored stack lacks its outer part. The number is the offset of the marker frame in kTruncatedModule.
+enum class Truncation : std::uint8_t {
+  kDepthLimit,          ///< more user frames than a record holds; the outermost are missing
+  kBrokenFramePointer,  ///< the frame pointer led nowhere: code built without frame pointers
+  kUnreadableStack,     ///< a stack page was not in memory when the sample was taken
+  kNoUserRegisters,     ///< the kernel could not say where user space stood
+  kKernelDepthLimit,    ///< more kernel frames than a record holds; those next to user space are missing
+  kStoreFull,           ///< the store's budget had no room for new stacks; the known outer part was kept
+};
+inline constexpr std::size_t kTruncationCount = 6;
+
+/// Why a sample that was taken is in no slot.
+enum class Loss : std::uint8_t {
+  kRingFull,     ///< the CPU's perf buffer was full: the reader was too slow
+  kNoRing,       ///< the CPU had no perf buffer (it came online a moment ago)
+  kOutputError,  ///< the kernel refused the record for another reason
+  kQueueFull,    ///< the queue from reader to ingest was full
+  kMalformed,    ///< the record could not be decoded
+  kTooOld,       ///< older than anything still retained when it arrived
+  kStoreFull,    ///< the store's budget had no room even for the sample's thread
+};
+inline constexpr std::size_t kLossCount = 7;
+
+/// Stable names for metrics and answers, e.g. "depth_limit", "ring_full".
+std::string_view name_of(Truncation reason);
+std::string_view name_of(Loss reason);
+/// A short phrase for people, shown as the truncated stack's outermost frame, e.g. "deeper than 127 frames".
+std::string_view describe(Truncation reason);
+std::string_view describe(Loss reason);
+
+/// Counts of samples by how they ended. taken = whole + sum(truncated) + sum(lost).
+struct Quality {
+  std::uint64_t whole = 0;
+  std::array<std::uint64_t, kTruncationCount> truncated{};
+  std::array<std::uint64_t, kLossCount> lost{};
+
+  [[nodiscard]] std::uint64_t stored() const;  ///< whole + truncated
+  [[nodiscard]] std::uint64_t truncated_total() const;
+  [[nodiscard]] std::uint64_t lost_total() const;
+  [[nodiscard]] std::uint64_t taken() const { return stored() + lost_total(); }
+  Quality& operator+=(const Quality& other);
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Store: the recent past. A ring of one-minute slots over one interned call-tree, bounded in time and in bytes.
+//
+// One thread writes (ingest); any thread may take a Snapshot, which never changes afterwards, and work on it for as
+// long as it likes without holding the writer up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "store/process_info.h"
+#include "store/quality.h"
+#include "store/snapshot.h"
+
+namespace flamed::store {
+
+struct Limits {
+  std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
+  std::size_t budget_bytes = 256U << 20;
+};
+
+/// One normalised sample. Borrowed for the length of add().
+struct StackSample {
+  MonotonicTime time;
+  ProcessId process;
+  std::int32_t tid = 0;
+  std::string_view comm;          ///< the thread's name
+  std::span<const Frame> frames;  ///< outermost first; may be empty
+  std::optional<Truncation> truncation;
+};
+
+/// Figures for /metrics and for tests. Bytes are what the store accounts against its budget.
+struct StoreStats {
+  Quality quality;  ///< since start
+  std::size_t used_bytes = 0;
+  std::size_t budget_bytes = 0;
+  std::size_t slots = 0;
+  std::size_t histogram_entries = 0;                              ///< over all slots
+  std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
+  std::uint64_t slots_dropped_for_age = 0;
+  std::uint64_t slots_dropped_for_budget = 0;
+  std::optional<WallTime> oldest;  ///< start of the oldest slot held
+};
+
+class Store {
+ public:
+  Store(Limits limits, const Clock& clock, std::int64_t period_ns);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // -- Writer: the ingest thread only --------------------------------------------------------------------------------
+
+  /// Counts the sample in exactly one bucket: stored whole, stored truncated, or lost.
+  void add(const StackSample& sample);
+
+  /// Counts samples that never arrived. They belong to the slot of `when`.
+  void add_lost(Loss reason, std::uint64_t count, MonotonicTime when);
+
+  /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
+  void update_process(const ProcessInfo& info);
+
+  /// From now on a sample weighs this much. Closes the open slot, so that every slot has one period.
+  void set_period_ns(std::int64_t period_ns);
+
+  /// Seals slots whose minute is over, drops what is too old or over budget, reclaims what only they named.
+  /// Cheap when there is nothing to do; call it at every drain.
+  void advance(MonotonicTime now);
+
+  /// Every module that a stored stack names, sorted. Empty unless stacks were reclaimed since the last call:
+  /// the caller may then let go of modules that are not in it.
+  std::optional<std::vector<ModuleId>> take_live_modules();
+
+  // -- Readers: any thread --------------------------------------------------------------------------------------------
+
+  [[nodiscard]] Snapshot snapshot() const;
+  [[nodiscard]] StoreStats stats() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flamed::store

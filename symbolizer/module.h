@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Module: something that code was mapped from, held open for as long as stored stacks name it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/handle.h"
+#include "base/identity.h"
+
+namespace flamed::symbolizer {
+
+enum class ModuleKind : std::uint8_t {
+  kKernel,
+  kVdso,
+  kFile,       ///< a mapped file
+  kAnonymous,  ///< one process's memory without a file: JIT code, or an address that no mapping covers
+};
+
+/// An immutable value: when the file has been opened, the table replaces the whole Module. Whoever holds the shared_ptr
+/// keeps the descriptor open.
+struct Module {
+  ModuleId id;
+  ModuleKind kind = ModuleKind::kFile;
+  std::string path;  ///< as the mapping named it, in the process's mount namespace; "[kernel]", "[vdso]", "[anon]"
+  ProcessId owner;   ///< of kAnonymous: whose memory
+  Fd file;           ///< of kFile: the file itself, readable, even when it was deleted or replaced since
+  std::string why_no_file;  ///< of kFile without descriptor: why, for people ("not opened yet", "deleted before ...")
+};
+using ModulePtr = std::shared_ptr<const Module>;
+
+/// Where the symbolizer finds modules. Any thread.
+class Modules {
+ public:
+  virtual ~Modules() = default;
+  /// Null when nothing stored names the module any more.
+  [[nodiscard]] virtual ModulePtr find(ModuleId id) const = 0;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/bounded_queue.h"
+
+#include <memory>
+#include <thread>
+
+#include "test/catch.h"
+
+namespace flamed {
+namespace {
+
+TEST_CASE("a full queue refuses, counts, and leaves the value with its owner") {
+  BoundedQueue<std::unique_ptr<int>> queue(1);
+  CHECK(queue.try_push(std::make_unique<int>(1)));
+  auto second = std::make_unique<int>(2);
+  CHECK_FALSE(queue.try_push(std::move(second)));
+  CHECK(second != nullptr);  // NOLINT(bugprone-use-after-move): a refused value must not be moved from
+  CHECK(queue.refused() == 1);
+}
+
+TEST_CASE("values come out in the order they went in") {
+  BoundedQueue<int> queue(3);
+  for (int i : {1, 2, 3}) CHECK(queue.try_push(std::move(i)));
+  CHECK(queue.try_pop() == 1);
+  CHECK(queue.try_pop() == 2);
+  CHECK(queue.try_pop() == 3);
+  CHECK_FALSE(queue.try_pop().has_value());
+}
+
+TEST_CASE("a waiting consumer is released by a stop request") {
+  BoundedQueue<int> queue(1);
+  std::optional<int> got = 1;
+  std::jthread consumer([&](std::stop_token stop) { got = queue.pop(stop); });
+  consumer.request_stop();
+  consumer.join();
+  CHECK_FALSE(got.has_value());
+}
+
+TEST_CASE("everything pushed by one thread reaches another") {
+  BoundedQueue<int> queue(4);
+  long sum = 0;
+  std::jthread consumer([&](std::stop_token stop) {
+    for (int taken = 0; taken < 1000; ++taken) sum += queue.pop(stop).value_or(0);
+  });
+  for (int i = 1; i <= 1000; ++i) {
+    int value = i;
+    while (!queue.try_push(std::move(value))) std::this_thread::yield();
+  }
+  consumer.join();
+  CHECK(sum == 500500);
+}
+
+}  // namespace
+}  // namespace flamed
