@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Proves that a bare Debian is enough: makes a minimal tree of the Debian release that this machine runs, puts the last
+# commit into it, and lets `./dev run` and `./dev test` install, build and run everything there, in a chroot on the
+# running kernel.
+#
+#   test/bare/run.sh               ./dev run until it answers, then ./dev test
+#   test/bare/run.sh COMMAND...    that command instead, in the copied tree, e.g. ./dev build
+#
+# Root, mmdebstrap, git and curl are needed here; nothing of what flamed needs is. The packages come from wherever this
+# machine's own apt gets its own. BARE_KEEP=1 leaves the tree in place for a look.
+#
+# All mounts are made in a mount namespace of this run's own and go away with it. The tree is removed only from outside
+# that namespace, only when nothing is mounted below it, and never across a file system's border.
+set -euo pipefail
+
+source_dir=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
+work_dir=${BARE_DIR:-$source_dir/build/bare}
+readonly source_dir work_dir
+readonly tree=$work_dir/tree
+readonly inside=/src/flamed # the copied sources, as seen in the chroot
+readonly listen=127.0.0.1:19090 # not flamed's own default: one may be running on this machine
+readonly answer_within_s=1800   # `./dev run` from nothing: packages and a whole build
+
+die() {
+  printf 'bare: %s\n' "$*" >&2
+  exit 1
+}
+
+remove_tree() {
+  [[ -e $tree ]] || return 0
+  # Field 5 of mountinfo is the mount point.
+  if awk -v tree="$tree" '$5 == tree || index($5, tree "/") == 1 { found = 1 } END { exit !found }' /proc/self/mountinfo
+  then
+    die "something is mounted at or below $tree: not removing it"
+  fi
+  rm -rf --one-file-system -- "$tree"
+}
+
+# ---- Outside: a namespace for the mounts, and cleaning up after it ----
+
+if [[ ${1:-} != --in-namespace ]]; then
+  ((EUID == 0)) || die "this needs root"
+  for tool in mmdebstrap git curl unshare; do
+    command -v "$tool" >/dev/null || die "this needs $tool: apt-get install ${tool/unshare/util-linux}"
+  done
+  mkdir -p "$work_dir"
+  remove_tree
+  status=0
+  unshare --mount --propagation private -- "$0" --in-namespace "$@" || status=$?
+  if [[ ${BARE_KEEP:-} == 1 ]]; then echo "bare: the tree is left in $tree"; else remove_tree; fi
+  exit "$status"
+fi
+shift
+
+# ---- Inside the namespace ----
+
+make_tree() {
+  local release sources=() file include=()
+  # shellcheck source=/dev/null
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    [[ -s $file ]] && sources+=("$file")
+  done
+  ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
+  grep -qs 'https:' "${sources[@]}" && include=(--include=ca-certificates)
+  mmdebstrap --mode=root --variant=minbase "${include[@]}" "$release" "$tree" "${sources[@]}"
+
+  # The way to the network is the machine's; nothing else of it is.
+  cp --dereference /etc/resolv.conf /etc/hosts "$tree/etc/"
+  apt-config dump | grep -E '^Acquire::(http|https|Check-[A-Za-z-]+)\b' >"$tree/etc/apt/apt.conf.d/99machine" || true
+  if [[ -d /usr/local/share/ca-certificates ]]; then
+    mkdir -p "$tree/usr/local/share/ca-certificates"
+    cp -r /usr/local/share/ca-certificates/. "$tree/usr/local/share/ca-certificates/"
+  fi
+  # Services of installed packages stay down: the chroot shares this machine's processes.
+  printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+  chmod 755 "$tree/usr/sbin/policy-rc.d"
+
+  mkdir -p "$tree$inside"
+  git -C "$source_dir" archive HEAD | tar -x -C "$tree$inside"
+}
+
+mount_kernel() {
+  # /proc is the machine's own and not that of a new pid namespace: the kernel programs see the machine's pids.
+  mount --rbind /proc "$tree/proc"
+  mount --rbind /sys "$tree/sys"
+  mount --rbind /dev "$tree/dev"
+}
+
+in_tree() { # in_tree COMMAND...: replaces this shell
+  local name environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+    NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt npm_config_cafile=/etc/ssl/certs/ca-certificates.crt)
+  for name in CI http_proxy https_proxy no_proxy; do
+    [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
+  done
+  # shellcheck disable=SC2016  # The inner shell expands these.
+  exec env -i "${environment[@]}" chroot "$tree" bash -c 'cd "$0" && exec "$@"' "$inside" "$@"
+}
+
+check_run() {
+  echo "=== bare: ./dev run"
+  # A session of its own, so that packages and compilers that it started end with it.
+  (
+    export -f in_tree
+    export tree inside
+    exec setsid bash -c 'in_tree "$@"' bash ./dev run --listen "$listen"
+  ) </dev/null &
+  local waited=0
+  session=$!
+  trap 'kill -- "-$session" 2>/dev/null || true' EXIT
+  until curl -sf -o "$work_dir/version" "http://$listen/version"; do
+    kill -0 "$session" 2>/dev/null || die "./dev run ended before it answered"
+    ((waited < answer_within_s)) || die "./dev run did not answer within $answer_within_s s"
+    sleep 1
+    waited=$((waited + 1))
+  done
+  echo "bare: answered after $waited s: $(<"$work_dir/version")"
+  sleep 2 # samples to answer with
+  curl -sf "http://$listen/profile?format=folded" | sed -n 1,3p
+  kill -TERM "$session"
+  wait "$session" || die "flamed ended with status $? at SIGTERM"
+  trap - EXIT
+}
+
+make_tree
+mount_kernel
+if (($# > 0)); then
+  (in_tree "$@")
+else
+  check_run
+  echo "=== bare: ./dev test"
+  (in_tree ./dev test)
+fi
