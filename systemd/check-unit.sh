@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Has systemd read the unit and the sysusers file. The program needn't be installed for it: the unit checked is a copy
+# that starts something which is.
+set -eu
+unit=$1
+sysusers=$2
+for tool in systemd-analyze systemd-sysusers; do
+  command -v "$tool" >/dev/null || { echo "SKIP: no $tool here"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$unit" >"$work/flamed.service"
+# verify prints what it does not like and still ends with 0 for an unknown key.
+systemd-analyze verify "$work/flamed.service" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
+if grep "flamed.service" "$work/said"; then exit 1; fi
+# Tenths of systemd's exposure level. A hardening line that gets lost shows here.
+systemd-analyze security --offline=true --threshold=35 "$work/flamed.service" >"$work/said" || { cat "$work/said"; exit 1; }
+tail -n 1 "$work/said"
+
+mkdir -p "$work/root/etc"
+systemd-sysusers --root="$work/root" "$sysusers"
+grep -q '^flamed:' "$work/root/etc/passwd"
+grep -q '^flamed:' "$work/root/etc/group"
