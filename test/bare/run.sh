@@ -8,7 +8,8 @@
 #   test/bare/run.sh COMMAND...    that command instead, in the copied tree, e.g. ./dev build
 #
 # Root, mmdebstrap, git and curl are needed here; nothing of what flamed needs is. The packages come from wherever this
-# machine's own apt gets its own. BARE_KEEP=1 leaves the tree in place for a look.
+# machine's own apt gets its own. BARE_SUITE=trixie takes another release from there; BARE_KEEP=1 leaves the tree in
+# place for a look.
 #
 # All mounts are made in a mount namespace of this run's own and go away with it. The tree is removed only from outside
 # that namespace, only when nothing is mounted below it, and never across a file system's border.
@@ -56,15 +57,20 @@ shift
 # ---- Inside the namespace ----
 
 make_tree() {
-  local release sources=() file include=()
+  local here suite sources=() file include=()
   # shellcheck source=/dev/null
-  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  here=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  suite=${BARE_SUITE:-$here}
+  rm -rf "$work_dir/sources"
+  mkdir "$work_dir/sources"
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    [[ -s $file ]] && sources+=("$file")
+    [[ -s $file ]] || continue
+    sources+=("$work_dir/sources/${file##*/}")
+    sed "s/\b$here\b/$suite/g" "$file" >"${sources[-1]}"
   done
   ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
   grep -qs 'https:' "${sources[@]}" && include=(--include=ca-certificates)
-  mmdebstrap --mode=root --variant=minbase "${include[@]}" "$release" "$tree" "${sources[@]}"
+  mmdebstrap --mode=root --variant=minbase "${include[@]}" "$suite" "$tree" "${sources[@]}"
 
   # The way to the network is the machine's; nothing else of it is.
   cp --dereference /etc/resolv.conf /etc/hosts "$tree/etc/"
