@@ -50,6 +50,8 @@ class Sources {
   [[nodiscard]] virtual const Clock& clock() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
+  /// Does a process with this pid exist now? One that was never on a CPU when a sample was taken is in no snapshot.
+  [[nodiscard]] virtual bool is_running(std::int32_t pid) const = 0;
 };
 
 }  // namespace flamed::api

@@ -17,4 +17,6 @@ std::int64_t read_clock(clockid_t id) {
 MonotonicTime SystemClock::monotonic() const { return {read_clock(CLOCK_MONOTONIC)}; }
 WallTime SystemClock::wall() const { return {read_clock(CLOCK_REALTIME)}; }
 
+std::int64_t SystemClock::boottime_ns() const { return read_clock(CLOCK_BOOTTIME); }
+
 }  // namespace flamed

@@ -32,6 +32,9 @@ class Clock {
   virtual ~Clock() = default;
   [[nodiscard]] virtual MonotonicTime monotonic() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
+  /// CLOCK_BOOTTIME in nanoseconds: like monotonic(), but it goes on while the machine is suspended. Processes' start
+  /// times are kept on it.
+  [[nodiscard]] virtual std::int64_t boottime_ns() const = 0;
 
   /// wall - monotonic, now. Changes when the wall clock is stepped or the machine was suspended.
   [[nodiscard]] std::int64_t wall_offset_ns() const { return wall().ns - monotonic().ns; }
@@ -41,6 +44,7 @@ class SystemClock final : public Clock {
  public:
   [[nodiscard]] MonotonicTime monotonic() const override;
   [[nodiscard]] WallTime wall() const override;
+  [[nodiscard]] std::int64_t boottime_ns() const override;
 };
 
 /// A clock that stands still until it is moved.
@@ -50,6 +54,7 @@ class ManualClock final : public Clock {
 
   [[nodiscard]] MonotonicTime monotonic() const override { return {monotonic_ns_.load()}; }
   [[nodiscard]] WallTime wall() const override { return {wall_ns_.load()}; }
+  [[nodiscard]] std::int64_t boottime_ns() const override { return monotonic_ns_.load(); }
 
   void advance_ns(std::int64_t ns) {
     monotonic_ns_ += ns;

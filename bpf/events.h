@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ABI between the kernel programs and the daemon: what a sample looks like on its way through the perf buffer, and
+ * the counters. Both sides include this file; neither side's compiler may disagree about a byte of it.
+ */
+#ifndef FLAMED_BPF_EVENTS_H
+#define FLAMED_BPF_EVENTS_H
+
+#include <linux/types.h>
+
+/*
+ * Frames in a record. 127 is PERF_MAX_STACK_DEPTH, what kernel.perf_event_max_stack allows by default and what other
+ * tools show; 2 x 127 x 8 bytes + the header stay below a page, and below the 64 KiB of a perf record by far.
+ */
+#define FLAMED_MAX_USER_FRAMES 127
+#define FLAMED_MAX_KERNEL_FRAMES 127
+#define FLAMED_MAX_FRAMES (FLAMED_MAX_USER_FRAMES + FLAMED_MAX_KERNEL_FRAMES)
+#define FLAMED_COMM_BYTES 16 /* TASK_COMM_LEN */
+
+enum flamed_sample_kind {
+  FLAMED_ON_CPU = 1, /* the timer found this thread running */
+};
+
+/* How the walk over the user stack ended. */
+enum flamed_user_end {
+  FLAMED_END_OUTERMOST = 0,      /* the outermost frame was reached: its saved frame pointer is 0 */
+  FLAMED_END_NO_USER_SPACE = 1,  /* a kernel thread: there is no user stack */
+  FLAMED_END_DEPTH_LIMIT = 2,    /* more than FLAMED_MAX_USER_FRAMES */
+  FLAMED_END_BROKEN_POINTER = 3, /* the frame pointer is no address further up the stack */
+  FLAMED_END_UNREADABLE = 4,     /* the stack page is not in memory */
+  FLAMED_END_NO_REGISTERS = 5,   /* this kernel does not tell where user space stood */
+};
+
+/* flamed_sample.flags */
+#define FLAMED_KERNEL_DEPTH_LIMIT 1 /* more kernel frames than fit: those next to user space are missing */
+#define FLAMED_COMPAT_32BIT 2       /* a 32-bit process on a 64-bit kernel */
+
+/*
+ * One sample: written by sampler.bpf.c, read by daemon/sampler/record.cc. The record carries only the addresses that
+ * exist. Time and CPU are not here: the perf record around it has the time (CLOCK_MONOTONIC), the buffer has the CPU.
+ */
+struct flamed_sample {
+  __u32 tgid; /* pids of the initial pid namespace */
+  __u32 tid;
+  __u64 start_boottime_ns; /* of the thread group's leader: with tgid, the process's identity */
+  __u64 cgroup_id;         /* inode of the cgroup v2 directory */
+  __u64 weight_ns;         /* CPU time that this sample stands for: one timer period */
+  __u8 kind;               /* enum flamed_sample_kind */
+  __u8 user_end;           /* enum flamed_user_end */
+  __u8 user_count;         /* addresses[0 .. user_count): user space, innermost first */
+  __u8 kernel_count;       /* addresses[user_count .. user_count + kernel_count): kernel, innermost first */
+  __u32 flags;
+  char comm[FLAMED_COMM_BYTES]; /* of the thread, NUL-terminated */
+  /* __u64 addresses[user_count + kernel_count] follow */
+};
+
+/*
+ * One cache line per CPU, in an array map that the daemon maps into its memory: reading costs no system call. Written
+ * by the program on its own CPU only; every one only grows. taken = submitted + the lost_*.
+ */
+struct flamed_counters {
+  __u64 taken;             /* the timer fired on a thread that is not idle */
+  __u64 submitted;         /* records that went into the perf buffer */
+  __u64 lost_ring_full;    /* the buffer had no room (-ENOSPC) */
+  __u64 lost_no_ring;      /* the CPU has no buffer (-ENOENT, -E2BIG) or it is not live there (-EOPNOTSUPP) */
+  __u64 lost_output_error; /* any other refusal */
+  __u64 reserved[3];
+};
+
+#ifdef __cplusplus
+#define FLAMED_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define FLAMED_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 56, "the sample's header is 56 bytes on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 40, "no hidden padding before comm");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_counters) == 64, "one cache line");
+
+#endif /* FLAMED_BPF_EVENTS_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The few fields of kernel structures that the programs read. libbpf moves each access to where the running kernel's
+ * BTF says the field is (CO-RE), so this file need not match any kernel's layout, and no vmlinux.h is needed.
+ */
+#ifndef FLAMED_BPF_KERNEL_TYPES_H
+#define FLAMED_BPF_KERNEL_TYPES_H
+
+#include <linux/types.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct;
+
+struct task_struct {
+  void* stack;
+  struct mm_struct* mm;
+  struct task_struct* group_leader;
+  __u64 start_boottime; /* 5.5; what /proc/PID/stat shows as start time */
+};
+
+#pragma clang attribute pop
+
+/* To ask whether the running kernel has the helper (5.15). */
+enum bpf_func_id___with_task_pt_regs {
+  BPF_FUNC_task_pt_regs___with_task_pt_regs = 175,
+};
+
+#endif /* FLAMED_BPF_KERNEL_TYPES_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where user space stood when the sample was taken: program counter, stack pointer and frame pointer of the running
+ * thread, whether the timer hit it in user space or in the kernel. All that differs between architectures is here.
+ */
+#ifndef FLAMED_BPF_USER_REGISTERS_H
+#define FLAMED_BPF_USER_REGISTERS_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "kernel_types.h"
+
+struct user_registers {
+  __u64 pc;
+  __u64 sp;
+  __u64 fp;
+  __u32 is_32bit;
+};
+
+#if defined(__TARGET_ARCH_x86)
+
+/* USER32_CS: the code segment of a 32-bit process (arch/x86/include/asm/segment.h). */
+#define FLAMED_USER32_CS 0x23
+
+/* The kernel's struct pt_regs for x86-64; uapi, so it never changes. */
+typedef struct pt_regs flamed_registers;
+
+static __always_inline int registers_are_user(const flamed_registers* regs) { return (regs->cs & 3) == 3; }
+
+static __always_inline void registers_read(const flamed_registers* regs, struct user_registers* out) {
+  out->pc = regs->rip;
+  out->sp = regs->rsp;
+  out->fp = regs->rbp;
+  out->is_32bit = regs->cs == FLAMED_USER32_CS;
+}
+
+/* Where task_pt_regs() finds them: at the very top of the kernel stack, 16 KiB without KASAN (THREAD_SIZE). */
+#define FLAMED_THREAD_SIZE (16 * 1024)
+#define FLAMED_STACK_TOP_PADDING 0
+
+#elif defined(__TARGET_ARCH_arm64)
+
+typedef struct user_pt_regs flamed_registers;
+
+/* PSR_MODE_MASK == PSR_MODE_EL0t, PSR_MODE32_BIT (arch/arm64/include/uapi/asm/ptrace.h). */
+static __always_inline int registers_are_user(const flamed_registers* regs) { return (regs->pstate & 0xf) == 0; }
+
+static __always_inline void registers_read(const flamed_registers* regs, struct user_registers* out) {
+  out->is_32bit = (regs->pstate & 0x10) != 0;
+  out->pc = regs->pc;
+  out->sp = out->is_32bit ? regs->regs[13] : regs->sp;
+  out->fp = out->is_32bit ? regs->regs[11] : regs->regs[29];
+}
+
+/* arm64 keeps more than user_pt_regs there and its stack size varies: only the helper tells. */
+#define FLAMED_THREAD_SIZE 0
+#define FLAMED_STACK_TOP_PADDING 0
+
+#else
+#error "add this architecture's registers here"
+#endif
+
+/* Returns 0 and fills `out`, or -1 where the kernel can't tell. `task` has user space. */
+static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, struct task_struct* task,
+                                               struct user_registers* out) {
+  flamed_registers regs;
+
+  if (registers_are_user(&ctx->regs)) {
+    registers_read(&ctx->regs, out);
+    return 0;
+  }
+  if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
+    struct task_struct* current_task = (struct task_struct*)bpf_get_current_task_btf();
+    if (bpf_probe_read_kernel(&regs, sizeof(regs), (void*)bpf_task_pt_regs(current_task))) return -1;
+  } else {
+    if (!FLAMED_THREAD_SIZE) return -1;
+    void* stack = BPF_CORE_READ(task, stack);
+    if (bpf_probe_read_kernel(&regs, sizeof(regs),
+                              stack + FLAMED_THREAD_SIZE - FLAMED_STACK_TOP_PADDING - sizeof(regs)))
+      return -1;
+  }
+  registers_read(&regs, out);
+  return 0;
+}
+
+#endif /* FLAMED_BPF_USER_REGISTERS_H */

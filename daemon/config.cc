@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/file.h"
+#include "base/units.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr std::size_t kConfigLimitBytes = 1U << 20;
+constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info", "warning", "error", "critical"};
+
+constexpr unsigned kMinFrequencyHz = 1;
+constexpr unsigned kMaxFrequencyHz = 1000;
+constexpr std::int64_t kMinRetentionNs = kNsPerMinute;
+constexpr std::int64_t kMaxRetentionNs = 31LL * 24 * 60 * kNsPerMinute;
+constexpr std::uint64_t kMinBudgetBytes = 8U << 20;
+constexpr std::uint64_t kMaxBudgetBytes = 1ULL << 40;
+
+/// One thing that can be set: its key in the file, its flag, and how its text becomes a value.
+struct Setting {
+  std::string_view key;
+  std::string_view flag;
+  std::string_view placeholder;
+  std::string_view help;
+  std::string_view allowed;
+  Status (*set)(Config&, std::string_view);
+};
+
+Status set_listen(Config& config, std::string_view text) {
+  Result<ListenAddress> address = parse_listen(text);
+  if (!address) return std::move(address).error();
+  config.listen = std::move(address).value();
+  return {};
+}
+
+Status set_frequency(Config& config, std::string_view text) {
+  unsigned hz = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
+  if (error != std::errc{} || end != text.data() + text.size()) return Error("not a whole number");
+  if (hz < kMinFrequencyHz || hz > kMaxFrequencyHz) return Error("out of range");
+  config.frequency_hz = hz;
+  return {};
+}
+
+Status set_retention(Config& config, std::string_view text) {
+  Result<std::int64_t> ns = parse_duration_ns(text);
+  if (!ns) return std::move(ns).error();
+  if (*ns < kMinRetentionNs || *ns > kMaxRetentionNs) return Error("out of range");
+  config.retention_ns = *ns;
+  return {};
+}
+
+Status set_budget(Config& config, std::string_view text) {
+  Result<std::uint64_t> bytes = parse_size_bytes(text);
+  if (!bytes) return std::move(bytes).error();
+  if (*bytes < kMinBudgetBytes || *bytes > kMaxBudgetBytes) return Error("out of range");
+  config.memory_budget_bytes = *bytes;
+  return {};
+}
+
+Status set_log_level(Config& config, std::string_view text) {
+  if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
+  config.log_level = std::string(text);
+  return {};
+}
+
+constexpr std::array<Setting, 5> kSettings{{
+    {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
+     "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
+    {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
+     set_frequency},
+    {"retention", "--retention", "DURATION", "how far back answers reach; default 24h",
+     "a duration from 1m to 31d, such as 90m or 24h", set_retention},
+    {"memory_budget", "--memory-budget", "SIZE", "memory for stored samples; default 256MiB",
+     "a size from 8MiB to 1024GiB, such as 256MiB", set_budget},
+    {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
+     set_log_level},
+}};
+
+Error bad_value(std::string_view name, std::string_view value, const Setting& setting, const Error& why) {
+  return Error("bad value '" + std::string(value) + "' for " + std::string(name) + ": " + why.message() +
+               "; allowed is " + std::string(setting.allowed));
+}
+
+std::string known_keys() {
+  std::string keys;
+  for (const Setting& setting : kSettings) {
+    if (!keys.empty()) keys += ", ";
+    keys += setting.key;
+  }
+  return keys;
+}
+
+Status apply(const Setting& setting, std::string_view name, std::string_view value, Config& config) {
+  Status set = setting.set(config, value);
+  if (!set) return bad_value(name, value, setting, set.error());
+  return {};
+}
+
+/// A flag with its value, as "--flag value" or "--flag=value".
+class Arguments {
+ public:
+  explicit Arguments(std::span<const char* const> arguments) : rest_(arguments) {}
+
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+
+  std::string_view take_flag() {
+    const std::string_view word = rest_.front();
+    rest_ = rest_.subspan(1);
+    const std::size_t equals = word.find('=');
+    has_attached_value_ = false;
+    if (word.starts_with("--") && equals != std::string_view::npos) {
+      attached_ = word.substr(equals + 1);
+      has_attached_value_ = true;
+      return word.substr(0, equals);
+    }
+    return word;
+  }
+
+  Result<std::string_view> take_value(std::string_view flag) {
+    if (has_attached_value_) return attached_;
+    if (rest_.empty()) return Error(std::string(flag) + " needs a value; see flamed --help");
+    const std::string_view value = rest_.front();
+    rest_ = rest_.subspan(1);
+    return value;
+  }
+
+  [[nodiscard]] bool has_attached_value() const { return has_attached_value_; }
+
+ private:
+  std::span<const char* const> rest_;
+  std::string_view attached_;
+  bool has_attached_value_ = false;
+};
+
+}  // namespace
+
+Result<ListenAddress> parse_listen(std::string_view text) {
+  const Error error("not HOST:PORT");
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return error;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return Error("an IPv6 address must stand in brackets");
+  }
+  ListenAddress address;
+  const auto [end, parse_error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (host.empty() || parse_error != std::errc{} || end != port.data() + port.size() || address.port == 0) return error;
+  address.host = std::string(host);
+  return address;
+}
+
+Status apply_json(std::string_view text, Config& config) {
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const nlohmann::json::exception& exception) {
+    return Error(std::string("not valid JSON: ") + exception.what());
+  }
+  if (!document.is_object()) return Error("not a JSON object; write { \"listen\": \"127.0.0.1:9090\" }");
+  for (const auto& [key, value] : document.items()) {
+    const auto setting = std::find_if(kSettings.begin(), kSettings.end(),
+                                      [&name = key](const Setting& candidate) { return candidate.key == name; });
+    if (setting == kSettings.end()) return Error("unknown key '" + key + "'; known are " + known_keys());
+    const std::string value_text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!value.is_string() && !value.is_number_unsigned()) {
+      return bad_value(key, value_text, *setting, Error("not a string or a number"));
+    }
+    if (Status set = apply(*setting, key, value_text, config); !set) return set;
+  }
+  return {};
+}
+
+Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
+  CommandLine line;
+  std::optional<std::string> file;
+  std::vector<std::pair<const Setting*, std::string>> flags;
+
+  for (Arguments words(arguments); !words.empty();) {
+    const std::string_view flag = words.take_flag();
+    const auto setting = std::find_if(kSettings.begin(), kSettings.end(),
+                                      [&](const Setting& candidate) { return candidate.flag == flag; });
+    if (setting != kSettings.end() || flag == "--config") {
+      const Result<std::string_view> value = words.take_value(flag);
+      if (!value) return Error(value.error());
+      if (flag == "--config")
+        file = std::string(*value);
+      else
+        flags.emplace_back(&*setting, std::string(*value));
+      continue;
+    }
+    if (words.has_attached_value()) return Error(std::string(flag) + " takes no value; see flamed --help");
+    if (flag == "--check-config")
+      line.action = CommandLine::Action::kCheckConfig;
+    else if (flag == "--version")
+      line.action = CommandLine::Action::kVersion;
+    else if (flag == "--help" || flag == "-h")
+      line.action = CommandLine::Action::kHelp;
+    else
+      return Error("unknown argument '" + std::string(flag) + "'; see flamed --help");
+  }
+  if (line.action == CommandLine::Action::kVersion || line.action == CommandLine::Action::kHelp) return line;
+
+  Result<std::string> text = read_file(file.value_or(kDefaultConfigFile), kConfigLimitBytes);
+  if (text) {
+    line.config_file = file.value_or(kDefaultConfigFile);
+    if (Status applied = apply_json(*text, line.config); !applied) {
+      return Error(applied.error()).with_context(line.config_file);
+    }
+  } else if (file || text.error().code() != ENOENT) {
+    return std::move(text).error().with_context("cannot read the configuration");
+  }
+  for (const auto& [setting, value] : flags) {
+    if (Status set = apply(*setting, setting->flag, value, line.config); !set) return Error(set.error());
+  }
+  return line;
+}
+
+std::string help_text() {
+  std::string text =
+      "flamed: what was this machine's CPU doing, in any process, at any time?\n\n"
+      "usage: flamed [options]\n\n"
+      "  --config FILE              JSON with comments; default " +
+      std::string(kDefaultConfigFile) + " if it exists\n";
+  for (const Setting& setting : kSettings) {
+    std::string left = "  " + std::string(setting.flag) + " " + std::string(setting.placeholder);
+    left.resize(std::max<std::size_t>(left.size() + 1, 29), ' ');
+    text += left + std::string(setting.help) + "\n";
+  }
+  text +=
+      "  --check-config             say whether the configuration is good, and end\n"
+      "  --version\n"
+      "  --help\n\n"
+      "Then ask: curl 'localhost:9090/profile?pid=PID', or open http://localhost:9090/ in a browser.\n";
+  return text;
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Config: what flamed can be told, from /etc/flamed/flamed.json and the command line. Flags win.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace flamed::daemon {
+
+inline constexpr const char* kDefaultConfigFile = "/etc/flamed/flamed.json";
+
+struct ListenAddress {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 9090;
+};
+
+struct Config {
+  ListenAddress listen;
+  unsigned frequency_hz = 99;
+  std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
+  std::uint64_t memory_budget_bytes = 256U << 20;
+  std::string log_level = "info";
+};
+
+/// What the command line asked for.
+struct CommandLine {
+  enum class Action { kRun, kCheckConfig, kVersion, kHelp };
+  Action action = Action::kRun;
+  Config config;
+  std::string config_file;  ///< the file that was read; empty when there was none
+};
+
+/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, log_level. An unknown key or a bad value
+/// is an error that names the key, the value and what is allowed. Values not given keep those of `config`.
+Status apply_json(std::string_view text, Config& config);
+
+/// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
+/// default one if it does.
+Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
+
+/// "HOST:PORT" or "[v6]:PORT".
+Result<ListenAddress> parse_listen(std::string_view text);
+
+std::string help_text();
+
+}  // namespace flamed::daemon

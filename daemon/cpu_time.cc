@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cpu_time.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "base/handle.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr std::int64_t kNsPerUserTick = 10'000'000;  // USER_HZ is 100
+
+}  // namespace
+
+Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
+  // cpu  user nice system idle iowait irq softirq steal guest guest_nice
+  constexpr std::string_view kHead = "cpu ";
+  const Error error("the first line of /proc/stat is not of the known form");
+  if (!proc_stat.starts_with(kHead)) return error;
+  proc_stat.remove_prefix(kHead.size());
+  std::array<std::uint64_t, 7> ticks{};
+  for (std::uint64_t& value : ticks) {
+    while (proc_stat.starts_with(' ')) proc_stat.remove_prefix(1);
+    const auto [end, parse_error] = std::from_chars(proc_stat.data(), proc_stat.data() + proc_stat.size(), value);
+    if (parse_error != std::errc{}) return error;
+    proc_stat.remove_prefix(static_cast<std::size_t>(end - proc_stat.data()));
+  }
+  const auto& [user, nice, system, idle, iowait, irq, softirq] = ticks;
+  static_cast<void>(idle);
+  static_cast<void>(iowait);
+  return static_cast<std::int64_t>(user + nice + system + irq + softirq) * kNsPerUserTick;
+}
+
+Result<std::int64_t> read_busy_ns() {
+  // One short read: the kernel writes the whole file, with a line per CPU and all interrupts, only on demand.
+  const Fd file(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
+  if (!file) return Error::from_errno("open /proc/stat");
+  std::array<char, 512> text{};
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size <= 0) return Error::from_errno("read /proc/stat");
+  return parse_busy_ns({text.data(), static_cast<std::size_t>(size)});
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon_sources.h"
+
+#include <bpf/bpf.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "daemon/version.h"
+#include "store/quality.h"
+
+namespace flamed::daemon {
+namespace {
+
+using api::Metric;
+
+Metric single(Metric::Type type, std::string name, std::string help, double value) {
+  return {std::move(name), std::move(help), type, {{{}, value}}};
+}
+template <typename Number>
+Metric counter(std::string name, std::string help, Number value) {
+  return single(Metric::Type::kCounter, std::move(name), std::move(help), static_cast<double>(value));
+}
+template <typename Number>
+Metric gauge(std::string name, std::string help, Number value) {
+  return single(Metric::Type::kGauge, std::move(name), std::move(help), static_cast<double>(value));
+}
+
+double own_cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double resident_bytes() {
+  const Result<std::string> text = read_file("/proc/self/statm", 256);
+  if (!text) return 0;
+  // size resident shared ...: in pages
+  const std::size_t blank = text->find(' ');
+  if (blank == std::string::npos) return 0;
+  return std::strtod(text->c_str() + blank, nullptr) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+void append_sample_metrics(const store::StoreStats& store, const Sampler& sampler, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_samples_taken_total", "Samples that the kernel program took.", sampler.taken()));
+  metrics.push_back(
+      counter("flamed_samples_whole_total", "Samples stored with their whole stack.", store.quality.whole));
+  Metric truncated{"flamed_samples_truncated_total",
+                   "Samples stored without the outer part of their stack.",
+                   Metric::Type::kCounter,
+                   {}};
+  for (std::size_t i = 0; i < store::kTruncationCount; ++i) {
+    truncated.values.push_back({{{"reason", std::string(name_of(static_cast<store::Truncation>(i)))}},
+                                static_cast<double>(store.quality.truncated[i])});
+  }
+  metrics.push_back(std::move(truncated));
+  Metric lost{"flamed_samples_lost_total", "Samples that were taken and are in no answer.", Metric::Type::kCounter, {}};
+  for (std::size_t i = 0; i < store::kLossCount; ++i) {
+    lost.values.push_back(
+        {{{"reason", std::string(name_of(static_cast<store::Loss>(i)))}}, static_cast<double>(store.quality.lost[i])});
+  }
+  metrics.push_back(std::move(lost));
+  metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampler.cpus()));
+  metrics.push_back(counter("flamed_timers_reopened_total", "Timers that had gone silent and were opened again.",
+                            sampler.reopened()));
+}
+
+void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics) {
+  bpf_prog_info info{};
+  std::uint32_t size = sizeof(info);
+  if (::bpf_obj_get_info_by_fd(sampler.program_fd(), &info, &size) != 0 || info.run_cnt == 0) return;
+  metrics.push_back(counter("flamed_bpf_run_seconds_total",
+                            "Time spent in the kernel program while kernel.bpf_stats_enabled was on.",
+                            static_cast<double>(info.run_time_ns) / kNsPerSecond));
+  metrics.push_back(counter("flamed_bpf_runs_total",
+                            "Runs of the kernel program while kernel.bpf_stats_enabled was on.", info.run_cnt));
+}
+
+void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& metrics) {
+  metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
+  metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
+  metrics.push_back(gauge("flamed_store_slots", "Minutes held.", store.slots));
+  metrics.push_back(gauge("flamed_store_histogram_entries", "Pairs of thread and stack over all minutes held.",
+                          store.histogram_entries));
+  metrics.push_back(gauge("flamed_store_nodes", "Nodes of the call-tree.", store.nodes));
+  metrics.push_back(gauge("flamed_store_frames", "Distinct frames.", store.frames));
+  metrics.push_back(gauge("flamed_store_threads", "Threads named by samples held.", store.threads));
+  metrics.push_back(gauge("flamed_store_processes", "Processes named by samples held.", store.processes));
+  metrics.push_back({"flamed_store_slots_dropped_total",
+                     "Minutes dropped, by the bound that was met.",
+                     Metric::Type::kCounter,
+                     {{{{"bound", "retention"}}, static_cast<double>(store.slots_dropped_for_age)},
+                      {{{"bound", "memory_budget"}}, static_cast<double>(store.slots_dropped_for_budget)}}});
+  if (store.oldest) {
+    metrics.push_back(gauge("flamed_store_oldest_timestamp_seconds", "Start of the oldest minute held.",
+                            static_cast<double>(store.oldest->ns) / kNsPerSecond));
+  }
+}
+
+}  // namespace
+
+std::string DaemonSources::version() const { return kVersion; }
+
+bool DaemonSources::is_running(std::int32_t pid) const {
+  struct stat status {};
+  return pid > 0 && ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) == 0;
+}
+
+api::Health DaemonSources::health() const {
+  const Vitals::Verdict vitals = parts_.vitals.verdict();
+  const store::StoreStats store = parts_.store.stats();
+  api::Health health;
+
+  const std::string problem = parts_.sampler.last_problem();
+  api::Component sampler{"sampler", vitals.sampling && problem.empty(), ""};
+  if (!vitals.sampling)
+    sampler.detail = vitals.problem;
+  else if (!problem.empty())
+    sampler.detail = problem;
+  else
+    sampler.detail = std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.config.frequency_hz) +
+                     " Hz, user stacks by frame pointers";
+  health.components.push_back(std::move(sampler));
+
+  health.components.push_back(
+      {"reader", vitals.reader_alive, vitals.reader_alive ? "drains the perf buffers once a second" : vitals.problem});
+  health.components.push_back({"side_band", true,
+                               parts_.sampler.has_side_band()
+                                   ? "the kernel tells of mapping changes as they happen"
+                                   : "the kernel does not tell of mapping changes: they are read from /proc, and "
+                                     "processes that live for less than a second may stay unnamed"});
+  health.components.push_back({"store", true,
+                               format_size(store.used_bytes) + " of " + format_size(store.budget_bytes) + " bytes in " +
+                                   std::to_string(store.slots) + " minutes"});
+  health.healthy = vitals.sampling && vitals.reader_alive;
+  health.ready = health.healthy && vitals.has_drained;
+  return health;
+}
+
+std::vector<Metric> DaemonSources::metrics() const {
+  const store::StoreStats store = parts_.store.stats();
+  const symbolizer::ModuleTable::Stats modules = parts_.modules.stats();
+  const symbolizer::CachingSymbolizer::Stats cache = parts_.cache.stats();
+  const symbolizer::ModuleSymbolizer::Stats tables = parts_.symbolizer.stats();
+  std::vector<Metric> metrics;
+  metrics.push_back({"flamed_build_info", "Always 1.", Metric::Type::kGauge, {{{{"version", kVersion}}, 1}}});
+  append_sample_metrics(store, parts_.sampler, metrics);
+  append_program_metrics(parts_.sampler, metrics);
+  append_store_metrics(store, metrics);
+  metrics.push_back(
+      gauge("flamed_batches_waiting", "Drained batches that ingest has not taken yet.", parts_.queues.full.size()));
+  metrics.push_back(gauge("flamed_modules", "Files and other memory that mappings or stacks name.", modules.modules));
+  metrics.push_back(gauge("flamed_module_files", "Files held open for naming.", modules.open_files));
+  metrics.push_back(
+      counter("flamed_module_open_failures_total", "Files that could not be opened.", modules.failed_opens));
+  metrics.push_back(counter("flamed_symbol_cache_hits_total", "Addresses named from the cache.", cache.hits));
+  metrics.push_back(counter("flamed_symbol_cache_misses_total", "Addresses that were looked up.", cache.misses));
+  metrics.push_back(gauge("flamed_symbol_cache_bytes", "Memory of the cache.", cache.bytes));
+  metrics.push_back(counter("flamed_symbol_tables_loaded_total", "Files whose symbols were read.", tables.loads));
+  metrics.push_back(
+      counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
+  metrics.push_back(gauge("flamed_symbol_table_bytes", "Memory of the symbol tables.", tables.table_bytes));
+  metrics.push_back(
+      counter("flamed_cpu_seconds_total", "CPU time that the daemon itself has used.", own_cpu_seconds()));
+  metrics.push_back(gauge("flamed_resident_bytes", "Resident memory of the daemon.", resident_bytes()));
+  return metrics;
+}
+
+}  // namespace flamed::daemon

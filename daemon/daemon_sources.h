@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DaemonSources: what the API asks of the daemon, answered. Any thread; what it is given must outlive it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/sources.h"
+#include "daemon/config.h"
+#include "daemon/reader.h"
+#include "daemon/sampler/sampler.h"
+#include "daemon/vitals.h"
+#include "store/store.h"
+#include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/kernel_symbols.h"
+#include "symbolizer/module_symbolizer.h"
+#include "symbolizer/module_table.h"
+
+namespace flamed::daemon {
+
+class DaemonSources final : public api::Sources {
+ public:
+  struct Parts {
+    const Config& config;
+    const Clock& clock;
+    const Sampler& sampler;
+    const BatchQueues& queues;
+    const Vitals& vitals;
+    const store::Store& store;
+    const symbolizer::ModuleTable& modules;
+    const symbolizer::ModuleSymbolizer& symbolizer;
+    const symbolizer::CachingSymbolizer& cache;
+    store::FrameNamer& namer;
+  };
+  explicit DaemonSources(const Parts& parts) : parts_(parts) {}
+
+  [[nodiscard]] store::Snapshot snapshot() const override { return parts_.store.snapshot(); }
+  [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
+  [[nodiscard]] api::Health health() const override;
+  [[nodiscard]] std::vector<api::Metric> metrics() const override;
+  [[nodiscard]] const Clock& clock() const override { return parts_.clock; }
+  [[nodiscard]] std::string version() const override;
+  [[nodiscard]] double frequency_hz() const override { return parts_.config.frequency_hz; }
+  [[nodiscard]] bool is_running(std::int32_t pid) const override;
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace flamed::daemon

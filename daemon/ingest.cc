@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ingest.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+using store::Loss;
+using store::Truncation;
+using symbolizer::StackTrust;
+
+std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
+  if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
+  if (trust == StackTrust::kCut) return Truncation::kBrokenFramePointer;
+  switch (sample.user_end) {
+    case FLAMED_END_OUTERMOST:
+    case FLAMED_END_NO_USER_SPACE:
+      return std::nullopt;
+    case FLAMED_END_DEPTH_LIMIT:
+      return Truncation::kDepthLimit;
+    case FLAMED_END_UNREADABLE:
+      return Truncation::kUnreadableStack;
+    case FLAMED_END_NO_REGISTERS:
+      return Truncation::kNoUserRegisters;
+    default:
+      return Truncation::kBrokenFramePointer;
+  }
+}
+
+}  // namespace
+
+Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
+               const Clock& clock)
+    : processes_(processes), modules_(modules), store_(store), clock_(clock) {}
+
+void Ingest::apply(const EventBatch& batch) {
+  if (batch.side_band_lost) processes_.on_events_lost();
+  malformed_ = batch.malformed;
+  for (const EventBatch::Event& event : batch.events()) {
+    const std::span<const std::byte> body = batch.body(event);
+    switch (event.kind) {
+      case RecordKind::kSample:
+        if (const auto sample = parse_sample(body))
+          apply_sample(event.time, *sample);
+        else
+          ++malformed_;
+        break;
+      case RecordKind::kMapping:
+        if (const auto mapping = parse_mapping(body)) apply_mapping(event.time, *mapping);
+        break;
+      case RecordKind::kComm:
+        if (const auto comm = parse_comm(body)) {
+          if (event.comm_is_exec)
+            processes_.on_exec(event.time, comm->pid, comm->comm);
+          else if (comm->pid == comm->tid)
+            processes_.on_comm(comm->pid, comm->comm);
+        }
+        break;
+      case RecordKind::kFork:
+        if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
+        break;
+      case RecordKind::kExit:
+        if (const auto task = parse_task(body); task && task->pid == task->tid) {
+          processes_.on_exit(event.time, task->pid);
+        }
+        break;
+      case RecordKind::kLost:
+      case RecordKind::kOther:
+      case RecordKind::kMalformed:
+        break;
+    }
+  }
+  apply_counts(batch);
+  processes_.take_changed([this](const symbolizer::Process& process) { publish(process); });
+  processes_.purge(batch.drained_at);
+  store_.advance(batch.drained_at);
+  let_go_of_modules();
+}
+
+void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
+  const flamed_sample& header = *sample.header;
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  if (!process.sampled) {
+    process.sampled = true;
+    process.cgroup_id = header.cgroup_id;
+    if (process.comm.empty()) process.comm = std::string(sample.comm());
+    publish(process);
+  }
+
+  user_frames_.clear();
+  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_);
+  stack_.assign(user_frames_.rbegin(), user_frames_.rend());
+  for (std::size_t i = sample.kernel.size(); i-- > 0;) {
+    // As in user space: callers by the call, not by the return address.
+    stack_.push_back({kKernelModule, i == 0 ? sample.kernel[i] : sample.kernel[i] - 1});
+  }
+
+  store::StackSample stored;
+  stored.time = time;
+  stored.process = id;
+  stored.tid = static_cast<std::int32_t>(header.tid);
+  stored.comm = sample.comm();
+  stored.frames = stack_;
+  stored.truncation = truncation_of(header, trust);
+  store_.add(stored);
+}
+
+void Ingest::apply_mapping(MonotonicTime time, const MappingRecord& mapping) {
+  symbolizer::MappingEvent event;
+  event.pid = mapping.pid;
+  event.start = mapping.start;
+  event.length = mapping.length;
+  event.file_offset = mapping.file_offset;
+  event.file = {mapping.device_major, mapping.device_minor, mapping.inode};
+  event.path = mapping.path;
+  processes_.on_mapping(time, event);
+}
+
+void Ingest::apply_counts(const EventBatch& batch) {
+  const std::pair<Loss, std::uint64_t> losses[] = {
+      {Loss::kRingFull, batch.counts.lost_ring_full},
+      {Loss::kNoRing, batch.counts.lost_no_ring},
+      {Loss::kOutputError, batch.counts.lost_output_error},
+      {Loss::kMalformed, malformed_},
+  };
+  for (const auto& [reason, count] : losses) {
+    if (count != 0) store_.add_lost(reason, count, batch.drained_at);
+  }
+}
+
+void Ingest::publish(const symbolizer::Process& process) {
+  store::ProcessInfo info;
+  info.id = process.id;
+  info.comm = process.comm;
+  info.executable = process.executable;
+  info.cgroup_id = process.cgroup_id;
+  const std::int64_t started_boottime_ns = static_cast<std::int64_t>(process.id.start_ticks * ProcessId::kNsPerTick);
+  info.started = WallTime{clock_.wall().ns - (clock_.boottime_ns() - started_boottime_ns)};
+  if (process.ended) info.ended = WallTime{process.last_seen.ns + clock_.wall_offset_ns()};
+  store_.update_process(info);
+}
+
+void Ingest::let_go_of_modules() {
+  std::optional<std::vector<ModuleId>> live = store_.take_live_modules();
+  if (!live) return;
+  processes_.append_mapped_modules(*live);
+  std::sort(live->begin(), live->end());
+  live->erase(std::unique(live->begin(), live->end()), live->end());
+  modules_.retain(*live);
+}
+
+}  // namespace flamed::daemon

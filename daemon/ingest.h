@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ingest: turns what the reader drained into stored samples: follows the processes, places each address in its module,
+// and is the only writer of the store.
+//
+// Lives on the ingest thread; what it is given must outlive it.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "daemon/sampler/event_batch.h"
+#include "store/store.h"
+#include "symbolizer/module_table.h"
+#include "symbolizer/process_table.h"
+
+namespace flamed::daemon {
+
+class Ingest {
+ public:
+  Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
+         const Clock& clock);
+
+  /// Takes every event of the batch, in its order.
+  void apply(const EventBatch& batch);
+
+ private:
+  void apply_sample(MonotonicTime time, const SampleRecord& sample);
+  void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
+  void apply_counts(const EventBatch& batch);
+  void publish(const symbolizer::Process& process);
+  void let_go_of_modules();
+
+  symbolizer::ProcessTable& processes_;
+  symbolizer::ModuleTable& modules_;
+  store::Store& store_;
+  const Clock& clock_;
+  std::uint64_t malformed_ = 0;
+  std::vector<Frame> user_frames_;  ///< innermost first
+  std::vector<Frame> stack_;        ///< outermost first: user, then kernel
+};
+
+}  // namespace flamed::daemon

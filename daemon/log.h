@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Logging: to the journal with levels when systemd started us, else to standard error.
+#pragma once
+
+#include <string>
+
+namespace flamed::daemon {
+
+/// Sets spdlog's default logger. `level` is one of the configuration's. A message that repeats the one before it is
+/// written at most once in 10 seconds.
+void start_logging(const std::string& level);
+
+}  // namespace flamed::daemon

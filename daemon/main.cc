@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// flamed: the wiring.
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "api/server.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/units.h"
+#include "daemon/config.h"
+#include "daemon/cpu_time.h"
+#include "daemon/daemon_sources.h"
+#include "daemon/frame_namer.h"
+#include "daemon/ingest.h"
+#include "daemon/log.h"
+#include "daemon/reader.h"
+#include "daemon/sampler/sampler.h"
+#include "daemon/version.h"
+#include "daemon/vitals.h"
+#include "store/store.h"
+#include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/kernel_symbols.h"
+#include "symbolizer/module_opener.h"
+#include "symbolizer/module_symbolizer.h"
+#include "symbolizer/module_table.h"
+#include "symbolizer/process_table.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr int kExitCannotSample = 3;
+constexpr int kExitCannotListen = 4;
+/// Descriptors that are not modules: perf events and rings, sockets, files being read.
+constexpr rlim_t kOtherDescriptors = 1024;
+constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
+
+/// As many open files as the system lets us have; how many of them may be modules.
+std::size_t raise_open_file_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
+}
+
+/// Blocks the signals that end or concern the daemon in every thread; main waits for them.
+sigset_t block_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void run_ingest(const std::stop_token& stop, Ingest& ingest, symbolizer::ProcessTable& processes, BatchQueues& queues) {
+  processes.scan();
+  while (std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop)) {
+    ingest.apply(**batch);
+    static_cast<void>(queues.empty.try_push(std::move(*batch)));
+  }
+}
+
+void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules) {
+  while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
+    Result<Fd> file = symbolizer::open_module(*request, "/proc");
+    if (!file) spdlog::debug("cannot open {}: {}", request->path, file.error().message());
+    modules.finish(*request, std::move(file));
+  }
+}
+
+VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
+  return {clock.monotonic(), reader.last_drain(), sampler.taken(), read_busy_ns().ok() ? *read_busy_ns() : 0};
+}
+
+/// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
+void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampler, const Reader& reader,
+               Vitals& vitals) {
+  for (;;) {
+    const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
+    const int signal = ::sigtimedwait(&signals, nullptr, &period);
+    if (signal == SIGTERM || signal == SIGINT) return;
+    if (signal == SIGHUP) {
+      spdlog::info("SIGHUP: the configuration is read at start only; restart to change it");
+      continue;
+    }
+    vitals.tick(read_vital_signs(clock, sampler, reader));
+    if (vitals.well())
+      ::sd_notify(0, "WATCHDOG=1");
+    else
+      spdlog::error("{}", vitals.verdict().problem);
+  }
+}
+
+int run(const Config& config, const sigset_t& signals) {
+  const SystemClock clock;
+
+  Result<std::unique_ptr<Sampler>> started = Sampler::start({config.frequency_hz}, clock);
+  if (!started) {
+    spdlog::critical("{}", started.error().message());
+    return kExitCannotSample;
+  }
+  Sampler& sampler = **started;
+
+  store::Store store({config.retention_ns, config.memory_budget_bytes}, clock, sampler.period_ns());
+  symbolizer::ModuleTable modules(raise_open_file_limit(), clock);
+  symbolizer::ProcessTable processes(modules, clock);
+  Ingest ingest(processes, modules, store, clock);
+  BatchQueues queues;
+  Reader reader(sampler, queues, clock);
+
+  symbolizer::KernelSymbols kernel_symbols(clock);
+  symbolizer::DirectModuleReader module_reader;
+  symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, clock);
+  symbolizer::CachingSymbolizer cache(symbolizer, clock);
+  FrameNamer namer(cache);
+
+  Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
+  DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, cache, namer});
+
+  Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
+  if (!server) {
+    spdlog::critical("{}", server.error().message());
+    return kExitCannotListen;
+  }
+
+  const std::jthread modules_thread =
+      start_thread("modules", [&](const std::stop_token& stop) { run_modules(stop, modules); });
+  const std::jthread ingest_thread =
+      start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, processes, queues); });
+  const std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
+
+  spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on http://{}:{}/ (retention {}, store budget {})",
+               kVersion, sampler.cpus(), config.frequency_hz, config.listen.host, (*server)->port(),
+               format_duration(config.retention_ns), format_size(config.memory_budget_bytes));
+  if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
+  ::sd_notify(0, "READY=1");
+
+  supervise(signals, clock, sampler, reader, vitals);
+  ::sd_notify(0, "STOPPING=1");
+  spdlog::info("ending");
+  return 0;
+}
+
+int main_with(std::span<const char* const> arguments) {
+  Result<CommandLine> line = parse_command_line(arguments);
+  if (!line) {
+    std::fprintf(stderr, "flamed: %s\n", line.error().message().c_str());
+    return kExitUsage;
+  }
+  switch (line->action) {
+    case CommandLine::Action::kVersion:
+      std::printf("flamed %s\n", kVersion);
+      return 0;
+    case CommandLine::Action::kHelp:
+      std::fputs(help_text().c_str(), stdout);
+      return 0;
+    case CommandLine::Action::kCheckConfig:
+      std::printf("flamed: %s\n", line->config_file.empty() ? "no configuration file; the defaults are good"
+                                                            : (line->config_file + " is good").c_str());
+      return 0;
+    case CommandLine::Action::kRun:
+      break;
+  }
+  const sigset_t signals = block_signals();
+  start_logging(line->config.log_level);
+  return run(line->config, signals);
+}
+
+}  // namespace
+}  // namespace flamed::daemon
+
+int main(int argc, char** argv) {
+  try {
+    return flamed::daemon::main_with(std::span<const char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));
+  } catch (const std::exception& exception) {
+    std::fprintf(stderr, "flamed: %s\n", exception.what());
+    return 1;
+  }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reader: drains the sampler about once a second and hands each batch to ingest.
+//
+// Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
+// behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <stop_token>
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "daemon/sampler/event_batch.h"
+#include "daemon/sampler/sampler.h"
+
+namespace flamed::daemon {
+
+/// Batches travel to ingest through `full` and come back through `empty`, so that their memory is used again.
+struct BatchQueues {
+  static constexpr std::size_t kBatches = 8;
+  BoundedQueue<std::unique_ptr<EventBatch>> full{kBatches};
+  BoundedQueue<std::unique_ptr<EventBatch>> empty{kBatches};
+};
+
+class Reader {
+ public:
+  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock);
+
+  /// Until `stop` is requested.
+  void run(const std::stop_token& stop);
+
+  /// When the rings were last drained, for the watchdog. Any thread.
+  [[nodiscard]] MonotonicTime last_drain() const { return {last_drain_ns_.load()}; }
+
+ private:
+  void drain_once();
+
+  Sampler& sampler_;
+  BatchQueues& queues_;
+  const Clock& clock_;
+  std::unique_ptr<EventBatch> batch_;  ///< drained but not taken by ingest yet, or empty
+  std::atomic<std::int64_t> last_drain_ns_;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/event_batch.h"
+
+#include <algorithm>
+
+namespace flamed::daemon {
+
+void EventBatch::sort_and_split(MonotonicTime cutoff, EventBatch& later) {
+  // What one CPU wrote at the same nanosecond stays in the order in which it was written.
+  std::sort(events_.begin(), events_.end(),
+            [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.word < b.word; });
+  const auto first_later = std::upper_bound(events_.begin(), events_.end(), cutoff,
+                                            [](MonotonicTime time, const Event& event) { return time < event.time; });
+  for (auto event = first_later; event != events_.end(); ++event) {
+    later.append({event->kind, event->comm_is_exec, event->time, body(*event)});
+  }
+  events_.erase(first_later, events_.end());
+}
+
+void EventBatch::clear() {
+  events_.clear();
+  memory_.clear();
+  counts = {};
+  drained_at = {};
+  malformed = 0;
+  side_band_lost = false;
+}
+
+}  // namespace flamed::daemon

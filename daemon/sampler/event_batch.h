@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EventBatch: what one drain of all CPUs brought, in the order of time: the value that the reader hands to ingest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/sampler/record.h"
+
+namespace flamed::daemon {
+
+/// What the kernel side counted between two drains.
+struct SampleCounts {
+  std::uint64_t taken = 0;
+  std::uint64_t submitted = 0;
+  std::uint64_t lost_ring_full = 0;
+  std::uint64_t lost_no_ring = 0;
+  std::uint64_t lost_output_error = 0;
+};
+
+/// Reused from drain to drain, so that a steady state allocates nothing. Owned by one thread at a time.
+class EventBatch {
+ public:
+  struct Event {
+    MonotonicTime time;
+    std::uint32_t word = 0;   ///< where the body starts in the batch's memory, in units of 8 bytes
+    std::uint32_t bytes = 0;  ///< length of the body
+    RecordKind kind = RecordKind::kOther;
+    bool comm_is_exec = false;
+  };
+
+  /// Copies the body, 8-byte aligned.
+  void append(const RecordHead& head) {
+    const std::size_t word = memory_.size();
+    memory_.resize(word + (head.body.size() + 7) / 8);
+    if (!head.body.empty()) std::memcpy(memory_.data() + word, head.body.data(), head.body.size());
+    events_.push_back({head.time, static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(head.body.size()),
+                       head.kind, head.comm_is_exec});
+  }
+
+  [[nodiscard]] std::span<const std::byte> body(const Event& event) const {
+    return {reinterpret_cast<const std::byte*>(memory_.data() + event.word), event.bytes};
+  }
+
+  [[nodiscard]] const std::vector<Event>& events() const { return events_; }
+  [[nodiscard]] bool empty() const { return events_.empty(); }
+
+  /// Orders by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a moment earlier, may
+  /// still hold something that belongs before it.
+  void sort_and_split(MonotonicTime cutoff, EventBatch& later);
+
+  void clear();
+
+  SampleCounts counts;  ///< since the last batch
+  MonotonicTime drained_at;
+  std::uint64_t malformed = 0;  ///< records that could not be decoded
+  bool side_band_lost = false;  ///< mapping changes were lost: what is known of processes may be out of date
+
+ private:
+  std::vector<Event> events_;
+  std::vector<std::uint64_t> memory_;
+};
+
+}  // namespace flamed::daemon

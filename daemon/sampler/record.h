@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records of the perf buffer, decoded: bytes in, values out, no I/O. Layouts are those of perf_event_open(2) with
+// sample_type = RAW | TIME and sample_id_all, so that every record carries its CLOCK_MONOTONIC time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/clock.h"
+#include "bpf/events.h"
+
+namespace flamed::daemon {
+
+enum class RecordKind : std::uint8_t {
+  kSample,
+  kMapping,  ///< MMAP2
+  kComm,
+  kFork,
+  kExit,
+  kLost,
+  kOther,      ///< a record that nobody asked for
+  kMalformed,  ///< too short for what it claims to be
+};
+
+/// A record's kind, time and the bytes that the parse_* functions below want.
+struct RecordHead {
+  RecordKind kind = RecordKind::kMalformed;
+  bool comm_is_exec = false;  ///< of kComm: PERF_RECORD_MISC_COMM_EXEC
+  MonotonicTime time;
+  std::span<const std::byte> body;
+};
+RecordHead read_head(std::span<const std::byte> record);
+
+/// `addresses` must be 8-byte aligned, which EventBatch takes care of. Views into the body.
+struct SampleRecord {
+  const flamed_sample* header = nullptr;
+  std::span<const std::uint64_t> user;    ///< innermost first
+  std::span<const std::uint64_t> kernel;  ///< innermost first
+  [[nodiscard]] std::string_view comm() const;
+};
+/// Empty when the counts do not fit the bytes.
+std::optional<SampleRecord> parse_sample(std::span<const std::byte> body);
+
+struct MappingRecord {
+  std::int32_t pid = 0;
+  std::uint64_t start = 0, length = 0, file_offset = 0;
+  std::uint32_t device_major = 0, device_minor = 0;
+  std::uint64_t inode = 0, inode_generation = 0;
+  std::string_view path;
+};
+std::optional<MappingRecord> parse_mapping(std::span<const std::byte> body);
+
+struct CommRecord {
+  std::int32_t pid = 0, tid = 0;
+  std::string_view comm;
+};
+std::optional<CommRecord> parse_comm(std::span<const std::byte> body);
+
+/// FORK and EXIT. A new thread of the same process has pid == parent_pid.
+struct TaskRecord {
+  std::int32_t pid = 0, parent_pid = 0, tid = 0, parent_tid = 0;
+};
+std::optional<TaskRecord> parse_task(std::span<const std::byte> body);
+
+}  // namespace flamed::daemon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sampler: the user-space half of bpf/sampler.bpf.c. Loads the program, keeps one timer and one perf buffer on every
+// online CPU, also through hotplug and suspend, and drains them.
+//
+// Belongs to the reader thread, except where a function says otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "daemon/sampler/event_batch.h"
+
+namespace flamed::daemon {
+
+struct SamplerOptions {
+  unsigned frequency_hz = 99;
+  std::size_t ring_bytes = 512 * 1024;  ///< per CPU; a power of two. 99 Hz of deep stacks fill it in about 4 s.
+};
+
+class Sampler {
+ public:
+  /// Sampling begins before this returns.
+  static Result<std::unique_ptr<Sampler>> start(const SamplerOptions& options, const Clock& clock);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  /// Waits until a ring is half full or `timeout_ms` has passed.
+  void wait(int timeout_ms);
+
+  /// Fills `batch` with everything that happened up to now, in the order of time.
+  void drain(EventBatch& batch);
+
+  /// Brings timers and rings in line with the CPUs that are online, and reopens those that have gone silent: after
+  /// hotplug or suspend an event can be enabled again, the kernel says 0, and it samples nothing. Cheap when nothing
+  /// has changed; call it about once a second.
+  void check_cpus();
+
+  /// CPU time that one sample stands for.
+  [[nodiscard]] std::int64_t period_ns() const;
+  /// Does the kernel tell about mapping changes? Otherwise they are read from /proc.
+  [[nodiscard]] bool has_side_band() const;
+
+  /// Ends a wait() that is under way or the next one. Any thread.
+  void wake();
+
+  // -- Any thread ---------------------------------------------------------------------------------------------------
+
+  /// Samples taken by the kernel program since start, over all CPUs.
+  [[nodiscard]] std::uint64_t taken() const;
+  [[nodiscard]] std::size_t cpus() const;          ///< with a live timer and ring
+  [[nodiscard]] std::uint64_t reopened() const;    ///< timers that had to be opened again
+  [[nodiscard]] std::string last_problem() const;  ///< why a CPU is not sampled; empty when all are
+  [[nodiscard]] int program_fd() const;            ///< of the BPF program, to ask for its run time
+
+ private:
+  class Impl;
+  explicit Sampler(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace flamed::daemon

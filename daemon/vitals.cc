@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/vitals.h"
+
+#include <cmath>
+
+namespace flamed::daemon {
+namespace {
+
+/// With fewer samples than this to be expected, none at all may still be chance.
+constexpr double kSureSamples = 50;
+
+std::string seconds(std::int64_t ns) { return std::to_string(ns / kNsPerSecond) + " s"; }
+
+}  // namespace
+
+void Vitals::tick(const VitalSigns& signs) {
+  std::lock_guard lock(mutex_);
+  if (signs.last_drain > window_.last_drain) has_drained_ = true;
+  latest_ = signs;
+  if (signs.taken != window_.taken) {
+    sampling_ = true;
+    sampling_problem_.clear();
+    window_ = signs;
+    return;
+  }
+  const std::int64_t passed_ns = signs.now.ns - window_.now.ns;
+  if (passed_ns < kWindowNs) return;
+  const double busy_seconds = static_cast<double>(signs.busy_ns - window_.busy_ns) / kNsPerSecond;
+  if (busy_seconds * frequency_hz_ < kSureSamples) {
+    // Idle: nothing to sample. Judge the next window by itself.
+    if (sampling_) window_ = signs;
+    return;
+  }
+  sampling_ = false;
+  sampling_problem_ = "sampling has stalled: no sample in " + seconds(passed_ns) + " although the machine used " +
+                      std::to_string(std::lround(busy_seconds)) +
+                      " s of CPU time; restart flamed and look for kernel messages about perf or BPF";
+}
+
+Vitals::Verdict Vitals::verdict() const {
+  std::lock_guard lock(mutex_);
+  Verdict verdict;
+  verdict.sampling = sampling_;
+  verdict.has_drained = has_drained_;
+  verdict.problem = sampling_problem_;
+  const std::int64_t silent_ns = latest_.now.ns - latest_.last_drain.ns;
+  verdict.reader_alive = silent_ns < kReaderDeadlineNs;
+  if (!verdict.reader_alive) {
+    verdict.problem = "the reader has not drained the perf buffers for " + seconds(silent_ns) +
+                      "; the machine may be out of CPU time or memory";
+  }
+  return verdict;
+}
+
+bool Vitals::well() const {
+  const Verdict now = verdict();
+  return now.reader_alive && now.sampling;
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vitals: is flamed doing its job? Decides whether the watchdog is fed and what /healthz says.
+//
+// tick() belongs to the main thread; the rest may be asked from any thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+
+namespace flamed::daemon {
+
+/// What a judgement rests on, read at one moment.
+struct VitalSigns {
+  MonotonicTime now;
+  MonotonicTime last_drain;  ///< of the reader
+  std::uint64_t taken = 0;   ///< samples since start
+  std::int64_t busy_ns = 0;  ///< CPU time used on the machine since boot
+};
+
+class Vitals {
+ public:
+  /// A judgement is made over this long at least.
+  static constexpr std::int64_t kWindowNs = 10 * kNsPerSecond;
+  /// The reader drains once a second; this long without a drain means that it hangs.
+  static constexpr std::int64_t kReaderDeadlineNs = 10 * kNsPerSecond;
+
+  Vitals(VitalSigns first, double frequency_hz) : window_(first), latest_(first), frequency_hz_(frequency_hz) {}
+
+  void tick(const VitalSigns& signs);
+
+  struct Verdict {
+    bool reader_alive = true;
+    bool sampling = true;      ///< samples flow, or the machine is idle
+    bool has_drained = false;  ///< at least once since start
+    std::string problem;       ///< a sentence where something is wrong
+  };
+  [[nodiscard]] Verdict verdict() const;
+  [[nodiscard]] bool well() const;
+
+ private:
+  mutable std::mutex mutex_;
+  VitalSigns window_;  ///< where the current window began
+  VitalSigns latest_;
+  const double frequency_hz_;
+  bool sampling_ = true;
+  bool has_drained_ = false;
+  std::string sampling_problem_;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FileKey: which file it is, whatever its name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace flamed::symbolizer {
+
+/// Device and inode as the kernel shows them in /proc/PID/maps and in MMAP2 records. On overlayfs and btrfs they differ
+/// from what stat(2) says of the same file. All zero: no file.
+struct FileKey {
+  std::uint32_t device_major = 0;
+  std::uint32_t device_minor = 0;
+  std::uint64_t inode = 0;
+
+  [[nodiscard]] bool is_file() const { return inode != 0; }
+  friend constexpr bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+}  // namespace flamed::symbolizer
+
+template <>
+struct std::hash<flamed::symbolizer::FileKey> {
+  std::size_t operator()(const flamed::symbolizer::FileKey& key) const noexcept {
+    const std::uint64_t device = (static_cast<std::uint64_t>(key.device_major) << 32) | key.device_minor;
+    return static_cast<std::size_t>((key.inode * 0x9e3779b97f4a7c15ULL) ^ (device * 0xff51afd7ed558ccdULL));
+  }
+};

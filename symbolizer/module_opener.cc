@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_opener.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "symbolizer/proc_text.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::size_t kMapsLimitBytes = 16U << 20;
+#ifndef BTRFS_SUPER_MAGIC
+constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
+#endif
+
+/// O_PATH touches nothing: what stands there can be looked at before it is opened for reading, which for a device or a
+/// FIFO may block or have effects.
+Result<Fd> reopen_regular(const Fd& path_only, const std::string& name) {
+  struct stat status {};
+  if (::fstat(path_only.get(), &status) != 0) return Error::from_errno("stat " + name);
+  if (!S_ISREG(status.st_mode)) return Error(name + " is not a regular file");
+  Fd file(::open(("/proc/self/fd/" + std::to_string(path_only.get())).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return Error::from_errno("open " + name);
+  return file;
+}
+
+/// Is it the file that was mapped? On file systems that show stat(2) another device than they show in mappings, the
+/// inode alone has to do.
+bool is_same_file(const Fd& fd, const FileKey& key) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0 || status.st_ino != key.inode) return false;
+  if (major(status.st_dev) == key.device_major && minor(status.st_dev) == key.device_minor) return true;
+  struct statfs system {};
+  if (::fstatfs(fd.get(), &system) != 0) return false;
+  const auto magic = static_cast<std::uint32_t>(system.f_type);
+  return magic == OVERLAYFS_SUPER_MAGIC || magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC);
+}
+
+std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint64_t start, std::uint64_t end) {
+  std::array<char, 48> range{};
+  std::snprintf(range.data(), range.size(), "%llx-%llx", static_cast<unsigned long long>(start),
+                static_cast<unsigned long long>(end));
+  return proc + "/" + std::to_string(pid) + "/map_files/" + range.data();
+}
+
+/// The mapping of the file as it stands now, when the one that was reported has been split or merged since.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> current_range(const OpenRequest& request,
+                                                                     const std::string& proc) {
+  const Result<std::string> maps = read_file(proc + "/" + std::to_string(request.pid) + "/maps", kMapsLimitBytes);
+  if (!maps) return std::nullopt;
+  for (const MapsLine& line : parse_executable_maps(*maps)) {
+    if (line.file == request.file) return std::pair(line.start, line.end);
+  }
+  return std::nullopt;
+}
+
+Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
+  std::string name = map_files_path(proc, request.pid, request.start, request.end);
+  Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
+  if (!found && errno == ENOENT) {
+    const auto range = current_range(request, proc);
+    if (!range) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
+    name = map_files_path(proc, request.pid, range->first, range->second);
+    found.reset(::open(name.c_str(), O_PATH | O_CLOEXEC));
+  }
+  if (!found) return Error::from_errno("open " + name);
+  return reopen_regular(found, name);
+}
+
+/// `path` as it resolves inside the directory tree `root`: links of a container can't lead out of it.
+Result<Fd> open_in_root(const std::string& root, const std::string& path, const FileKey& key) {
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return Error::from_errno("open " + root);
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  const Fd found(static_cast<int>(::syscall(SYS_openat2, root_fd.get(), path.c_str(), &how, sizeof(how))));
+  if (!found) return Error::from_errno("open " + path);
+  if (!is_same_file(found, key)) return Error(path + " was deleted or replaced since it was mapped");
+  return reopen_regular(found, path);
+}
+
+}  // namespace
+
+Result<Fd> open_module(const OpenRequest& request, const std::string& proc) {
+  Result<Fd> mapped = open_mapping(request, proc);
+  if (mapped || request.path.empty() || request.path.front() != '/') return mapped;
+  std::optional<Error> first_error;
+  for (const std::string& root : {proc + "/" + std::to_string(request.pid) + "/root",
+                                  proc + "/" + std::to_string(request.parent_pid) + "/root", std::string("/")}) {
+    Result<Fd> found = open_in_root(root, request.path, request.file);
+    if (found) return found;
+    // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
+    first_error = std::move(found).error();
+  }
+  return Error(mapped.error().message() + "; " + first_error->message());
+}
+
+}  // namespace flamed::symbolizer

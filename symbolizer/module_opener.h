@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding the file behind a mapping again and opening it: the very file, not what stands at its path by now.
+#pragma once
+
+#include <string>
+
+#include "base/handle.h"
+#include "base/result.h"
+#include "symbolizer/module_table.h"
+
+namespace flamed::symbolizer {
+
+/// Tries, in this order: the mapping itself (/proc/PID/map_files, right even for deleted files), the path in the
+/// process's root, in its parent's root, and on the host; the last three only if device and inode are those of the
+/// mapping. Opens nothing but regular files. `proc` is where procfs is mounted. May block on a slow file system.
+Result<Fd> open_module(const OpenRequest& request, const std::string& proc);
+
+}  // namespace flamed::symbolizer

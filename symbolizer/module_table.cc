@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_table.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::size_t kRequestQueue = 4096;
+constexpr const char* kNotOpened = "its file has not been opened yet";
+
+ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const ProcessId& owner, Fd file,
+                      std::string why_no_file) {
+  auto module = std::make_shared<Module>();
+  module->id = id;
+  module->kind = kind;
+  module->path = std::move(path);
+  module->owner = owner;
+  module->file = std::move(file);
+  module->why_no_file = std::move(why_no_file);
+  return module;
+}
+
+}  // namespace
+
+ModuleTable::ModuleTable(std::size_t open_file_limit, const Clock& clock)
+    : open_file_limit_(open_file_limit), clock_(clock), requests_(kRequestQueue) {
+  entries_[kKernelModule] = {make_module(kKernelModule, ModuleKind::kKernel, "[kernel]", {}, Fd(), ""), {}};
+  entries_[kVdsoModule] = {make_module(kVdsoModule, ModuleKind::kVdso, "[vdso]", {}, Fd(), ""), {}};
+}
+
+ModuleId ModuleTable::enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key) {
+  const ModuleId id{next_id_++};
+  std::string why = kind == ModuleKind::kFile ? kNotOpened : "";
+  entries_[id] = {make_module(id, kind, std::move(path), owner, Fd(), std::move(why)), key};
+  return id;
+}
+
+ModuleId ModuleTable::file(const FileKey& key, std::string_view path) {
+  std::unique_lock lock(mutex_);
+  const auto found = by_file_.find(key);
+  if (found != by_file_.end()) return found->second;
+  const ModuleId id = enter(ModuleKind::kFile, std::string(path), {}, key);
+  by_file_.emplace(key, id);
+  return id;
+}
+
+ModuleId ModuleTable::per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner,
+                                  const char* path) {
+  std::unique_lock lock(mutex_);
+  const auto found = ids.find(owner);
+  if (found != ids.end()) return found->second;
+  const ModuleId id = enter(ModuleKind::kAnonymous, path, owner, {});
+  ids.emplace(owner, id);
+  return id;
+}
+
+ModuleId ModuleTable::anonymous(const ProcessId& owner) { return per_process(anonymous_, owner, "[anon]"); }
+ModuleId ModuleTable::unmapped(const ProcessId& owner) { return per_process(unmapped_, owner, "[unmapped]"); }
+
+void ModuleTable::want(const OpenRequest& request) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(request.module);
+  if (found == entries_.end() || found->second.module->kind != ModuleKind::kFile) return;
+  Entry& entry = found->second;
+  const bool retry = entry.state == FileState::kFailed && clock_.monotonic() >= entry.retry_after;
+  if (entry.state != FileState::kNotAsked && !retry) return;
+  OpenRequest copy = request;
+  copy.file = entry.key;
+  copy.path = entry.module->path;
+  if (requests_.try_push(std::move(copy))) entry.state = FileState::kQueued;
+}
+
+std::optional<OpenRequest> ModuleTable::next_request(std::stop_token stop) { return requests_.pop(std::move(stop)); }
+
+void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(request.module);
+  if (found == entries_.end()) return;  // let go meanwhile
+  Entry& entry = found->second;
+  if (opened && open_files_ >= open_file_limit_) {
+    opened = Error("flamed holds its limit of " + std::to_string(open_file_limit_) +
+                   " open files already; raise LimitNOFILE of its service");
+  }
+  Fd file;
+  std::string why;
+  if (opened) {
+    file = std::move(opened).value();
+    entry.state = FileState::kOpen;
+    ++open_files_;
+  } else {
+    why = opened.error().message();
+    entry.state = FileState::kFailed;
+    entry.failures = std::min(entry.failures + 1, 10U);
+    entry.retry_after = {clock_.monotonic().ns + (kNsPerSecond << entry.failures) / 2};
+    ++failed_opens_;
+  }
+  entry.module =
+      make_module(request.module, ModuleKind::kFile, entry.module->path, {}, std::move(file), std::move(why));
+}
+
+void ModuleTable::retain(std::span<const ModuleId> live) {
+  std::unique_lock lock(mutex_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const Entry& entry = it->second;
+    if (it->first < kFirstFreeModule || std::binary_search(live.begin(), live.end(), it->first)) {
+      ++it;
+      continue;
+    }
+    if (entry.state == FileState::kOpen) --open_files_;
+    if (entry.module->kind == ModuleKind::kFile) {
+      by_file_.erase(entry.key);
+    } else {
+      const auto drop = [&](std::unordered_map<ProcessId, ModuleId>& ids) {
+        const auto owned = ids.find(entry.module->owner);
+        if (owned != ids.end() && owned->second == it->first) ids.erase(owned);
+      };
+      drop(anonymous_);
+      drop(unmapped_);
+    }
+    it = entries_.erase(it);
+  }
+}
+
+ModulePtr ModuleTable::find(ModuleId id) const {
+  std::shared_lock lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.module;
+}
+
+ModuleTable::Stats ModuleTable::stats() const {
+  std::shared_lock lock(mutex_);
+  return {entries_.size(), open_files_, failed_opens_, requests_.refused()};
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModuleTable: every module that a mapping or a stored stack names, and the open files behind them.
+//
+// Ingest enters modules and lets them go; the `modules` thread opens their files; anybody may look one up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "base/identity.h"
+#include "base/result.h"
+#include "symbolizer/file_key.h"
+#include "symbolizer/module.h"
+
+namespace flamed::symbolizer {
+
+/// Where a module's file can be found: a mapping of it in a process that was alive a moment ago.
+struct OpenRequest {
+  ModuleId module;
+  FileKey file;
+  std::string path;
+  std::int32_t pid = 0;
+  std::int32_t parent_pid = 0;  ///< likely to be in the same mount namespace when the process is gone already
+  std::uint64_t start = 0, end = 0;
+};
+
+class ModuleTable final : public Modules {
+ public:
+  /// At most `open_file_limit` files are held open at once.
+  ModuleTable(std::size_t open_file_limit, const Clock& clock);
+
+  // -- Ingest ---------------------------------------------------------------------------------------------------------
+
+  /// The module of a mapped file. The same file under another name is the same module.
+  ModuleId file(const FileKey& key, std::string_view path);
+
+  /// Memory of `owner` that is mapped as code but has no file behind it.
+  ModuleId anonymous(const ProcessId& owner);
+  /// Addresses of `owner` that no known mapping covers.
+  ModuleId unmapped(const ProcessId& owner);
+
+  /// A sample was seen in the module: its file is needed. Queues the opening once; after a failure again, with growing
+  /// distance, as other processes show where it may be found. A no-op for modules without file.
+  void want(const OpenRequest& request);
+
+  /// Forgets every module that is not in `live`, which is sorted.
+  void retain(std::span<const ModuleId> live);
+
+  // -- The `modules` thread ------------------------------------------------------------------------------------------
+
+  /// Waits for the next file to open. Empty when `stop` is requested.
+  std::optional<OpenRequest> next_request(std::stop_token stop);
+  void finish(const OpenRequest& request, Result<Fd> opened);
+
+  // -- Any thread ----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] ModulePtr find(ModuleId id) const override;
+
+  struct Stats {
+    std::size_t modules = 0;
+    std::size_t open_files = 0;
+    std::uint64_t failed_opens = 0;
+    std::uint64_t refused_requests = 0;  ///< the queue to the `modules` thread was full
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  enum class FileState : std::uint8_t { kNotAsked, kQueued, kOpen, kFailed };
+  struct Entry {
+    ModulePtr module;
+    FileKey key;  ///< of files
+    FileState state = FileState::kNotAsked;
+    unsigned failures = 0;
+    MonotonicTime retry_after{};
+  };
+
+  ModuleId enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key);
+  ModuleId per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner, const char* path);
+
+  const std::size_t open_file_limit_;
+  const Clock& clock_;
+  BoundedQueue<OpenRequest> requests_;
+
+  mutable std::shared_mutex mutex_;  ///< everything below
+  std::unordered_map<ModuleId, Entry> entries_;
+  std::unordered_map<FileKey, ModuleId> by_file_;
+  std::unordered_map<ProcessId, ModuleId> anonymous_;
+  std::unordered_map<ProcessId, ModuleId> unmapped_;
+  std::uint32_t next_id_ = kFirstFreeModule.value;
+  std::size_t open_files_ = 0;
+  std::uint64_t failed_opens_ = 0;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/process_table.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "symbolizer/proc_text.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::size_t kMapsLimitBytes = 16U << 20;  ///< 65,530 mappings (vm.max_map_count) of 250 bytes
+constexpr std::size_t kStatLimitBytes = 4096;
+/// A running process whose code lies outside of all known mappings is looked at again, but not more often than this.
+constexpr std::int64_t kRereadNs = kNsPerSecond;
+constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
+/// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
+constexpr std::uint64_t kUserEnd = 1ULL << 47;
+
+std::string proc_path(const std::string& proc, std::int32_t pid, const char* file) {
+  return proc + "/" + std::to_string(pid) + "/" + file;
+}
+
+std::string read_link(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  if (size <= 0) return {};
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string_view text(target.data(), static_cast<std::size_t>(size));
+  if (text.ends_with(kDeleted)) text.remove_suffix(kDeleted.size());
+  return std::string(text);
+}
+
+}  // namespace
+
+ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
+    : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
+
+void ProcessTable::scan() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(proc_, error)) {
+    const std::string name = entry.path().filename().string();
+    std::int32_t pid = 0;
+    const auto [end, parse_error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parse_error != std::errc{} || end != name.data() + name.size() || running_.count(pid) != 0) continue;
+    if (Process* process = read_process(pid)) read_maps(*process, clock_.monotonic());
+  }
+}
+
+Process* ProcessTable::read_process(std::int32_t pid) {
+  const Result<std::string> text = read_file(proc_path(proc_, pid, "stat"), kStatLimitBytes);
+  if (!text) return nullptr;
+  const std::optional<StatLine> stat = parse_stat(*text);
+  if (!stat) return nullptr;
+  Process process;
+  process.id = {pid, stat->start_ticks};
+  process.parent_pid = stat->parent_pid;
+  process.comm = std::string(stat->comm);
+  process.executable = read_link(proc_path(proc_, pid, "exe"));
+  return &running_.insert_or_assign(pid, std::move(process)).first->second;
+}
+
+void ProcessTable::read_maps(Process& process, MonotonicTime time) {
+  process.read_maps_at = time;
+  const MonotonicTime before = clock_.monotonic();
+  const Result<std::string> text = read_file(proc_path(proc_, process.id.pid, "maps"), kMapsLimitBytes);
+  if (!text) return;
+  auto maps = std::make_shared<MappingSet>();
+  for (const MapsLine& line : parse_executable_maps(*text)) {
+    maps->insert(
+        mapping_of({process.id.pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
+  }
+  // A process that is about to end has no mappings any more: what is known from before is better than that.
+  if (maps->mappings().empty() && process.maps != nullptr) return;
+  process.maps = std::move(maps);
+  process.maps_as_of = before;
+}
+
+Mapping ProcessTable::mapping_of(const MappingEvent& event) {
+  Mapping mapping;
+  mapping.start = event.start;
+  mapping.end = event.start + event.length;
+  if (event.file.is_file()) {
+    mapping.module = modules_.file(event.file, event.path);
+    mapping.file_offset = event.file_offset;
+  } else if (event.path == "[vdso]") {
+    mapping.module = kVdsoModule;
+    mapping.file_offset = 0;
+  } else {
+    // The module is entered when it is first needed: most processes never run code from such memory.
+    mapping.module = kNoModule;
+    mapping.file_offset = event.start;
+  }
+  return mapping;
+}
+
+MappingSet& ProcessTable::own_maps(Process& process) {
+  if (process.maps == nullptr) {
+    process.maps = std::make_shared<MappingSet>();
+  } else if (process.maps.use_count() > 1) {
+    process.maps = std::make_shared<MappingSet>(*process.maps);
+  }
+  return *process.maps;
+}
+
+void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
+  auto found = running_.find(event.pid);
+  if (found == running_.end()) {
+    // Its FORK was lost, or it ended already and the two records changed places.
+    Process* process = read_process(event.pid);
+    if (process == nullptr) return;
+    read_maps(*process, time);
+    return;
+  }
+  Process& process = found->second;
+  if (process.maps != nullptr && time <= process.maps_as_of) return;
+  if (event.start + event.length < event.start) return;
+  own_maps(process).insert(mapping_of(event));
+  if (process.executable.empty() && event.file.is_file()) {
+    // The first file that is mapped after an exec is the program itself.
+    process.executable = std::string(event.path);
+    note_change(process);
+  }
+}
+
+void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
+  if (pid == parent_pid) return;  // a thread
+  const auto old = running_.find(pid);
+  if (old != running_.end()) {
+    // Read from /proc already by scan(), which ran after this happened: then it is the same process.
+    if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
+    end(old, time);
+  }
+  Process child;
+  child.id = {pid, 0};
+  child.parent_pid = parent_pid;
+  const auto parent = running_.find(parent_pid);
+  if (parent != running_.end()) {
+    child.comm = parent->second.comm;
+    child.executable = parent->second.executable;
+    child.maps = parent->second.maps;
+    // Nothing that was mapped before the fork is news to the child.
+    child.maps_as_of = time;
+  }
+  running_.insert_or_assign(pid, std::move(child));
+}
+
+void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) {
+    read_process(pid);
+    return;
+  }
+  Process& process = found->second;
+  if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) return;
+  process.comm = std::string(comm);
+  process.executable.clear();
+  process.maps = std::make_shared<MappingSet>();
+  process.maps_as_of = time;
+  note_change(process);
+}
+
+void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
+  const auto found = running_.find(pid);
+  if (found == running_.end() || found->second.comm == comm) return;
+  found->second.comm = std::string(comm);
+  note_change(found->second);
+}
+
+void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid) {
+  const auto found = running_.find(pid);
+  if (found != running_.end()) end(found, time);
+}
+
+void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
+  Process process = std::move(running->second);
+  running_.erase(running);
+  process.ended = true;
+  process.last_seen = time;
+  note_change(process);
+  // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
+  const ProcessId id = process.id;
+  ended_.insert_or_assign(id, std::move(process));
+}
+
+void ProcessTable::on_events_lost() {
+  for (auto& [pid, process] : running_) {
+    process.maps = nullptr;
+    process.read_maps_at = {};
+  }
+}
+
+Process* ProcessTable::find(const ProcessId& id) {
+  const auto running = running_.find(id.pid);
+  if (running != running_.end() && running->second.id == id) return &running->second;
+  const auto ended = ended_.find(id);
+  return ended == ended_.end() ? nullptr : &ended->second;
+}
+
+void ProcessTable::note_change(Process& process) {
+  if (!process.sampled || process.changed) return;
+  process.changed = true;
+  changed_.push_back(process.id);
+}
+
+void ProcessTable::purge(MonotonicTime now) {
+  for (auto it = ended_.begin(); it != ended_.end();) {
+    it = now.ns - it->second.last_seen.ns < kGraceNs ? std::next(it) : ended_.erase(it);
+  }
+}
+
+Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
+  const auto found = running_.find(id.pid);
+  if (found != running_.end()) {
+    Process& process = found->second;
+    if (process.id.start_ticks == 0) process.id.start_ticks = id.start_ticks;
+    if (process.id.start_ticks == id.start_ticks) {
+      if (process.maps == nullptr && time.ns - process.read_maps_at.ns >= kRereadNs) read_maps(process, time);
+      return process;
+    }
+  }
+  for (const ProcessId& key : {id, ProcessId{id.pid, 0}}) {
+    auto ended = ended_.find(key);
+    if (ended == ended_.end()) continue;
+    if (key.start_ticks == 0) {
+      auto node = ended_.extract(ended);
+      node.key() = id;
+      node.mapped().id = id;
+      ended = ended_.insert(std::move(node)).position;
+    }
+    ended->second.last_seen = std::max(ended->second.last_seen, time);
+    return ended->second;
+  }
+  // Unknown so far. What /proc shows is right only if it is the same process.
+  if (found != running_.end()) end(found, time);
+  if (Process* process = read_process(id.pid)) {
+    if (process->id.start_ticks == id.start_ticks) {
+      read_maps(*process, time);
+      return *process;
+    }
+  }
+  Process gone;
+  gone.id = id;
+  gone.ended = true;
+  gone.last_seen = time;
+  return ended_.insert_or_assign(id, std::move(gone)).first->second;
+}
+
+void ProcessTable::want_file(const Process& process, const Mapping& mapping) {
+  const std::int64_t now = clock_.monotonic().ns;
+  if (now < mapping.ask_again_ns) return;
+  mapping.ask_again_ns = now + kAskAgainNs;
+  modules_.want({mapping.module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end});
+}
+
+StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
+                                std::vector<Frame>& frames) {
+  if (addresses.empty()) return StackTrust::kAll;
+  // The program counter is always in code. When no mapping covers it, news of one was missed.
+  const auto covers_pc = [&] { return process.maps != nullptr && process.maps->find(addresses[0]) != nullptr; };
+  if (!covers_pc() && !process.ended && time.ns - process.read_maps_at.ns >= kRereadNs) read_maps(process, time);
+
+  const bool known = process.maps != nullptr && !process.maps->mappings().empty();
+  const Mapping* mapping = nullptr;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    // Callers are known by their return address; the call itself lies before it.
+    const std::uint64_t address = i == 0 ? addresses[i] : addresses[i] - 1;
+    if (mapping == nullptr || address < mapping->start || address >= mapping->end) {
+      mapping = known ? process.maps->find(address) : nullptr;
+      if (mapping != nullptr && mapping->module >= kFirstFreeModule) want_file(process, *mapping);
+    }
+    if (mapping != nullptr && mapping->module != kNoModule) {
+      frames.push_back(mapping->frame_at(address));
+    } else if (mapping != nullptr) {
+      if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
+      frames.push_back({process.anonymous, address});
+    } else if (i == 0 || (!known && address < kUserEnd)) {
+      if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
+      frames.push_back({process.unmapped, address});
+    } else {
+      return known ? StackTrust::kCut : StackTrust::kNoMaps;
+    }
+  }
+  return known ? StackTrust::kAll : StackTrust::kNoMaps;
+}
+
+void ProcessTable::append_mapped_modules(std::vector<ModuleId>& modules) const {
+  const auto append = [&](const Process& process) {
+    modules.push_back(process.anonymous);
+    modules.push_back(process.unmapped);
+    if (process.maps == nullptr) return;
+    for (const Mapping& mapping : process.maps->mappings()) modules.push_back(mapping.module);
+  };
+  for (const auto& [pid, process] : running_) append(process);
+  for (const auto& [id, process] : ended_) append(process);
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProcessTable: every process of the machine with what it has mapped as code, followed as it changes.
+//
+// Lives on the ingest thread and is told of events in the order of their time. Must not outlive its ModuleTable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "symbolizer/mapping_set.h"
+#include "symbolizer/module_table.h"
+
+namespace flamed::symbolizer {
+
+/// The kernel mapped something as code into a process (MMAP2).
+struct MappingEvent {
+  std::int32_t pid = 0;
+  std::uint64_t start = 0, length = 0, file_offset = 0;
+  FileKey file;
+  std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
+};
+
+struct Process {
+  ProcessId id;  ///< start_ticks is 0 until a sample or /proc has told it
+  std::int32_t parent_pid = 0;
+  std::string comm;                  ///< of the main thread
+  std::string executable;            ///< path in the process's mount namespace
+  std::shared_ptr<MappingSet> maps;  ///< shared with the parent until either maps something; null: not known
+  MonotonicTime maps_as_of;          ///< changes up to this time are in `maps`
+  MonotonicTime read_maps_at;        ///< when /proc/PID/maps was last read
+  bool ended = false;
+  MonotonicTime last_seen;      ///< of ended processes: the last event
+  ModuleId anonymous;           ///< its memory without a file, once a sample was there
+  ModuleId unmapped;            ///< its addresses outside of all mappings, likewise
+  std::uint64_t cgroup_id = 0;  ///< set by the caller, who learns it from samples
+  bool sampled = false;         ///< set by the caller: its changes are told by take_changed() from then on
+  bool changed = false;
+};
+
+/// What became of a user stack.
+enum class StackTrust : std::uint8_t {
+  kAll,     ///< every address lies in known code
+  kCut,     ///< an address in the middle does not: it and what was outside of it are left out
+  kNoMaps,  ///< nothing is known of the process's mappings: addresses are kept as they are
+};
+
+class ProcessTable {
+ public:
+  /// `proc` is where procfs is mounted; tests give a tree of their own.
+  ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc = "/proc");
+
+  /// Enters every process that runs now. Events may be older than this look: they are told apart by their time.
+  void scan();
+
+  void on_mapping(MonotonicTime time, const MappingEvent& event);
+  void on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid);
+  void on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm);
+  void on_comm(std::int32_t pid, std::string_view comm);
+  void on_exit(MonotonicTime time, std::int32_t pid);
+  /// Events were lost: what is known may be out of date, and is read again from /proc when next needed.
+  void on_events_lost();
+
+  /// The process of a sample. Found, or read from /proc, or entered with unknown mappings when it is gone already.
+  /// The reference is good until the next call of a non-const function.
+  Process& resolve(const ProcessId& id, MonotonicTime time);
+
+  /// Appends the frames of a user stack, innermost first, to `frames`. Asks for the files of modules that it meets.
+  StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
+                    std::vector<Frame>& frames);
+
+  /// Forgets processes that ended long enough before `now` for no sample to be on its way any more.
+  void purge(MonotonicTime now);
+
+  /// Sampled processes whose comm, executable or end changed since the last call: `visit(const Process&)`.
+  template <typename Visit>
+  void take_changed(Visit&& visit) {
+    for (const ProcessId& id : changed_) {
+      Process* process = find(id);
+      if (process == nullptr) continue;
+      process->changed = false;
+      visit(*process);
+    }
+    changed_.clear();
+  }
+
+  /// Every module that a process has mapped, unsorted, with repeats.
+  void append_mapped_modules(std::vector<ModuleId>& modules) const;
+
+  [[nodiscard]] std::size_t running() const { return running_.size(); }
+  [[nodiscard]] std::size_t ended() const { return ended_.size(); }
+
+ private:
+  /// Samples are drained at least once a second.
+  static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
+
+  Process* read_process(std::int32_t pid);
+  void read_maps(Process& process, MonotonicTime time);
+  void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
+  MappingSet& own_maps(Process& process);
+  [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
+  [[nodiscard]] Process* find(const ProcessId& id);
+  void note_change(Process& process);
+  void want_file(const Process& process, const Mapping& mapping);
+
+  ModuleTable& modules_;
+  const Clock& clock_;
+  const std::string proc_;
+  std::unordered_map<std::int32_t, Process> running_;
+  std::unordered_map<ProcessId, Process> ended_;
+  std::vector<ProcessId> changed_;
+};
+
+}  // namespace flamed::symbolizer
