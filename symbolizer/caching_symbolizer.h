@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CachingSymbolizer: remembers what another Symbolizer answered, for all processes together: a page of libc that a
+// hundred processes run is named once. Any thread; the locks are held for table look-ups only, never while the inner
+// symbolizer works. The inner symbolizer and the clock must outlive it.
+//
+// Answers are kept by ModuleId, so an id must not be given to another module while this lives, or forget() be called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "symbolizer/symbol.h"
+
+namespace flamed::symbolizer {
+
+class CachingSymbolizer final : public Symbolizer {
+ public:
+  struct Options {
+    /// Of everything kept, its bookkeeping included. A name that several addresses share is counted for each.
+    std::size_t budget_bytes = std::size_t{32} << 20;
+    /// "Don't know" may be only "not yet": the file is still being opened, the kernel module just loaded.
+    std::int64_t unknown_ttl_ns = 5 * kNsPerSecond;
+  };
+
+  CachingSymbolizer(Symbolizer& inner, const Clock& clock);
+  CachingSymbolizer(Symbolizer& inner, const Clock& clock, Options options);
+
+  std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
+
+  /// Drops what is kept of one module.
+  void forget(ModuleId module);
+
+  struct Stats {
+    std::uint64_t hits = 0;
+    std::uint64_t misses = 0;     ///< frames that the inner symbolizer was asked for; expired answers too
+    std::uint64_t evictions = 0;  ///< for the budget
+    std::size_t entries = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  /// Eviction is by clock (second chance): a hit sets `recently_used`, the hand clears it, and drops what it finds
+  /// clear. Unlike a list in order of use, a hit moves nothing.
+  struct Slot {
+    Frame frame;
+    SymbolChainPtr chain;  ///< null: the slot is free
+    std::size_t bytes = 0;
+    std::int64_t expires_ns = 0;
+    bool recently_used = false;
+  };
+
+  [[nodiscard]] SymbolChainPtr look_up_locked(const Frame& frame, std::int64_t now_ns);
+  void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);
+  void free_locked(std::size_t slot);
+  void evict_locked();
+
+  Symbolizer& inner_;
+  const Clock& clock_;
+  const Options options_;
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::deque<Slot> slots_;
+  std::vector<std::size_t> free_slots_;
+  std::unordered_map<Frame, std::size_t> slot_of_;
+  std::size_t hand_ = 0;
+  Stats stats_;
+};
+
+}  // namespace flamed::symbolizer

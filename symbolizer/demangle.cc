@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/demangle.h"
+
+// libiberty.h declares basename() in a way that contradicts glibc's C++ declaration; this tells it not to.
+#define HAVE_DECL_BASENAME 1
+#include <libiberty/demangle.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <exception>
+#include <optional>
+
+namespace flamed::symbolizer {
+namespace {
+
+enum class Language { kCpp, kRust };
+
+/// One run of libiberty. It has no way to stop it from its output callback, and the output of a short hostile name can
+/// be exponentially long, so the callback jumps out. That is sound because it jumps over C frames alone, which own
+/// nothing at that point: the C++ demangler's callback form keeps everything on the stack, and the Rust one holds heap
+/// memory only while it prints a non-ASCII identifier (see append).
+struct Run {
+  const char* mangled = nullptr;
+  Language language = Language::kCpp;
+  int options = DMGL_NO_OPTS;
+  std::string out;  ///< its capacity is reserved beforehand: append() must neither throw nor allocate
+  std::size_t produced = 0;
+  bool succeeded = false;
+  std::jmp_buf stop;
+};
+
+constexpr std::size_t kReservedBytes = kMaxDemangledBytes;
+
+void append(const char* text, std::size_t bytes, void* opaque) {
+  Run& run = *static_cast<Run*>(opaque);
+  run.produced += bytes;
+  if (run.produced <= kReservedBytes) {
+    run.out.append(text, bytes);
+    return;
+  }
+  // A Rust identifier may stand in memory that libiberty frees after this call; separators ("::", "<") never do.
+  if (run.language == Language::kCpp || bytes <= 2) std::longjmp(run.stop, 1);
+}
+
+void call_libiberty(Run& run) {
+  // No object with a destructor lives in this frame or in append(): longjmp would skip it.
+  if (setjmp(run.stop) != 0) {
+    run.succeeded = false;
+    return;
+  }
+  const int ok = run.language == Language::kRust ? ::rust_demangle_callback(run.mangled, run.options, append, &run)
+                                                 : ::cplus_demangle_v3_callback(run.mangled, run.options, append, &run);
+  run.succeeded = ok != 0;
+}
+
+/// libiberty refuses C++ names longer than 1,024 bytes, because it works on the stack: up to 32 bytes for each pair of
+/// (template, scope) plus its recursion, which makes 27 MB for kMaxMangledBytes in the worst case. Heavily templated
+/// programs have many such names, so those few get a stack of their own, where untouched pages cost nothing.
+constexpr std::size_t kLongNameBytes = 1024;
+constexpr std::size_t kLongNameStackBytes = std::size_t{64} << 20;
+
+void call_on_large_stack(Run& run) {
+  ::pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  ::pthread_t thread{};
+  const auto body = [](void* argument) -> void* {
+    call_libiberty(*static_cast<Run*>(argument));
+    return nullptr;
+  };
+  const bool started = ::pthread_attr_setstacksize(&attributes, kLongNameStackBytes) == 0 &&
+                       ::pthread_create(&thread, &attributes, body, &run) == 0;
+  ::pthread_attr_destroy(&attributes);
+  if (started) ::pthread_join(thread, nullptr);
+}
+
+std::optional<std::string> run_demangler(const std::string& mangled, Language language) {
+  Run run;
+  run.mangled = mangled.c_str();
+  run.language = language;
+  run.out.reserve(kReservedBytes);
+  if (language == Language::kCpp && mangled.size() > kLongNameBytes) {
+    run.options |= DMGL_NO_RECURSE_LIMIT;
+    call_on_large_stack(run);
+  } else {
+    call_libiberty(run);
+  }
+  if (!run.succeeded || run.out.empty() || run.produced > kReservedBytes) return std::nullopt;
+  run.out.shrink_to_fit();
+  return std::move(run.out);
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+/// Where the suffix begins that GCC or LLVM gave to a copy of a function (".isra.0", ".cold", ".llvm.123"), else the
+/// size. Mangled names may hold dots themselves, but what follows those has capitals.
+std::size_t clone_suffix(std::string_view name) {
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const bool is_suffix = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot), name.end(), [](char c) {
+    return c == '.' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  });
+  return is_suffix ? dot : name.size();
+}
+
+}  // namespace
+
+std::string demangle(std::string_view name) {
+  std::string original(name);
+  if (name.size() < 3 || name.size() > kMaxMangledBytes || name.front() != '_' ||
+      name.find('\0') != std::string_view::npos) {
+    return original;
+  }
+  try {
+    if (starts_with(name, "_R")) {
+      return run_demangler(original, Language::kRust).value_or(original);
+    }
+    if (!starts_with(name, "_Z")) return original;
+    // Legacy Rust names are valid C++ names that end in a segment of "h" and 16 hex digits.
+    if (starts_with(name, "_ZN") && name.find("17h") != std::string_view::npos) {
+      if (std::optional<std::string> rust = run_demangler(original, Language::kRust)) return *std::move(rust);
+    }
+    const std::size_t suffix_at = clone_suffix(name);
+    std::optional<std::string> cpp = run_demangler(original.substr(0, suffix_at), Language::kCpp);
+    if (!cpp) return original;
+    if (suffix_at != name.size()) {
+      *cpp += " [clone ";
+      *cpp += name.substr(suffix_at);
+      *cpp += ']';
+    }
+    return *std::move(cpp);
+  } catch (const std::exception&) {
+    return original;  // out of memory
+  }
+}
+
+}  // namespace flamed::symbolizer

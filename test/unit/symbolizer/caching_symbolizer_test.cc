@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/caching_symbolizer.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+/// Names a frame after its offset, and counts.
+class CountingSymbolizer final : public Symbolizer {
+ public:
+  std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
+    ++calls;
+    asked += frames.size();
+    std::vector<SymbolChainPtr> chains;
+    for (const Frame& frame : frames) {
+      Symbol symbol{"f" + std::to_string(frame.offset), "m" + std::to_string(frame.module.value), SymbolKind::kNative,
+                    reason};
+      chains.push_back(std::make_shared<const SymbolChain>(SymbolChain{symbol}));
+    }
+    return chains;
+  }
+  std::atomic<std::size_t> calls = 0;
+  std::atomic<std::size_t> asked = 0;
+  std::string reason;
+};
+
+Frame frame(std::uint64_t offset, std::uint32_t module = 20) { return {ModuleId{module}, offset}; }
+
+std::string name_of(CachingSymbolizer& cache, Frame f) { return cache.symbolise(std::span(&f, 1)).at(0)->at(0).name; }
+
+TEST_CASE("a frame is asked for once") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  CHECK(name_of(cache, frame(1)) == "f1");
+  CHECK(name_of(cache, frame(1)) == "f1");
+  CHECK(inner.asked == 1);
+  CHECK(cache.stats().hits == 1);
+  CHECK(cache.stats().misses == 1);
+  CHECK(cache.stats().entries == 1);
+  CHECK(cache.stats().bytes > 0);
+}
+
+TEST_CASE("the same offset of two modules is two frames") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  const std::vector<Frame> frames = {frame(1, 20), frame(1, 21)};
+  const auto chains = cache.symbolise(frames);
+  CHECK(chains[0]->at(0).module == "m20");
+  CHECK(chains[1]->at(0).module == "m21");
+}
+
+TEST_CASE("answers stand in the order of the question, known and unknown mixed and repeated") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  static_cast<void>(name_of(cache, frame(2)));
+  const std::vector<Frame> frames = {frame(3), frame(2), frame(1), frame(3), frame(2)};
+  const auto chains = cache.symbolise(frames);
+  REQUIRE(chains.size() == 5);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    CHECK(chains[i]->at(0).name == "f" + std::to_string(frames[i].offset));
+  }
+  CHECK(inner.calls == 2);
+  CHECK(inner.asked == 3);
+}
+
+TEST_CASE("no frames, no question") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  CHECK(cache.symbolise({}).empty());
+  CHECK(inner.calls == 0);
+}
+
+TEST_CASE("an answer with a reason is kept for a short time only") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  inner.reason = "not opened yet";
+  CachingSymbolizer cache(inner, clock);
+  static_cast<void>(name_of(cache, frame(1)));
+  static_cast<void>(name_of(cache, frame(1)));
+  CHECK(inner.asked == 1);
+  clock.advance_ns(6 * kNsPerSecond);
+  inner.reason.clear();
+  static_cast<void>(name_of(cache, frame(1)));
+  CHECK(inner.asked == 2);
+  clock.advance_ns(1000 * kNsPerSecond);
+  static_cast<void>(name_of(cache, frame(1)));
+  CHECK(inner.asked == 2);
+  CHECK(cache.stats().entries == 1);
+}
+
+TEST_CASE("memory stays within the budget, and what is dropped can be asked for again") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock, {.budget_bytes = 20'000});
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    CHECK(name_of(cache, frame(i)) == "f" + std::to_string(i));
+    REQUIRE(cache.stats().bytes <= 20'000);
+  }
+  CHECK(cache.stats().evictions > 0);
+  CHECK(cache.stats().entries + cache.stats().evictions == 1000);
+  CHECK(name_of(cache, frame(0)) == "f0");
+}
+
+TEST_CASE("frames in use survive a sweep of frames used once") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock, {.budget_bytes = 20'000});
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    static_cast<void>(name_of(cache, frame(7, 99)));
+    static_cast<void>(name_of(cache, frame(i)));
+  }
+  CHECK(inner.asked == 2001);
+}
+
+TEST_CASE("an answer larger than the budget is given but not kept") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock, {.budget_bytes = 10});
+  CHECK(name_of(cache, frame(1)) == "f1");
+  CHECK(cache.stats().entries == 0);
+  CHECK(cache.stats().bytes == 0);
+}
+
+TEST_CASE("a forgotten module is asked for again, the others are kept") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  static_cast<void>(name_of(cache, frame(1, 20)));
+  static_cast<void>(name_of(cache, frame(1, 21)));
+  cache.forget(ModuleId{20});
+  CHECK(cache.stats().entries == 1);
+  static_cast<void>(name_of(cache, frame(1, 21)));
+  CHECK(inner.asked == 2);
+  static_cast<void>(name_of(cache, frame(1, 20)));
+  CHECK(inner.asked == 3);
+}
+
+TEST_CASE("threads may ask at the same time") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock, {.budget_bytes = 50'000});
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::uint64_t round = 0; round < 50; ++round) {
+          std::vector<Frame> frames;
+          for (std::uint64_t i = 0; i < 300; ++i) frames.push_back(frame((i * (t + 1) + round) % 500));
+          const auto chains = cache.symbolise(frames);
+          for (std::size_t i = 0; i < frames.size(); ++i) {
+            if (chains[i]->at(0).name != "f" + std::to_string(frames[i].offset)) ++wrong;
+          }
+        }
+      });
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(cache.stats().hits + cache.stats().misses == 4 * 50 * 300);
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/kernel_symbols.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr const char* kSnippet =
+    "ffffffff81000000 T _stext\n"
+    "ffffffff81000000 T _text\n"
+    "ffffffff81000100 t __pfx_do_one_thing\n"
+    "ffffffff81000110 t do_one_thing\n"
+    "ffffffff81000200 W weak_thing\n"
+    "ffffffff81000200 t local_alias\n"
+    "ffffffff81000300 T last_of_text\n"
+    "ffffffff82000000 D some_data\n"
+    "ffffffff82000100 r some_rodata\n"
+    "ffffffffc0201000 t nft_do_chain\t[nf_tables]\n"
+    "ffffffffc0201100 t nft_trans\t[nf_tables]\n"
+    "ffffffffc0300000 t bpf_prog_6deef7357e7b4530_sd_fw_egress\t[bpf]\n"
+    "ffffffffc0300800 t bpf_prog_0123456789abcdef\n";
+
+std::string at(const KallsymsTable& table, std::uint64_t address) {
+  const auto found = table.find(address);
+  return found ? std::string(found->module) + " " + std::string(found->name) : "-";
+}
+
+TEST_CASE("kernel functions reach to the next symbol") {
+  const KallsymsTable table = parse_kallsyms(kSnippet).value();
+  CHECK(at(table, 0xffffffff81000110) == "[kernel] do_one_thing");
+  CHECK(at(table, 0xffffffff810001ff) == "[kernel] do_one_thing");
+  CHECK(at(table, 0xffffffff81000200) == "[kernel] weak_thing");
+  CHECK(at(table, 0xffffffff80ffffff) == "-");
+  CHECK(at(table, 0x1000) == "-");
+}
+
+TEST_CASE("module functions and BPF programs carry their module") {
+  const KallsymsTable table = parse_kallsyms(kSnippet).value();
+  CHECK(at(table, 0xffffffffc0201010) == "[nf_tables] nft_do_chain");
+  CHECK(at(table, 0xffffffffc0300010) == "[bpf] bpf_prog_6deef7357e7b4530_sd_fw_egress");
+  CHECK(at(table, 0xffffffffc0300810) == "[bpf] bpf_prog_0123456789abcdef");
+}
+
+TEST_CASE("a kernel function that is only called like a BPF program belongs to the kernel") {
+  const KallsymsTable table = parse_kallsyms("ffffffff81000000 t bpf_prog_realloc\n").value();
+  CHECK(at(table, 0xffffffff81000000) == "[kernel] bpf_prog_realloc");
+}
+
+TEST_CASE("the padding before a function belongs to it") {
+  const KallsymsTable table = parse_kallsyms(kSnippet).value();
+  CHECK(at(table, 0xffffffff81000105) == "[kernel] do_one_thing");
+}
+
+TEST_CASE("data has no name, and ends the function before it") {
+  const KallsymsTable table = parse_kallsyms(kSnippet).value();
+  CHECK(at(table, 0xffffffff82000000) == "-");
+  CHECK(at(table, 0xffffffff82000100) == "-");
+}
+
+TEST_CASE("the last function of a module doesn't stretch over the hole to the next") {
+  const KallsymsTable table = parse_kallsyms(kSnippet).value();
+  CHECK(at(table, 0xffffffffc0201150) == "[nf_tables] nft_trans");
+  CHECK(at(table, 0xffffffffc0280000) == "-");
+  CHECK(at(table, 0xffffffffc0400000) == "-");
+}
+
+TEST_CASE("symbols out of order are sorted") {
+  const KallsymsTable table = parse_kallsyms("ffffffff81000020 t b\nffffffff81000010 t a\n").value();
+  CHECK(at(table, 0xffffffff8100001f) == "[kernel] a");
+  CHECK(at(table, 0xffffffff81000020) == "[kernel] b");
+}
+
+TEST_CASE("addresses that are all zero name the capability and the sysctl") {
+  const Result<KallsymsTable> hidden = parse_kallsyms("0000000000000000 T _text\n0000000000000000 t f\t[m]\n");
+  REQUIRE_FALSE(hidden.ok());
+  CHECK(hidden.error().message().find("CAP_SYSLOG") != std::string::npos);
+  CHECK(hidden.error().message().find("kernel.kptr_restrict") != std::string::npos);
+}
+
+TEST_CASE("text that is no kallsyms is an error") {
+  CHECK_FALSE(parse_kallsyms("").ok());
+  CHECK_FALSE(parse_kallsyms("\n\nhello\nffff\nffffffff81000000 T\nzz T f\n").ok());
+  CHECK_FALSE(parse_kallsyms("ffffffff81000000 D only_data\n").ok());
+}
+
+TEST_CASE("lines of another shape are skipped") {
+  const KallsymsTable table = parse_kallsyms("garbage\nffffffff81000000 T f\n\n12").value();
+  CHECK(table.size() == 1);
+}
+
+/// A kallsyms that can change.
+class FakeKallsyms {
+ public:
+  explicit FakeKallsyms(const std::string& text) {
+    path_ = "/tmp/flamed-kallsyms-test-XXXXXX";
+    ::close(::mkstemp(path_.data()));
+    write(text);
+  }
+  ~FakeKallsyms() { ::unlink(path_.c_str()); }
+  void write(const std::string& text) { std::ofstream(path_, std::ios::trunc) << text; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+constexpr std::uint64_t kOld = 0xffffffff81000000;
+constexpr std::uint64_t kNew = 0xffffffffc0000000;
+
+TEST_CASE("a module loaded later is found, but the file is not read again more often than allowed") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\n");
+  KernelSymbols symbols(clock, {.path = file.path()});
+  REQUIRE(symbols.find(kOld).ok());
+  CHECK(symbols.stats().loads == 1);
+
+  file.write("ffffffff81000000 T old\nffffffffc0000000 t fresh\t[mod]\n");
+  CHECK_FALSE(symbols.find(kNew).ok());
+  CHECK_FALSE(symbols.find(kNew).ok());
+  CHECK(symbols.stats().loads == 1);
+
+  clock.advance_ns(31 * kNsPerSecond);
+  const Result<KernelSymbols::Name> found = symbols.find(kNew + 5);
+  REQUIRE(found.ok());
+  CHECK(found->name == "fresh");
+  CHECK(found->module == "[mod]");
+  CHECK(found->offset == 5);
+  CHECK(symbols.stats().loads == 2);
+}
+
+TEST_CASE("an address that can't be the kernel's is no reason to read the file again") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\n");
+  KernelSymbols symbols(clock, {.path = file.path()});
+  REQUIRE(symbols.load().ok());
+  clock.advance_ns(31 * kNsPerSecond);
+  CHECK_FALSE(symbols.find(0x1234).ok());
+  CHECK(symbols.stats().loads == 1);
+}
+
+TEST_CASE("names age: an old table is read again even when it has an answer") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\n");
+  KernelSymbols symbols(clock, {.path = file.path()});
+  REQUIRE(symbols.find(kOld)->name == "old");
+  file.write("ffffffff81000000 T replaced\n");
+  CHECK(symbols.find(kOld)->name == "old");
+  clock.advance_ns(11 * kNsPerMinute);
+  CHECK(symbols.find(kOld)->name == "replaced");
+}
+
+TEST_CASE("when reading fails later, the names read before stay") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\n");
+  KernelSymbols symbols(clock, {.path = file.path()});
+  REQUIRE(symbols.find(kOld).ok());
+  file.write("0000000000000000 T old\n");
+  clock.advance_ns(11 * kNsPerMinute);
+  CHECK(symbols.find(kOld).ok());
+  const Result<KernelSymbols::Name> unknown = symbols.find(kNew);
+  REQUIRE_FALSE(unknown.ok());
+  CHECK(unknown.error().message().find("CAP_SYSLOG") != std::string::npos);
+  CHECK(symbols.stats().failed_loads == 1);
+}
+
+TEST_CASE("a missing file is the reason for every unknown address") {
+  ManualClock clock({0}, {0});
+  KernelSymbols symbols(clock, {.path = "/nonexistent/kallsyms"});
+  CHECK_FALSE(symbols.load().ok());
+  const Result<KernelSymbols::Name> name = symbols.find(kOld);
+  REQUIRE_FALSE(name.ok());
+  CHECK(name.error().message().find("/nonexistent/kallsyms") != std::string::npos);
+}
+
+TEST_CASE("control characters in a symbol's name don't come out") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T a\x1b[0m\n");
+  KernelSymbols symbols(clock, {.path = file.path()});
+  CHECK(symbols.find(kOld)->name.find('\x1b') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_symbolizer.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "test/catch.h"
+#include "test/unit/symbolizer/victims.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+class FakeModules final : public Modules {
+ public:
+  ModulePtr find(ModuleId id) const override {
+    const auto found = modules_.find(id.value);
+    return found == modules_.end() ? nullptr : found->second;
+  }
+  ModuleId add(std::uint32_t id, Module module) {
+    module.id = ModuleId{id};
+    modules_[id] = std::make_shared<const Module>(std::move(module));
+    return ModuleId{id};
+  }
+  ModuleId add_file(std::uint32_t id, std::string path, Fd file, std::string why_no_file = "") {
+    return add(id, Module{{}, ModuleKind::kFile, std::move(path), {}, std::move(file), std::move(why_no_file)});
+  }
+  void remove(ModuleId id) { modules_.erase(id.value); }
+
+ private:
+  std::map<std::uint32_t, ModulePtr> modules_;
+};
+
+class CountingReader final : public ModuleReader {
+ public:
+  Result<ElfSymbols> read(int fd) override {
+    ++reads;
+    if (throws) throw std::runtime_error("worker died");
+    return direct_.read(fd);
+  }
+  std::vector<std::string> demangle(std::span<const std::string> mangled) override {
+    demangled += mangled.size();
+    return direct_.demangle(mangled);
+  }
+  std::atomic<int> reads = 0;
+  std::atomic<std::size_t> demangled = 0;
+  std::atomic<bool> throws = false;
+
+ private:
+  DirectModuleReader direct_;
+};
+
+struct Fixture {
+  ManualClock clock{{0}, {0}};
+  FakeModules modules;
+  CountingReader reader;
+  KernelSymbols kernel{clock, {.path = "/nonexistent/kallsyms"}};
+  ModuleSymbolizer symbolizer{modules, kernel, reader, clock};
+
+  SymbolChain name(ModuleId module, std::uint64_t offset) {
+    const Frame frame{module, offset};
+    const auto chains = symbolizer.symbolise(std::span(&frame, 1));
+    REQUIRE(chains.size() == 1);
+    REQUIRE(chains[0] != nullptr);
+    REQUIRE(chains[0]->size() == 1);
+    return *chains[0];
+  }
+};
+
+TEST_CASE("a function of a file has its name, module and kind, and no reason") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "/opt/app/victim_c", open_victim(VICTIM_C));
+  const Symbol symbol = f.name(id, truth_of(VICTIM_C).at("main")).front();
+  CHECK(symbol.name == "main");
+  CHECK(symbol.module == "victim_c");
+  CHECK(symbol.kind == SymbolKind::kNative);
+  CHECK(symbol.reason.empty());
+}
+
+TEST_CASE("C++ functions come out demangled") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_cpp", open_victim(VICTIM_CPP));
+  const Truth truth = truth_of(VICTIM_CPP);
+  REQUIRE(truth.size() == 2);
+  for (const auto& [name, offset] : truth) CHECK(f.name(id, offset).front().name == name);
+}
+
+TEST_CASE("a file that was deleted is named from its descriptor") {
+  Fixture f;
+  std::string path = "/tmp/flamed-victim-XXXXXX";
+  Fd fd(::mkstemp(path.data()));
+  const std::string bytes = bytes_of(VICTIM_C);
+  REQUIRE(::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  REQUIRE(::unlink(path.c_str()) == 0);
+  const ModuleId id = f.modules.add_file(20, path + " (deleted)", std::move(fd));
+  const Symbol symbol = f.name(id, truth_of(VICTIM_C).at("main")).front();
+  CHECK(symbol.name == "main");
+  CHECK("/tmp/" + symbol.module == path);
+}
+
+TEST_CASE("answers stand in the order of the question, whatever the modules") {
+  Fixture f;
+  const ModuleId c = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  const ModuleId cpp = f.modules.add_file(21, "victim_cpp", open_victim(VICTIM_CPP));
+  const std::uint64_t main_offset = truth_of(VICTIM_C).at("main");
+  const std::uint64_t hidden_offset = truth_of(VICTIM_CPP).at("victim::(anonymous namespace)::hidden");
+  const std::vector<Frame> frames = {{cpp, hidden_offset},        {c, main_offset},
+                                     {ModuleId{77}, 5},           {cpp, hidden_offset},
+                                     {kKernelModule, 1ULL << 63}, {c, main_offset + 1}};
+  const auto chains = f.symbolizer.symbolise(frames);
+  REQUIRE(chains.size() == frames.size());
+  CHECK(chains[0]->front().name == "victim::(anonymous namespace)::hidden");
+  CHECK(chains[1]->front().name == "main");
+  CHECK(chains[2]->front().name == "[unknown] (module 77+0x5)");
+  CHECK(chains[3]->front().name == "victim::(anonymous namespace)::hidden");
+  CHECK(chains[4]->front().kind == SymbolKind::kUnknown);
+  CHECK(chains[5]->front().name == "main");
+}
+
+TEST_CASE("addresses of one function share one chain and one demangling") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+  const std::vector<Frame> frames = {{id, offset}, {id, offset + 3}, {id, offset + 1}};
+  const auto chains = f.symbolizer.symbolise(frames);
+  CHECK(chains[0] == chains[1]);
+  CHECK(chains[0] == chains[2]);
+  CHECK(f.reader.demangled == 1);
+}
+
+TEST_CASE("a module is read once") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  static_cast<void>(f.name(id, 0));
+  static_cast<void>(f.name(id, 1));
+  CHECK(f.reader.reads == 1);
+  CHECK(f.symbolizer.stats().tables == 1);
+  CHECK(f.symbolizer.stats().table_bytes > 0);
+}
+
+TEST_CASE("a module without descriptor is unknown for the reason it gives") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "/usr/lib/libfoo.so.1", Fd(), "not opened yet");
+  const Symbol symbol = f.name(id, 0x1a2b).front();
+  CHECK(symbol.name == "[unknown] (libfoo.so.1+0x1a2b)");
+  CHECK(symbol.module == "libfoo.so.1");
+  CHECK(symbol.kind == SymbolKind::kUnknown);
+  CHECK(symbol.reason == "not opened yet");
+}
+
+TEST_CASE("a module that is opened later gets names") {
+  Fixture f;
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+  const ModuleId id = f.modules.add_file(20, "victim_c", Fd(), "not opened yet");
+  CHECK(f.name(id, offset).front().kind == SymbolKind::kUnknown);
+  f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  CHECK(f.name(id, offset).front().name == "main");
+}
+
+TEST_CASE("a module that is replaced under its id is read anew") {
+  Fixture f;
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+  const ModuleId id = f.modules.add_file(20, "script", file_with("#!/bin/sh\n"));
+  CHECK(f.name(id, offset).front().reason == "not an ELF file");
+  f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  CHECK(f.name(id, offset).front().name == "main");
+}
+
+TEST_CASE("an address that no symbol covers says so") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_nameless", open_victim(VICTIM_NAMELESS));
+  const Symbol symbol = f.name(id, truth_of(VICTIM_NAMELESS).at("main")).front();
+  CHECK(symbol.kind == SymbolKind::kUnknown);
+  CHECK(symbol.reason == "no symbol covers this address (stripped?)");
+}
+
+TEST_CASE("a file that can't be read is tried again after a while, not at once") {
+  Fixture f;
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  f.reader.throws = true;
+  CHECK(f.name(id, offset).front().reason.find("worker died") != std::string::npos);
+  f.reader.throws = false;
+  CHECK(f.name(id, offset).front().reason.find("worker died") != std::string::npos);
+  CHECK(f.reader.reads == 1);
+  CHECK(f.symbolizer.stats().failed_loads == 1);
+  f.clock.advance_ns(61 * kNsPerSecond);
+  CHECK(f.name(id, offset).front().name == "main");
+}
+
+TEST_CASE("memory without a file is JIT code without a name") {
+  Fixture f;
+  const ModuleId id = f.modules.add(20, Module{{}, ModuleKind::kAnonymous, "[anon]", {}, Fd(), ""});
+  const Symbol symbol = f.name(id, 0x7f0012345678).front();
+  CHECK(symbol.name == "[unknown] (anon+0x7f0012345678)");
+  CHECK(symbol.module == "[anon]");
+  CHECK(symbol.kind == SymbolKind::kJit);
+  CHECK(symbol.reason == "no file behind this memory (JIT code?)");
+}
+
+TEST_CASE("a module that nobody knows any more has a reason") {
+  Fixture f;
+  CHECK(f.name(ModuleId{77}, 5).front().reason == "the module is no longer known");
+  CHECK(f.name(kNoModule, 5).front().reason == "no mapping covered this address");
+}
+
+TEST_CASE("a path can't smuggle control characters out") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "/tmp/a\x1b[2Jb\nc", Fd(), "because\nof this");
+  const Symbol symbol = f.name(id, 1).front();
+  for (const std::string& text : {symbol.name, symbol.module, symbol.reason}) {
+    CHECK(text.find_first_of("\x1b\n") == std::string::npos);
+  }
+}
+
+TEST_CASE("a symbol's name can't smuggle control characters out") {
+  Fixture f;
+  std::string bytes = bytes_of(VICTIM_C);
+  std::size_t at = 0;
+  int changed = 0;
+  while ((at = bytes.find("victim_private", at)) != std::string::npos) {
+    bytes.replace(at, 14, "v\x1b[2Jm_pr\xff\n\rte");
+    ++changed;
+  }
+  REQUIRE(changed > 0);
+  const ModuleId id = f.modules.add_file(20, "victim", file_with(bytes));
+  const Symbol symbol = f.name(id, truth_of(VICTIM_C).at("victim_private")).front();
+  CHECK(symbol.kind == SymbolKind::kNative);
+  CHECK(symbol.name.find_first_of("\x1b\n\r\xff") == std::string::npos);
+}
+
+TEST_CASE("kernel addresses are named with their module") {
+  Fixture f;
+  std::string path = "/tmp/flamed-kallsyms-XXXXXX";
+  Fd fd(::mkstemp(path.data()));
+  const std::string text =
+      "ffffffff81000000 T schedule\n"
+      "ffffffffc0000000 t nft_do_chain\t[nf_tables]\n"
+      "ffffffffc0000100 t _RNvC6_123foo3bar\t[rust_mod]\n";
+  REQUIRE(::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  KernelSymbols kernel(f.clock, {.path = path});
+  ModuleSymbolizer symbolizer(f.modules, kernel, f.reader, f.clock);
+  const std::vector<Frame> frames = {{kKernelModule, 0xffffffff81000004},
+                                     {kKernelModule, 0xffffffffc0000004},
+                                     {kKernelModule, 0xffffffffc0000104},
+                                     {kKernelModule, 0xffffffff70000000}};
+  const auto chains = symbolizer.symbolise(frames);
+  ::unlink(path.c_str());
+  CHECK(chains[0]->front().name == "schedule");
+  CHECK(chains[0]->front().module == "[kernel]");
+  CHECK(chains[0]->front().kind == SymbolKind::kKernel);
+  CHECK(chains[1]->front().module == "[nf_tables]");
+  CHECK(chains[2]->front().name == "123foo::bar");
+  CHECK(chains[3]->front().name == "[unknown] (kernel+0xffffffff70000000)");
+  CHECK_FALSE(chains[3]->front().reason.empty());
+}
+
+TEST_CASE("vdso addresses are named or have a reason") {
+  Fixture f;
+  const Symbol symbol = f.name(kVdsoModule, 0).front();
+  CHECK(symbol.module == "[vdso]");
+  CHECK(symbol.name == "[unknown] (vdso+0x0)");
+  CHECK_FALSE(symbol.reason.empty());
+}
+
+TEST_CASE("tables stay within the budget; the one used last stays") {
+  Fixture f;
+  const ModuleId c = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  const ModuleId cpp = f.modules.add_file(21, "victim_cpp", open_victim(VICTIM_CPP));
+  static_cast<void>(f.name(c, 0));
+  const std::size_t one = f.symbolizer.stats().table_bytes;
+  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.clock, {.table_budget_bytes = one + one / 2});
+  const Frame in_c{c, 0};
+  const Frame in_cpp{cpp, 0};
+  static_cast<void>(small.symbolise(std::span(&in_c, 1)));
+  static_cast<void>(small.symbolise(std::span(&in_cpp, 1)));
+  CHECK(small.stats().tables == 1);
+  CHECK(small.stats().evictions == 1);
+  CHECK(small.stats().table_bytes <= one + one / 2);
+  const int reads = f.reader.reads;
+  static_cast<void>(small.symbolise(std::span(&in_cpp, 1)));
+  CHECK(f.reader.reads == reads);
+  static_cast<void>(small.symbolise(std::span(&in_c, 1)));
+  CHECK(f.reader.reads == reads + 1);
+}
+
+TEST_CASE("a table larger than the budget still answers") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.clock, {.table_budget_bytes = 10});
+  const Frame frame{id, truth_of(VICTIM_C).at("main")};
+  CHECK(small.symbolise(std::span(&frame, 1))[0]->front().name == "main");
+  CHECK(small.stats().table_bytes == 0);
+}
+
+TEST_CASE("the table of a module that is gone is dropped when the next one is read") {
+  Fixture f;
+  const ModuleId first = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  const ModuleId second = f.modules.add_file(21, "victim_c", open_victim(VICTIM_C));
+  static_cast<void>(f.name(first, 0));
+  f.modules.remove(first);
+  static_cast<void>(f.name(second, 0));
+  CHECK(f.symbolizer.stats().tables == 1);
+}
+
+/// Blocks in read() until it is let go.
+class BlockingReader final : public ModuleReader {
+ public:
+  Result<ElfSymbols> read(int fd) override {
+    std::unique_lock lock(mutex_);
+    ++reads_;
+    changed_.notify_all();
+    if (fd == blocked_fd) changed_.wait(lock, [&] { return released_; });
+    lock.unlock();
+    return read_elf_symbols(fd);
+  }
+  std::vector<std::string> demangle(std::span<const std::string> mangled) override {
+    return {mangled.begin(), mangled.end()};
+  }
+  void wait_for_reads(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reads_ >= count; });
+  }
+  void release() {
+    std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+  int reads() {
+    std::lock_guard lock(mutex_);
+    return reads_;
+  }
+  int blocked_fd = -1;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int reads_ = 0;
+  bool released_ = false;
+};
+
+TEST_CASE("a module that takes long to read doesn't keep others waiting, and is read once for all who wait") {
+  ManualClock clock({0}, {0});
+  FakeModules modules;
+  KernelSymbols kernel(clock, {.path = "/nonexistent/kallsyms"});
+  BlockingReader reader;
+  Fd slow_file = open_victim(VICTIM_C);
+  reader.blocked_fd = slow_file.get();
+  const ModuleId slow = modules.add_file(20, "slow", std::move(slow_file));
+  const ModuleId quick = modules.add_file(21, "quick", open_victim(VICTIM_C));
+  ModuleSymbolizer symbolizer(modules, kernel, reader, clock);
+  const std::uint64_t offset = truth_of(VICTIM_C).at("main");
+
+  std::atomic<int> named = 0;
+  const auto ask_slow = [&] {
+    const Frame frame{slow, offset};
+    if (symbolizer.symbolise(std::span(&frame, 1))[0]->front().name == "main") ++named;
+  };
+  {
+    std::jthread first(ask_slow);
+    reader.wait_for_reads(1);
+    std::jthread second(ask_slow);
+    const Frame frame{quick, offset};
+    CHECK(symbolizer.symbolise(std::span(&frame, 1))[0]->front().name == "main");
+    CHECK(named == 0);
+    reader.release();
+  }
+  CHECK(named == 2);
+  CHECK(reader.reads() == 2);
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
