@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/call_tree.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <unordered_set>
+
+namespace flamed::store {
+namespace {
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+Frame marker(Truncation reason) { return {kTruncatedModule, static_cast<std::uint64_t>(reason)}; }
+
+}  // namespace
+
+CallTree::CallTree(Budget& budget)
+    : budget_(budget),
+      seed_(random_seed()),
+      nodes_(budget),
+      node_index_(budget),
+      frames_(budget),
+      frame_index_(budget),
+      recent_(kRecentCount) {
+  budget_.take(kRecentCount * sizeof(Recent));
+  std::optional<std::uint32_t> root = nodes_.allocate();
+  if (!root || *root != kEmptyStack.value) std::abort();  // Store sees to a budget that has room for one chunk
+  nodes_.writable(*root) = CallNode{kEmptyStack, FrameId{0}};
+}
+
+CallTree::~CallTree() { budget_.give_back(kRecentCount * sizeof(Recent)); }
+
+std::uint64_t CallTree::hash_of(std::optional<Truncation> truncation, std::span<const Frame> frames) const {
+  std::uint64_t hash = seed_ + (truncation ? static_cast<std::uint64_t>(*truncation) + 1 : 0);
+  for (const Frame& frame : frames) {
+    hash = (hash ^ (frame.offset + (std::uint64_t{frame.module.value} << 40))) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+std::uint64_t CallTree::hash_of(const Frame& frame) const {
+  return mix((frame.offset ^ seed_) + frame.module.value * 0x9e3779b97f4a7c15ULL);
+}
+
+std::uint64_t CallTree::hash_of(const CallNode& node) {
+  return mix((std::uint64_t{node.caller.value} << 32) | node.frame.value);
+}
+
+bool CallTree::is_stack(StackId stack, std::optional<Truncation> truncation, std::span<const Frame> frames) const {
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (stack == kEmptyStack) return false;
+    const CallNode& node = nodes_[stack.value];
+    if (frames_[node.frame.value] != frames[i]) return false;
+    stack = node.caller;
+  }
+  if (!truncation) return stack == kEmptyStack;
+  if (stack == kEmptyStack) return false;
+  const CallNode& node = nodes_[stack.value];
+  return node.caller == kEmptyStack && frames_[node.frame.value] == marker(*truncation);
+}
+
+std::optional<FrameId> CallTree::intern_frame(const Frame& frame) {
+  std::uint64_t hash = hash_of(frame);
+  std::uint32_t found = frame_index_.find(hash, [&](std::uint32_t id) { return frames_[id] == frame; });
+  if (found != IdIndex::kNone) return FrameId{found};
+  if (!frame_index_.make_room([&](std::uint32_t id) { return hash_of(frames_[id]); })) return std::nullopt;
+  std::optional<std::uint32_t> id = frames_.allocate();
+  if (!id) return std::nullopt;
+  frames_.writable(*id) = frame;
+  frame_index_.insert(hash, *id);
+  return FrameId{*id};
+}
+
+std::optional<StackId> CallTree::intern_child(StackId caller, const Frame& frame) {
+  std::optional<FrameId> frame_id = intern_frame(frame);
+  if (!frame_id) return std::nullopt;
+  CallNode node{caller, *frame_id};
+  std::uint64_t hash = hash_of(node);
+  std::uint32_t found = node_index_.find(hash, [&](std::uint32_t id) {
+    const CallNode& other = nodes_[id];
+    return other.caller == node.caller && other.frame == node.frame;
+  });
+  if (found != IdIndex::kNone) return StackId{found};
+  if (!node_index_.make_room([&](std::uint32_t id) { return hash_of(nodes_[id]); })) return std::nullopt;
+  std::optional<std::uint32_t> id = nodes_.allocate();
+  if (!id) return std::nullopt;
+  nodes_.writable(*id) = node;
+  node_index_.insert(hash, *id);
+  return StackId{*id};
+}
+
+CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::span<const Frame> frames) {
+  std::uint64_t hash = hash_of(truncation, frames);
+  Recent& recent = recent_[hash % kRecentCount];
+  if (recent.hash == hash && is_stack(recent.stack, truncation, frames)) return {recent.stack, true};
+
+  StackId stack = kEmptyStack;
+  if (truncation) {
+    std::optional<StackId> child = intern_child(stack, marker(*truncation));
+    if (!child) return {stack, false};
+    stack = *child;
+  }
+  for (const Frame& frame : frames) {
+    std::optional<StackId> child = intern_child(stack, frame);
+    if (!child) return {stack, false};
+    stack = *child;
+  }
+  recent = {hash, stack};
+  return {stack, true};
+}
+
+void CallTree::mark_used(StackId stack, std::uint32_t sequence) {
+  // A caller's stamp is never older than its callee's: new nodes begin at 0 and every walk raises the whole path.
+  while (stack != kEmptyStack && nodes_.stamp(stack.value) < sequence) {
+    nodes_.set_stamp(stack.value, sequence);
+    stack = nodes_[stack.value].caller;
+  }
+}
+
+bool CallTree::sweep(std::uint32_t oldest_sequence) {
+  recent_.assign(kRecentCount, Recent{});
+  ++sweeps_;
+  nodes_.for_each([&](std::uint32_t id) {
+    if (id == kEmptyStack.value) return;
+    if (nodes_.stamp(id) < oldest_sequence) {
+      nodes_.release(id);
+    } else {
+      frames_.set_stamp(nodes_[id].frame.value, sweeps_);
+    }
+  });
+  nodes_.trim();
+  node_index_.reset(nodes_.size());
+  nodes_.for_each([&](std::uint32_t id) {
+    if (id != kEmptyStack.value) node_index_.insert(hash_of(nodes_[id]), id);
+  });
+
+  std::size_t before = frames_.size();
+  frames_.for_each([&](std::uint32_t id) {
+    if (frames_.stamp(id) != sweeps_) frames_.release(id);
+  });
+  frames_.trim();
+  frame_index_.reset(frames_.size());
+  frames_.for_each([&](std::uint32_t id) { frame_index_.insert(hash_of(frames_[id]), id); });
+  return frames_.size() != before;
+}
+
+std::vector<ModuleId> CallTree::modules() {
+  std::unordered_set<ModuleId> seen;
+  frames_.for_each([&](std::uint32_t id) {
+    ModuleId module = frames_[id].module;
+    if (module != kTruncatedModule) seen.insert(module);
+  });
+  std::vector<ModuleId> sorted(seen.begin(), seen.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+}  // namespace flamed::store

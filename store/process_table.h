@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProcessTable: the processes that slots name, and those that run. Writer only, but for the views, which are immutable
+// and may go to any thread. Must not outlive its Budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/identity.h"
+#include "store/budget.h"
+#include "store/id_index.h"
+#include "store/process_info.h"
+#include "store/shared_array.h"
+
+namespace flamed::store {
+
+/// A ProcessInfo in 80 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
+/// all of them share their strings.
+struct ProcessRecord {
+  static constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+
+  ProcessId id;
+  std::shared_ptr<const std::string> comm;  ///< null in a place that is not in use
+  std::shared_ptr<const std::string> executable;
+  std::uint64_t cgroup_id = 0;
+  std::int64_t started_ns = kNoTime;
+  std::int64_t ended_ns = kNoTime;
+  std::uint32_t threads = 0;  ///< rows of the ThreadTable that name it
+  bool only_sampled = false;  ///< update() was never called for it
+
+  [[nodiscard]] bool in_use() const { return comm != nullptr; }
+  [[nodiscard]] ProcessInfo info() const;
+};
+
+class ProcessTable {
+ public:
+  using Records = SharedArray<ProcessRecord, 64>;
+
+  explicit ProcessTable(Budget& budget) : budget_(budget), records_(budget), index_(budget) {}
+  ~ProcessTable();
+  ProcessTable(const ProcessTable&) = delete;
+  ProcessTable& operator=(const ProcessTable&) = delete;
+
+  /// For a new thread of the process. `comm` is the thread's: all there is until update() tells better.
+  /// Empty when there is no room.
+  std::optional<std::uint32_t> add_thread(ProcessId id, std::string_view comm, bool main_thread,
+                                          std::uint32_t sequence);
+  void remove_thread(std::uint32_t process);
+
+  /// False when there is no room.
+  bool update(const ProcessInfo& info, std::uint32_t sequence);
+
+  [[nodiscard]] const ProcessRecord& operator[](std::uint32_t process) const { return records_[process]; }
+
+  /// Reclaims processes that no thread names, once they ended (or were only ever known from samples) and
+  /// `sequence` is two past the last word of them: their last samples may still be on the way. With `even_running`
+  /// also those that run.
+  void sweep(std::uint32_t sequence, bool even_running);
+
+  [[nodiscard]] Records::View view() { return records_.view(); }
+  [[nodiscard]] std::size_t size() const { return records_.size(); }
+
+ private:
+  using SharedString = std::shared_ptr<const std::string>;
+
+  [[nodiscard]] std::uint32_t find(ProcessId id) const;
+  std::optional<std::uint32_t> create(ProcessId id);
+  SharedString share(std::string_view text);
+  static std::size_t bytes_of(std::string_view text);
+
+  Budget& budget_;
+  Records records_;
+  IdIndex index_;
+  std::unordered_map<std::string_view, SharedString> strings_;  ///< keys view into the values
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProfileTree: builds the tree of a Profile out of named frames, one function below its caller once. A local of one
+// query.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "store/budget.h"
+#include "store/id_index.h"
+#include "store/profile.h"
+
+namespace flamed::store {
+
+class ProfileTree {
+ public:
+  /// Node 0 is the root.
+  explicit ProfileTree(const NamedFrame& root);
+
+  /// Index of the frame; equal frames have the same.
+  std::uint32_t intern(const NamedFrame& frame);
+  /// Finds or makes the node of `frame` below `parent`.
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
+  void add_self(std::uint32_t node, std::uint64_t samples, std::uint64_t ns) {
+    nodes_[node].self_samples += samples;
+    nodes_[node].self_ns += ns;
+  }
+
+  /// Fills `nodes` and `frames`. Frames that no node names are left out.
+  void finish(Profile& profile) &&;
+
+ private:
+  struct Node {
+    std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
+    std::uint32_t frame = 0;
+    std::uint64_t self_samples = 0;
+    std::uint64_t self_ns = 0;
+  };
+  struct FrameHash {
+    std::size_t operator()(const NamedFrame& frame) const noexcept;
+  };
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t frame) {
+    return mix((std::uint64_t{parent} << 32) | frame);
+  }
+  /// Sorts frames_ by name, drops unused ones, and rewrites the nodes to match.
+  void sort_frames();
+  /// Indices of nodes, grouped by parent, siblings by name; group p is [first[p], first[p + 1]).
+  [[nodiscard]] std::vector<std::uint32_t> by_parent(std::vector<std::uint32_t>& first) const;
+
+  Budget unlimited_{static_cast<std::size_t>(-1) / 2};
+  std::unordered_map<NamedFrame, std::uint32_t, FrameHash> frame_ids_;
+  std::vector<NamedFrame> frames_;
+  std::vector<Node> nodes_;
+  IdIndex index_;
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SnapshotData: what a Snapshot holds. Immutable; shared by any number of threads; independent of the Store's life.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/call_tree.h"
+#include "store/process_table.h"
+#include "store/slot.h"
+#include "store/thread_table.h"
+
+namespace flamed::store {
+
+class SnapshotData {
+ public:
+  CallTree::View tree;
+  ThreadTable::Records::View threads;
+  ProcessTable::Records::View processes;
+  std::vector<std::shared_ptr<const Slot>> sealed;  ///< oldest first
+  std::vector<OpenSlot::View> open;                 ///< oldest first, all younger than the sealed ones
+  MonotonicTime until;                              ///< nothing here is younger: cuts the open slots' ends
+  std::int64_t period_ns = 0;
+  std::size_t budget_bytes = 0;
+  std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget
+};
+
+}  // namespace flamed::store

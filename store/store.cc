@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "store/budget.h"
+#include "store/call_tree.h"
+#include "store/process_table.h"
+#include "store/slot.h"
+#include "store/snapshot_data.h"
+#include "store/thread_table.h"
+
+namespace flamed::store {
+namespace {
+
+// Readers drain the perf buffers about once a second, one CPU after the other: samples come up to ~2 s late.
+constexpr std::int64_t kSealDelayNs = 5 * kNsPerSecond;
+// NTP slews by at most 0.5 ms a second; more than this is a step or a suspend.
+constexpr std::int64_t kClockStepNs = kNsPerSecond;
+// Two in normal life; each change of period or wall clock adds one.
+constexpr std::size_t kMostOpenSlots = 4;
+// Less could not hold one chunk of each table.
+constexpr std::size_t kLeastBudgetBytes = 1U << 20;
+// An age-driven sweep waits for this many dropped slots: it walks the whole tree to find a few dead nodes.
+constexpr std::size_t kSlotsPerSweep = 30;
+
+std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_bytes, kLeastBudgetBytes); }
+/// What is taken without asking (headers of slots, strings) fits in the difference.
+std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - budget_of(limits) / 32; }
+
+}  // namespace
+
+class Store::State {
+ public:
+  State(Limits limits, const Clock& clock, std::int64_t period_ns)
+      : limits_(limits),
+        clock_(clock),
+        created_(clock.monotonic()),
+        period_ns_(period_ns),
+        budget_(growth_limit_of(limits)),
+        // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
+        tree_budget_(growth_limit_of(limits) / 4 * 3, &budget_),
+        tree_(tree_budget_),
+        processes_(budget_),
+        threads_(budget_, processes_) {
+    budget_.take(sizeof(State));
+  }
+
+  void add(const StackSample& sample) {
+    std::lock_guard lock(mutex_);
+    latest_ = std::max(latest_, sample.time);
+    OpenSlot* slot = slot_for(sample.time);
+    if (slot == nullptr) {
+      lose(*open_.front(), Loss::kTooOld, 1);
+      return;
+    }
+    std::size_t share = 16;
+    for (;;) {
+      std::optional<std::uint32_t> thread = threads_.intern(sample.process, sample.tid, sample.comm, slot->sequence);
+      CallTree::Interned interned{kEmptyStack, false};
+      if (thread) interned = tree_.intern(sample.truncation, sample.frames);
+      if (thread && interned.whole && count(*slot, *thread, {interned.stack, false})) {
+        if (sample.truncation) {
+          count_truncated(*slot, *sample.truncation);
+        } else {
+          ++slot->quality.whole;
+          ++total_.whole;
+        }
+        return;
+      }
+      // Ids found so far may be reclaimed by this: begin again.
+      if (make_room(share)) {
+        share = std::max<std::size_t>(share / 2, 1);
+        continue;
+      }
+      if (thread && count_cut(*slot, *thread, interned)) {
+        count_truncated(*slot, Truncation::kStoreFull);
+      } else {
+        lose(*slot, Loss::kStoreFull, 1);
+      }
+      return;
+    }
+  }
+
+  void add_lost(Loss reason, std::uint64_t count, MonotonicTime when) {
+    if (count == 0) return;
+    std::lock_guard lock(mutex_);
+    OpenSlot* slot = slot_for(when);
+    lose(slot != nullptr ? *slot : *open_.front(), reason, count);
+  }
+
+  void update_process(const ProcessInfo& info) {
+    std::lock_guard lock(mutex_);
+    if (processes_.update(info, next_sequence_)) return;
+    // Rather forget idle processes than slots: what is lost is a name, and the next sample brings one back.
+    processes_.sweep(next_sequence_, true);
+    static_cast<void>(processes_.update(info, next_sequence_));
+  }
+
+  void set_period_ns(std::int64_t period_ns) {
+    std::lock_guard lock(mutex_);
+    if (period_ns == period_ns_) return;
+    period_ns_ = period_ns;
+    if (open_.empty()) return;
+    OpenSlot& newest = *open_.back();
+    if (newest.quality.taken() == 0) {
+      newest.bounds.period_ns = period_ns;
+    } else {
+      close(newest, clock_.monotonic());
+    }
+  }
+
+  void advance(MonotonicTime now) {
+    std::lock_guard lock(mutex_);
+    if (!open_.empty() && open_.back()->bounds.covers(now)) {
+      std::int64_t step = clock_.wall_offset_ns() - open_.back()->bounds.wall_offset_ns;
+      if (step > kClockStepNs || step < -kClockStepNs) close(*open_.back(), now);
+    }
+    static_cast<void>(slot_for(now));  // an idle minute is a slot too: it says that nothing ran
+
+    bool sealed_any = false;
+    while (open_.size() > 1 && open_.front()->bounds.end.ns + kSealDelayNs <= now.ns) {
+      seal_oldest();
+      sealed_any = true;
+    }
+    while (!sealed_.empty() && sealed_.front()->bounds.end.ns + limits_.retention_ns <= now.ns) {
+      drop_oldest();
+      ++dropped_for_age_;
+    }
+    // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
+    std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
+    for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share);) {
+      share = std::max<std::size_t>(share / 2, 1);
+    }
+    if (dropped_since_sweep_ >= std::clamp<std::size_t>(sealed_.size() / 8, 1, kSlotsPerSweep)) {
+      sweep(false);
+    } else if (sealed_any) {
+      processes_.sweep(next_sequence_, false);
+    }
+  }
+
+  std::optional<std::vector<ModuleId>> take_live_modules() {
+    if (!std::exchange(frames_reclaimed_, false)) return std::nullopt;
+    return tree_.modules();
+  }
+
+  Snapshot snapshot() {
+    auto data = std::make_shared<SnapshotData>();
+    std::lock_guard lock(mutex_);
+    data->tree = tree_.view();
+    data->threads = threads_.view();
+    data->processes = processes_.view();
+    data->sealed.assign(sealed_.begin(), sealed_.end());
+    data->open.reserve(open_.size());
+    for (const auto& slot : open_) data->open.push_back(slot->view());
+    data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
+    data->period_ns = period_ns_;
+    data->budget_bytes = budget_of(limits_);
+    data->budget_dropped_until = budget_dropped_until_;
+    return Snapshot(std::move(data));
+  }
+
+  StoreStats stats() const {
+    std::lock_guard lock(mutex_);
+    StoreStats stats;
+    stats.quality = total_;
+    stats.used_bytes = budget_.used_bytes();
+    stats.budget_bytes = budget_of(limits_);
+    stats.slots = sealed_.size() + open_.size();
+    stats.histogram_entries = sealed_entries_;
+    for (const auto& slot : open_) stats.histogram_entries += slot->entry_count();
+    stats.nodes = tree_.node_count();
+    stats.frames = tree_.frame_count();
+    stats.threads = threads_.size();
+    stats.processes = processes_.size();
+    stats.slots_dropped_for_age = dropped_for_age_;
+    stats.slots_dropped_for_budget = dropped_for_budget_;
+    if (!sealed_.empty()) {
+      stats.oldest = sealed_.front()->bounds.wall_start();
+    } else if (!open_.empty()) {
+      stats.oldest = open_.front()->bounds.wall_start();
+    }
+    return stats;
+  }
+
+ private:
+  /// The open slot that a sample of `time` belongs to, opened if need be. Null when the sample is older than anything
+  /// retained; at least one slot is open then. A sample whose own slot is sealed goes to the oldest open one.
+  OpenSlot* slot_for(MonotonicTime time) {
+    if (open_.empty()) {
+      // The first samples of the CPUs come in no order, none of them from before the store was there.
+      bool just_created = created_ <= time && time.ns - created_.ns <= kSealDelayNs;
+      open_slot(just_created ? created_ : time, std::nullopt);
+    }
+    while (time >= open_.back()->bounds.end) open_slot(time, open_.back()->bounds.end);
+    for (auto slot = open_.rbegin(); slot != open_.rend(); ++slot) {
+      if (time >= (*slot)->bounds.start) return slot->get();
+    }
+    bool retained = !sealed_.empty() && time >= sealed_.front()->bounds.start;
+    return retained ? open_.front().get() : nullptr;
+  }
+
+  void open_slot(MonotonicTime time, std::optional<MonotonicTime> previous_end) {
+    SlotBounds bounds = next_bounds(time, previous_end, clock_.wall_offset_ns(), period_ns_);
+    open_.push_back(std::make_unique<OpenSlot>(budget_, bounds, next_sequence_++));
+    while (open_.size() > kMostOpenSlots) seal_oldest();
+  }
+
+  /// Ends an open slot early. What it already counted stays inside its bounds.
+  void close(OpenSlot& slot, MonotonicTime now) {
+    MonotonicTime end = std::max({now, MonotonicTime{latest_.ns + 1}, MonotonicTime{slot.bounds.start.ns + 1}});
+    slot.bounds.end = std::min(slot.bounds.end, end);
+  }
+
+  void seal_oldest() {
+    std::shared_ptr<const Slot> slot = open_.front()->seal();
+    open_.pop_front();
+    budget_.take(slot->bytes());
+    sealed_entries_ += slot->histogram.entry_count();
+    sealed_.push_back(std::move(slot));
+  }
+
+  void drop_oldest() {
+    const Slot& slot = *sealed_.front();
+    budget_.give_back(slot.bytes());
+    sealed_entries_ -= slot.histogram.entry_count();
+    sealed_.pop_front();
+    ++dropped_since_sweep_;
+  }
+
+  /// Drops the oldest 1/`share` of the sealed slots, at least one, and reclaims what only they named. False when there
+  /// was none.
+  bool make_room(std::size_t share) {
+    if (sealed_.empty()) return false;
+    for (std::size_t left = std::max<std::size_t>(sealed_.size() / share, 1); left > 0; --left) {
+      WallTime end = sealed_.front()->bounds.wall_end();
+      budget_dropped_until_ = budget_dropped_until_ ? std::max(*budget_dropped_until_, end) : end;
+      drop_oldest();
+      ++dropped_for_budget_;
+    }
+    sweep(sealed_.empty());
+    return true;
+  }
+
+  void sweep(bool even_running_processes) {
+    std::uint32_t oldest = !sealed_.empty() ? sealed_.front()->sequence
+                           : !open_.empty() ? open_.front()->sequence
+                                            : next_sequence_;
+    if (tree_.sweep(oldest)) frames_reclaimed_ = true;
+    threads_.sweep(oldest);
+    processes_.sweep(next_sequence_, even_running_processes);
+    dropped_since_sweep_ = 0;
+  }
+
+  /// Counts a stack that found no room as what there is of it: the callers that the tree knows, or fewer when the slot
+  /// has no room either, down to none at all: then it is still known whose time it was.
+  bool count_cut(OpenSlot& slot, std::uint32_t thread, CallTree::Interned interned) {
+    if (!interned.whole && count(slot, thread, {interned.stack, true})) return true;
+    return count(slot, thread, {kEmptyStack, true}, OpenSlot::Room::kReserve);
+  }
+
+  bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, OpenSlot::Room room = OpenSlot::Room::kOrdinary) {
+    switch (slot.count(thread, ref, room)) {
+      case OpenSlot::Counted::kAgain:
+        return true;
+      case OpenSlot::Counted::kNoRoom:
+        return false;
+      case OpenSlot::Counted::kFirstTime:
+        break;
+    }
+    tree_.mark_used(ref.stack, slot.sequence);
+    threads_.mark_used(thread, slot.sequence);
+    return true;
+  }
+
+  void count_truncated(OpenSlot& slot, Truncation reason) {
+    ++slot.quality.truncated[static_cast<std::size_t>(reason)];
+    ++total_.truncated[static_cast<std::size_t>(reason)];
+  }
+
+  void lose(OpenSlot& slot, Loss reason, std::uint64_t count) {
+    slot.quality.lost[static_cast<std::size_t>(reason)] += count;
+    total_.lost[static_cast<std::size_t>(reason)] += count;
+  }
+
+  const Limits limits_;
+  const Clock& clock_;
+  const MonotonicTime created_;
+  mutable std::mutex mutex_;  ///< guards everything below; held for one sample, one sweep, or one snapshot's pointers
+  std::int64_t period_ns_;
+  Budget budget_;
+  Budget tree_budget_;
+  CallTree tree_;
+  ProcessTable processes_;
+  ThreadTable threads_;
+  std::deque<std::shared_ptr<const Slot>> sealed_;
+  std::deque<std::unique_ptr<OpenSlot>> open_;
+  std::uint32_t next_sequence_ = 1;
+  MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
+  std::size_t sealed_entries_ = 0;
+  std::size_t dropped_since_sweep_ = 0;
+  std::uint64_t dropped_for_age_ = 0;
+  std::uint64_t dropped_for_budget_ = 0;
+  std::optional<WallTime> budget_dropped_until_;
+  Quality total_;
+  bool frames_reclaimed_ = false;  ///< writer only
+};
+
+Store::Store(Limits limits, const Clock& clock, std::int64_t period_ns)
+    : state_(std::make_unique<State>(limits, clock, period_ns)) {}
+Store::~Store() = default;
+
+void Store::add(const StackSample& sample) { state_->add(sample); }
+void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
+void Store::update_process(const ProcessInfo& info) { state_->update_process(info); }
+void Store::set_period_ns(std::int64_t period_ns) { state_->set_period_ns(period_ns); }
+void Store::advance(MonotonicTime now) { state_->advance(now); }
+std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }
+Snapshot Store::snapshot() const { return state_->snapshot(); }
+StoreStats Store::stats() const { return state_->stats(); }
+
+}  // namespace flamed::store

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/thread_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace flamed::store {
+namespace {
+
+ThreadName fixed(std::string_view comm) {
+  ThreadName name{};
+  std::memcpy(name.data(), comm.data(), std::min(comm.size(), name.size()));
+  return name;
+}
+
+std::uint64_t hash(ProcessId process, std::int32_t tid, const ThreadName& comm) {
+  std::uint64_t words[2];
+  static_assert(sizeof(words) == sizeof(ThreadName));
+  std::memcpy(words, comm.data(), sizeof(words));
+  std::uint64_t h = mix(process.start_ticks ^ (static_cast<std::uint64_t>(process.pid) << 32));
+  return mix(h ^ static_cast<std::uint64_t>(tid) ^ words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL));
+}
+
+}  // namespace
+
+std::uint64_t ThreadTable::hash_of(std::uint32_t thread) const {
+  const ThreadRecord& record = records_[thread];
+  return hash(processes_[record.process].id, record.tid, record.comm);
+}
+
+std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t tid, std::string_view comm,
+                                                 std::uint32_t sequence) {
+  ThreadName name = fixed(comm);
+  std::uint64_t h = hash(process, tid, name);
+  std::uint32_t found = index_.find(h, [&](std::uint32_t id) {
+    const ThreadRecord& record = records_[id];
+    return record.tid == tid && record.comm == name && processes_[record.process].id == process;
+  });
+  if (found != IdIndex::kNone) return found;
+  if (!index_.make_room([&](std::uint32_t id) { return hash_of(id); })) return std::nullopt;
+  std::optional<std::uint32_t> id = records_.allocate();
+  if (!id) return std::nullopt;
+  std::optional<std::uint32_t> owner = processes_.add_thread(process, comm, tid == process.pid, sequence);
+  if (!owner) {
+    records_.release(*id);
+    return std::nullopt;
+  }
+  records_.writable(*id) = ThreadRecord{*owner, tid, name};
+  index_.insert(h, *id);
+  return id;
+}
+
+void ThreadTable::sweep(std::uint32_t oldest_sequence) {
+  records_.for_each([&](std::uint32_t id) {
+    if (records_.stamp(id) >= oldest_sequence) return;
+    processes_.remove_thread(records_[id].process);
+    records_.release(id);
+  });
+  records_.trim();
+  index_.reset(records_.size());
+  records_.for_each([&](std::uint32_t id) { index_.insert(hash_of(id), id); });
+}
+
+}  // namespace flamed::store

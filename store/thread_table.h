@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ThreadTable: the threads that slots name, each with the process it belongs to. A thread that changes its name is two
+// rows, so that a row never changes. Writer only, but for the views. Must not outlive its Budget or its ProcessTable.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/identity.h"
+#include "store/budget.h"
+#include "store/id_index.h"
+#include "store/process_table.h"
+#include "store/shared_array.h"
+
+namespace flamed::store {
+
+/// As long as the kernel's TASK_COMM_LEN, zero-filled.
+using ThreadName = std::array<char, 16>;
+
+struct ThreadRecord {
+  std::uint32_t process = 0;  ///< in the ProcessTable
+  std::int32_t tid = 0;
+  ThreadName comm{};
+};
+
+class ThreadTable {
+ public:
+  using Records = SharedArray<ThreadRecord, 256>;
+
+  ThreadTable(Budget& budget, ProcessTable& processes) : processes_(processes), records_(budget), index_(budget) {}
+
+  /// Finds or enters. Empty when there is no room.
+  std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm,
+                                      std::uint32_t sequence);
+
+  /// Notes that slot `sequence` names the thread.
+  void mark_used(std::uint32_t thread, std::uint32_t sequence) {
+    if (records_.stamp(thread) < sequence) records_.set_stamp(thread, sequence);
+  }
+
+  /// Reclaims threads that no slot from `oldest_sequence` on names.
+  void sweep(std::uint32_t oldest_sequence);
+
+  [[nodiscard]] Records::View view() { return records_.view(); }
+  [[nodiscard]] std::size_t size() const { return records_.size(); }
+
+ private:
+  [[nodiscard]] std::uint64_t hash_of(std::uint32_t thread) const;
+
+  ProcessTable& processes_;
+  Records records_;
+  IdIndex index_;
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/call_tree.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::store {
+namespace {
+
+constexpr std::size_t kPlenty = 64U << 20;
+
+Frame code(std::uint64_t offset, std::uint32_t module = 16) { return {ModuleId{module}, offset}; }
+
+std::vector<Frame> frames_of(const CallTree::View& view, StackId stack) {
+  std::vector<Frame> frames;
+  for (; stack != kEmptyStack; stack = view.nodes[stack.value].caller) {
+    frames.push_back(view.frames[view.nodes[stack.value].frame.value]);
+  }
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
+}  // namespace
+
+TEST_CASE("equal stacks are one, and stacks share their callers") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<Frame> abc{code(1), code(2), code(3)};
+  std::vector<Frame> abd{code(1), code(2), code(4)};
+  StackId first = tree.intern({}, abc).stack;
+  CHECK(tree.intern({}, abc).stack == first);
+  StackId second = tree.intern({}, abd).stack;
+  CHECK(second != first);
+  CHECK(tree.node_count() == 5);  // the root, a, b, c, d
+  CHECK(tree.frame_count() == 4);
+  CHECK(frames_of(tree.view(), second) == abd);
+}
+
+TEST_CASE("a stack without frames is the root") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  CHECK(tree.intern({}, {}).stack == kEmptyStack);
+  CHECK(tree.intern({}, {}).whole);
+}
+
+TEST_CASE("a truncated stack begins at the marker of its reason and is no other stack") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<Frame> frames{code(1), code(2)};
+  StackId whole = tree.intern({}, frames).stack;
+  StackId deep = tree.intern(Truncation::kDepthLimit, frames).stack;
+  StackId broken = tree.intern(Truncation::kBrokenFramePointer, frames).stack;
+  CHECK(whole != deep);
+  CHECK(deep != broken);
+  CHECK(frames_of(tree.view(), broken).front() ==
+        Frame{kTruncatedModule, static_cast<std::uint64_t>(Truncation::kBrokenFramePointer)});
+  CHECK(tree.intern(Truncation::kDepthLimit, frames).stack == deep);
+}
+
+TEST_CASE("a sweep reclaims stacks that no retained slot names, and only those") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<Frame> old{code(1), code(2), code(3, 17)};
+  std::vector<Frame> recent{code(1), code(4), code(5)};
+  StackId old_stack = tree.intern({}, old).stack;
+  tree.mark_used(old_stack, 1);
+  tree.mark_used(tree.intern({}, recent).stack, 2);
+  CHECK(tree.modules() == std::vector<ModuleId>{ModuleId{16}, ModuleId{17}});
+  CHECK(tree.sweep(2));
+  CHECK(tree.node_count() == 4);
+  CHECK(tree.frame_count() == 3);
+  CHECK(tree.modules() == std::vector<ModuleId>{ModuleId{16}});
+  CHECK(frames_of(tree.view(), tree.intern({}, recent).stack) == recent);
+  CHECK_FALSE(tree.sweep(2));
+}
+
+TEST_CASE("a caller lives as long as its youngest callee, in whatever order they were marked") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<Frame> caller{code(1), code(2)};
+  std::vector<Frame> callee{code(1), code(2), code(3)};
+  StackId deep = tree.intern({}, callee).stack;
+  tree.mark_used(deep, 7);
+  tree.mark_used(tree.intern({}, caller).stack, 6);  // a late sample for the slot before
+  tree.sweep(7);
+  CHECK(frames_of(tree.view(), deep) == callee);
+}
+
+TEST_CASE("ids of reclaimed stacks are used again, and views taken before do not notice") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<Frame> old{code(1), code(2)};
+  StackId stack = tree.intern({}, old).stack;
+  tree.mark_used(stack, 1);
+  CallTree::View before = tree.view();
+  tree.sweep(2);
+  CHECK(tree.node_count() == 1);
+  std::vector<Frame> fresh{code(8), code(9)};
+  StackId reused = tree.intern({}, fresh).stack;
+  CHECK(reused == stack);
+  CHECK(frames_of(before, stack) == old);
+  CHECK(frames_of(tree.view(), stack) == fresh);
+}
+
+TEST_CASE("without room a stack is cut to the callers that are known") {
+  Budget budget(400U << 10);
+  CallTree tree(budget);
+  std::vector<Frame> frames;
+  std::uint64_t offset = 0;
+  CallTree::Interned last;
+  std::vector<Frame> outer{code(1), code(2)};
+  StackId known = tree.intern({}, outer).stack;
+  do {
+    frames = {code(1), code(2), code(1000 + offset++)};
+    last = tree.intern({}, frames);
+  } while (last.whole && offset < 10'000'000);
+  REQUIRE_FALSE(last.whole);
+  CHECK(last.stack == known);
+  CHECK(budget.used_bytes() <= budget.limit_bytes());
+}
+
+TEST_CASE("memory of a past peak is given back") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::size_t before = 0;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    std::vector<Frame> frames{code(1), code(i)};
+    tree.mark_used(tree.intern({}, frames).stack, 1);
+    if (i == 100) before = budget.used_bytes();
+  }
+  CHECK(budget.used_bytes() > 10 * before);
+  tree.sweep(2);
+  CHECK(budget.used_bytes() <= before);
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "test/catch.h"
+#include "test/unit/store/store_fixture.h"
+
+namespace flamed::store::test {
+
+TEST_CASE("every sample ends in exactly one bucket") {
+  TestStore t;
+  t.add({code(16)});
+  t.add({code(16)});
+  t.add({code(16)}, kProcess, Truncation::kDepthLimit);
+  t.store.add_lost(Loss::kRingFull, 5, t.clock.monotonic());
+  Quality quality = t.store.stats().quality;
+  CHECK(quality.whole == 2);
+  CHECK(count_of(quality, Truncation::kDepthLimit) == 1);
+  CHECK(count_of(quality, Loss::kRingFull) == 5);
+  CHECK(quality.taken() == 8);
+}
+
+TEST_CASE("a minute is sealed a few seconds after it ended, so that late samples still find it") {
+  TestStore t;
+  t.store.advance(t.clock.monotonic());
+  t.pass(58);
+  MonotonicTime late = t.clock.monotonic();
+  t.pass(4);
+  t.add({code(32)});
+  t.add_at(late, {code(16)});
+  CHECK(t.store.stats().slots == 2);
+  t.pass(10);
+  CHECK(folded(t.profile_of({kNoon, {kNoon.ns + kNsPerMinute}})) == std::vector<std::string>{"all;worker (100);f1 1"});
+  CHECK(folded(t.profile_of({{kNoon.ns + kNsPerMinute}, {kNoon.ns + 2 * kNsPerMinute}})) ==
+        std::vector<std::string>{"all;worker (100);f2 1"});
+}
+
+TEST_CASE("a sample whose minute is sealed already counts into the oldest open one") {
+  TestStore t;
+  MonotonicTime early = t.clock.monotonic();
+  t.add({code(16)});
+  t.pass(90);
+  t.add_at(early, {code(32)});
+  CHECK(t.store.stats().quality.whole == 2);
+  CHECK(t.store.stats().quality.lost_total() == 0);
+  CHECK(folded(t.profile_of({{kNoon.ns + kNsPerMinute}, {kNoon.ns + 2 * kNsPerMinute}})) ==
+        std::vector<std::string>{"all;worker (100);f2 1"});
+}
+
+TEST_CASE("a sample from before everything retained is lost and says why") {
+  TestStore t;
+  t.add({code(16)});
+  t.add_at({t.clock.monotonic().ns - 10 * kNsPerMinute}, {code(32)});
+  Quality quality = t.store.stats().quality;
+  CHECK(quality.whole == 1);
+  CHECK(count_of(quality, Loss::kTooOld) == 1);
+  CHECK(count_of(t.profile().quality, Loss::kTooOld) == 1);
+}
+
+TEST_CASE("first samples may come in any order around the turn of a minute") {
+  TestStore t;
+  t.clock.advance_ns(59 * kNsPerSecond);
+  Store store({}, t.clock, kPeriodNs);
+  MonotonicTime created = t.clock.monotonic();
+  std::vector<Frame> frames{code(16)};
+  store.add({{created.ns + 2 * kNsPerSecond}, kProcess, 100, "worker", frames, {}});
+  store.add({{created.ns + kNsPerMs}, kProcess, 100, "worker", frames, {}});
+  CHECK(store.stats().quality.whole == 2);
+  CHECK(store.stats().slots == 2);
+}
+
+TEST_CASE("idle minutes are slots without entries") {
+  TestStore t;
+  t.store.advance(t.clock.monotonic());
+  t.pass_minutes(10);
+  CHECK(t.store.stats().slots == 11);
+  CHECK(t.store.stats().histogram_entries == 0);
+  CHECK(t.store.stats().oldest == kNoon);
+}
+
+TEST_CASE("slots older than the retention are dropped, with the stacks, threads and processes that only they named") {
+  TestStore t({10 * kNsPerMinute, 64U << 20});
+  t.add({code(16), code(32), code(48)});
+  t.pass_minutes(5);
+  t.add({code(16), code(64)}, {200, 1});
+  t.pass_minutes(8);
+  t.store.advance(t.clock.monotonic());
+  StoreStats stats = t.store.stats();
+  CHECK(stats.slots_dropped_for_age > 0);
+  CHECK(stats.slots_dropped_for_budget == 0);
+  CHECK(stats.nodes == 3);
+  CHECK(stats.frames == 2);
+  CHECK(stats.threads == 1);
+  CHECK(stats.processes == 1);
+  CHECK(t.store.take_live_modules() == std::vector<ModuleId>{ModuleId{16}});
+  CHECK_FALSE(t.store.take_live_modules().has_value());
+}
+
+TEST_CASE("live modules are told only after something was reclaimed") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass_minutes(3);
+  CHECK_FALSE(t.store.take_live_modules().has_value());
+}
+
+TEST_CASE("two days at one day's retention: memory stays flat, within budget, and ids come back") {
+  TestStore t({24 * 60 * kNsPerMinute, 32U << 20});
+  std::size_t after_a_day = 0;
+  std::size_t nodes_after_a_day = 0;
+  std::size_t most = 0;
+  for (std::uint64_t minute = 0; minute < 48 * 60; ++minute) {
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      // Half of the stacks come back every minute, half never: a service among short-lived programs.
+      std::uint64_t unique = i % 2 == 0 ? i : 1'000'000 + minute * 64 + i;
+      ProcessId process{static_cast<std::int32_t>(i % 2 == 0 ? 100 : 1000 + minute % 500), minute};
+      if (i % 2 == 0) process.start_ticks = 1;
+      t.add({code(16), code(32), code(unique * 16), code(unique * 16 + 1)}, process);
+    }
+    t.pass_minutes(1);
+    most = std::max(most, t.store.stats().used_bytes);
+    if (minute == 25 * 60) {
+      after_a_day = t.store.stats().used_bytes;
+      nodes_after_a_day = t.store.stats().nodes;
+    }
+  }
+  StoreStats stats = t.store.stats();
+  CHECK(most <= stats.budget_bytes);
+  CHECK(stats.used_bytes <= after_a_day + after_a_day / 10);
+  CHECK(stats.nodes <= nodes_after_a_day + nodes_after_a_day / 10);
+  CHECK(stats.slots_dropped_for_budget == 0);
+  CHECK(stats.slots <= 24 * 60 + 2);
+  CHECK(stats.slots >= 24 * 60);
+  CHECK(stats.processes <= 24 * 60 + 64);
+  CHECK(stats.quality.whole == 48 * 60 * 40);
+}
+
+TEST_CASE("over budget the oldest slots go first and the answer says so") {
+  TestStore t({24 * 60 * kNsPerMinute, 2U << 20});
+  std::uint64_t unique = 0;
+  for (int minute = 0; minute < 60; ++minute) {
+    for (int i = 0; i < 2000; ++i) t.add({code(16), code(16 * ++unique)});
+    t.pass_minutes(1);
+    CHECK(t.store.stats().used_bytes <= t.store.stats().budget_bytes);
+  }
+  StoreStats stats = t.store.stats();
+  CHECK(stats.slots_dropped_for_budget > 0);
+  CHECK(stats.slots > 3);
+  CHECK(stats.quality.truncated_total() == 0);
+  CHECK(stats.quality.lost_total() == 0);
+  CHECK(stats.oldest > kNoon);
+  CHECK(mentions(t.profile_of({kNoon, t.clock.wall()}).warnings, "memory budget of 2 MiB"));
+  CHECK_FALSE(mentions(t.profile_of({{t.clock.wall().ns - 2 * kNsPerMinute}, t.clock.wall()}).warnings, "budget"));
+}
+
+TEST_CASE("a burst of stacks that never repeat stays within budget and every sample is accounted for") {
+  TestStore t({24 * 60 * kNsPerMinute, 2U << 20});
+  t.add({code(16), code(32)});
+  t.pass_minutes(5);
+  t.add({code(16), code(32)});
+  constexpr std::uint64_t kBurst = 300'000;
+  for (std::uint64_t i = 0; i < kBurst; ++i) {
+    t.add({code(16), code(32), code(48 + i), code(7 * i)});
+    if (i % 10'000 == 0) REQUIRE(t.store.stats().used_bytes <= t.store.stats().budget_bytes);
+  }
+  StoreStats stats = t.store.stats();
+  CHECK(stats.used_bytes <= stats.budget_bytes);
+  CHECK(stats.slots_dropped_for_budget > 0);
+  CHECK(count_of(stats.quality, Truncation::kStoreFull) > kBurst / 2);
+  CHECK(stats.quality.lost_total() == 0);
+  CHECK(stats.quality.taken() == kBurst + 2);
+  // What had no room is shown below the deepest caller that was known, as not kept.
+  Profile profile = t.profile(ProcessSelector{100, {}});
+  CHECK(profile.quality.stored() == kBurst + 1);
+  CHECK(count_of(profile.quality, Truncation::kStoreFull) == count_of(stats.quality, Truncation::kStoreFull));
+  auto lines = folded(profile);
+  CHECK(std::any_of(lines.begin(), lines.end(),
+                    [](const std::string& line) { return line.find("worker (100);f1;f2;[truncated: no room") == 0; }));
+  // And it is over when the burst is.
+  t.pass_minutes(3);
+  t.add({code(0x5000), code(0x6000)});
+  CHECK(t.store.stats().quality.truncated == stats.quality.truncated);
+}
+
+TEST_CASE("a flood of threads is lost with a reason once not even a thread finds room") {
+  TestStore t({24 * 60 * kNsPerMinute, 1U << 20});
+  for (std::int32_t pid = 1; pid < 60'000; ++pid) t.add({code(16)}, {pid, 1});
+  StoreStats stats = t.store.stats();
+  CHECK(stats.used_bytes <= stats.budget_bytes);
+  CHECK(count_of(stats.quality, Loss::kStoreFull) > 0);
+  CHECK(stats.quality.taken() == 59'999);
+}
+
+TEST_CASE("a change of period begins a new slot, so that each sample keeps its weight") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass(10);
+  t.store.set_period_ns(4 * kPeriodNs);
+  t.add({code(16)});
+  CHECK(t.store.stats().slots == 2);
+  Profile profile = t.profile();
+  CHECK(profile.nodes[0].total_samples == 2);
+  CHECK(profile.nodes[0].total_ns == 5 * kPeriodNs);
+  CHECK(profile.period_ns == 4 * kPeriodNs);
+  CHECK(mentions(profile.warnings, "period changed"));
+  auto usage = process_usage(t.store.snapshot(), t.everything());
+  REQUIRE(usage.size() == 1);
+  CHECK(usage[0].cpu_ns == 5 * kPeriodNs);
+}
+
+TEST_CASE("samples from before a change of period keep their weight though they come after it") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass(10);
+  MonotonicTime before = t.clock.monotonic();
+  t.pass(1);
+  t.store.set_period_ns(4 * kPeriodNs);
+  t.add_at(before, {code(16)});
+  CHECK(t.profile().nodes[0].total_ns == 2 * kPeriodNs);
+}
+
+TEST_CASE("periods may change often within a minute without losing anything") {
+  TestStore t;
+  for (std::int64_t i = 1; i <= 20; ++i) {
+    t.store.set_period_ns(i * kNsPerMs);
+    t.add({code(16)});
+    t.pass(1);
+  }
+  CHECK(t.profile().nodes[0].total_samples == 20);
+  CHECK(t.profile().nodes[0].total_ns == 210 * kNsPerMs);
+}
+
+TEST_CASE("a step of the wall clock neither loses nor doubles a minute") {
+  std::int64_t step = GENERATE(3600 * kNsPerSecond, -3600 * kNsPerSecond, 7 * kNsPerSecond, -7 * kNsPerSecond);
+  TestStore t;
+  for (int i = 0; i < 600; ++i) {
+    if (i == 305) t.clock.step_wall_ns(step);
+    t.store.advance(t.clock.monotonic());
+    t.add({code(16)});
+    t.clock.advance_ns(kNsPerSecond);
+  }
+  WallWindow all{{0}, {t.clock.wall().ns + 2 * 3600 * kNsPerSecond}};
+  CHECK(t.profile_of(all).nodes[0].total_samples == 600);
+  // What came after the step is found under the new time at once.
+  Profile recent = t.profile_of({{t.clock.wall().ns - kNsPerMinute}, t.clock.wall()});
+  CHECK(recent.nodes[0].total_samples >= 60);
+}
+
+TEST_CASE("a snapshot does not change while the store goes on, drops, sweeps and reuses") {
+  TestStore t({5 * kNsPerMinute, 8U << 20});
+  t.add({code(16), code(32), code(48)});
+  t.store.update_process({kProcess, "before", "/bin/before", 1, {}, {}});
+  Snapshot held = t.store.snapshot();
+  WallWindow window = t.everything();
+  TestNamer namer;
+  auto before = folded(build_profile(held, {window, {}}, namer));
+  t.add({code(16), code(32), code(48)});
+  t.store.update_process({kProcess, "after", "/bin/after", 1, {}, kNoon});
+  for (std::uint64_t minute = 0; minute < 30; ++minute) {
+    for (std::uint64_t i = 0; i < 500; ++i) t.add({code(minute * 100'000 + i * 16), code(i)}, {300, minute});
+    t.pass_minutes(1);
+  }
+  CHECK(t.store.stats().slots_dropped_for_age > 20);
+  CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
+  CHECK(folded(build_profile(held, {window, {}}, namer)) == before);
+  CHECK(before == std::vector<std::string>{"all;before (100);f1;f2;f3 1"});
+}
+
+TEST_CASE("a snapshot outlives the store") {
+  auto t = std::make_unique<TestStore>();
+  t->add({code(16)});
+  Snapshot held = t->store.snapshot();
+  WallWindow window = t->everything();
+  t.reset();
+  TestNamer namer;
+  CHECK(folded(build_profile(held, {window, {}}, namer)) == std::vector<std::string>{"all;worker (100);f1 1"});
+}
+
+TEST_CASE("readers see consistent snapshots while the writer adds, drops and reuses") {
+  TestStore t({3 * kNsPerMinute, 4U << 20});
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0};
+  std::atomic<int> profiles{0};
+  // Every stack is one frame x below 16 and above x + 1: whatever a reader sees must hold to that.
+  auto read = [&] {
+    TestNamer namer;
+    while (!done || profiles < 4) {
+      Snapshot snapshot = t.store.snapshot();
+      Profile profile = build_profile(snapshot, {{{0}, {kNoon.ns * 2}}, {}}, namer);
+      for (const ProfileNode& node : profile.nodes) {
+        if (node.self_samples == 0) continue;
+        const std::string& inner = profile.frames[node.frame].name;
+        const std::string& outer = profile.frames[profile.nodes[node.parent].frame].name;
+        if (std::stoull(inner.substr(1)) != std::stoull(outer.substr(1)) + 1) ++wrong;
+      }
+      if (profile.nodes[0].total_samples != profile.quality.stored()) ++wrong;
+      ++profiles;
+    }
+  };
+  std::thread first(read);
+  std::thread second(read);
+  std::uint64_t unique = 1;
+  for (int minute = 0; minute < 40; ++minute) {
+    for (int i = 0; i < 300; ++i) {
+      ++unique;
+      t.add({code(16), code(unique * 32), code(unique * 32 + 16)},
+            {static_cast<std::int32_t>(unique % 7), unique / 900});
+    }
+    t.store.update_process({{minute, 1}, "p" + std::to_string(minute), "/bin/p", 0, {}, kNoon});
+    t.pass_minutes(1);
+  }
+  done = true;
+  first.join();
+  second.join();
+  CHECK(wrong == 0);
+  CHECK(profiles >= 4);
+  CHECK(t.store.stats().slots_dropped_for_age > 30);
+}
+
+TEST_CASE("a running process is known without samples, and forgotten soon after it ended") {
+  TestStore t;
+  ProcessInfo info{kProcess, "idle", "/bin/idle", 7, kNoon, {}};
+  t.store.update_process(info);
+  t.pass_minutes(10);
+  CHECK(knows(t.store.snapshot(), {100, 5000}));
+  CHECK_FALSE(knows(t.store.snapshot(), {100, 5001}));
+  info.ended = t.clock.wall();
+  t.store.update_process(info);
+  CHECK(knows(t.store.snapshot(), {100, {}}));
+  t.pass_minutes(5);
+  CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
+  CHECK(t.store.stats().processes == 0);
+}
+
+TEST_CASE("an ended process is known for as long as a slot names it") {
+  TestStore t({10 * kNsPerMinute, 8U << 20});
+  t.store.update_process({kProcess, "batch", "/bin/batch", 0, kNoon, kNoon});
+  t.add({code(16)});
+  t.pass_minutes(9);
+  CHECK(knows(t.store.snapshot(), {100, {}}));
+  t.pass_minutes(8);
+  CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
+}
+
+TEST_CASE("processes that come and go without samples leave nothing behind") {
+  TestStore t;
+  t.store.advance(t.clock.monotonic());
+  std::size_t before = t.store.stats().used_bytes;
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    auto pid = static_cast<std::int32_t>(i % 4000);
+    t.store.update_process({{pid, i}, "c" + std::to_string(i), "/tmp/c" + std::to_string(i), 0, {}, kNoon});
+    if (i % 100 == 99) t.pass_minutes(1);
+  }
+  t.pass_minutes(5);
+  CHECK(t.store.stats().processes == 0);
+  CHECK(t.store.stats().used_bytes < before + 205 * 1024);  // 205 empty slots
+}
+
+}  // namespace flamed::store::test
