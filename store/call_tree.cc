@@ -2,6 +2,7 @@
 #include "store/call_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <random>
 #include <unordered_set>
@@ -25,14 +26,14 @@ CallTree::CallTree(Budget& budget)
       node_index_(budget),
       frames_(budget),
       frame_index_(budget),
-      recent_(kRecentCount) {
-  budget_.take(kRecentCount * sizeof(Recent));
+      recent_(std::bit_floor(std::max<std::size_t>(budget.limit_bytes() / 256 / sizeof(Recent), 64))) {
+  budget_.take(recent_.size() * sizeof(Recent));
   std::optional<std::uint32_t> root = nodes_.allocate();
   if (!root || *root != kEmptyStack.value) std::abort();  // Store sees to a budget that has room for one chunk
   nodes_.writable(*root) = CallNode{kEmptyStack, FrameId{0}};
 }
 
-CallTree::~CallTree() { budget_.give_back(kRecentCount * sizeof(Recent)); }
+CallTree::~CallTree() { budget_.give_back(recent_.size() * sizeof(Recent)); }
 
 std::uint64_t CallTree::hash_of(std::optional<Truncation> truncation, std::span<const Frame> frames) const {
   std::uint64_t hash = seed_ + (truncation ? static_cast<std::uint64_t>(*truncation) + 1 : 0);
@@ -96,7 +97,7 @@ std::optional<StackId> CallTree::intern_child(StackId caller, const Frame& frame
 
 CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::span<const Frame> frames) {
   std::uint64_t hash = hash_of(truncation, frames);
-  Recent& recent = recent_[hash % kRecentCount];
+  Recent& recent = recent_[hash & (recent_.size() - 1)];
   if (recent.hash == hash && is_stack(recent.stack, truncation, frames)) return {recent.stack, true};
 
   StackId stack = kEmptyStack;
@@ -123,7 +124,7 @@ void CallTree::mark_used(StackId stack, std::uint32_t sequence) {
 }
 
 bool CallTree::sweep(std::uint32_t oldest_sequence) {
-  recent_.assign(kRecentCount, Recent{});
+  recent_.assign(recent_.size(), Recent{});
   ++sweeps_;
   nodes_.for_each([&](std::uint32_t id) {
     if (id == kEmptyStack.value) return;

@@ -78,7 +78,6 @@ class CallTree {
     std::uint64_t hash = 0;
     StackId stack = kEmptyStack;
   };
-  static constexpr std::size_t kRecentCount = 4096;
 
   [[nodiscard]] std::uint64_t hash_of(std::optional<Truncation> truncation, std::span<const Frame> frames) const;
   [[nodiscard]] std::uint64_t hash_of(const Frame& frame) const;
@@ -93,7 +92,7 @@ class CallTree {
   IdIndex node_index_;
   Frames frames_;
   IdIndex frame_index_;
-  std::vector<Recent> recent_;
+  std::vector<Recent> recent_;  ///< direct-mapped, a power of two of them: about 1/256 of the budget
   std::uint32_t sweeps_ = 0;
 };
 

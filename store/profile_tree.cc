@@ -14,7 +14,9 @@ std::size_t ProfileTree::FrameHash::operator()(const NamedFrame& frame) const no
   return std::hash<std::string_view>{}(frame.name) ^ (std::hash<std::string_view>{}(frame.module) * 31);
 }
 
-ProfileTree::ProfileTree(const NamedFrame& root) : index_(unlimited_) { nodes_.push_back(Node{0, intern(root), 0, 0}); }
+ProfileTree::ProfileTree(const NamedFrame& root) : index_(unlimited_) {
+  nodes_.push_back(Node{0, intern(root), 0, 0, 0, 0});
+}
 
 std::uint32_t ProfileTree::intern(const NamedFrame& frame) {
   auto [it, fresh] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
@@ -23,15 +25,33 @@ std::uint32_t ProfileTree::intern(const NamedFrame& frame) {
 }
 
 std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
+  unsigned listed = 0;
+  std::uint32_t last = 0;
+  for (std::uint32_t at = nodes_[parent].first_child; at != 0; at = nodes_[at].next_sibling, ++listed) {
+    if (nodes_[at].frame == frame) return at;
+    last = at;
+  }
   std::uint64_t hash = hash_of(parent, frame);
-  std::uint32_t found = index_.find(
-      hash, [&](std::uint32_t node) { return nodes_[node].parent == parent && nodes_[node].frame == frame; });
-  if (found != IdIndex::kNone) return found;
-  static_cast<void>(
-      index_.make_room([&](std::uint32_t node) { return hash_of(nodes_[node].parent, nodes_[node].frame); }));
+  if (listed == kListedChildren) {
+    std::uint32_t found = index_.find(
+        hash, [&](std::uint32_t node) { return nodes_[node].parent == parent && nodes_[node].frame == frame; });
+    if (found != IdIndex::kNone) return found;
+  }
+  if (nodes_.size() >= kMostNodes) {
+    was_cut_ = true;
+    return parent;
+  }
   auto node = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back(Node{parent, frame, 0, 0});
-  index_.insert(hash, node);
+  nodes_.push_back(Node{parent, frame, 0, 0, 0, 0});
+  if (listed == kListedChildren) {
+    static_cast<void>(
+        index_.make_room([&](std::uint32_t other) { return hash_of(nodes_[other].parent, nodes_[other].frame); }));
+    index_.insert(hash, node);
+  } else if (last == 0) {
+    nodes_[parent].first_child = node;
+  } else {
+    nodes_[last].next_sibling = node;
+  }
   return node;
 }
 

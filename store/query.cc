@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,8 @@ namespace flamed::store {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
+// More boxes in a row than a person can tell apart.
+constexpr std::size_t kMostProcessParts = 256;
 
 bool matches(const ProcessSelector& selector, ProcessId id) {
   return id.pid == selector.pid && (!selector.start_ticks || *selector.start_ticks == id.start_ticks);
@@ -33,7 +36,12 @@ NamedFrame marker_frame(Truncation reason) {
   return {"[truncated: " + std::string(describe(reason)) + "]", "", FrameKind::kMarker, ""};
 }
 
-std::string label(const ProcessRecord& record) { return *record.comm + " (" + std::to_string(record.id.pid) + ")"; }
+/// Two processes that had one pid must not fall together: they get their start time into their label.
+std::string label(const ProcessRecord& record, bool pid_was_reused) {
+  std::string pid = std::to_string(record.id.pid);
+  if (pid_was_reused) pid += "@" + std::to_string(record.id.start_ticks);
+  return *record.comm + " (" + pid + ")";
+}
 
 /// Builds one profile. Works in flat arrays indexed by the store's ids: a day of a busy host is millions of counts.
 class ProfileBuilder {
@@ -52,9 +60,11 @@ class ProfileBuilder {
 
     collect();
     walk_stacks();
+    form_parts();
     ProfileTree tree(root_frame());
     name_frames(tree, namer);
-    for (std::size_t part = 0; part < part_count_; ++part) add_part(tree, static_cast<std::uint32_t>(part), profile);
+    for (std::size_t part = 0; part < labels_.size(); ++part) add_part(tree, static_cast<std::uint32_t>(part), profile);
+    tree_was_cut_ = tree.was_cut();
     std::move(tree).finish(profile);
     describe_processes(profile);
     return profile;
@@ -66,9 +76,8 @@ class ProfileBuilder {
   static constexpr std::uint8_t kWhole = 1;
   static constexpr std::uint8_t kTruncated = 2;  ///< + Truncation
 
-  /// Finds the selected threads' stacks, grouped by part: one part per process, or a single one for a chosen pid.
+  /// Finds the selected threads' stacks. Their part is the place of their process in processes_ at first.
   void collect() {
-    std::vector<ThreadStacks> found;
     std::vector<std::uint32_t> part_of(snapshot_.processes.limit(), kNone);
     std::vector<bool> wanted;
     if (selection_.process) {
@@ -82,28 +91,25 @@ class ProfileBuilder {
         std::uint32_t process = snapshot_.threads[thread].process;
         if (selection_.process && !wanted[process]) return;
         if (part_of[process] == kNone) {
-          part_of[process] = selection_.process ? 0 : static_cast<std::uint32_t>(processes_.size());
+          part_of[process] = static_cast<std::uint32_t>(processes_.size());
           processes_.push_back(process);
         }
-        found.push_back({part_of[process], slot.bounds.period_ns, bytes});
+        stacks_.push_back({part_of[process], slot.bounds.period_ns, bytes});
       });
     }
-    part_count_ = selection_.process ? 1 : processes_.size();
-    part_start_.assign(part_count_ + 1, 0);
-    for (const ThreadStacks& stacks : found) ++part_start_[stacks.part + 1];
-    for (std::size_t i = 1; i < part_start_.size(); ++i) part_start_[i] += part_start_[i - 1];
-    stacks_.resize(found.size());
-    std::vector<std::size_t> next(part_start_.begin(), part_start_.end() - 1);
-    for (const ThreadStacks& stacks : found) stacks_[next[stacks.part]++] = stacks;
   }
 
   /// Sees every node that any selected stack passes through: how its stack begins, and which frames need a name.
+  /// Counts the processes' samples on the way.
   void walk_stacks() {
     state_.assign(snapshot_.tree.nodes.limit(), kUnseen);
     state_[kEmptyStack.value] = kWhole;
     chain_of_.assign(snapshot_.tree.frames.limit(), kNone);
+    samples_of_.assign(processes_.size(), 0);
     for (const ThreadStacks& stacks : stacks_) {
-      Histogram::for_each_stack(stacks.bytes, [&](StackRef ref, std::uint64_t) {
+      std::uint64_t& samples = samples_of_[stacks.part];
+      Histogram::for_each_stack(stacks.bytes, [&](StackRef ref, std::uint64_t count) {
+        samples += count;
         path_.clear();
         std::uint32_t node = ref.stack.value;
         for (; state_[node] == kUnseen; node = snapshot_.tree.nodes[node].caller.value) path_.push_back(node);
@@ -123,10 +129,55 @@ class ProfileBuilder {
     }
   }
 
+  /// Decides which processes share a subtree, and groups the stacks accordingly. A chosen pid is one tree. Of the whole
+  /// machine, the processes that used most have a subtree each; a host that starts programs all day has a hundred
+  /// thousand others, which share one for each name.
+  void form_parts() {
+    std::vector<std::uint32_t> order(processes_.size());  // places in processes_, most samples first
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return samples_of_[a] > samples_of_[b]; });
+    std::vector<std::uint32_t> part_of(processes_.size(), 0);
+    if (selection_.process) {
+      labels_.emplace_back();
+    } else {
+      std::unordered_map<std::int32_t, std::size_t> pid_uses;
+      for (std::uint32_t process : processes_) ++pid_uses[snapshot_.processes[process].id.pid];
+      std::unordered_map<std::string, std::uint32_t> shared;
+      std::vector<std::size_t> sharers;  // by part
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        const ProcessRecord& record = snapshot_.processes[processes_[order[i]]];
+        auto part = static_cast<std::uint32_t>(labels_.size());
+        if (i >= kMostProcessParts) part = shared.try_emplace(*record.comm, part).first->second;
+        part_of[order[i]] = part;
+        if (part == labels_.size()) {
+          labels_.push_back(label(record, pid_uses[record.id.pid] > 1));
+          sharers.push_back(0);
+          names.push_back(*record.comm);
+        }
+        ++sharers[part];
+      }
+      for (std::size_t part = 0; part < labels_.size(); ++part) {
+        if (sharers[part] > 1) labels_[part] = names[part] + " (" + std::to_string(sharers[part]) + " processes)";
+      }
+    }
+    part_start_.assign(labels_.size() + 1, 0);
+    for (ThreadStacks& stacks : stacks_) {
+      stacks.part = part_of[stacks.part];
+      ++part_start_[stacks.part + 1];
+    }
+    std::partial_sum(part_start_.begin(), part_start_.end(), part_start_.begin());
+    std::vector<std::size_t> next(part_start_.begin(), part_start_.end() - 1);
+    std::vector<ThreadStacks> grouped(stacks_.size());
+    for (const ThreadStacks& stacks : stacks_) grouped[next[stacks.part]++] = stacks;
+    stacks_ = std::move(grouped);
+  }
+
   NamedFrame root_frame() const {
     if (!selection_.process) return {"all", "", FrameKind::kRoot, ""};
     if (processes_.empty()) return {"pid " + std::to_string(selection_.process->pid), "", FrameKind::kRoot, ""};
-    return {label(snapshot_.processes[processes_.back()]), "", FrameKind::kRoot, ""};
+    return {label(snapshot_.processes[processes_.back()], false), "", FrameKind::kRoot, ""};
   }
 
   void name_frames(ProfileTree& tree, FrameNamer& namer) {
@@ -157,7 +208,7 @@ class ProfileBuilder {
   /// Adds the subtree of one part, and its share of the quality.
   void add_part(ProfileTree& tree, std::uint32_t part, Profile& profile) {
     std::uint32_t top = 0;
-    if (!selection_.process) top = tree.child(0, tree.intern({part_label(part), "", FrameKind::kRoot, ""}));
+    if (!selection_.process) top = tree.child(0, tree.intern({labels_[part], "", FrameKind::kRoot, ""}));
     placed_[kEmptyStack.value] = top;
     touched_.assign(1, kEmptyStack.value);  // nodes to forget afterwards
 
@@ -216,16 +267,6 @@ class ProfileBuilder {
     return at;
   }
 
-  /// Two processes that had one pid must not fall together: they get their start time into their label.
-  std::string part_label(std::uint32_t part) {
-    if (pid_uses_.empty()) {
-      for (std::uint32_t process : processes_) ++pid_uses_[snapshot_.processes[process].id.pid];
-    }
-    const ProcessRecord& record = snapshot_.processes[processes_[part]];
-    if (pid_uses_[record.id.pid] == 1) return label(record);
-    return *record.comm + " (" + std::to_string(record.id.pid) + "@" + std::to_string(record.id.start_ticks) + ")";
-  }
-
   void describe_processes(Profile& profile) const {
     for (std::uint32_t process : processes_) profile.processes.push_back(snapshot_.processes[process].info());
     if (selection_.process && processes_.empty()) {
@@ -243,6 +284,11 @@ class ProfileBuilder {
       }
       profile.warnings.push_back("Several processes had pid " + std::to_string(selection_.process->pid) +
                                  " in the window and are merged here. Choose one with " + choices + ".");
+    }
+    if (tree_was_cut_) {
+      profile.warnings.emplace_back(
+          "The answer would have been too large: where it was, inner frames are left out and their time is shown as "
+          "their caller's. A single process or a shorter window is shown in full.");
     }
     if (profile.nodes[0].total_samples == 0 && !slots_.slots().empty()) {
       profile.warnings.push_back(selection_.process
@@ -265,11 +311,11 @@ class ProfileBuilder {
   const Selection& selection_;
   SlotSelection slots_;
 
-  std::vector<std::uint32_t> processes_;  ///< with samples, in the order of appearance
-  std::size_t part_count_ = 0;
-  std::vector<ThreadStacks> stacks_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
+  std::vector<std::uint32_t> processes_;   ///< with samples, in the order of appearance
+  std::vector<std::uint64_t> samples_of_;  ///< by place in processes_
+  std::vector<std::string> labels_;        ///< of the parts
+  std::vector<ThreadStacks> stacks_;       ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
-  std::unordered_map<std::int32_t, std::size_t> pid_uses_;
 
   // By node of the call-tree.
   std::vector<std::uint8_t> state_;
@@ -283,6 +329,7 @@ class ProfileBuilder {
   std::vector<std::uint32_t> chain_start_;   ///< by index in frames_: into chain_frames_
   std::vector<std::uint32_t> chain_frames_;  ///< frames of the ProfileTree, chain after chain
   std::array<std::uint32_t, kTruncationCount> markers_{};
+  bool tree_was_cut_ = false;
 };
 
 }  // namespace

@@ -27,7 +27,8 @@ struct Selection {
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 
 /// The flame graph of a selection. Without a process the first level below the root is one node per process, named
-/// "comm (pid)". Kernel frames stand above the user frames that led to them. An empty selection gives a root with 0.
+/// "comm (pid)", for the 256 that used most; the rest share one node per name, "comm (N processes)". Kernel frames
+/// stand above the user frames that led to them. An empty selection gives a root with 0.
 Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer);
 
 /// Who used CPU in the window, most first.

@@ -172,6 +172,7 @@ class Store::State {
     stats.used_bytes = budget_.used_bytes();
     stats.budget_bytes = budget_of(limits_);
     stats.slots = sealed_.size() + open_.size();
+    stats.sealed_bytes = sealed_bytes_;
     stats.histogram_entries = sealed_entries_;
     for (const auto& slot : open_) stats.histogram_entries += slot->entry_count();
     stats.nodes = tree_.node_count();
@@ -221,6 +222,7 @@ class Store::State {
     std::shared_ptr<const Slot> slot = open_.front()->seal();
     open_.pop_front();
     budget_.take(slot->bytes());
+    sealed_bytes_ += slot->bytes();
     sealed_entries_ += slot->histogram.entry_count();
     sealed_.push_back(std::move(slot));
   }
@@ -228,6 +230,7 @@ class Store::State {
   void drop_oldest() {
     const Slot& slot = *sealed_.front();
     budget_.give_back(slot.bytes());
+    sealed_bytes_ -= slot.bytes();
     sealed_entries_ -= slot.histogram.entry_count();
     sealed_.pop_front();
     ++dropped_since_sweep_;
@@ -303,6 +306,7 @@ class Store::State {
   std::uint32_t next_sequence_ = 1;
   MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
   std::size_t sealed_entries_ = 0;
+  std::size_t sealed_bytes_ = 0;
   std::size_t dropped_since_sweep_ = 0;
   std::uint64_t dropped_for_age_ = 0;
   std::uint64_t dropped_for_budget_ = 0;

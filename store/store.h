@@ -44,6 +44,7 @@ struct StoreStats {
   std::size_t budget_bytes = 0;
   std::size_t slots = 0;
   std::size_t histogram_entries = 0;                              ///< over all slots
+  std::size_t sealed_bytes = 0;                                   ///< of the sealed slots
   std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
   std::uint64_t slots_dropped_for_age = 0;
   std::uint64_t slots_dropped_for_budget = 0;

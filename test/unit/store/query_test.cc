@@ -63,6 +63,28 @@ TEST_CASE("the whole machine has one node per process below the root, sorted by 
   CHECK(distinct.size() == profile.frames.size());
 }
 
+TEST_CASE("of very many processes the smallest share a node per name") {
+  TestStore t;
+  for (std::int32_t pid = 1; pid <= 1000; ++pid) t.add({code(16)}, {pid, 1});
+  for (int i = 0; i < 5; ++i) t.add({code(32)}, {900, 1});
+  Profile profile = t.profile();
+  auto lines = folded(profile);
+  CHECK(lines.size() == 256 + 1 + 1);  // 900 has two functions
+  CHECK(std::count(lines.begin(), lines.end(), "all;worker (744 processes);f1 744") == 1);
+  CHECK(std::count(lines.begin(), lines.end(), "all;worker (900);f2 5") == 1);
+  CHECK(profile.nodes[0].total_samples == 1005);
+  CHECK(profile.processes.size() == 1000);
+}
+
+TEST_CASE("a caller of very many functions has one node for each") {
+  TestStore t;
+  for (std::uint64_t i = 0; i < 3000; ++i) t.add({code(16), code(16 * (i % 1000))});
+  Profile profile = t.profile(ProcessSelector{100, {}});
+  CHECK(profile.nodes.size() == 1 + 1 + 1000);
+  CHECK(std::all_of(profile.nodes.begin() + 2, profile.nodes.end(),
+                    [](const ProfileNode& node) { return node.self_samples == 3 && node.parent == 1; }));
+}
+
 TEST_CASE("threads of a process are merged into it") {
   TestStore t;
   std::vector<Frame> frames{code(16)};
