@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a symbol's name, demangled and made printable.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "symbolizer/clean_name.h"
+#include "symbolizer/demangle.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace flamed::symbolizer;
+  const std::string_view mangled(reinterpret_cast<const char*>(data), size);
+  const std::string name = demangle(mangled);
+  // The suffix of a compiler's copy comes on top of what was demangled.
+  if (name != mangled && name.size() > kMaxDemangledBytes + kMaxMangledBytes + 16) std::abort();
+  const std::string clean = clean_name(name);
+  if (clean.size() > kMaxNameBytes) std::abort();
+  for (const char c : clean) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) std::abort();
+  }
+  // Clean names stay as they are.
+  if (clean_name(clean) != clean) std::abort();
+  return 0;
+}
