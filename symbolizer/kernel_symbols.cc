@@ -141,7 +141,7 @@ std::optional<KallsymsTable::Found> KallsymsTable::find(std::uint64_t address) c
 
 std::size_t KallsymsTable::bytes() const {
   std::size_t bytes = sizeof(*this) + symbols_.bytes() + runs_.capacity() * sizeof(Run);
-  for (const std::string& module : modules_) bytes += sizeof(module) + module.capacity();
+  for (const std::string& module : modules_) bytes += sizeof(std::string) + module.capacity();
   return bytes;
 }
 

@@ -165,7 +165,7 @@ TEST_CASE("threads may ask at the same time") {
     }
   }
   CHECK(wrong == 0);
-  CHECK(cache.stats().hits + cache.stats().misses == 4 * 50 * 300);
+  CHECK(cache.stats().hits + cache.stats().misses == std::uint64_t{4} * 50 * 300);
 }
 
 }  // namespace

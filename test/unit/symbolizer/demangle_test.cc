@@ -75,8 +75,8 @@ TEST_CASE("a C++ name that stands for gigabytes is shown mangled, quickly") {
   // f<A<int, int>, B<S1, S1>, B<S3, S3>, B<S4, S4>, ...>: S<n> is the previous argument, so each doubles.
   std::string name = "_Z1fI1AIiiE1BIS1_S1_E";
   for (int i = 3; i < 35; ++i) {
-    const std::string previous = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] + "_";
-    name += "S2_I" + previous + previous + "E";
+    const char previous = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i];
+    for (const char c : {'S', '2', '_', 'I', 'S', previous, '_', 'S', previous, '_', 'E'}) name += c;
   }
   name += "Evv";
   CHECK(demangle_in_time(name) == name);
@@ -105,7 +105,10 @@ TEST_CASE("a Rust name that stands for gigabytes is shown mangled, quickly") {
   for (int i = 0; i < 60; ++i) {
     const std::size_t here = name.size() - 2;
     const std::string ref = "B" + base62(previous);
-    name += "T" + ref + ref + "E";
+    name += 'T';
+    name += ref;
+    name += ref;
+    name += 'E';
     previous = here;
   }
   name += "E";

@@ -149,6 +149,7 @@ TEST_CASE("names that add up to more than the limit are an error, not memory") {
 TEST_CASE("a table costs little more than 8 bytes for a function besides its name") {
   SymbolTable::Builder builder;
   std::vector<std::string> names;
+  names.reserve(10'000);
   for (int i = 0; i < 10'000; ++i) names.push_back("function_" + std::to_string(10'000 + i));
   for (std::size_t i = 0; i < names.size(); ++i) {
     builder.add(i * 16, 16, kNoLimit, SymbolBinding::kGlobal, names[i]);

@@ -34,13 +34,14 @@ TEST_CASE("this process's vdso names its clock function") {
   INFO((vdso.ok() ? std::string() : vdso.error().message()));
   REQUIRE(vdso.ok());
   // The truth is where the vdso's own dynamic symbol table, walked by hand, puts the function.
-  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
-  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(base + header->e_shoff);
+  const char* image = reinterpret_cast<const char*>(base);  // NOLINT(performance-no-int-to-ptr)
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(image);
+  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(image + header->e_shoff);
   int checked = 0;
   for (int i = 0; i < header->e_shnum; ++i) {
     if (sections[i].sh_type != SHT_DYNSYM) continue;
-    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(base + sections[i].sh_offset);
-    const char* strings = reinterpret_cast<const char*>(base + sections[sections[i].sh_link].sh_offset);
+    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(image + sections[i].sh_offset);
+    const char* strings = image + sections[sections[i].sh_link].sh_offset;
     for (std::size_t s = 1; s < sections[i].sh_size / sizeof(ElfW(Sym)); ++s) {
       const std::string name = strings + symbols[s].st_name;
       if (name.find("clock_gettime") == std::string::npos) continue;
