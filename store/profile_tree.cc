@@ -20,7 +20,7 @@ ProfileTree::ProfileTree(const NamedFrame& root) : index_(unlimited_) {
 
 std::uint32_t ProfileTree::intern(const NamedFrame& frame) {
   auto [it, fresh] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
-  if (fresh) frames_.push_back(frame);
+  if (fresh) frames_.push_back(&it->first);
   return it->second;
 }
 
@@ -55,7 +55,7 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
   return node;
 }
 
-void ProfileTree::sort_frames() {
+std::vector<NamedFrame> ProfileTree::sort_frames() {
   std::vector<bool> used(frames_.size(), false);
   for (const Node& node : nodes_) used[node.frame] = true;
   std::vector<std::uint32_t> order;
@@ -63,8 +63,8 @@ void ProfileTree::sort_frames() {
     if (used[frame]) order.push_back(frame);
   }
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const NamedFrame& x = frames_[a];
-    const NamedFrame& y = frames_[b];
+    const NamedFrame& x = *frames_[a];
+    const NamedFrame& y = *frames_[b];
     return std::tie(x.name, x.module, x.kind, x.reason) < std::tie(y.name, y.module, y.kind, y.reason);
   });
   std::vector<std::uint32_t> rank(frames_.size(), 0);
@@ -72,10 +72,10 @@ void ProfileTree::sort_frames() {
   sorted.reserve(order.size());
   for (std::uint32_t frame : order) {
     rank[frame] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(std::move(frames_[frame]));
+    sorted.push_back(*frames_[frame]);
   }
-  frames_ = std::move(sorted);
   for (Node& node : nodes_) node.frame = rank[node.frame];
+  return sorted;
 }
 
 std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& first) const {
@@ -98,8 +98,7 @@ std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& fi
 }
 
 void ProfileTree::finish(Profile& profile) && {
-  frame_ids_.clear();
-  sort_frames();
+  profile.frames = sort_frames();
   std::vector<std::uint32_t> first;
   std::vector<std::uint32_t> children = by_parent(first);
 
@@ -120,7 +119,6 @@ void ProfileTree::finish(Profile& profile) && {
     parent.total_samples += profile.nodes[i].total_samples;
     parent.total_ns += profile.nodes[i].total_ns;
   }
-  profile.frames = std::move(frames_);
 }
 
 }  // namespace flamed::store

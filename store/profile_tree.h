@@ -22,6 +22,7 @@ class ProfileTree {
   /// Node 0 is the root.
   explicit ProfileTree(const NamedFrame& root);
 
+  void reserve(std::size_t frames) { frame_ids_.reserve(frames); }
   /// Index of the frame; equal frames have the same.
   std::uint32_t intern(const NamedFrame& frame);
   /// Finds or makes the node of `frame` below `parent`. Past kMostNodes it gives `parent` itself instead of a new node:
@@ -56,14 +57,14 @@ class ProfileTree {
   [[nodiscard]] static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t frame) {
     return mix((std::uint64_t{parent} << 32) | frame);
   }
-  /// Sorts frames_ by name, drops unused ones, and rewrites the nodes to match.
-  void sort_frames();
+  /// Drops unused frames, sorts the rest by name, rewrites the nodes to match, and returns the frames.
+  std::vector<NamedFrame> sort_frames();
   /// Indices of nodes, grouped by parent, siblings by name; group p is [first[p], first[p + 1]).
   [[nodiscard]] std::vector<std::uint32_t> by_parent(std::vector<std::uint32_t>& first) const;
 
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   std::unordered_map<NamedFrame, std::uint32_t, FrameHash> frame_ids_;
-  std::vector<NamedFrame> frames_;
+  std::vector<const NamedFrame*> frames_;  ///< keys of frame_ids_
   std::vector<Node> nodes_;
   IdIndex index_;
   bool was_cut_ = false;

@@ -185,6 +185,7 @@ class ProfileBuilder {
     if (!frames_.empty()) chains = namer.name(frames_);
     chains.resize(frames_.size());
     chain_start_.reserve(frames_.size() + 1);
+    tree.reserve(frames_.size());
     std::unordered_map<const InlineChain*, std::uint32_t> known;  // neighbours in a function often share a chain
     for (const auto& chain : chains) {
       chain_start_.push_back(static_cast<std::uint32_t>(chain_frames_.size()));

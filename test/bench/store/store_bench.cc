@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the store costs, as one JSON object on stdout: the writer's time and allocations per sample, bytes per stack and
+// per minute, and how long questions take. The host is synthetic: two busy CPUs at 99 Hz, long-running services with a
+// large but finite set of stacks beside short-lived programs.
+//
+//   store_bench [minutes]      (default 1440: a day)
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/query.h"
+#include "store/store.h"
+
+namespace {
+// One thread: no need for atomics.
+std::uint64_t allocations = 0;
+}  // namespace
+
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace flamed::store {
+namespace {
+
+constexpr std::int64_t kPeriodNs = kNsPerSecond / 99;
+constexpr int kSamplesPerMinute = 2 * 99 * 60;
+constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
+
+/// CPU time of this thread, so that the figures hold on a machine that does other things too.
+double now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+class Namer final : public FrameNamer {
+ public:
+  std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
+    double start = now_ns();
+    std::vector<std::shared_ptr<const InlineChain>> chains;
+    chains.reserve(frames.size());
+    for (const Frame& frame : frames) {
+      std::string name = "function_" + std::to_string(frame.module.value) + "_" + std::to_string(frame.offset >> 8);
+      chains.push_back(std::make_shared<const InlineChain>(1, NamedFrame{name, "lib.so", FrameKind::kNative, ""}));
+    }
+    took_ns += now_ns() - start;
+    return chains;
+  }
+  double took_ns = 0;  ///< not the store's
+};
+
+/// A program has a pool of stacks, walks down a fixed call graph in which a function's first callee is by far the most
+/// frequent, so that stacks differ mostly in their innermost frames. Which stack a sample hits is skewed as in real
+/// programs: an eighth of the pool takes half of the samples. One sample in fifty ends at an address that was never
+/// seen before.
+struct Program {
+  std::uint32_t module = 0;
+  std::int32_t pid = 0;
+  std::uint64_t start = 0;
+  int threads = 1;
+
+  static constexpr double kPoolSize = 1500;
+
+  void stack(std::mt19937_64& random, std::vector<Frame>& out) const {
+    out.clear();
+    std::uniform_real_distribution<double> unit(0, 1);
+    double skewed = std::pow(unit(random), 3);
+    std::minstd_rand walk(static_cast<std::uint32_t>(skewed * kPoolSize) * 64 + module + 1);
+    std::uint64_t function = 1;
+    std::size_t depth = 10 + walk() % 40;
+    for (std::size_t i = 0; i < depth; ++i) {
+      double skew = unit(walk);
+      double first = i + 6 < depth ? 0.97 : 0.6;
+      auto callee = static_cast<std::uint64_t>(skew < first ? 0 : skew < 0.99 ? 1 : 2);
+      function = (function * 2654435761U + callee * 40503U + 17) % 4000;
+      out.push_back({ModuleId{module}, (function << 8) | (callee * 8)});
+    }
+    if (random() % 50 == 0) out.back().offset = random() & 0xfffff;
+  }
+};
+
+struct Prepared {
+  Program program;
+  std::int32_t tid = 0;
+  std::vector<Frame> frames;
+};
+
+struct Figures {
+  void add(const char* name, double value) {
+    std::printf("%s  \"%s\": %.*f", first ? "{\n" : ",\n", name, value < 100 && value != std::floor(value) ? 2 : 0,
+                value);
+    first = false;
+  }
+  ~Figures() { std::printf("\n}\n"); }
+  bool first = true;
+};
+
+std::vector<Frame> deep_stack(std::uint64_t leaf) {
+  std::vector<Frame> frames;
+  for (std::uint64_t i = 0; i < 29; ++i) frames.push_back({ModuleId{16}, 0x1000 + i * 64 + (leaf % 200) * 0x10000});
+  frames.push_back({ModuleId{16}, 0x100000000ULL + leaf});
+  return frames;
+}
+
+void measure_add(Figures& figures) {
+  constexpr std::size_t kStacks = 2000;
+  ManualClock clock({1000 * kNsPerSecond}, kNoon);
+  Store store({}, clock, kPeriodNs);
+  std::vector<std::vector<Frame>> stacks;
+  for (std::size_t i = 0; i < kStacks; ++i) stacks.push_back(deep_stack(i));
+  auto add_all = [&] {
+    for (const auto& frames : stacks) store.add({clock.monotonic(), {100, 1}, 100, "bench", frames, {}});
+  };
+  std::size_t bytes_before = store.stats().used_bytes;
+  add_all();
+  figures.add("bytes_per_distinct_30_frame_stack",
+              static_cast<double>(store.stats().used_bytes - bytes_before) / static_cast<double>(kStacks));
+  std::uint64_t allocations_before = allocations;
+  double start = now_ns();
+  constexpr int kRounds = 500;
+  for (int i = 0; i < kRounds; ++i) add_all();
+  figures.add("add_repeated_30_frames_ns", (now_ns() - start) / static_cast<double>(kRounds * kStacks));
+  figures.add("allocations_per_repeated_add",
+              static_cast<double>(allocations - allocations_before) / static_cast<double>(kRounds * kStacks));
+
+  std::vector<Frame> frames = deep_stack(1);
+  constexpr std::uint64_t kNew = 300'000;
+  start = now_ns();
+  for (std::uint64_t i = 0; i < kNew; ++i) {
+    frames[28].offset = i;
+    frames[29].offset = i * 7;
+    store.add({clock.monotonic(), {100, 1}, 100, "bench", frames, {}});
+  }
+  figures.add("add_new_2_of_30_frames_ns", (now_ns() - start) / static_cast<double>(kNew));
+}
+
+void measure_day(Figures& figures, int minutes) {
+  ManualClock clock({1000 * kNsPerSecond}, kNoon);
+  Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, kPeriodNs);
+  std::mt19937_64 random(1);
+  std::vector<Program> services;
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    services.push_back({16 + i, static_cast<std::int32_t>(500 + i), 1, i < 4 ? 16 : 2});
+  }
+  std::vector<Prepared> drain(2 * 99);
+  double in_store_ns = 0;
+  double slowest_advance_ns = 0;
+  std::int32_t next_pid = 10'000;
+  for (int minute = 0; minute < minutes; ++minute) {
+    std::vector<Program> short_lived;
+    for (int i = 0; i < 60; ++i) {
+      short_lived.push_back(
+          {static_cast<std::uint32_t>(60 + random() % 8), next_pid++, static_cast<std::uint64_t>(minute), 1});
+    }
+    for (int second = 0; second < 60; ++second) {
+      for (Prepared& sample : drain) {
+        // Half of the time goes to four services, a fifth to programs that live for a minute.
+        std::uint64_t dice = random() % 10;
+        sample.program = dice < 5   ? services[random() % 4]
+                         : dice < 8 ? services[random() % services.size()]
+                                    : short_lived[random() % short_lived.size()];
+        sample.program.stack(random, sample.frames);
+        sample.tid = sample.program.pid +
+                     static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(sample.program.threads));
+      }
+      MonotonicTime time = clock.monotonic();
+      clock.advance_ns(kNsPerSecond);
+      double start = now_ns();
+      for (const Prepared& sample : drain) {
+        ProcessId process{sample.program.pid, sample.program.start};
+        store.add({time, process, sample.tid, "program", sample.frames, {}});
+      }
+      double added = now_ns();
+      store.advance(clock.monotonic());
+      double advanced = now_ns();
+      in_store_ns += advanced - start;
+      slowest_advance_ns = std::max(slowest_advance_ns, advanced - added);
+    }
+  }
+  StoreStats stats = store.stats();
+  figures.add("day_minutes", minutes);
+  figures.add("day_store_ns_per_sample", in_store_ns / (static_cast<double>(minutes) * kSamplesPerMinute));
+  figures.add("day_slowest_advance_us", slowest_advance_ns / 1e3);
+  figures.add("day_used_bytes", static_cast<double>(stats.used_bytes));
+  figures.add("day_slots", static_cast<double>(stats.slots));
+  figures.add("day_slots_dropped_for_budget", static_cast<double>(stats.slots_dropped_for_budget));
+  figures.add("day_nodes", static_cast<double>(stats.nodes));
+  figures.add("day_frames", static_cast<double>(stats.frames));
+  figures.add("day_threads", static_cast<double>(stats.threads));
+  figures.add("day_processes", static_cast<double>(stats.processes));
+  figures.add("day_entries_per_minute",
+              static_cast<double>(stats.histogram_entries) / static_cast<double>(stats.slots));
+  figures.add("day_sealed_bytes", static_cast<double>(stats.sealed_bytes));
+  figures.add("bytes_per_histogram_entry",
+              static_cast<double>(stats.sealed_bytes) / static_cast<double>(stats.histogram_entries));
+  figures.add("sealed_bytes_per_minute", static_cast<double>(stats.sealed_bytes) / static_cast<double>(stats.slots));
+
+  double start = now_ns();
+  constexpr int kSnapshots = 100;
+  for (int i = 0; i < kSnapshots; ++i) static_cast<void>(store.snapshot());
+  figures.add("snapshot_us", (now_ns() - start) / kSnapshots / 1e3);
+
+  Snapshot snapshot = store.snapshot();
+  Namer namer;
+  auto query = [&](const char* name, int hours, std::optional<ProcessSelector> process) {
+    WallTime to = clock.wall();
+    namer.took_ns = 0;
+    start = now_ns();
+    Profile profile = build_profile(snapshot, {{{to.ns - hours * 60 * kNsPerMinute}, to}, process}, namer);
+    figures.add(name, (now_ns() - start - namer.took_ns) / 1e6);
+    return profile.nodes.size();
+  };
+  query("query_1h_machine_ms", 1, {});
+  query("query_1h_process_ms", 1, ProcessSelector{500, {}});
+  std::size_t nodes = query("query_24h_machine_ms", 24, {});
+  figures.add("query_24h_machine_nodes", static_cast<double>(nodes));
+  query("query_24h_process_ms", 24, ProcessSelector{500, {}});
+  start = now_ns();
+  static_cast<void>(process_usage(snapshot, {{0}, clock.wall()}));
+  figures.add("process_usage_24h_ms", (now_ns() - start) / 1e6);
+}
+
+}  // namespace
+}  // namespace flamed::store
+
+int main(int argc, char** argv) {
+  flamed::store::Figures figures;
+  flamed::store::measure_add(figures);
+  flamed::store::measure_day(figures, argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60);
+  return 0;
+}
