@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Server: the HTTP side of flamed. The HTTP library stays inside server.cc.
+//
+// Sockets and threads are flamed's own, the library parses requests and writes answers: its server of Debian 12 uses
+// select(), which fails once the daemon holds more than 1,024 descriptors (modules are held open), reads headers
+// without a bound, shares its port with a second daemon, and cannot be stopped while a client hangs.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +23,8 @@ struct ServerOptions {
   std::size_t threads = 4;
 };
 
-/// Binds in listen(), serves on its own threads until destroyed. `sources` must outlive it.
+/// Binds in listen(), serves on its own threads until destroyed, which takes no longer than the queries under way: idle
+/// and slow clients are cut off. `sources` must outlive it.
 class Server {
  public:
   /// Binds and starts answering. When the port is taken the error names the process that has it, as far as it can be
@@ -30,7 +35,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   [[nodiscard]] std::uint16_t port() const;
-  /// Requests answered so far, by status code class, for /metrics.
+  /// Requests answered so far. /metrics has them by class of status code without the daemon's help.
   [[nodiscard]] std::uint64_t requests() const;
 
  private:

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gzip for answers. Not left to the HTTP library: it prefers Brotli at its slowest setting for browsers on localhost,
+// seconds of CPU for a large profile. Pure; any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace flamed::api {
+
+/// Does the value of an Accept-Encoding header allow gzip (RFC 9110, 12.5.3)?
+bool accepts_gzip(std::string_view accept_encoding);
+
+Result<std::string> gzip(std::string_view text);
+
+/// For what is stored compressed, which is trusted: no limit on the result.
+Result<std::string> gunzip(std::span<const unsigned char> compressed);
+
+}  // namespace flamed::api

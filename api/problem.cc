@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/problem.h"
+
+#include <cstdint>
+
+#include "api/json_writer.h"
+#include "api/request_head.h"
+
+namespace flamed::api {
+namespace {
+
+/// Long input is shown by its beginning: an answer should not be larger than its cause.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kShown = 200;
+  std::string out(text.substr(0, kShown));
+  if (text.size() > kShown) out += "…";
+  return out;
+}
+
+}  // namespace
+
+std::string render_problem(const Problem& problem) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object();
+  json.key("type").string("urn:flamed:problem:" + problem.kind);
+  json.key("title").string(problem.title);
+  json.key("status").number(std::int64_t{problem.status});
+  json.key("detail").string(problem.detail);
+  if (!problem.parameter.empty()) json.key("parameter").string(problem.parameter);
+  json.end_object();
+  body += '\n';
+  return body;
+}
+
+Problem bad_parameter(std::string_view parameter, std::string detail) {
+  return {400, "bad-parameter", "Bad parameter", std::move(detail), excerpt(parameter)};
+}
+
+Problem bad_request(std::string detail) { return {400, "bad-request", "Bad request", std::move(detail), {}}; }
+
+Problem unknown_process(std::string detail) {
+  return {404, "unknown-process", "Unknown process", std::move(detail), "pid"};
+}
+
+Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths) {
+  std::string detail = "There is nothing at " + excerpt(path) + ". flamed answers at";
+  std::string_view separator = " ";
+  for (std::string_view known : known_paths) {
+    detail += separator;
+    detail += known;
+    separator = ", ";
+  }
+  detail += '.';
+  return {404, "unknown-path", "Nothing here", std::move(detail), {}};
+}
+
+Problem method_not_allowed(std::string_view method, std::string_view path) {
+  return {405,
+          "method-not-allowed",
+          "Method not allowed",
+          excerpt(method) + " is not possible on " + excerpt(path) + ". flamed is read-only: use GET or HEAD.",
+          {}};
+}
+
+Problem request_timeout() {
+  return {408,
+          "request-timeout",
+          "Request timeout",
+          "The request did not arrive within 5 seconds. Send it in one piece.",
+          {}};
+}
+
+Problem body_refused() {
+  return {413,
+          "body-refused",
+          "Request body refused",
+          "flamed takes no request body. Put parameters into the address, as in /profile?pid=1.",
+          {}};
+}
+
+Problem uri_too_long() {
+  return {414,
+          "uri-too-long",
+          "Address too long",
+          "The request line is longer than " + std::to_string(kMaxRequestLineBytes) + " bytes. Shorten the parameters.",
+          {}};
+}
+
+Problem headers_too_large() {
+  return {431,
+          "headers-too-large",
+          "Request headers too large",
+          "The request headers are larger than " + std::to_string(kMaxHeaderBytes) +
+              " bytes. Send fewer of them: flamed needs no cookies.",
+          {}};
+}
+
+Problem internal_error(std::string_view what) {
+  return {500,
+          "internal-error",
+          "Internal error",
+          "flamed could not answer: " + excerpt(what) +
+              ". Sampling goes on. Try a shorter window; if it stays, please report it with the request and the log.",
+          {}};
+}
+
+Problem problem_of_status(int status) {
+  switch (status) {
+    case 413:
+      return body_refused();
+    case 414:
+      return uri_too_long();
+    case 431:
+      return headers_too_large();
+    case 400:
+      return bad_request(
+          "This is not an HTTP/1.1 request that flamed understands. Try: curl -i http://HOST:PORT/profile");
+    case 416:
+      return {
+          416, "bad-range", "Range not satisfiable", "flamed does not serve parts of answers. Leave out Range.", {}};
+    default:
+      return {status,
+              "http-" + std::to_string(status),
+              "Request refused",
+              "The request was refused with status " + std::to_string(status) + ".",
+              {}};
+  }
+}
+
+}  // namespace flamed::api

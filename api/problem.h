@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Problem: an answer that says what went wrong and what to do about it (RFC 9457). A plain value; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flamed::api {
+
+struct Problem {
+  int status = 500;
+  std::string kind;       ///< short and stable, for programs: "bad-parameter"; shown as urn:flamed:problem:<kind>
+  std::string title;      ///< the same for people, in a few words
+  std::string detail;     ///< one or two sentences: what is wrong here and what to do
+  std::string parameter;  ///< the parameter at fault, where there is one
+};
+
+inline constexpr std::string_view kProblemContentType = "application/problem+json";
+
+/// The body of the answer.
+std::string render_problem(const Problem& problem);
+
+Problem bad_parameter(std::string_view parameter, std::string detail);
+Problem bad_request(std::string detail);
+Problem unknown_process(std::string detail);
+Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths);
+Problem method_not_allowed(std::string_view method, std::string_view path);
+Problem request_timeout();
+Problem body_refused();
+Problem uri_too_long();
+Problem headers_too_large();
+Problem internal_error(std::string_view what);
+/// Where nothing but the status is known.
+Problem problem_of_status(int status);
+
+}  // namespace flamed::api

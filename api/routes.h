@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Router: what flamed answers, as a table of routes. A plain function from Request to Response, without sockets.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "api/exchange.h"
+#include "api/parameters.h"
+#include "api/problem.h"
+#include "api/sources.h"
+
+namespace flamed::api {
+
+/// Any number of threads. `sources` must outlive it.
+class Router {
+ public:
+  explicit Router(Sources& sources, std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
+
+  /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
+  Response handle(const Request& request);
+
+  /// The answer to a request that is refused before it can be read whole.
+  Response refuse(const Problem& problem);
+
+  /// Answers so far.
+  [[nodiscard]] std::uint64_t answered() const;
+
+  /// Where flamed answers, without the page's files.
+  static std::vector<std::string_view> paths();
+  /// What a path takes; empty where there is no such path.
+  static std::optional<std::span<const ParameterSpec>> parameters_of(std::string_view path);
+
+ private:
+  struct Route;
+  static std::span<const Route> table();
+
+  Response dispatch(const Request& request);
+  Response finish(Response response, const Request* request);
+  [[nodiscard]] TimeContext time_context() const;
+  [[nodiscard]] bool is_running(const store::ProcessSelector& process) const;
+
+  Response profile(const Parameters& parameters);
+  Response processes(const Parameters& parameters);
+  Response healthz(const Parameters& parameters);
+  Response readyz(const Parameters& parameters);
+  Response metrics(const Parameters& parameters);
+  Response version(const Parameters& parameters);
+
+  Sources& sources_;
+  const std::function<std::int64_t(WallTime)> local_offset_s_;
+  std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100
+};
+
+}  // namespace flamed::api

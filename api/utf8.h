@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of processes, files and functions are bytes that others chose. Answers are UTF-8. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace flamed::api {
+
+/// U+FFFD, which stands for bytes that are not UTF-8.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+/// Length of the well-formed UTF-8 character that `text` begins with (Unicode table 3-7: no overlong forms, no
+/// surrogates, nothing beyond U+10FFFF), or 0 where there is none.
+std::size_t utf8_character_length(std::string_view text);
+
+/// `text` with each byte that is no part of a character replaced by U+FFFD.
+std::string repair_utf8(std::string_view text);
+
+}  // namespace flamed::api

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes are a moment or are not, and one that is can be written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "api/parameters.h"
+#include "api/time_expression.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace flamed;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const api::TimeContext context{WallTime{1769868330 * kNsPerSecond}, [](WallTime moment) {
+                                   return moment.ns / kNsPerSecond < 1774746000 ? std::int64_t{3600} : 7200;
+                                 }};
+  if (const auto moment = api::parse_time(text, context)) {
+    // format_time() cuts to milliseconds.
+    const auto again = api::parse_time(api::format_time(*moment), context);
+    if (!again || again->ns / kNsPerMs != moment->ns / kNsPerMs) std::abort();
+  }
+  static_cast<void>(api::parse_process(text));
+  return 0;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A daemon without a sampler: a real store with content that tests choose, and names made up from addresses.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "api/sources.h"
+#include "store/store.h"
+
+namespace flamed::api {
+
+/// Names each frame by its offset, as told; others are unknown.
+class FakeNamer final : public store::FrameNamer {
+ public:
+  std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
+    if (fails) throw std::runtime_error("the namer fell over");
+    std::vector<std::shared_ptr<const store::InlineChain>> chains;
+    for (const Frame& frame : frames) {
+      const auto known = names.find(frame.offset);
+      chains.push_back(std::make_shared<store::InlineChain>(store::InlineChain{
+          known != names.end() ? known->second
+                               : store::NamedFrame{"[unknown]", "", store::FrameKind::kUnknown, "no symbols"}}));
+    }
+    return chains;
+  }
+
+  std::map<std::uint64_t, store::NamedFrame> names;
+  bool fails = false;
+};
+
+class FakeSources final : public Sources {
+ public:
+  static constexpr std::int64_t kPeriodNs = 10'000'000;
+  /// 2026-01-31T14:05:30Z
+  static constexpr std::int64_t kNowNs = 1769868330 * kNsPerSecond;
+
+  FakeSources() : clock_({3600 * kNsPerSecond}, {kNowNs}), store_({}, clock_, kPeriodNs) {}
+
+  [[nodiscard]] store::Snapshot snapshot() const override { return store_.snapshot(); }
+  [[nodiscard]] store::FrameNamer& namer() override { return namer_; }
+  [[nodiscard]] Health health() const override { return health_; }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return metrics_; }
+  [[nodiscard]] const Clock& clock() const override { return clock_; }
+  [[nodiscard]] std::string version() const override { return "1.2.3"; }
+  [[nodiscard]] double frequency_hz() const override { return 100; }
+  [[nodiscard]] bool is_running(std::int32_t pid) const override { return running_.contains(pid); }
+
+  void add_process(const ProcessId& id, const std::string& comm) {
+    store_.update_process({id, comm, "/usr/bin/" + comm, 0, WallTime{kNowNs - kNsPerMinute}, std::nullopt});
+  }
+
+  /// `count` samples `age_ns` ago. Frames are named by their text, outermost first.
+  void add_samples(const ProcessId& id, const std::string& comm, const std::vector<std::string>& names,
+                   std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond) {
+    std::vector<Frame> frames;
+    for (const std::string& name : names) frames.push_back({kFirstFreeModule, offset_of(name)});
+    for (std::uint64_t i = 0; i < count; ++i) {
+      store_.add({{clock_.monotonic().ns - age_ns}, id, id.pid, comm, frames, std::nullopt});
+    }
+  }
+
+  Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};
+  std::vector<Metric> metrics_{{"flamed_samples_total", "Samples.", Metric::Type::kCounter, {{{}, 42}}}};
+  std::set<std::int32_t> running_;
+  FakeNamer namer_;
+  ManualClock clock_;
+  store::Store store_;
+
+ private:
+  std::uint64_t offset_of(const std::string& name) {
+    for (const auto& [offset, frame] : namer_.names) {
+      if (frame.name == name) return offset;
+    }
+    const std::uint64_t offset = namer_.names.size() + 1;
+    namer_.names[offset] = {name, "victim", store::FrameKind::kNative, ""};
+    return offset;
+  }
+};
+
+}  // namespace flamed::api

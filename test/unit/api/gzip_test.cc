@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/gzip.h"
+
+#include "test/catch.h"
+
+namespace flamed::api {
+namespace {
+
+std::span<const unsigned char> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};
+}
+
+TEST_CASE("what is compressed comes out again") {
+  for (std::size_t size : {0U, 1U, 65536U, 1'000'000U}) {
+    std::string text;
+    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i * i % 23);
+    const auto compressed = gzip(text);
+    REQUIRE(compressed.ok());
+    const auto plain = gunzip(bytes_of(*compressed));
+    REQUIRE(plain.ok());
+    CHECK(*plain == text);
+  }
+}
+
+TEST_CASE("what is not gzip is refused") {
+  CHECK_FALSE(gunzip(bytes_of("hello")).ok());
+  CHECK_FALSE(gunzip({}).ok());
+  const auto compressed = gzip("hello");
+  REQUIRE(compressed.ok());
+  CHECK_FALSE(gunzip(bytes_of(compressed->substr(0, compressed->size() - 4))).ok());
+}
+
+TEST_CASE("a client gets gzip when it says that it takes it") {
+  struct Case {
+    std::string_view header;
+    bool accepted;
+  };
+  const Case cases[] = {
+      {"", false},
+      {"identity", false},
+      {"br", false},
+      {"gzip", true},
+      {"gzip, deflate, br", true},
+      {"deflate , gzip;q=0.5", true},
+      {"x-gzip", true},
+      {"gzip;q=0", false},
+      {"gzip; q=0.000", false},
+      {"*", true},
+      {"*;q=0", false},
+      {"*, gzip;q=0", false},
+      {"gzip;q=1, *;q=0", true},
+      {"gzipped", false},
+      {"gzip;q=0.001", true},
+  };
+  for (const Case& c : cases) {
+    INFO(c.header);
+    CHECK(accepts_gzip(c.header) == c.accepted);
+  }
+}
+
+}  // namespace
+}  // namespace flamed::api

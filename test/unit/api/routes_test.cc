@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/routes.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/assets.h"
+#include "api/gzip.h"
+#include "test/catch.h"
+#include "test/unit/api/fake_sources.h"
+
+namespace flamed::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr ProcessId kWorker{123, 4567};
+constexpr ProcessId kIdle{200, 4000};
+
+/// One hour east of UTC, so that local times are told apart.
+std::int64_t local_offset_s(WallTime) { return 3600; }
+
+struct Fixture {
+  Fixture() {
+    sources.add_process(kWorker, "worker");
+    sources.add_samples(kWorker, "worker", {"main", "spin"}, 20);
+    sources.add_samples(kWorker, "worker", {"main", "rest"}, 10);
+    sources.add_process(kIdle, "idle");
+  }
+
+  Response get(const std::string& target, const std::string& method = "GET", const std::string& accept_encoding = "") {
+    return router.handle({method, target, accept_encoding, false});
+  }
+
+  FakeSources sources;
+  Router router{sources, local_offset_s};
+};
+
+std::string header(const Response& response, std::string_view name) {
+  for (const auto& [key, value] : response.headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+TEST_CASE("each bad request is answered with what is wrong and what to do") {
+  struct Case {
+    std::string method;
+    std::string target;
+    int status;
+    std::string kind;
+    std::string parameter;
+    std::string said;
+  };
+  const Case cases[] = {
+      {"GET", "/profile?pid=abc", 400, "bad-parameter", "pid", "1234@567890"},
+      {"GET", "/profile?pid=", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=0", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=-1", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=123@", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=99999999999999999999", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=1%00", 400, "bad-parameter", "pid", "not a process"},
+      {"GET", "/profile?pid=123&pid=123", 400, "bad-parameter", "pid", "more than once"},
+      {"GET", "/profile?from=teatime", 400, "bad-parameter", "from", "RFC 3339"},
+      {"GET", "/profile?to=25:00", 400, "bad-parameter", "to", "RFC 3339"},
+      {"GET", "/profile?to=9223372036854775807", 400, "bad-parameter", "to", "1970 to 2199"},
+      {"GET", "/profile?from=now&to=now-1m", 400, "bad-parameter", "from", "2026-01-31T14:04:30.000Z"},
+      {"GET", "/profile?from=now&to=now", 400, "bad-parameter", "from", "2026-01-31T14:05:30.000Z"},
+      {"GET", "/profile?format=svg", 400, "bad-parameter", "format", "flamegraph, folded"},
+      {"GET", "/profile?fromm=now", 400, "bad-parameter", "fromm", "pid, from, to, format"},
+      {"GET", "/processes?pid=1", 400, "bad-parameter", "pid", "from, to"},
+      {"GET", "/processes?from=x", 400, "bad-parameter", "from", "RFC 3339"},
+      {"GET", "/healthz?verbose", 400, "bad-parameter", "verbose", "no parameters"},
+      {"GET", "/metrics?x=1", 400, "bad-parameter", "x", "no parameters"},
+      {"GET", "/profile?pid=%zz", 400, "bad-request", "", "%25"},
+      {"GET", "*", 400, "bad-request", "", "slash"},
+      {"GET", "/profile?pid=76", 404, "unknown-process", "pid", "never seen process 76"},
+      {"GET", "/profile?pid=123@1", 404, "unknown-process", "pid", "never seen process 123@1"},
+      {"GET", "/nothing", 404, "unknown-path", "", "/profile, /processes"},
+      {"GET", "/profile/", 404, "unknown-path", "", "/profile, /processes"},
+      {"GET", "/../../etc/passwd", 404, "unknown-path", "", "/profile, /processes"},
+      {"GET", "/assets/none.js", 404, "unknown-path", "", "/profile, /processes"},
+      {"POST", "/nothing", 404, "unknown-path", "", "/profile, /processes"},
+      {"POST", "/profile", 405, "method-not-allowed", "", "use GET or HEAD"},
+      {"PUT", "/", 405, "method-not-allowed", "", "use GET or HEAD"},
+      {"DELETE", "/processes", 405, "method-not-allowed", "", "use GET or HEAD"},
+      {"OPTIONS", "/metrics", 405, "method-not-allowed", "", "use GET or HEAD"},
+  };
+  Fixture fixture;
+  for (const Case& c : cases) {
+    INFO(c.method << " " << c.target);
+    const Response response = fixture.get(c.target, c.method);
+    CHECK(response.status == c.status);
+    CHECK(response.content_type == "application/problem+json");
+    const json problem = json::parse(response.body);
+    CHECK(problem["type"] == "urn:flamed:problem:" + c.kind);
+    CHECK(problem["status"] == c.status);
+    CHECK_FALSE(problem["title"].get<std::string>().empty());
+    CHECK(problem.value("parameter", "") == c.parameter);
+    CHECK(contains(problem["detail"].get<std::string>(), c.said));
+    CHECK(header(response, "Allow") == (c.status == 405 ? "GET, HEAD" : ""));
+  }
+}
+
+TEST_CASE("a request with a body is refused on every path") {
+  Fixture fixture;
+  for (const std::string method : {"GET", "POST"}) {
+    for (const std::string target : {"/profile", "/", "/nothing"}) {
+      CHECK(fixture.router.handle({method, target, "", true}).status == 413);
+    }
+  }
+}
+
+TEST_CASE("a profile of one process is its flame graph") {
+  Fixture fixture;
+  const Response response = fixture.get("/profile?pid=123");
+  CHECK(response.status == 200);
+  CHECK(response.content_type == "application/json");
+  CHECK(header(response, "Cache-Control") == "no-store");
+  const json tree = json::parse(response.body);
+  CHECK(tree["value"] == 30);
+  CHECK(tree["cpu_seconds"].get<double>() == 0.3);
+  CHECK(tree["children"][0]["name"] == "main");
+  CHECK(tree["children"][0]["children"][1]["name"] == "spin");
+  CHECK(tree["children"][0]["children"][1]["value"] == 20);
+  CHECK(tree["processes"][0]["id"] == "123@4567");
+  CHECK(tree["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
+  CHECK(tree["window"]["asked"]["from"] == "2026-01-31T13:50:30.000Z");
+}
+
+TEST_CASE("a process may be told by its start") {
+  Fixture fixture;
+  CHECK(json::parse(fixture.get("/profile?pid=123@4567").body)["value"] == 30);
+}
+
+TEST_CASE("a profile without a pid has a child for each process") {
+  Fixture fixture;
+  fixture.sources.add_samples({300, 1}, "other", {"main"}, 5);
+  const json tree = json::parse(fixture.get("/profile").body);
+  CHECK(tree["value"] == 35);
+  CHECK(tree["children"].size() == 2);
+}
+
+TEST_CASE("a profile comes folded when asked") {
+  Fixture fixture;
+  const Response response = fixture.get("/profile?pid=123&format=folded");
+  CHECK(response.status == 200);
+  CHECK(response.content_type == "text/plain; charset=utf-8");
+  CHECK(response.body == "main;rest 10\nmain;spin 20\n");
+  CHECK(header(response, "Flamed-Quality") == "samples=30, truncated=0, lost=0");
+}
+
+TEST_CASE("a known process without samples in the window is an empty tree and a warning") {
+  Fixture fixture;
+  fixture.sources.running_ = {77};
+  for (const std::string target : {"/profile?pid=200", "/profile?pid=123&from=now-2h&to=now-1h", "/profile?pid=77"}) {
+    INFO(target);
+    const Response response = fixture.get(target);
+    CHECK(response.status == 200);
+    const json tree = json::parse(response.body);
+    CHECK(tree["value"] == 0);
+    CHECK(tree["children"].empty());
+    CHECK_FALSE(tree["warnings"].empty());
+  }
+}
+
+TEST_CASE("a window may be given in the host's local time") {
+  Fixture fixture;
+  // 15:05 an hour east is 14:05 UTC.
+  const json tree = json::parse(fixture.get("/profile?from=15:05").body);
+  CHECK(tree["window"]["asked"]["from"] == "2026-01-31T14:05:00.000Z");
+}
+
+TEST_CASE("processes are listed, those that used most CPU first") {
+  Fixture fixture;
+  fixture.sources.add_samples({300, 1}, "other", {"main"}, 50);
+  const json answer = json::parse(fixture.get("/processes").body);
+  REQUIRE(answer["processes"].size() == 2);
+  CHECK(answer["processes"][0]["pid"] == 300);
+  CHECK(answer["processes"][1]["id"] == "123@4567");
+  CHECK(answer["processes"][1]["samples"] == 30);
+  CHECK(answer["samples"] == 80);
+}
+
+TEST_CASE("health and readiness answer 503 when they are bad, each for itself") {
+  Fixture fixture;
+  CHECK(fixture.get("/healthz").status == 200);
+  CHECK(fixture.get("/readyz").status == 200);
+  fixture.sources.health_.healthy = false;
+  CHECK(fixture.get("/healthz").status == 503);
+  CHECK(json::parse(fixture.get("/healthz").body)["status"] == "failing");
+  CHECK(fixture.get("/readyz").status == 200);
+  fixture.sources.health_.ready = false;
+  CHECK(fixture.get("/readyz").status == 503);
+}
+
+TEST_CASE("metrics are the daemon's and the API's own") {
+  Fixture fixture;
+  fixture.get("/nothing");
+  const Response response = fixture.get("/metrics");
+  CHECK(response.content_type == "text/plain; version=0.0.4; charset=utf-8");
+  CHECK(contains(response.body, "flamed_samples_total 42\n"));
+  CHECK(contains(response.body, "flamed_http_requests_total{code=\"4xx\"} 1\n"));
+  CHECK(fixture.router.answered() == 2);
+}
+
+TEST_CASE("the version is that of the daemon") {
+  Fixture fixture;
+  CHECK(json::parse(fixture.get("/version").body)["version"] == "1.2.3");
+}
+
+TEST_CASE("every answer tells browsers to keep to themselves") {
+  Fixture fixture;
+  for (const std::string target : {"/", "/profile", "/nothing", "/profile?pid=x", "/healthz"}) {
+    const Response response = fixture.get(target);
+    CHECK(header(response, "X-Content-Type-Options") == "nosniff");
+    CHECK(header(response, "Content-Security-Policy").starts_with("default-src 'self';"));
+    CHECK(header(response, "Access-Control-Allow-Origin").empty());
+  }
+}
+
+TEST_CASE("a large answer is compressed for who takes it and a small one for nobody") {
+  Fixture fixture;
+  for (int i = 0; i < 50; ++i) fixture.sources.add_samples(kWorker, "worker", {"main", "f" + std::to_string(i)}, 1);
+  const Response plain = fixture.get("/profile");
+  CHECK(header(plain, "Content-Encoding").empty());
+  CHECK(header(plain, "Vary") == "Accept-Encoding");
+  const Response packed = fixture.get("/profile", "GET", "br, gzip");
+  CHECK(header(packed, "Content-Encoding") == "gzip");
+  const auto unpacked = gunzip({reinterpret_cast<const unsigned char*>(packed.body.data()), packed.body.size()});
+  REQUIRE(unpacked.ok());
+  CHECK(*unpacked == plain.body);
+  CHECK(header(fixture.get("/version", "GET", "gzip"), "Content-Encoding").empty());
+}
+
+TEST_CASE("the page and its files are served, compressed or not") {
+  Fixture fixture;
+  REQUIRE_FALSE(assets().empty());
+  for (const Asset& asset : assets()) {
+    INFO(asset.path);
+    const Response packed = fixture.get(std::string(asset.path), "GET", "gzip");
+    CHECK(packed.status == 200);
+    CHECK(header(packed, "Content-Encoding") == "gzip");
+    const Response plain = fixture.get(std::string(asset.path));
+    CHECK(header(plain, "Content-Encoding").empty());
+    CHECK(plain.body.size() > packed.body.size() / 2);
+    CHECK(plain.content_type == asset.content_type);
+    const bool is_page = asset.path == "/";
+    CHECK(contains(header(plain, "Cache-Control"), is_page ? "no-cache" : "immutable"));
+  }
+  CHECK(fixture.get("/?pid=1&anything=goes").status == 200);
+}
+
+TEST_CASE("an exception behind a route is an answer with status 500") {
+  Fixture fixture;
+  fixture.sources.namer_.fails = true;
+  const Response response = fixture.get("/profile");
+  CHECK(response.status == 500);
+  const json problem = json::parse(response.body);
+  CHECK(problem["type"] == "urn:flamed:problem:internal-error");
+  CHECK(contains(problem["detail"].get<std::string>(), "the namer fell over"));
+}
+
+TEST_CASE("each path's parameters can be asked for") {
+  REQUIRE(Router::parameters_of("/profile").has_value());
+  CHECK(Router::parameters_of("/profile")->size() == 4);
+  CHECK(Router::parameters_of("/healthz")->empty());
+  CHECK_FALSE(Router::parameters_of("/nothing").has_value());
+}
+
+}  // namespace
+}  // namespace flamed::api
