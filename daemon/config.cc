@@ -151,9 +151,10 @@ Result<ListenAddress> parse_listen(std::string_view text) {
   const std::string_view port = text.substr(colon + 1);
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
+  } else if (host.find(':') != std::string_view::npos && !host.starts_with('[')) {
     return Error("an IPv6 address must stand in brackets");
   }
+  if (host.find_first_of("[] \t\n") != std::string_view::npos) return error;
   ListenAddress address;
   const auto [end, parse_error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (host.empty() || parse_error != std::errc{} || end != port.data() + port.size() || address.port == 0) return error;
@@ -173,10 +174,12 @@ Status apply_json(std::string_view text, Config& config) {
     const auto setting = std::find_if(kSettings.begin(), kSettings.end(),
                                       [&name = key](const Setting& candidate) { return candidate.key == name; });
     if (setting == kSettings.end()) return Error("unknown key '" + key + "'; known are " + known_keys());
-    const std::string value_text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!value.is_string() && !value.is_number_unsigned()) {
-      return bad_value(key, value_text, *setting, Error("not a string or a number"));
+    if (!value.is_string() && !value.is_number()) {
+      // dump() calls itself for every level of nesting, of which there may be as many as the file has bytes.
+      const std::string shown = value.is_structured() ? value.type_name() : value.dump();
+      return bad_value(key, shown, *setting, Error("not a string or a number"));
     }
+    const std::string value_text = value.is_string() ? value.get<std::string>() : value.dump();
     if (Status set = apply(*setting, key, value_text, config); !set) return set;
   }
   return {};
@@ -200,7 +203,6 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
         flags.emplace_back(&*setting, std::string(*value));
       continue;
     }
-    if (words.has_attached_value()) return Error(std::string(flag) + " takes no value; see flamed --help");
     if (flag == "--check-config")
       line.action = CommandLine::Action::kCheckConfig;
     else if (flag == "--version")
@@ -209,6 +211,7 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
       line.action = CommandLine::Action::kHelp;
     else
       return Error("unknown argument '" + std::string(flag) + "'; see flamed --help");
+    if (words.has_attached_value()) return Error(std::string(flag) + " takes no value; see flamed --help");
   }
   if (line.action == CommandLine::Action::kVersion || line.action == CommandLine::Action::kHelp) return line;
 

@@ -13,7 +13,7 @@
 namespace flamed::daemon {
 namespace {
 
-constexpr std::int64_t kNsPerUserTick = 10'000'000;  // USER_HZ is 100
+constexpr std::uint64_t kNsPerUserTick = 10'000'000;  // USER_HZ is 100
 
 }  // namespace
 
@@ -33,11 +33,12 @@ Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
   const auto& [user, nice, system, idle, iowait, irq, softirq] = ticks;
   static_cast<void>(idle);
   static_cast<void>(iowait);
-  return static_cast<std::int64_t>(user + nice + system + irq + softirq) * kNsPerUserTick;
+  // After 292 years of CPU time (1,024 busy CPUs need 104 days) this wraps round; differences stay right.
+  return static_cast<std::int64_t>((user + nice + system + irq + softirq) * kNsPerUserTick);
 }
 
 Result<std::int64_t> read_busy_ns() {
-  // One short read: the kernel writes the whole file, with a line per CPU and all interrupts, only on demand.
+  // The first line is all that is wanted, and is shorter than this.
   const Fd file(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
   if (!file) return Error::from_errno("open /proc/stat");
   std::array<char, 512> text{};

@@ -12,6 +12,9 @@ using store::Loss;
 using store::Truncation;
 using symbolizer::StackTrust;
 
+/// Not worth a sweep: a machine's programs and libraries.
+constexpr std::size_t kFewModules = 8'192;
+
 std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
   if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
   if (trust == StackTrust::kCut) return Truncation::kBrokenFramePointer;
@@ -34,7 +37,11 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
                const Clock& clock)
-    : processes_(processes), modules_(modules), store_(store), clock_(clock) {}
+    : processes_(processes),
+      modules_(modules),
+      store_(store),
+      clock_(clock),
+      modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
   if (batch.side_band_lost) processes_.on_events_lost();
@@ -145,12 +152,19 @@ void Ingest::publish(const symbolizer::Process& process) {
 }
 
 void Ingest::let_go_of_modules() {
-  std::optional<std::vector<ModuleId>> live = store_.take_live_modules();
-  if (!live) return;
-  processes_.append_mapped_modules(*live);
-  std::sort(live->begin(), live->end());
-  live->erase(std::unique(live->begin(), live->end()), live->end());
-  modules_.retain(*live);
+  std::optional<std::vector<ModuleId>> stored = store_.take_live_modules();
+  if (!stored && modules_.stats().modules < modules_to_sweep_at_) return;
+  std::vector<ModuleId> live = stored ? std::move(*stored) : std::vector<ModuleId>();
+  processes_.append_mapped_modules(live);
+  std::sort(live.begin(), live.end());
+  live.erase(std::unique(live.begin(), live.end()), live.end());
+  // Until the store has let go of stacks, only what no sample was ever in can go: where every build makes new programs,
+  // they are most.
+  if (stored)
+    modules_.retain(live);
+  else
+    modules_.forget_unwanted(live);
+  modules_to_sweep_at_ = std::max(kFewModules, 2 * modules_.stats().modules);
 }
 
 }  // namespace flamed::daemon

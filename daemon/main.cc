@@ -138,11 +138,11 @@ int run(const Config& config, const sigset_t& signals) {
     return kExitCannotListen;
   }
 
-  const std::jthread modules_thread =
+  std::jthread modules_thread =
       start_thread("modules", [&](const std::stop_token& stop) { run_modules(stop, modules); });
-  const std::jthread ingest_thread =
+  std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, processes, queues); });
-  const std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
+  std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
 
   spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on http://{}:{}/ (retention {}, store budget {})",
                kVersion, sampler.cpus(), config.frequency_hz, config.listen.host, (*server)->port(),
@@ -152,7 +152,14 @@ int run(const Config& config, const sigset_t& signals) {
 
   supervise(signals, clock, sampler, reader, vitals);
   ::sd_notify(0, "STOPPING=1");
-  spdlog::info("ending");
+  // In the direction of the flow: what was taken is still stored and counted.
+  for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread}) {
+    thread->request_stop();
+    thread->join();
+  }
+  const store::Quality quality = store.stats().quality;
+  spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost", sampler.taken(), quality.whole,
+               quality.truncated_total(), quality.lost_total());
   return 0;
 }
 

@@ -20,6 +20,8 @@ void Reader::run(const std::stop_token& stop) {
     drain_once();
     sampler_.check_cpus();
   }
+  sampler_.stop();
+  drain_once();
 }
 
 void Reader::drain_once() {

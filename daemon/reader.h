@@ -28,7 +28,7 @@ class Reader {
  public:
   Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock);
 
-  /// Until `stop` is requested.
+  /// Until `stop` is requested; then ends sampling and hands over what was taken until then.
   void run(const std::stop_token& stop);
 
   /// When the rings were last drained, for the watchdog. Any thread.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/vitals.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace flamed::daemon {
@@ -9,9 +10,23 @@ namespace {
 /// With fewer samples than this to be expected, none at all may still be chance.
 constexpr double kSureSamples = 50;
 
+/// Long enough for one CPU that is half busy to be judged by; at 10 Hz and above that is kWindowNs.
+std::int64_t window_ns(double frequency_hz) {
+  const double enough_ns = 2 * kSureSamples / frequency_hz * static_cast<double>(kNsPerSecond);
+  return std::max(Vitals::kWindowNs, static_cast<std::int64_t>(enough_ns));
+}
+
+/// CPU time between two readings, which count modulo 2^64.
+std::int64_t busy_ns_between(const VitalSigns& from, const VitalSigns& to) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(to.busy_ns) - static_cast<std::uint64_t>(from.busy_ns));
+}
+
 std::string seconds(std::int64_t ns) { return std::to_string(ns / kNsPerSecond) + " s"; }
 
 }  // namespace
+
+Vitals::Vitals(VitalSigns first, double frequency_hz)
+    : window_(first), latest_(first), frequency_hz_(frequency_hz), window_ns_(window_ns(frequency_hz)) {}
 
 void Vitals::tick(const VitalSigns& signs) {
   std::lock_guard lock(mutex_);
@@ -24,8 +39,8 @@ void Vitals::tick(const VitalSigns& signs) {
     return;
   }
   const std::int64_t passed_ns = signs.now.ns - window_.now.ns;
-  if (passed_ns < kWindowNs) return;
-  const double busy_seconds = static_cast<double>(signs.busy_ns - window_.busy_ns) / kNsPerSecond;
+  if (passed_ns < window_ns_) return;
+  const double busy_seconds = static_cast<double>(busy_ns_between(window_, signs)) / kNsPerSecond;
   if (busy_seconds * frequency_hz_ < kSureSamples) {
     // Idle: nothing to sample. Judge the next window by itself.
     if (sampling_) window_ = signs;

@@ -28,7 +28,7 @@ class Vitals {
   /// The reader drains once a second; this long without a drain means that it hangs.
   static constexpr std::int64_t kReaderDeadlineNs = 10 * kNsPerSecond;
 
-  Vitals(VitalSigns first, double frequency_hz) : window_(first), latest_(first), frequency_hz_(frequency_hz) {}
+  Vitals(VitalSigns first, double frequency_hz);
 
   void tick(const VitalSigns& signs);
 
@@ -46,6 +46,7 @@ class Vitals {
   VitalSigns window_;  ///< where the current window began
   VitalSigns latest_;
   const double frequency_hz_;
+  const std::int64_t window_ns_;
   bool sampling_ = true;
   bool has_drained_ = false;
   std::string sampling_problem_;

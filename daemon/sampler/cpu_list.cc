@@ -20,9 +20,8 @@ bool parse_cpu(std::string_view& text, int& cpu) {
 }  // namespace
 
 Result<std::vector<int>> parse_cpu_list(std::string_view text) {
-  const std::string whole(text);
-  const Error malformed("not a list of CPUs: '" + whole + "'");
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  const Error malformed("not a list of CPUs: '" + std::string(text) + "'");
   std::vector<int> cpus;
   while (!text.empty()) {
     int first = 0;

@@ -215,6 +215,13 @@ class Sampler::Impl {
     }
   }
 
+  void stop() {
+    for (auto& [cpu, sampler] : cpus_by_number_) {
+      sampler.link.reset();
+      sampler.timer.reset();
+    }
+  }
+
   void wake() {
     const std::uint64_t one = 1;
     // It can only fail because the counter is full, and then the wait ends anyhow.
@@ -431,6 +438,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, c
 }
 
 void Sampler::wait(int timeout_ms) { impl_->wait(timeout_ms); }
+void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }

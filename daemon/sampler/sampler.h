@@ -46,6 +46,9 @@ class Sampler {
   /// Does the kernel tell about mapping changes? Otherwise they are read from /proc.
   [[nodiscard]] bool has_side_band() const;
 
+  /// Takes no more samples. What was taken before can still be drained.
+  void stop();
+
   /// Ends a wait() that is under way or the next one. Any thread.
   void wake();
 

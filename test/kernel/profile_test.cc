@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole path on the running kernel: programs whose truth is known, sampled, stored, named and asked for with curl.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "test/catch.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string victim(const std::string& name) {
+  const char* folder = std::getenv("FLAMED_VICTIMS");
+  if (folder == nullptr) throw std::runtime_error("FLAMED_VICTIMS does not name the folder of the victims");
+  return std::string(folder) + "/victim_" + name;
+}
+
+std::string profile_of(pid_t pid) { return "/profile?format=folded&pid=" + std::to_string(pid); }
+
+std::uint64_t total(const std::map<std::string, std::uint64_t>& stacks) {
+  std::uint64_t sum = 0;
+  for (const auto& [stack, count] : stacks) sum += count;
+  return sum;
+}
+
+/// Samples whose stack holds `part`.
+std::uint64_t with(const std::map<std::string, std::uint64_t>& stacks, const std::string& part) {
+  std::uint64_t sum = 0;
+  for (const auto& [stack, count] : stacks) sum += (";" + stack + ";").find(part) != std::string::npos ? count : 0;
+  return sum;
+}
+
+bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
+  return RunningDaemon::eventually(seconds(30), [&] { return total(daemon.folded(profile_of(pid))) >= wanted; });
+}
+
+/// What /processes says of a process; null when it is not listed.
+nlohmann::json process_row(const RunningDaemon& daemon, pid_t pid) {
+  const nlohmann::json answer = daemon.get_json("/processes");
+  for (const auto& process : answer["processes"]) {
+    if (process["pid"] == pid) return process;
+  }
+  return nlohmann::json::object();
+}
+
+/// A folder that goes with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "flamed-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST_CASE("a known call chain comes out frame by frame, and a 2:1 split of the work as 2:1") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("known_chain")});
+  REQUIRE(has_samples(daemon, program.pid(), 600));
+
+  const auto stacks = daemon.folded(profile_of(program.pid()));
+  const std::uint64_t one = with(stacks, ";main;outer;middle;work_one;");
+  const std::uint64_t two = with(stacks, ";main;outer;middle;work_two;");
+  INFO("work_one " << one << ", work_two " << two << " of " << total(stacks));
+  // What is left are the few instructions of the callers themselves and the program's start.
+  CHECK(static_cast<double>(one + two) >= 0.98 * static_cast<double>(total(stacks)));
+  const double n = static_cast<double>(one + two);
+  const double three_sigma = 3 * std::sqrt(n * (1.0 / 3) * (2.0 / 3));
+  CHECK(std::abs(static_cast<double>(two) - n * 2 / 3) <= three_sigma);
+}
+
+TEST_CASE("a program that lives in system calls shows the kernel's frames above its own") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("system_calls")});
+  REQUIRE(has_samples(daemon, program.pid(), 200));
+
+  const auto stacks = daemon.folded(profile_of(program.pid()));
+  const std::uint64_t in_kernel = with(stacks, ";main;read_zeros;entry_SYSCALL_64_after_hwframe;do_syscall_64;");
+  INFO(in_kernel << " of " << total(stacks));
+  CHECK(static_cast<double>(in_kernel) >= 0.95 * static_cast<double>(total(stacks)));
+  // The whole stack of most: the read of a device of zeros, down to the clearing of the memory.
+  CHECK(with(stacks, "vfs_read;read_iter_zero") + with(stacks, "vfs_read;read_zero") > in_kernel / 2);
+}
+
+TEST_CASE("every sample of two busy threads is accounted for, and together they weigh what the kernel says they used") {
+  const char* configured = std::getenv("FLAMED_ACCOUNTING_SECONDS");
+  const std::string length = configured != nullptr ? configured : "20";
+  RunningDaemon daemon;
+  ChildProcess program({victim("two_threads"), length});
+  const auto line = program.read_line(seconds(std::stol(length) * 4 + 30));
+  REQUIRE(line.has_value());
+  const double cpu_seconds = std::stod(*line) / 1e9;
+  const double expected = 99 * cpu_seconds;
+  // The last drain is at most a second away.
+  static_cast<void>(RunningDaemon::eventually(seconds(3), [&] {
+    return static_cast<double>(total(daemon.folded(profile_of(program.pid())))) >= expected * 0.999;
+  }));
+
+  const double stored = static_cast<double>(total(daemon.folded(profile_of(program.pid()))));
+  // With a CPU to itself a thread is met at every tick. Where it shares the CPUs with others, being met is chance.
+  const double ticks = 99 * 2 * std::stod(length);
+  const double share = std::min(1.0, expected / ticks);
+  const double tolerance = 0.02 * expected + 3 * std::sqrt(ticks * share * (1 - share));
+  INFO("stored " << stored << ", expected " << expected << " +- " << tolerance << " for " << cpu_seconds
+                 << " s of CPU time");
+  CHECK(std::abs(stored - expected) <= tolerance);
+
+  const RunningDaemon::End end = daemon.end();
+  INFO("taken " << end.taken << " whole " << end.whole << " truncated " << end.truncated << " lost " << end.lost);
+  CHECK(end.taken > 0);
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+  CHECK(end.lost == 0);
+}
+
+TEST_CASE("a process that has ended keeps its names, and is marked as ended") {
+  RunningDaemon daemon;
+  pid_t pid = 0;
+  {
+    ChildProcess program({victim("known_chain"), "1500"});
+    pid = program.pid();
+    REQUIRE(program.wait(seconds(30)) == 0);
+  }
+  REQUIRE(has_samples(daemon, pid, 100));
+  const auto stacks = daemon.folded(profile_of(pid));
+  CHECK(static_cast<double>(with(stacks, ";main;outer;middle;")) >= 0.97 * static_cast<double>(total(stacks)));
+
+  // News of the end comes with the next drain.
+  nlohmann::json row;
+  CHECK(RunningDaemon::eventually(seconds(5), [&] {
+    row = process_row(daemon, pid);
+    return row["ended"].is_string();
+  }));
+  CHECK(row["comm"] == "victim_known_ch");
+}
+
+TEST_CASE("a program whose file was deleted, or replaced by another, while it ran keeps its own names") {
+  const bool replaced = GENERATE(false, true);
+  INFO((replaced ? "replaced" : "deleted"));
+  RunningDaemon daemon;
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "program").string();
+  std::filesystem::copy_file(victim("known_chain"), file);
+  ChildProcess program({file});
+  std::filesystem::remove(file);
+  if (replaced) std::filesystem::copy_file(victim("system_calls"), file);
+
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  program.kill();
+  const auto stacks = daemon.folded(profile_of(program.pid()));
+  CHECK(static_cast<double>(with(stacks, ";main;outer;middle;")) >= 0.97 * static_cast<double>(total(stacks)));
+  CHECK(with(stacks, "read_zeros") == 0);
+}
+
+TEST_CASE("a thousand processes of 20 ms each are attributed to their program") {
+  constexpr int kProcesses = 1000;
+  RunningDaemon daemon;
+  const auto start = std::chrono::system_clock::now();
+  const std::string from = std::to_string(std::chrono::duration_cast<milliseconds>(start.time_since_epoch()).count());
+  std::vector<pid_t> pids;
+  for (int i = 0; i < kProcesses; i += 2) {
+    ChildProcess first({victim("short_lived")});
+    ChildProcess second({victim("short_lived")});
+    REQUIRE(first.wait(seconds(10)) == 0);
+    REQUIRE(second.wait(seconds(10)) == 0);
+    pids.push_back(first.pid());
+    pids.push_back(second.pid());
+  }
+  std::this_thread::sleep_for(seconds(3));  // two drains: nothing to poll for, since most samples came long ago
+
+  // Two samples in each on average; the whole machine's profile names each process at its first level.
+  const auto stacks = daemon.folded("/profile?format=folded&from=" + from);
+  std::map<std::string, std::uint64_t> theirs;
+  for (const auto& [stack, count] : stacks) {
+    if (stack.rfind("victim_short_li (", 0) == 0) theirs[stack] = count;
+  }
+  const double samples = static_cast<double>(total(theirs));
+  const double named = static_cast<double>(with(theirs, ";main;short_lived_work;"));
+  INFO(samples << " samples, " << named << " in the work");
+  CHECK(samples >= 0.97 * 99 * 0.020 * kProcesses);
+  // A process of 20 ms also spends some of its life in exec, in its start and in its exit.
+  CHECK(named >= 0.90 * samples);
+
+  // None of them may appear under another name, but for what it does before its exec under that of its parent.
+  std::size_t mistaken = 0;
+  std::sort(pids.begin(), pids.end());
+  const nlohmann::json answer = daemon.get_json("/processes?from=" + from);
+  for (const auto& process : answer["processes"]) {
+    const bool ours = std::binary_search(pids.begin(), pids.end(), process["pid"].get<pid_t>());
+    if (ours && process["comm"] != "victim_short_li") ++mistaken;
+  }
+  CHECK(mistaken == 0);
+}
+
+TEST_CASE("a stack deeper than a record is kept from its innermost frame on and marked") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("deep")});
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  const auto stacks = daemon.folded(profile_of(program.pid()));
+  const std::uint64_t marked = with(stacks, ";descend;descend;bottom;");
+  CHECK(static_cast<double>(marked) >= 0.95 * static_cast<double>(total(stacks)));
+  const auto profile = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
+  CHECK(profile["quality"]["truncated"]["depth_limit"].get<double>() >= 0.95 * static_cast<double>(total(stacks)));
+}
+
+TEST_CASE("SIGTERM ends the daemon within a second, with everything counted") {
+  RunningDaemon daemon;
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.exit_code == 0);
+  CHECK(end.took <= seconds(1));
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+TEST_CASE("a second daemon on the same port says who has it and how to choose another") {
+  RunningDaemon daemon;
+  ChildProcess second({std::getenv("FLAMED_BINARY"), "--listen", "127.0.0.1:" + std::to_string(daemon.port())},
+                      ChildProcess::Capture::kOutputAndErrors);
+  const auto status = second.wait(seconds(10));
+  REQUIRE(status.has_value());
+  CHECK(*status == 4);
+  const std::string words = second.read_line(seconds(1)).value_or("");
+  CHECK(words.find("flamed (pid " + std::to_string(daemon.process().pid()) + ")") != std::string::npos);
+  CHECK(words.find("--listen") != std::string::npos);
+}
+
+TEST_CASE("bad requests are answered as documented, and sampling goes on") {
+  struct Case {
+    std::string target;
+    std::vector<std::string> options;
+    int status;
+    std::string mentions;
+  };
+  const std::string long_query = "/profile?pid=1&from=" + std::string(9000, '1');
+  const std::vector<Case> cases = {
+      {"/profile?pid=abc", {}, 400, "pid"},
+      {"/profile?pid=-1", {}, 400, "pid"},
+      {"/profile?pid=1&pid=2", {}, 400, "pid"},
+      {"/profile?from=yesterdayish", {}, 400, "from"},
+      {"/profile?from=now&to=now-15m", {}, 400, "from"},
+      {"/profile?format=svg", {}, 400, "format"},
+      {"/profile?colour=red", {}, 400, "colour"},
+      {"/profile?pid=4194303", {}, 404, "4194303"},
+      {"/nothing", {}, 404, ""},
+      {"/profile", {"-X", "POST"}, 405, ""},
+      {"/profile", {"-X", "DELETE"}, 405, ""},
+      {"/profile?pid=1", {"-X", "GET", "--data", "body"}, 413, ""},
+      {long_query, {}, 414, ""},
+      {"/profile", {"-H", "X-Large: " + std::string(20000, 'x')}, 431, ""},
+  };
+  RunningDaemon daemon;
+  const double before = daemon.metrics()["flamed_samples_taken_total"];
+  for (const Case& bad : cases) {
+    INFO(bad.target.substr(0, 60));
+    const HttpAnswer answer = daemon.get(bad.target, bad.options);
+    CHECK(answer.status == bad.status);
+    CHECK(answer.content_type.find("application/problem+json") == 0);
+    const auto problem = nlohmann::json::parse(answer.body, nullptr, false);
+    REQUIRE_FALSE(problem.is_discarded());
+    CHECK(problem["status"] == bad.status);
+    CHECK_FALSE(problem["detail"].get<std::string>().empty());
+    CHECK(problem.dump().find(bad.mentions) != std::string::npos);
+  }
+  CHECK(daemon.get("/healthz").status == 200);
+  ChildProcess program({victim("known_chain")});
+  CHECK(has_samples(daemon, program.pid(), 50));
+  CHECK(daemon.metrics()["flamed_samples_taken_total"] > before);
+}
+
+TEST_CASE("a process that runs but was never on a CPU is an empty answer with a warning, not an error") {
+  RunningDaemon daemon;
+  ChildProcess sleeper({"sleep", "1000"});
+  const auto answer = daemon.get("/profile?from=now-1s&pid=" + std::to_string(sleeper.pid()));
+  CHECK(answer.status == 200);
+  const auto profile = nlohmann::json::parse(answer.body);
+  CHECK_FALSE(profile["warnings"].empty());
+}
+
+}  // namespace
+}  // namespace flamed::test

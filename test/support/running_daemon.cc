@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/support/running_daemon.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "base/handle.h"
+
+namespace flamed::test {
+namespace {
+
+std::vector<std::string> command_of(std::uint16_t port, const std::vector<std::string>& arguments) {
+  const char* binary = std::getenv("FLAMED_BINARY");
+  if (binary == nullptr) throw std::runtime_error("FLAMED_BINARY does not name the daemon to test");
+  std::vector<std::string> command{binary, "--listen", "127.0.0.1:" + std::to_string(port)};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+}  // namespace
+
+std::uint16_t free_port() {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no free port");
+  }
+  return ntohs(address.sin_port);
+}
+
+RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
+    : port_(free_port()), process_(command_of(port_, arguments), ChildProcess::Capture::kOutputAndErrors) {
+  const bool ready = eventually(std::chrono::seconds(15), [this] {
+    if (process_.wait(std::chrono::milliseconds(1))) {
+      std::string words;
+      while (const auto line = process_.read_line(std::chrono::milliseconds(100))) words += *line + "\n";
+      throw std::runtime_error("the daemon ended at once: " + words);
+    }
+    return get("/readyz").status == 200;
+  });
+  if (!ready) throw std::runtime_error("the daemon did not become ready within 15 s");
+}
+
+HttpAnswer RunningDaemon::get(const std::string& target, const std::vector<std::string>& curl_options) const {
+  // --write-out puts status and type behind the body, on a line of their own.
+  std::vector<std::string> command{"curl",       "--silent", "--globoff",   "--path-as-is",
+                                   "--max-time", "20",       "--write-out", "\n%{http_code} %{content_type}\n"};
+  command.insert(command.end(), curl_options.begin(), curl_options.end());
+  command.push_back("http://127.0.0.1:" + std::to_string(port_) + target);
+  ChildProcess curl(command);
+  std::vector<std::string> lines;
+  while (auto line = curl.read_line(std::chrono::seconds(25))) lines.push_back(std::move(*line));
+  static_cast<void>(curl.wait(std::chrono::seconds(5)));
+
+  HttpAnswer answer;
+  if (lines.empty()) return answer;
+  std::istringstream last(lines.back());
+  last >> answer.status >> std::ws;
+  std::getline(last, answer.content_type);
+  lines.pop_back();
+  for (std::size_t i = 0; i < lines.size(); ++i) answer.body += (i == 0 ? "" : "\n") + lines[i];
+  return answer;
+}
+
+nlohmann::json RunningDaemon::get_json(const std::string& target) const {
+  return nlohmann::json::parse(get(target).body);
+}
+
+std::map<std::string, std::uint64_t> RunningDaemon::folded(const std::string& target) const {
+  std::map<std::string, std::uint64_t> stacks;
+  std::istringstream lines(get(target).body);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t blank = line.rfind(' ');
+    if (blank != std::string::npos) stacks[line.substr(0, blank)] += std::stoull(line.substr(blank + 1));
+  }
+  return stacks;
+}
+
+std::map<std::string, double> RunningDaemon::metrics() const {
+  std::map<std::string, double> sums;
+  std::istringstream lines(get("/metrics").body);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    sums[line.substr(0, line.find_first_of("{ "))] += std::stod(line.substr(line.rfind(' ') + 1));
+  }
+  return sums;
+}
+
+RunningDaemon::End RunningDaemon::end() {
+  const auto start = std::chrono::steady_clock::now();
+  process_.signal(SIGTERM);
+  End end;
+  end.exit_code = process_.wait(std::chrono::seconds(20)).value_or(-1);
+  end.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  while (const auto line = process_.read_line(std::chrono::milliseconds(100))) {
+    std::smatch found;
+    static const std::regex kSummary(
+        "ended: ([0-9]+) samples taken = ([0-9]+) whole \\+ ([0-9]+) truncated \\+ ([0-9]+) lost");
+    if (!std::regex_search(*line, found, kSummary)) continue;
+    end.taken = std::stoull(found[1]);
+    end.whole = std::stoull(found[2]);
+    end.truncated = std::stoull(found[3]);
+    end.lost = std::stoull(found[4]);
+  }
+  return end;
+}
+
+bool RunningDaemon::eventually(std::chrono::milliseconds limit, const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+}  // namespace flamed::test

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunningDaemon: the real flamed on a loopback port of its own, asked with the real curl.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "test/support/child_process.h"
+
+namespace flamed::test {
+
+struct HttpAnswer {
+  int status = 0;
+  std::string content_type;
+  std::string body;
+};
+
+class RunningDaemon {
+ public:
+  /// Starts the binary named by FLAMED_BINARY and waits until it is ready. Throws with its last words if it ends.
+  explicit RunningDaemon(const std::vector<std::string>& arguments = {});
+
+  [[nodiscard]] HttpAnswer get(const std::string& target, const std::vector<std::string>& curl_options = {}) const;
+  [[nodiscard]] nlohmann::json get_json(const std::string& target) const;
+  /// Folded stacks: stack → count.
+  [[nodiscard]] std::map<std::string, std::uint64_t> folded(const std::string& target) const;
+  /// Metrics of one moment, each summed over its labels.
+  [[nodiscard]] std::map<std::string, double> metrics() const;
+
+  /// Ends the daemon as systemd does and returns its exit code and last line, in which it says what became of every
+  /// sample that it took.
+  struct End {
+    int exit_code = -1;
+    std::chrono::milliseconds took{};
+    std::uint64_t taken = 0, whole = 0, truncated = 0, lost = 0;
+  };
+  End end();
+
+  /// Asks again and again until `done` says yes or the time is over. Returns what `done` said last.
+  [[nodiscard]] static bool eventually(std::chrono::milliseconds limit, const std::function<bool()>& done);
+
+  [[nodiscard]] ChildProcess& process() { return process_; }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  std::uint16_t port_;
+  ChildProcess process_;
+};
+
+/// A TCP port of the loopback interface that nobody listens on.
+std::uint16_t free_port();
+
+}  // namespace flamed::test
