@@ -22,7 +22,6 @@ class ProfileTree {
   /// Node 0 is the root.
   explicit ProfileTree(const NamedFrame& root);
 
-  void reserve(std::size_t frames) { frame_ids_.reserve(frames); }
   /// Index of the frame; equal frames have the same.
   std::uint32_t intern(const NamedFrame& frame);
   /// Finds or makes the node of `frame` below `parent`. Past kMostNodes it gives `parent` itself instead of a new node:

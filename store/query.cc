@@ -185,18 +185,13 @@ class ProfileBuilder {
     if (!frames_.empty()) chains = namer.name(frames_);
     chains.resize(frames_.size());
     chain_start_.reserve(frames_.size() + 1);
-    tree.reserve(frames_.size());
-    std::unordered_map<const InlineChain*, std::uint32_t> known;  // neighbours in a function often share a chain
     for (const auto& chain : chains) {
       chain_start_.push_back(static_cast<std::uint32_t>(chain_frames_.size()));
       if (chain == nullptr || chain->empty()) {
         chain_frames_.push_back(tree.intern({"[unknown]", "", FrameKind::kUnknown, "nobody could name it"}));
         continue;
       }
-      auto [it, fresh] = known.try_emplace(chain.get(), chain_start_.back());
-      for (std::size_t i = 0; i < chain->size(); ++i) {
-        chain_frames_.push_back(fresh ? tree.intern((*chain)[i]) : chain_frames_[it->second + i]);
-      }
+      for (const NamedFrame& frame : *chain) chain_frames_.push_back(tree.intern(frame));
     }
     chain_start_.push_back(static_cast<std::uint32_t>(chain_frames_.size()));
     for (std::size_t reason = 0; reason < kTruncationCount; ++reason) {
