@@ -56,26 +56,26 @@ std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint6
   return proc + "/" + std::to_string(pid) + "/map_files/" + range.data();
 }
 
-/// The mapping of the file as it stands now, when the one that was reported has been split or merged since.
+/// A mapping of the file as it stands now: the one that was reported may have been split or merged since, and at its
+/// addresses may stand another file, of another process if the pid was given away again.
+/// On overlayfs some kernels tell of a mapping with another inode than /proc/PID/maps shows (perf_event_mmap_event()
+/// and show_map_vma()): there the same path at the same addresses has to do.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> current_range(const OpenRequest& request,
                                                                      const std::string& proc) {
   const Result<std::string> maps = read_file(proc + "/" + std::to_string(request.pid) + "/maps", kMapsLimitBytes);
   if (!maps) return std::nullopt;
   for (const MapsLine& line : parse_executable_maps(*maps)) {
-    if (line.file == request.file) return std::pair(line.start, line.end);
+    const bool same_place = line.start == request.start && line.end == request.end && line.path == request.path;
+    if (line.file == request.file || (same_place && line.file.is_file())) return std::pair(line.start, line.end);
   }
   return std::nullopt;
 }
 
 Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
-  std::string name = map_files_path(proc, request.pid, request.start, request.end);
-  Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
-  if (!found && errno == ENOENT) {
-    const auto range = current_range(request, proc);
-    if (!range) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
-    name = map_files_path(proc, request.pid, range->first, range->second);
-    found.reset(::open(name.c_str(), O_PATH | O_CLOEXEC));
-  }
+  const auto range = current_range(request, proc);
+  if (!range) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
+  const std::string name = map_files_path(proc, request.pid, range->first, range->second);
+  const Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (!found) return Error::from_errno("open " + name);
   return reopen_regular(found, name);
 }
@@ -98,15 +98,15 @@ Result<Fd> open_in_root(const std::string& root, const std::string& path, const 
 Result<Fd> open_module(const OpenRequest& request, const std::string& proc) {
   Result<Fd> mapped = open_mapping(request, proc);
   if (mapped || request.path.empty() || request.path.front() != '/') return mapped;
-  std::optional<Error> first_error;
+  std::optional<Error> last_error;
   for (const std::string& root : {proc + "/" + std::to_string(request.pid) + "/root",
                                   proc + "/" + std::to_string(request.parent_pid) + "/root", std::string("/")}) {
     Result<Fd> found = open_in_root(root, request.path, request.file);
     if (found) return found;
     // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
-    first_error = std::move(found).error();
+    last_error = std::move(found).error();
   }
-  return Error(mapped.error().message() + "; " + first_error->message());
+  return Error(mapped.error().message() + "; " + last_error->message());
 }
 
 }  // namespace flamed::symbolizer

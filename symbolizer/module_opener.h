@@ -11,9 +11,10 @@
 
 namespace flamed::symbolizer {
 
-/// Tries, in this order: the mapping itself (/proc/PID/map_files, right even for deleted files), the path in the
-/// process's root, in its parent's root, and on the host; the last three only if device and inode are those of the
-/// mapping. Opens nothing but regular files. `proc` is where procfs is mounted. May block on a slow file system.
+/// Tries, in this order: the mapping itself (/proc/PID/map_files, right even for deleted files) if the process still
+/// has the file mapped, the path in the process's root, in its parent's root, and on the host; the last three only if
+/// device and inode are those of the mapping. Opens nothing but regular files. `proc` is where procfs is mounted. May
+/// block on a slow file system.
 Result<Fd> open_module(const OpenRequest& request, const std::string& proc);
 
 }  // namespace flamed::symbolizer

@@ -41,7 +41,16 @@ ModuleId ModuleTable::enter(ModuleKind kind, std::string path, const ProcessId& 
 ModuleId ModuleTable::file(const FileKey& key, std::string_view path) {
   std::unique_lock lock(mutex_);
   const auto found = by_file_.find(key);
-  if (found != by_file_.end()) return found->second;
+  if (found != by_file_.end()) {
+    Entry& entry = entries_.at(found->second);
+    // While nobody holds it open, the file may be deleted and its inode be another file's; and of one file's names,
+    // some may lead nowhere by now.
+    if (entry.state != FileState::kOpen && entry.module->path != path) {
+      entry.module =
+          make_module(found->second, ModuleKind::kFile, std::string(path), {}, Fd(), entry.module->why_no_file);
+    }
+    return found->second;
+  }
   const ModuleId id = enter(ModuleKind::kFile, std::string(path), {}, key);
   by_file_.emplace(key, id);
   return id;
@@ -65,6 +74,7 @@ void ModuleTable::want(const OpenRequest& request) {
   const auto found = entries_.find(request.module);
   if (found == entries_.end() || found->second.module->kind != ModuleKind::kFile) return;
   Entry& entry = found->second;
+  entry.wanted = true;
   const bool retry = entry.state == FileState::kFailed && clock_.monotonic() >= entry.retry_after;
   if (entry.state != FileState::kNotAsked && !retry) return;
   OpenRequest copy = request;
@@ -104,23 +114,39 @@ void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
 void ModuleTable::retain(std::span<const ModuleId> live) {
   std::unique_lock lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
-    const Entry& entry = it->second;
     if (it->first < kFirstFreeModule || std::binary_search(live.begin(), live.end(), it->first)) {
       ++it;
       continue;
     }
-    if (entry.state == FileState::kOpen) --open_files_;
-    if (entry.module->kind == ModuleKind::kFile) {
-      by_file_.erase(entry.key);
-    } else {
-      const auto drop = [&](std::unordered_map<ProcessId, ModuleId>& ids) {
-        const auto owned = ids.find(entry.module->owner);
-        if (owned != ids.end() && owned->second == it->first) ids.erase(owned);
-      };
-      drop(anonymous_);
-      drop(unmapped_);
-    }
+    forget(it->second);
     it = entries_.erase(it);
+  }
+}
+
+void ModuleTable::forget_unwanted(std::span<const ModuleId> mapped) {
+  std::unique_lock lock(mutex_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const Entry& entry = it->second;
+    if (entry.module->kind != ModuleKind::kFile || entry.wanted ||
+        std::binary_search(mapped.begin(), mapped.end(), it->first)) {
+      ++it;
+      continue;
+    }
+    forget(entry);
+    it = entries_.erase(it);
+  }
+}
+
+void ModuleTable::forget(const Entry& entry) {
+  const Module& module = *entry.module;
+  if (entry.state == FileState::kOpen) --open_files_;
+  if (module.kind == ModuleKind::kFile) {
+    by_file_.erase(entry.key);
+    return;
+  }
+  for (auto* ids : {&anonymous_, &unmapped_}) {
+    const auto owned = ids->find(module.owner);
+    if (owned != ids->end() && owned->second == module.id) ids->erase(owned);
   }
 }
 

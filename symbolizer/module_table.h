@@ -43,7 +43,8 @@ class ModuleTable final : public Modules {
 
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
-  /// The module of a mapped file. The same file under another name is the same module.
+  /// The module of a mapped file. The same file under another name is the same module; until its file is open, the
+  /// newest name counts.
   ModuleId file(const FileKey& key, std::string_view path);
 
   /// Memory of `owner` that is mapped as code but has no file behind it.
@@ -57,6 +58,9 @@ class ModuleTable final : public Modules {
 
   /// Forgets every module that is not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
+  /// Forgets the files that nobody ever wanted and that are not in `mapped`, which is sorted: programs that came and
+  /// went between two samples.
+  void forget_unwanted(std::span<const ModuleId> mapped);
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
 
@@ -82,11 +86,13 @@ class ModuleTable final : public Modules {
     ModulePtr module;
     FileKey key;  ///< of files
     FileState state = FileState::kNotAsked;
+    bool wanted = false;
     unsigned failures = 0;
     MonotonicTime retry_after{};
   };
 
   ModuleId enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key);
+  void forget(const Entry& entry);
   ModuleId per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner, const char* path);
 
   const std::size_t open_file_limit_;

@@ -50,9 +50,13 @@ class Fields {
   std::string_view rest_;
 };
 
-constexpr std::string_view kDeleted = " (deleted)";
-
 }  // namespace
+
+std::string_view without_deleted_mark(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return path;
+}
 
 std::optional<MapsLine> parse_maps_line(std::string_view line) {
   // 7f2c7a000000-7f2c7a021000 r-xp 00028000 fe:00 1234    /usr/lib/libc.so.6
@@ -71,9 +75,9 @@ std::optional<MapsLine> parse_maps_line(std::string_view line) {
   const auto [end, error] = std::from_chars(inode.data(), inode.data() + inode.size(), mapping.file.inode);
   if (error != std::errc{} || mapping.end <= mapping.start) return std::nullopt;
   fields.take_bytes(static_cast<std::size_t>(end - inode.data()));
+  if (!fields.rest().empty() && !fields.take(' ')) return std::nullopt;
   fields.skip_blanks();
-  mapping.path = fields.rest();
-  if (mapping.file.is_file() && mapping.path.ends_with(kDeleted)) mapping.path.remove_suffix(kDeleted.size());
+  mapping.path = mapping.file.is_file() ? without_deleted_mark(fields.rest()) : fields.rest();
   return mapping;
 }
 

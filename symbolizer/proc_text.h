@@ -23,6 +23,9 @@ struct MapsLine {
 /// One line without its newline. Empty when it is not of the form that the kernel writes.
 std::optional<MapsLine> parse_maps_line(std::string_view line);
 
+/// `path` without the " (deleted)" that the kernel appends to the names of files that have none any more.
+std::string_view without_deleted_mark(std::string_view path);
+
 /// The executable mappings, in the order of their addresses. Lines that can't be parsed are left out.
 std::vector<MapsLine> parse_executable_maps(std::string_view text);
 

@@ -23,6 +23,8 @@ constexpr std::size_t kMapsLimitBytes = 16U << 20;  ///< 65,530 mappings (vm.max
 constexpr std::size_t kStatLimitBytes = 4096;
 /// A running process whose code lies outside of all known mappings is looked at again, but not more often than this.
 constexpr std::int64_t kRereadNs = kNsPerSecond;
+/// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
+constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
 /// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
@@ -35,10 +37,7 @@ std::string read_link(const std::string& path) {
   std::array<char, PATH_MAX> target{};
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
   if (size <= 0) return {};
-  constexpr std::string_view kDeleted = " (deleted)";
-  std::string_view text(target.data(), static_cast<std::size_t>(size));
-  if (text.ends_with(kDeleted)) text.remove_suffix(kDeleted.size());
-  return std::string(text);
+  return std::string(without_deleted_mark({target.data(), static_cast<std::size_t>(size)}));
 }
 
 }  // namespace
@@ -46,44 +45,80 @@ std::string read_link(const std::string& path) {
 ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
     : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
 
+/// What /proc/PID shows of a process.
+struct ProcessTable::Look {
+  MonotonicTime as_of;
+  bool alive = false;
+  ProcessId id;
+  std::int32_t parent_pid = 0;
+  std::string comm;
+  std::string executable;
+  std::shared_ptr<MappingSet> maps;  ///< null: not readable
+};
+
 void ProcessTable::scan() {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(proc_, error)) {
-    const std::string name = entry.path().filename().string();
+  for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     std::int32_t pid = 0;
-    const auto [end, parse_error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parse_error != std::errc{} || end != name.data() + name.size() || running_.count(pid) != 0) continue;
-    if (Process* process = read_process(pid)) read_maps(*process, clock_.monotonic());
+    const auto [rest, parse_error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (parse_error != std::errc{} || rest != name.data() + name.size() || running_.count(pid) != 0) continue;
+    read_process(pid, clock_.monotonic());
   }
 }
 
-Process* ProcessTable::read_process(std::int32_t pid) {
+ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
+  Look look;
+  // Events from now on are still to come. Applied once more to what the look has seen of them, they change nothing.
+  look.as_of = clock_.monotonic();
+  look.executable = read_link(proc_path(proc_, pid, "exe"));
+  if (const Result<std::string> text = read_file(proc_path(proc_, pid, "maps"), kMapsLimitBytes)) {
+    look.maps = std::make_shared<MappingSet>();
+    for (const MapsLine& line : parse_executable_maps(*text)) {
+      look.maps->insert(mapping_of({pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
+    }
+  }
+  // Last, because it says whose files the others were: had the pid changed hands, the start time would not be the old
+  // one.
   const Result<std::string> text = read_file(proc_path(proc_, pid, "stat"), kStatLimitBytes);
-  if (!text) return nullptr;
-  const std::optional<StatLine> stat = parse_stat(*text);
-  if (!stat) return nullptr;
+  const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
+  if (!stat) return look;
+  // A zombie's EXIT has been told already, and its memory is gone.
+  look.alive = stat->state != 'Z' && stat->state != 'X';
+  look.id = {pid, stat->start_ticks};
+  look.parent_pid = stat->parent_pid;
+  look.comm = std::string(stat->comm);
+  return look;
+}
+
+Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
+  Look look = look_at(pid);
+  if (!look.alive) return nullptr;
   Process process;
-  process.id = {pid, stat->start_ticks};
-  process.parent_pid = stat->parent_pid;
-  process.comm = std::string(stat->comm);
-  process.executable = read_link(proc_path(proc_, pid, "exe"));
+  process.id = look.id;
+  process.parent_pid = look.parent_pid;
+  process.comm = std::move(look.comm);
+  process.executable = std::move(look.executable);
+  process.maps = std::move(look.maps);
+  process.maps_as_of = look.as_of;
+  process.looked_at = time;
   return &running_.insert_or_assign(pid, std::move(process)).first->second;
 }
 
-void ProcessTable::read_maps(Process& process, MonotonicTime time) {
-  process.read_maps_at = time;
-  const MonotonicTime before = clock_.monotonic();
-  const Result<std::string> text = read_file(proc_path(proc_, process.id.pid, "maps"), kMapsLimitBytes);
-  if (!text) return;
-  auto maps = std::make_shared<MappingSet>();
-  for (const MapsLine& line : parse_executable_maps(*text)) {
-    maps->insert(
-        mapping_of({process.id.pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
-  }
-  // A process that is about to end has no mappings any more: what is known from before is better than that.
-  if (maps->mappings().empty() && process.maps != nullptr) return;
-  process.maps = std::move(maps);
-  process.maps_as_of = before;
+void ProcessTable::read_again(Process& process, MonotonicTime time) {
+  process.looked_at = time;
+  Look look = look_at(process.id.pid);
+  // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
+  const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
+  if (!look.alive || look.id != process.id || !has_maps) return;
+  process.maps = std::move(look.maps);
+  process.maps_as_of = look.as_of;
+  process.stale = false;
+  if (look.executable.empty()) look.executable = process.executable;
+  if (process.comm == look.comm && process.executable == look.executable) return;
+  process.comm = std::move(look.comm);
+  process.executable = std::move(look.executable);
+  note_change(process);
 }
 
 Mapping ProcessTable::mapping_of(const MappingEvent& event) {
@@ -91,7 +126,7 @@ Mapping ProcessTable::mapping_of(const MappingEvent& event) {
   mapping.start = event.start;
   mapping.end = event.start + event.length;
   if (event.file.is_file()) {
-    mapping.module = modules_.file(event.file, event.path);
+    mapping.module = modules_.file(event.file, without_deleted_mark(event.path));
     mapping.file_offset = event.file_offset;
   } else if (event.path == "[vdso]") {
     mapping.module = kVdsoModule;
@@ -114,21 +149,24 @@ MappingSet& ProcessTable::own_maps(Process& process) {
 }
 
 void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
-  auto found = running_.find(event.pid);
+  const auto found = running_.find(event.pid);
   if (found == running_.end()) {
     // Its FORK was lost, or it ended already and the two records changed places.
-    Process* process = read_process(event.pid);
-    if (process == nullptr) return;
-    read_maps(*process, time);
+    read_process(event.pid, time);
     return;
   }
   Process& process = found->second;
   if (process.maps != nullptr && time <= process.maps_as_of) return;
   if (event.start + event.length < event.start) return;
+  // What else is mapped is not known.
+  if (process.maps == nullptr) process.stale = true;
   own_maps(process).insert(mapping_of(event));
+  if (process.maps->mappings().size() > kMostMappings && time.ns - process.looked_at.ns >= kRereadNs) {
+    read_again(process, time);
+  }
   if (process.executable.empty() && event.file.is_file()) {
     // The first file that is mapped after an exec is the program itself.
-    process.executable = std::string(event.path);
+    process.executable = std::string(without_deleted_mark(event.path));
     note_change(process);
   }
 }
@@ -149,6 +187,7 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
     child.comm = parent->second.comm;
     child.executable = parent->second.executable;
     child.maps = parent->second.maps;
+    child.stale = parent->second.stale;
     // Nothing that was mapped before the fork is news to the child.
     child.maps_as_of = time;
   }
@@ -156,17 +195,16 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
 }
 
 void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
-  const auto found = running_.find(pid);
-  if (found == running_.end()) {
-    read_process(pid);
-    return;
-  }
-  Process& process = found->second;
+  // A process not heard of before begins here just as well: with nothing mapped.
+  const auto [entry, is_new] = running_.try_emplace(pid);
+  Process& process = entry->second;
+  if (is_new) process.id = {pid, 0};
   if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) return;
   process.comm = std::string(comm);
   process.executable.clear();
   process.maps = std::make_shared<MappingSet>();
   process.maps_as_of = time;
+  process.stale = false;
   note_change(process);
 }
 
@@ -179,7 +217,10 @@ void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
 
 void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid) {
   const auto found = running_.find(pid);
-  if (found != running_.end()) end(found, time);
+  if (found == running_.end()) return;
+  // Alive in /proc after this time: the pid's owner before it has ended, not this one.
+  if (found->second.id.start_ticks != 0 && time < found->second.maps_as_of) return;
+  end(found, time);
 }
 
 void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
@@ -194,9 +235,10 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
 }
 
 void ProcessTable::on_events_lost() {
+  exits_missed_ = true;
   for (auto& [pid, process] : running_) {
-    process.maps = nullptr;
-    process.read_maps_at = {};
+    process.stale = true;
+    process.looked_at = {};
   }
 }
 
@@ -214,6 +256,12 @@ void ProcessTable::note_change(Process& process) {
 }
 
 void ProcessTable::purge(MonotonicTime now) {
+  if (std::exchange(exits_missed_, false)) {
+    for (auto it = running_.begin(); it != running_.end();) {
+      const auto process = it++;
+      if (::access(proc_path(proc_, process->first, "stat").c_str(), F_OK) != 0) end(process, now);
+    }
+  }
   for (auto it = ended_.begin(); it != ended_.end();) {
     it = now.ns - it->second.last_seen.ns < kGraceNs ? std::next(it) : ended_.erase(it);
   }
@@ -225,7 +273,8 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
     Process& process = found->second;
     if (process.id.start_ticks == 0) process.id.start_ticks = id.start_ticks;
     if (process.id.start_ticks == id.start_ticks) {
-      if (process.maps == nullptr && time.ns - process.read_maps_at.ns >= kRereadNs) read_maps(process, time);
+      const bool unsure = process.maps == nullptr || process.stale;
+      if (unsure && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
       return process;
     }
   }
@@ -241,13 +290,11 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
     ended->second.last_seen = std::max(ended->second.last_seen, time);
     return ended->second;
   }
-  // Unknown so far. What /proc shows is right only if it is the same process.
-  if (found != running_.end()) end(found, time);
-  if (Process* process = read_process(id.pid)) {
-    if (process->id.start_ticks == id.start_ticks) {
-      read_maps(*process, time);
-      return *process;
-    }
+  // Unknown so far. A pid's next owner starts later than the last one: only the newest can be the one that runs.
+  if (found == running_.end() || found->second.id.start_ticks < id.start_ticks) {
+    if (found != running_.end()) end(found, time);
+    Process* process = read_process(id.pid, time);
+    if (process != nullptr && process->id == id) return *process;
   }
   Process gone;
   gone.id = id;
@@ -268,7 +315,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
   if (addresses.empty()) return StackTrust::kAll;
   // The program counter is always in code. When no mapping covers it, news of one was missed.
   const auto covers_pc = [&] { return process.maps != nullptr && process.maps->find(addresses[0]) != nullptr; };
-  if (!covers_pc() && !process.ended && time.ns - process.read_maps_at.ns >= kRereadNs) read_maps(process, time);
+  if (!covers_pc() && !process.ended && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
 
   const bool known = process.maps != nullptr && !process.maps->mappings().empty();
   const Mapping* mapping = nullptr;
@@ -288,7 +335,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
       if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
       frames.push_back({process.unmapped, address});
     } else {
-      return known ? StackTrust::kCut : StackTrust::kNoMaps;
+      return StackTrust::kCut;
     }
   }
   return known ? StackTrust::kAll : StackTrust::kNoMaps;

@@ -35,8 +35,9 @@ struct Process {
   std::string comm;                  ///< of the main thread
   std::string executable;            ///< path in the process's mount namespace
   std::shared_ptr<MappingSet> maps;  ///< shared with the parent until either maps something; null: not known
-  MonotonicTime maps_as_of;          ///< changes up to this time are in `maps`
-  MonotonicTime read_maps_at;        ///< when /proc/PID/maps was last read
+  MonotonicTime maps_as_of;          ///< changes up to this time are known
+  MonotonicTime looked_at;           ///< when /proc/PID was last read
+  bool stale = false;                ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
   MonotonicTime last_seen;      ///< of ended processes: the last event
   ModuleId anonymous;           ///< its memory without a file, once a sample was there
@@ -49,7 +50,7 @@ struct Process {
 /// What became of a user stack.
 enum class StackTrust : std::uint8_t {
   kAll,     ///< every address lies in known code
-  kCut,     ///< an address in the middle does not: it and what was outside of it are left out
+  kCut,     ///< an address in the middle does not, or is none of user space: it and what was outside are left out
   kNoMaps,  ///< nothing is known of the process's mappings: addresses are kept as they are
 };
 
@@ -77,7 +78,8 @@ class ProcessTable {
   StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
                     std::vector<Frame>& frames);
 
-  /// Forgets processes that ended long enough before `now` for no sample to be on its way any more.
+  /// Forgets processes that ended long enough before `now` for no sample to be on its way any more. After events were
+  /// lost, ends the processes that are no more.
   void purge(MonotonicTime now);
 
   /// Sampled processes whose comm, executable or end changed since the last call: `visit(const Process&)`.
@@ -102,8 +104,10 @@ class ProcessTable {
   /// Samples are drained at least once a second.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
 
-  Process* read_process(std::int32_t pid);
-  void read_maps(Process& process, MonotonicTime time);
+  struct Look;
+  Look look_at(std::int32_t pid);
+  Process* read_process(std::int32_t pid, MonotonicTime time);
+  void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
   MappingSet& own_maps(Process& process);
   [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
@@ -117,6 +121,7 @@ class ProcessTable {
   std::unordered_map<std::int32_t, Process> running_;
   std::unordered_map<ProcessId, Process> ended_;
   std::vector<ProcessId> changed_;
+  bool exits_missed_ = false;
 };
 
 }  // namespace flamed::symbolizer

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_opener.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "base/file.h"
+#include "symbolizer/proc_text.h"
+#include "test/catch.h"
+#include "test/unit/symbolizer_processes/fake_proc.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::int32_t kPid = 4242;
+constexpr std::int32_t kParent = 4241;
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status;
+}
+
+FileKey key_of(const std::string& path) {
+  const struct stat status = status_of(path);
+  return {major(status.st_dev), minor(status.st_dev), status.st_ino};
+}
+
+/// A line of maps that names the file `key`.
+std::string maps_line(const char* range, const FileKey& key, const std::string& path) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%s r-xp 00000000 %02x:%02x %llu  ", range, key.device_major, key.device_minor,
+                static_cast<unsigned long long>(key.inode));
+  return text + path + "\n";
+}
+
+/// A process whose root is a folder of the test's, and another one, its parent, with its own.
+struct Fixture {
+  Fixture() {
+    std::filesystem::create_directories(root());
+    std::filesystem::create_directories(proc.path() + "/" + std::to_string(kParent) + "/root");
+  }
+  [[nodiscard]] std::string process() const { return proc.path() + "/" + std::to_string(kPid); }
+  [[nodiscard]] std::string root() const { return process() + "/root"; }
+  std::string write(const std::string& name, const std::string& text) const {
+    return proc.directory().write(std::to_string(kPid) + "/root" + name, text);
+  }
+  [[nodiscard]] OpenRequest request(const FileKey& key, const std::string& path) const {
+    return {ModuleId{16}, key, path, kPid, kParent, 0x1000, 0x2000};
+  }
+  [[nodiscard]] Result<Fd> open(const FileKey& key, const std::string& path) const {
+    return open_module(request(key, path), proc.path());
+  }
+
+  test::FakeProc proc;
+};
+
+std::string text_of(const Result<Fd>& file) {
+  REQUIRE(file.ok());
+  return read_fd(file->get(), 1 << 20).value();
+}
+
+TEST_CASE("a file is found by its path in the process's root") {
+  const Fixture fixture;
+  const std::string file = fixture.write("/usr/lib/a.so", "code");
+  CHECK(text_of(fixture.open(key_of(file), "/usr/lib/a.so")) == "code");
+}
+
+TEST_CASE("a file is found in the parent's root when the process is gone") {
+  const Fixture fixture;
+  const std::string file = fixture.proc.directory().write(std::to_string(kParent) + "/root/lib/a.so", "code");
+  std::filesystem::remove_all(fixture.process());
+  CHECK(text_of(fixture.open(key_of(file), "/lib/a.so")) == "code");
+}
+
+TEST_CASE("a file is found on the host when neither process nor parent is left") {
+  const Fixture fixture;
+  const test::TemporaryDirectory host;
+  const std::string file = host.write("a.so", "code");
+  std::filesystem::remove_all(fixture.process());
+  CHECK(text_of(fixture.open(key_of(file), file)) == "code");
+}
+
+TEST_CASE("the descriptor can be read and nothing more, and is closed on exec") {
+  const Fixture fixture;
+  const std::string file = fixture.write("/a.so", "code");
+  const Result<Fd> opened = fixture.open(key_of(file), "/a.so");
+  REQUIRE(opened.ok());
+  CHECK((::fcntl(opened->get(), F_GETFL) & O_ACCMODE) == O_RDONLY);
+  CHECK((::fcntl(opened->get(), F_GETFL) & O_PATH) == 0);
+  CHECK((::fcntl(opened->get(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("another file at the same path is refused, with a reason that a person can read") {
+  const Fixture fixture;
+  const std::string file = fixture.write("/usr/bin/tool", "new");
+  FileKey old = key_of(file);
+  old.inode += 1;
+  const Result<Fd> opened = fixture.open(old, "/usr/bin/tool");
+  REQUIRE_FALSE(opened.ok());
+  // The host has no such file; where it stands in the process's root, another one does.
+  CHECK(opened.error().message().find("/usr/bin/tool") != std::string::npos);
+}
+
+TEST_CASE("a file that was replaced on the host is said to be replaced") {
+  const Fixture fixture;
+  const test::TemporaryDirectory host;
+  const std::string file = host.write("tool", "old");
+  const FileKey old = key_of(file);
+  host.write("tool.new", "new");
+  std::filesystem::rename(host.path("tool.new"), file);
+  const Result<Fd> opened = fixture.open(old, file);
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message().find(file + " was deleted or replaced since it was mapped") != std::string::npos);
+}
+
+TEST_CASE("a file that was deleted on the host is named in the error") {
+  const Fixture fixture;
+  const test::TemporaryDirectory host;
+  const std::string file = host.write("tool", "old");
+  const FileKey old = key_of(file);
+  std::filesystem::remove(file);
+  const Result<Fd> opened = fixture.open(old, file);
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message().find("open " + file + ": No such file or directory") != std::string::npos);
+}
+
+TEST_CASE("what is no regular file is not opened, and a FIFO does not hold anybody up") {
+  const Fixture fixture;
+  const std::string fifo = fixture.root() + "/fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK_FALSE(fixture.open(key_of(fifo), "/fifo").ok());
+  const std::string folder = fixture.root() + "/folder";
+  REQUIRE(::mkdir(folder.c_str(), 0700) == 0);
+  CHECK_FALSE(fixture.open(key_of(folder), "/folder").ok());
+
+  const test::TemporaryDirectory host;
+  const std::string host_fifo = host.path("fifo");
+  REQUIRE(::mkfifo(host_fifo.c_str(), 0600) == 0);
+  const Result<Fd> opened = fixture.open(key_of(host_fifo), host_fifo);
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message().find("is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("a device is not opened") {
+  const Fixture fixture;
+  const Result<Fd> opened = fixture.open(key_of("/dev/null"), "/dev/null");
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message().find("is not a regular file") != std::string::npos);
+}
+
+TEST_CASE("links in a container lead to files of that container only") {
+  const Fixture fixture;
+  const test::TemporaryDirectory host;
+  const std::string secret = host.write("secret", "of the host");
+  std::filesystem::create_symlink(secret, fixture.root() + "/absolute");
+  std::filesystem::create_symlink("../../../../../../../../../.." + secret, fixture.root() + "/relative");
+  for (const std::string path : {"/absolute", "/relative"}) {
+    CAPTURE(path);
+    CHECK_FALSE(fixture.open(key_of(secret), path).ok());
+  }
+  // The same link, with a file of the container at its end.
+  const std::string inside = fixture.write(secret, "of the container");
+  CHECK(text_of(fixture.open(key_of(inside), "/absolute")) == "of the container");
+}
+
+TEST_CASE("dots in a path do not lead out of the process's root") {
+  const Fixture fixture;
+  const std::string outside = fixture.proc.directory().write("outside", "x");
+  CHECK_FALSE(fixture.open(key_of(outside), "/../../outside").ok());
+}
+
+TEST_CASE("names that are no paths are not looked for") {
+  const Fixture fixture;
+  for (const std::string path : {"", "[vdso]", "//anon", "a.so", "/"}) {
+    CAPTURE(path);
+    CHECK_FALSE(fixture.open({8, 1, 5}, path).ok());
+  }
+}
+
+TEST_CASE("a mapping's own file is taken even when its path leads to another one") {
+  const Fixture fixture;
+  const test::TemporaryDirectory elsewhere;
+  const std::string mapped = elsewhere.write("mapped", "old");
+  fixture.write("/bin/tool", "new");
+  std::filesystem::create_directory(fixture.process() + "/map_files");
+  std::filesystem::create_symlink(mapped, fixture.process() + "/map_files/1000-2000");
+  const FileKey key = key_of(mapped);
+  fixture.proc.directory().write(std::to_string(kPid) + "/maps", maps_line("1000-2000", key, "/bin/tool (deleted)"));
+  CHECK(text_of(fixture.open(key, "/bin/tool")) == "old");
+}
+
+TEST_CASE("a mapping that has been split or moved since is found by its file") {
+  const Fixture fixture;
+  const test::TemporaryDirectory elsewhere;
+  const std::string mapped = elsewhere.write("mapped", "code");
+  std::filesystem::create_directory(fixture.process() + "/map_files");
+  std::filesystem::create_symlink(mapped, fixture.process() + "/map_files/1000-1800");
+  const FileKey key = key_of(mapped);
+  fixture.proc.directory().write(std::to_string(kPid) + "/maps", maps_line("1000-1800", key, "/bin/tool"));
+  CHECK(text_of(fixture.open(key, "/gone")) == "code");
+}
+
+TEST_CASE("another process's file at the same addresses is not mistaken for it") {
+  // The pid was given away again, and programs that are not position-independent all stand at the same address.
+  const Fixture fixture;
+  const test::TemporaryDirectory elsewhere;
+  const std::string other = elsewhere.write("other", "of another process");
+  std::filesystem::create_directory(fixture.process() + "/map_files");
+  std::filesystem::create_symlink(other, fixture.process() + "/map_files/1000-2000");
+  fixture.proc.directory().write(std::to_string(kPid) + "/maps", maps_line("1000-2000", key_of(other), "/bin/other"));
+  FileKey gone = key_of(other);
+  gone.inode += 1;
+  const Result<Fd> opened = fixture.open(gone, "/bin/tool");
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().message().find("has ended or unmapped it") != std::string::npos);
+}
+
+TEST_CASE("the same path at the same addresses will do where the kernel tells of two inodes for one file") {
+  const Fixture fixture;
+  const test::TemporaryDirectory elsewhere;
+  const std::string mapped = elsewhere.write("mapped", "code");
+  std::filesystem::create_directory(fixture.process() + "/map_files");
+  std::filesystem::create_symlink(mapped, fixture.process() + "/map_files/1000-2000");
+  FileKey as_in_maps = key_of(mapped);
+  as_in_maps.inode += 1;
+  fixture.proc.directory().write(std::to_string(kPid) + "/maps", maps_line("1000-2000", as_in_maps, "/bin/tool"));
+  CHECK(text_of(fixture.open(key_of(mapped), "/bin/tool")) == "code");
+}
+
+TEST_CASE("a deleted file that a process still has mapped is opened through its mapping") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.write("victim", std::string(4096, 'x'));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  if (memory == MAP_FAILED) {
+    std::cout << "SKIP: files of the temporary directory can't be mapped as code (noexec)\n";
+    return;
+  }
+  std::filesystem::remove(path);
+
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  const std::string maps = read_file("/proc/self/maps", 1 << 24).value();
+  OpenRequest request;
+  for (const MapsLine& line : parse_executable_maps(maps)) {
+    if (line.start == address) {
+      request = {ModuleId{16}, line.file, std::string(line.path), ::getpid(), ::getppid(), line.start, line.end};
+    }
+  }
+  REQUIRE(request.path == path);
+  const Result<Fd> opened = open_module(request, "/proc");
+  ::munmap(memory, 4096);
+  if (!opened.ok() && opened.error().message().find("Operation not permitted") != std::string::npos) {
+    std::cout << "SKIP: the kernel forbids /proc/PID/map_files without CAP_CHECKPOINT_RESTORE\n";
+    return;
+  }
+  CHECK(text_of(opened) == std::string(4096, 'x'));
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer

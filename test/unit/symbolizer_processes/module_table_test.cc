@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_table.h"
+
+#include <fcntl.h>
+
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr FileKey kLibc{8, 1, 100};
+constexpr FileKey kOther{8, 1, 101};
+constexpr ProcessId kOwner{42, 1000};
+
+Fd some_file() { return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+struct Fixture {
+  explicit Fixture(std::size_t limit = 100) : table(limit, clock) {}
+
+  /// What the `modules` thread would be given, or nothing.
+  std::optional<OpenRequest> next() {
+    std::stop_source stopped;
+    stopped.request_stop();
+    return table.next_request(stopped.get_token());
+  }
+  void want(ModuleId module, std::int32_t pid = 42) { table.want({module, {}, {}, pid, 1, 0x1000, 0x2000}); }
+  /// Wants the module's file and answers the request.
+  void open(ModuleId module) {
+    want(module);
+    std::optional<OpenRequest> request = next();
+    REQUIRE(request);
+    table.finish(*request, some_file());
+  }
+  void fail(ModuleId module) {
+    want(module);
+    std::optional<OpenRequest> request = next();
+    REQUIRE(request);
+    table.finish(*request, Error("no such file"));
+  }
+
+  ManualClock clock{MonotonicTime{1000 * kNsPerSecond}, WallTime{0}};
+  ModuleTable table;
+};
+
+TEST_CASE("kernel and vdso are modules from the start") {
+  Fixture fixture;
+  REQUIRE(fixture.table.find(kKernelModule) != nullptr);
+  CHECK(fixture.table.find(kKernelModule)->kind == ModuleKind::kKernel);
+  CHECK(fixture.table.find(kVdsoModule)->kind == ModuleKind::kVdso);
+  CHECK(fixture.table.find(kNoModule) == nullptr);
+}
+
+TEST_CASE("the same file under another name is the same module") {
+  Fixture fixture;
+  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6");
+  CHECK(first >= kFirstFreeModule);
+  CHECK(fixture.table.file(kLibc, "/snap/libc.so.6") == first);
+  CHECK(fixture.table.file(kOther, "/usr/lib/libc.so.6") != first);
+}
+
+TEST_CASE("a file's newest name counts until the file is open") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/tmp/a.out");
+  fixture.table.file(kLibc, "/usr/bin/tool");
+  CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
+  fixture.open(id);
+  fixture.table.file(kLibc, "/other/name");
+  CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
+  CHECK(fixture.table.find(id)->file);
+}
+
+TEST_CASE("memory without a file is one module per process, and unmapped addresses another one") {
+  Fixture fixture;
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  CHECK(fixture.table.anonymous(kOwner) == anonymous);
+  CHECK(fixture.table.anonymous({42, 1001}) != anonymous);
+  CHECK(fixture.table.unmapped(kOwner) != anonymous);
+  REQUIRE(fixture.table.find(anonymous) != nullptr);
+  CHECK(fixture.table.find(anonymous)->kind == ModuleKind::kAnonymous);
+  CHECK(fixture.table.find(anonymous)->owner == kOwner);
+}
+
+TEST_CASE("a module says why it has no file, until it has one") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  CHECK_FALSE(fixture.table.find(id)->file);
+  CHECK(fixture.table.find(id)->why_no_file == "its file has not been opened yet");
+  fixture.open(id);
+  CHECK(fixture.table.find(id)->file);
+  CHECK(fixture.table.find(id)->why_no_file.empty());
+  CHECK(fixture.table.find(id)->path == "/lib/a.so");
+  CHECK(fixture.table.stats().open_files == 1);
+}
+
+TEST_CASE("a request carries the file's identity and path, and the place where it was seen") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.want(id, 77);
+  const auto request = fixture.next();
+  REQUIRE(request);
+  CHECK(request->module == id);
+  CHECK(request->file == kLibc);
+  CHECK(request->path == "/lib/a.so");
+  CHECK(request->pid == 77);
+  CHECK(request->start == 0x1000);
+}
+
+TEST_CASE("a file is asked for once, however often it is wanted") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.want(id);
+  fixture.want(id);
+  const auto request = fixture.next();
+  REQUIRE(request);
+  CHECK_FALSE(fixture.next());
+  fixture.want(id);
+  CHECK_FALSE(fixture.next());
+  fixture.table.finish(*request, some_file());
+  fixture.want(id);
+  CHECK_FALSE(fixture.next());
+}
+
+TEST_CASE("what has no file is never asked for") {
+  Fixture fixture;
+  fixture.want(kKernelModule);
+  fixture.want(kVdsoModule);
+  fixture.want(fixture.table.anonymous(kOwner));
+  fixture.want(ModuleId{999});
+  CHECK_FALSE(fixture.next());
+}
+
+TEST_CASE("a file that could not be opened is asked for again, each time after a longer wait") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.fail(id);
+  CHECK(fixture.table.find(id)->why_no_file == "no such file");
+  CHECK(fixture.table.stats().failed_opens == 1);
+
+  for (const std::int64_t wait_seconds : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512, 512}) {
+    CAPTURE(wait_seconds);
+    fixture.clock.advance_ns(wait_seconds * kNsPerSecond - 1);
+    fixture.want(id);
+    CHECK_FALSE(fixture.next());
+    fixture.clock.advance_ns(1);
+    fixture.fail(id);
+  }
+}
+
+TEST_CASE("a file that opens at the second attempt is open") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.fail(id);
+  fixture.clock.advance_ns(kNsPerSecond);
+  fixture.open(id);
+  CHECK(fixture.table.find(id)->file);
+  CHECK(fixture.table.find(id)->why_no_file.empty());
+}
+
+TEST_CASE("no more files are held open than allowed, and the module says what to raise") {
+  Fixture fixture(1);
+  const ModuleId first = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId second = fixture.table.file(kOther, "/lib/b.so");
+  fixture.open(first);
+  fixture.open(second);
+  CHECK_FALSE(fixture.table.find(second)->file);
+  CHECK(fixture.table.find(second)->why_no_file.find("LimitNOFILE") != std::string::npos);
+  CHECK(fixture.table.stats().open_files == 1);
+
+  fixture.table.retain(std::vector<ModuleId>{second});
+  CHECK(fixture.table.stats().open_files == 0);
+  fixture.clock.advance_ns(kNsPerSecond);
+  fixture.open(second);
+  CHECK(fixture.table.find(second)->file);
+}
+
+TEST_CASE("a module that nothing names any more is forgotten and its file closed") {
+  Fixture fixture;
+  const ModuleId gone = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId kept = fixture.table.file(kOther, "/lib/b.so");
+  const ModuleId memory = fixture.table.anonymous(kOwner);
+  fixture.open(gone);
+  fixture.open(kept);
+  const int fd = fixture.table.find(gone)->file.get();
+  fixture.table.retain(std::vector<ModuleId>{kept});
+
+  CHECK(fixture.table.find(gone) == nullptr);
+  CHECK_FALSE(is_open(fd));
+  CHECK(fixture.table.find(memory) == nullptr);
+  CHECK(fixture.table.find(kept) != nullptr);
+  CHECK(fixture.table.find(kKernelModule) != nullptr);
+  CHECK(fixture.table.find(kVdsoModule) != nullptr);
+  CHECK(fixture.table.file(kOther, "/lib/b.so") == kept);
+  CHECK(fixture.table.file(kLibc, "/lib/a.so") != gone);
+  CHECK(fixture.table.anonymous(kOwner) != memory);
+}
+
+TEST_CASE("who holds a module keeps its file open although the table has forgotten it") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.open(id);
+  ModulePtr held = fixture.table.find(id);
+  const int fd = held->file.get();
+  fixture.table.retain({});
+  CHECK(is_open(fd));
+  held.reset();
+  CHECK_FALSE(is_open(fd));
+}
+
+TEST_CASE("an answer for a module that was forgotten meanwhile is thrown away") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  fixture.want(id);
+  const auto request = fixture.next();
+  REQUIRE(request);
+  fixture.table.retain({});
+  Fd file = some_file();
+  const int fd = file.get();
+  fixture.table.finish(*request, std::move(file));
+  CHECK(fixture.table.find(id) == nullptr);
+  CHECK_FALSE(is_open(fd));
+  CHECK(fixture.table.stats().open_files == 0);
+}
+
+TEST_CASE("files that no sample was ever in can be forgotten by themselves") {
+  Fixture fixture;
+  const ModuleId never_wanted = fixture.table.file({8, 1, 1}, "/tmp/conftest");
+  const ModuleId mapped = fixture.table.file({8, 1, 2}, "/lib/mapped.so");
+  const ModuleId wanted = fixture.table.file({8, 1, 3}, "/bin/stored");
+  const ModuleId memory = fixture.table.anonymous(kOwner);
+  fixture.want(wanted);
+  fixture.table.forget_unwanted(std::vector<ModuleId>{mapped});
+  CHECK(fixture.table.find(never_wanted) == nullptr);
+  CHECK(fixture.table.find(mapped) != nullptr);
+  CHECK(fixture.table.find(wanted) != nullptr);
+  CHECK(fixture.table.find(memory) != nullptr);
+  CHECK(fixture.table.find(kKernelModule) != nullptr);
+  CHECK(fixture.table.file({8, 1, 1}, "/tmp/conftest") != never_wanted);
+}
+
+TEST_CASE("requests that find the queue full are counted and can be made again") {
+  Fixture fixture;
+  std::vector<ModuleId> ids;
+  for (std::uint64_t inode = 1; fixture.table.stats().refused_requests == 0; ++inode) {
+    REQUIRE(inode < 100'000);
+    ids.push_back(fixture.table.file({8, 1, inode}, "/lib/a.so"));
+    fixture.want(ids.back());
+  }
+  while (fixture.next()) {
+  }
+  fixture.want(ids.back());
+  const auto request = fixture.next();
+  REQUIRE(request);
+  CHECK(request->module == ids.back());
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
