@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the benchmarks' JSON into docs/overhead.md. Usage: report.py FOLDER"""
+
+import json
+import os
+import platform
+import sys
+import time
+
+
+def load(folder, name):
+    with open(os.path.join(folder, name + ".json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def cpu_model():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def system():
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        return platform.system()
+
+
+def spread(value, digits):
+    return f"{value['median']:.{digits}f} | {value['min']:.{digits}f} – {value['max']:.{digits}f}"
+
+
+def mib(value):
+    return f"{value / 2**20:.1f} MiB"
+
+
+def main(folder):
+    overhead, ingest, store = (load(folder, name) for name in ("overhead", "ingest", "store"))
+    print(f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
+# What flamed costs
+
+Written by `./dev bench --write` on {time.strftime("%Y-%m-%d")}: {cpu_model()}, {overhead["cpus"]} CPUs, Linux {overhead["kernel"]},
+{system()}. Times on another machine differ; run it there.
+
+## Steady state
+
+Load: {overhead["load"]}. 99 Hz on every CPU, {overhead["repetitions"]} intervals of {overhead["seconds"]} s. The kernel program's time is the kernel's
+own statistic (`bpf_enable_stats`), which adds two clock reads to each run and is part of the figure. The daemon's time is
+all that its threads used, including the answer to one request for `/metrics` per interval.
+
+| | median | min – max |
+|---|---|---|
+| kernel program, ns per sample | {spread(overhead["bpf_ns_per_sample"], 0)} |
+| kernel program, % of a core per busy CPU | {spread(overhead["bpf_percent_of_a_core_per_busy_cpu"], 4)} |
+| daemon, % of a core per busy CPU | {spread(overhead["daemon_percent_of_a_core_per_busy_cpu"], 4)} |
+| **together, % of a core per busy CPU** | {spread(overhead["whole_percent_of_a_core_per_busy_cpu"], 4)} |
+
+Resident memory at the end: {mib(overhead["resident_bytes"])}.
+
+## A sample's way through user space
+
+{ingest["recorded_samples"]} samples recorded from the running kernel, replayed {ingest["replayed_samples"]} times through the daemon's own code on one
+thread: {ingest["bytes_per_sample"]:.0f} bytes and {ingest["frames_per_sample"]:.1f} frames a sample.
+
+| | ns per sample |
+|---|---|
+| drain: decode, copy, order by time | {ingest["drain_ns_per_sample"]:.0f} |
+| normalise and store | {ingest["normalise_and_store_ns_per_sample"]:.0f} |
+
+That is {ingest["samples_per_second_of_one_core"] / 1e6:.1f} million samples a second on one core; a busy CPU makes 99.
+
+## The store
+
+A synthetic day of a busy 2-CPU host (85 % of a minute's samples have a stack of their own): {store["day_minutes"]} minutes.
+
+| | |
+|---|---|
+| adding a sample whose stack is known, 30 frames | {store["add_repeated_30_frames_ns"]} ns, {store["allocations_per_repeated_add"]} allocations |
+| adding a sample with 2 new frames of 30 | {store["add_new_2_of_30_frames_ns"]} ns |
+| memory for the day | {mib(store["day_used_bytes"])} |
+| a sealed minute | {store["sealed_bytes_per_minute"] / 1024:.0f} KiB, {store["bytes_per_histogram_entry"]} bytes per pair of thread and stack |
+| taking a snapshot | {store["snapshot_us"]:.0f} µs |
+| flame graph of one process, 1 h / the day | {store["query_1h_process_ms"]:.0f} / {store["query_24h_process_ms"]:.0f} ms |
+| flame graph of the machine, 1 h / the day | {store["query_1h_machine_ms"]:.0f} / {store["query_24h_machine_ms"]:.0f} ms |
+| who used CPU, the day | {store["process_usage_24h_ms"]:.0f} ms |""")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Measures what flamed costs and prints the report; with --write also puts it into docs/overhead.md. Needs root and a
+# built tree. The figures are only as quiet as the machine: run nothing beside it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+build=${FLAMED_BUILD:-build}
+out=$build/bench
+seconds=20
+repetitions=5
+write=
+while (($# > 0)); do
+  case $1 in
+    --write) write=docs/overhead.md ;;
+    --quick) seconds=3 repetitions=3 ;;
+    *)
+      echo "usage: ./dev bench [--quick] [--write]" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+
+mkdir -p "$out"
+export FLAMED_BINARY=$build/flamed FLAMED_VICTIMS=$build/test/kernel/victims
+echo "steady state: $repetitions times $seconds s ..." >&2
+"$build/test/bench/overhead/overhead_bench" "$seconds" "$repetitions" >"$out/overhead.json"
+echo "replay: recording 5 s of a load ..." >&2
+"$FLAMED_VICTIMS/victim_known_chain" 8000 &
+load=$!
+trap 'kill "$load" 2>/dev/null || true' EXIT
+"$build/test/bench/ingest/ingest_bench" 5 200 >"$out/ingest.json"
+wait "$load" || true
+echo "store: a synthetic day ..." >&2
+"$build/test/bench/store/store_bench" >"$out/store.json"
+python3 test/bench/report.py "$out" | tee ${write:+"$write"}
