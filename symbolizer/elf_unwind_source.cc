@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/elf_unwind_source.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <libelf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/handle.h"
+#include "symbolizer/elf_input.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+using ElfHandle = Handle<::Elf*, ::elf_end>;
+
+// A browser of 300 MB has 40 MB of .eh_frame.
+constexpr std::uint64_t kMaxUnwindBytes = std::uint64_t{512} << 20;
+constexpr std::uint64_t kMaxNameBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kMaxUnwindSections = 8;
+constexpr std::size_t kMaxPltSections = 64;
+
+/// One reading of one file.
+class Reader {
+ public:
+  Reader(const ElfInput& input, ElfHandle elf) : input_(input), elf_(std::move(elf)) {}
+
+  Result<ElfUnwindSource> read() {
+    if (::elf_kind(elf_.get()) != ELF_K_ELF) return Error("not an ELF file");
+    if (::gelf_getehdr(elf_.get(), &header_) == nullptr) return libelf_error("cannot read the ELF header");
+    if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
+      return Error("neither a program nor a shared library (ELF type " + std::to_string(header_.e_type) + ")");
+    }
+    if (header_.e_ident[EI_CLASS] == ELFCLASS64) {
+      if (header_.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
+      if (header_.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
+    }
+    if (Status status = read_segments(); !status) return std::move(status).error();
+    if (Status status = read_sections(); !status) return std::move(status).error();
+    // Detached debug files say that their .eh_frame is elsewhere (SHT_NOBITS); their program headers still tell of it.
+    if (!names_eh_frame_ && frame_header_) {
+      if (Status status = read_without_sections(); !status) {
+        return std::move(status).error().with_context("PT_GNU_EH_FRAME");
+      }
+    }
+    std::stable_sort(source_.sections.begin(), source_.sections.end(),
+                     [](const auto& a, const auto& b) { return a.format() < b.format(); });
+    std::sort(source_.plt.begin(), source_.plt.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    return std::move(source_);
+  }
+
+ private:
+  using Format = ElfUnwindSource::Section::Format;
+
+  Status read_segments() {
+    std::size_t count = 0;
+    if (::elf_getphdrnum(elf_.get(), &count) != 0) return libelf_error("cannot count the program headers");
+    for (std::size_t i = 0; i < count; ++i) {
+      GElf_Phdr phdr{};
+      if (::gelf_getphdr(elf_.get(), static_cast<int>(i), &phdr) == nullptr) {
+        return libelf_error("cannot read a program header");
+      }
+      if (phdr.p_type == PT_GNU_EH_FRAME) frame_header_ = phdr;
+      if (phdr.p_type != PT_LOAD) continue;
+      // Detached debug files keep program headers whose bytes are elsewhere.
+      if (phdr.p_offset > input_.size()) continue;
+      const ElfUnwindSource::Segment segment{phdr.p_vaddr, phdr.p_offset,
+                                             std::min<std::uint64_t>(phdr.p_filesz, input_.size() - phdr.p_offset)};
+      if (segment.size == 0) continue;
+      if (segment.address + segment.size < segment.address) {
+        return Error("damaged: a segment reaches over the end of the address space");
+      }
+      loaded_.push_back(segment);
+      if ((phdr.p_flags & PF_X) != 0) source_.code.push_back(segment);
+    }
+    std::sort(source_.code.begin(), source_.code.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    for (std::size_t i = 1; i < source_.code.size(); ++i) {
+      if (source_.code[i].address - source_.code[i - 1].address < source_.code[i - 1].size) {
+        return Error("damaged: executable segments overlap");
+      }
+    }
+    return {};
+  }
+
+  Status read_sections() {
+    std::size_t count = 0;
+    std::size_t names_index = 0;
+    if (::elf_getshdrnum(elf_.get(), &count) != 0) return libelf_error("cannot count the sections");
+    if (count == 0) return {};
+    if (::elf_getshdrstrndx(elf_.get(), &names_index) != 0) return libelf_error("cannot find the sections' names");
+    std::string names;
+    if (names_index != SHN_UNDEF) {
+      GElf_Shdr shdr{};
+      ::Elf_Scn* scn = ::elf_getscn(elf_.get(), names_index);
+      if (scn == nullptr || ::gelf_getshdr(scn, &shdr) == nullptr)
+        return libelf_error("cannot read the sections' names");
+      if (shdr.sh_size > kMaxNameBytes || shdr.sh_size > input_.size()) {
+        return Error("the sections' names claim " + std::to_string(shdr.sh_size) + " bytes");
+      }
+      names.resize(static_cast<std::size_t>(shdr.sh_size));
+      if (!input_.read(shdr.sh_offset, names.data(), names.size())) {
+        return Error("truncated: the sections' names lie outside the file");
+      }
+    }
+
+    ::Elf_Scn* scn = nullptr;
+    while ((scn = ::elf_nextscn(elf_.get(), scn)) != nullptr) {
+      GElf_Shdr shdr{};
+      if (::gelf_getshdr(scn, &shdr) == nullptr) return libelf_error("cannot read a section header");
+      if (shdr.sh_type == SHT_NULL || shdr.sh_name >= names.size()) continue;
+      // No further than the names looked for reach: many headers may point into one endless name.
+      std::string_view name = std::string_view(names).substr(shdr.sh_name, 32);
+      name = name.substr(0, name.find('\0'));
+      if (name == ".eh_frame") names_eh_frame_ = true;
+      if (shdr.sh_type == SHT_NOBITS) continue;
+      Status status;
+      if (name == ".eh_frame") {
+        status = add_section(Format::kEhFrame, scn, shdr);
+      } else if (name == ".debug_frame" || name == ".zdebug_frame") {
+        status = add_section(Format::kDebugFrame, scn, shdr);
+      } else if (name == ".iplt" || name == ".plt" || name.substr(0, 5) == ".plt.") {
+        const bool is_code = shdr.sh_type == SHT_PROGBITS && (shdr.sh_flags & SHF_EXECINSTR) != 0;
+        if (is_code && source_.plt.size() < kMaxPltSections) {
+          source_.plt.push_back({shdr.sh_addr, shdr.sh_size, name == ".plt"});
+        }
+      }
+      if (!status) return std::move(status).error().with_context(name);
+    }
+    return {};
+  }
+
+  /// Before memory is spent on `size` more bytes.
+  Status account(std::uint64_t size) {
+    if (size > kMaxUnwindBytes - unwind_bytes_) {
+      return Error("unwind information of " + std::to_string(size) + " bytes, more than the limit of " +
+                   std::to_string(kMaxUnwindBytes));
+    }
+    unwind_bytes_ += size;
+    return {};
+  }
+
+  Status add_bytes(Format format, std::uint64_t address, bool ends_at_terminator, std::uint64_t offset,
+                   std::uint64_t size) {
+    if (offset > input_.size() || size > input_.size() - offset) return Error("truncated: it lies outside the file");
+    if (Status status = account(size); !status) return status;
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size));
+    if (!input_.read(offset, bytes.get(), static_cast<std::size_t>(size))) return Error("truncated while it was read");
+    source_.sections.emplace_back(format, address, ends_at_terminator, std::move(bytes),
+                                  static_cast<std::size_t>(size));
+    return {};
+  }
+
+  Status add_section(Format format, ::Elf_Scn* scn, const GElf_Shdr& shdr) {
+    if (shdr.sh_size == 0) return {};
+    if (source_.sections.size() >= kMaxUnwindSections) return Error("more such sections than make sense");
+    // Go compressed its .debug_frame in this way before there was SHF_COMPRESSED: "ZLIB", big-endian u64 size, stream.
+    std::array<char, 4> magic{};
+    const bool is_gnu_compressed = (shdr.sh_flags & (SHF_COMPRESSED | SHF_ALLOC)) == 0 && shdr.sh_size >= 12 &&
+                                   input_.read(shdr.sh_offset, magic.data(), magic.size()) &&
+                                   std::string_view(magic.data(), magic.size()) == "ZLIB";
+    if ((shdr.sh_flags & SHF_COMPRESSED) == 0 && !is_gnu_compressed) {
+      return add_bytes(format, shdr.sh_addr, false, shdr.sh_offset, shdr.sh_size);
+    }
+    return add_compressed(format, scn, shdr, is_gnu_compressed);
+  }
+
+  Status add_compressed(Format format, ::Elf_Scn* scn, const GElf_Shdr& shdr, bool is_gnu_compressed) {
+    // libelf reads the section as soon as it is asked for anything of it.
+    if (shdr.sh_offset > input_.size() || shdr.sh_size > input_.size() - shdr.sh_offset) {
+      return Error("truncated: it lies outside the file");
+    }
+    if (Status status = account(shdr.sh_size); !status) return status;
+    std::uint64_t size = 0;
+    if (is_gnu_compressed) {
+      if (!input_.read(shdr.sh_offset + 4, &size, sizeof(size))) return Error("truncated while it was read");
+      size = __builtin_bswap64(size);
+    } else {
+      GElf_Chdr chdr{};
+      if (::gelf_getchdr(scn, &chdr) == nullptr) return libelf_error("cannot read its compression header");
+      size = chdr.ch_size;
+    }
+    if (Status status = account(size); !status) return status;
+    if ((is_gnu_compressed ? ::elf_compress_gnu(scn, 0, 0) : ::elf_compress(scn, 0, 0)) < 0) {
+      return libelf_error("cannot decompress it");
+    }
+    const ::Elf_Data* data = ::elf_rawdata(scn, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return libelf_error("cannot decompress it");
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(data->d_size);
+    std::memcpy(bytes.get(), data->d_buf, data->d_size);
+    source_.sections.emplace_back(format, shdr.sh_addr, false, std::move(bytes), data->d_size);
+    return {};
+  }
+
+  /*
+   * PT_GNU_EH_FRAME holds .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"):
+   *   u8 version (1), u8 encoding of the next, u8, u8, pointer to .eh_frame, search table
+   * The size of .eh_frame is not in it: what follows .eh_frame in its segment is taken along, and its terminator ends
+   * it.
+   */
+  Status read_without_sections() {
+    const std::uint64_t address = frame_header_->p_vaddr;
+    std::array<unsigned char, 12> bytes{};
+    if (!input_.read(frame_header_->p_offset, bytes.data(), bytes.size())) return Error("truncated");
+    if (bytes[0] != 1) return Error("unknown version " + std::to_string(bytes[0]));
+
+    std::uint64_t wide = 0;
+    std::int32_t narrow = 0;
+    std::memcpy(&wide, &bytes[4], sizeof(wide));
+    std::memcpy(&narrow, &bytes[4], sizeof(narrow));
+    const std::uint64_t extended = static_cast<std::uint64_t>(std::int64_t{narrow});
+    std::uint64_t frames = 0;
+    switch (bytes[1]) {
+      case 0x00:  // absolute
+        frames = wide;
+        break;
+      case 0x1b:  // pc-relative, 4 bytes, signed: what linkers write
+        frames = address + 4 + extended;
+        break;
+      case 0x1c:  // pc-relative, 8 bytes
+        frames = address + 4 + wide;
+        break;
+      case 0x3b:  // relative to this header's start, 4 bytes, signed
+        frames = address + extended;
+        break;
+      default:
+        return Error("unknown pointer encoding " + std::to_string(bytes[1]));
+    }
+    for (const ElfUnwindSource::Segment& segment : loaded_) {
+      if (frames < segment.address || frames - segment.address >= segment.size) continue;
+      const std::uint64_t into = frames - segment.address;
+      return add_bytes(Format::kEhFrame, frames, true, segment.offset + into, segment.size - into);
+    }
+    return Error("it points outside all segments");
+  }
+
+  const ElfInput& input_;
+  const ElfHandle elf_;
+  GElf_Ehdr header_{};
+  std::optional<GElf_Phdr> frame_header_;
+  bool names_eh_frame_ = false;
+  std::vector<ElfUnwindSource::Segment> loaded_;
+  std::uint64_t unwind_bytes_ = 0;
+  ElfUnwindSource source_;
+};
+
+/// `open` gives libelf the input. Runs out of memory as an Error.
+template <typename Open>
+Result<ElfUnwindSource> read_input(const ElfInput& input, Open open) {
+  if (::elf_version(EV_CURRENT) == EV_NONE) return libelf_error("libelf is older than its header");
+  if (Status status = check_elf_header(input); !status) return std::move(status).error();
+  try {
+    ElfHandle elf(open());
+    if (!elf) return libelf_error("cannot read the file");
+    return Reader(input, std::move(elf)).read();
+  } catch (const std::exception& e) {
+    return Error(std::string("cannot read the unwind information: ") + e.what());
+  }
+}
+
+}  // namespace
+
+Result<ElfUnwindSource> read_elf_unwind_source(int fd) {
+  const Result<ElfInput> input = ElfInput::from_fd(fd);
+  if (!input) return input.error();
+  return read_input(*input, [&] { return ::elf_begin(fd, ELF_C_READ, nullptr); });
+}
+
+Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image) {
+  // libelf wants memory that it may write, and aligned as malloc aligns.
+  std::unique_ptr<char[]> copy;
+  return read_input(ElfInput::from_memory(image), [&] {
+    copy = std::make_unique_for_overwrite<char[]>(image.size());
+    std::memcpy(copy.get(), image.data(), image.size());
+    return ::elf_memory(copy.get(), image.size());
+  });
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ElfUnwindSource: what an ELF file says about unwinding its code, still as bytes: the input of unwinder::build_rows().
+//
+// As with symbols, the files are chosen by whoever runs a program on this host: every size is checked against the file
+// and a fixed limit before memory is spent on it, and files are read, never mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamed::symbolizer {
+
+struct ElfUnwindSource {
+  enum class Machine : std::uint8_t {
+    kX86_64,
+    kArm64,
+    kOther,  ///< also 32-bit files of these two
+  };
+
+  /// Bytes of one section with unwind information.
+  class Section {
+   public:
+    enum class Format : std::uint8_t { kEhFrame, kDebugFrame };
+
+    Section(Format format, std::uint64_t address, bool ends_at_terminator, std::unique_ptr<std::byte[]> bytes,
+            std::size_t size)
+        : format_(format),
+          ends_at_terminator_(ends_at_terminator),
+          address_(address),
+          size_(size),
+          bytes_(std::move(bytes)) {}
+
+    [[nodiscard]] Format format() const { return format_; }
+    [[nodiscard]] std::uint64_t address() const { return address_; }
+    [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
+    /// The section's size isn't known (there are no section headers): it ends at its terminator, or before the bytes
+    /// do.
+    [[nodiscard]] bool ends_at_terminator() const { return ends_at_terminator_; }
+
+   private:
+    Format format_;
+    bool ends_at_terminator_;
+    std::uint64_t address_;
+    std::size_t size_;
+    std::unique_ptr<std::byte[]> bytes_;
+  };
+
+  /// An executable segment: file bytes [offset, offset + size) appear at virtual `address`.
+  struct Segment {
+    std::uint64_t address;
+    std::uint64_t offset;
+    std::uint64_t size;
+  };
+
+  /// Stubs that calls to other modules go through, by virtual address.
+  struct Plt {
+    std::uint64_t address;
+    std::uint64_t size;
+    bool is_lazy;  ///< ".plt" itself, whose stubs push a number before they jump on; the others only jump
+  };
+
+  Machine machine = Machine::kOther;
+  /// .eh_frame, then .debug_frame. Both where a file has both: in Go programs with C in them each describes its own
+  /// code.
+  std::vector<Section> sections;
+  /// By address, without overlaps.
+  std::vector<Segment> code;
+  /// By address.
+  std::vector<Plt> plt;
+};
+
+/// Reads the file behind `fd`, whose position doesn't matter and isn't changed. A file without unwind information is
+/// not an error; a file that is no program or library, is damaged or exceeds a limit is.
+Result<ElfUnwindSource> read_elf_unwind_source(int fd);
+
+/// The same from an image in memory, such as the vdso.
+Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image);
+
+}  // namespace flamed::symbolizer

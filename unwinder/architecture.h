@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Architecture: all that unwinding must know of a processor. Register numbers are DWARF's, from the "DWARF register
+// number mapping" of the x86-64 psABI (table 3.36) and of "DWARF for the Arm 64-bit Architecture" (section 4.1).
+#pragma once
+
+#include <cstdint>
+
+#include "unwinder/rule.h"
+
+namespace flamed::unwinder {
+
+enum class Architecture : std::uint8_t { kX86_64, kArm64 };
+
+struct RegisterNumbers {
+  std::uint8_t sp;
+  std::uint8_t fp;
+  std::uint8_t lr;  ///< holds the return address on entry to a function; kNoRegister where the stack does
+};
+
+inline constexpr std::uint8_t kNoRegister = 0xff;
+
+constexpr RegisterNumbers registers_of(Architecture architecture) {
+  return architecture == Architecture::kX86_64 ? RegisterNumbers{.sp = 7, .fp = 6, .lr = kNoRegister}
+                                               : RegisterNumbers{.sp = 31, .fp = 29, .lr = 30};
+}
+
+/// User addresses are below 2^47 (x86-64) or 2^48 (arm64, where larger ones exist only for programs that ask for them).
+/// A signed return address of arm64 carries its signature above these bits.
+constexpr std::uint64_t user_address_mask(Architecture architecture) {
+  return (std::uint64_t{1} << (architecture == Architecture::kX86_64 ? 47 : 48)) - 1;
+}
+
+/// The rule that holds in the trampoline that a signal handler returns to: `sp` points to what the kernel saved.
+/// glibc describes its x86-64 trampoline in .eh_frame, and this is the rule that comes of it. musl (x86-64) and the
+/// kernel's vdso since 5.8 (arm64) say nothing there; whoever finds such a trampoline can use this.
+///
+/// x86-64: struct ucontext at sp (its struct rt_sigframe starts with the restorer's address, which is popped by then);
+/// uc_mcontext at 40: r8..r15, rdi, rsi, rbp (+80), rbx, rdx, rax, rcx, rsp (+120), rip (+128).
+/// arm64: struct siginfo (128 bytes) at sp, then struct ucontext with uc_mcontext at 176: fault_address, x0..x30 (+8),
+/// sp (+256), pc (+264).
+constexpr Rule signal_frame_rule(Architecture architecture) {
+  Rule rule;
+  rule.cfa = CfaKind::kSignalFrame;
+  rule.fp = FpKind::kAtSp;
+  rule.ra = RaKind::kAtSp;
+  rule.signal_frame = 1;
+  if (architecture == Architecture::kX86_64) {
+    rule.cfa_offset = 40 + 120;
+    rule.fp_offset = 40 + 80;
+    rule.ra_offset = 40 + 128;
+  } else {
+    rule.cfa_offset = 128 + 176 + 256;
+    rule.fp_offset = 128 + 176 + 8 + 29 * 8;
+    rule.ra_offset = 128 + 176 + 264;
+  }
+  return rule;
+}
+
+}  // namespace flamed::unwinder

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// step: from one frame to its caller, by a Rule. The kernel program does the same in C; this is the readable statement
+// of it and what tests compare with.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "unwinder/architecture.h"
+#include "unwinder/rule.h"
+
+namespace flamed::unwinder {
+
+/// Why a walk ended, or kNext.
+enum class StepResult : std::uint8_t {
+  kNext,             ///< `frame` is the caller's now
+  kOutermost,        ///< there is no caller: the stack is whole
+  kNoInformation,    ///< kNone: try frame pointers
+  kUnsupported,      ///< the unwind information says something that a Rule can't express
+  kUnknownRegister,  ///< the rule needs a register (or a frame pointer) that isn't known in this frame
+  kUnreadable,       ///< memory that the rule points to can't be read
+  kNotGrowing,       ///< the caller's frame would not be above this one's: a wrong rule, or a damaged stack
+};
+
+/// All registers by DWARF number, as they were when the thread was interrupted.
+using AllRegisters = std::array<std::uint64_t, 33>;
+
+struct WalkFrame {
+  std::uint64_t pc = 0;
+  std::uint64_t sp = 0;
+  std::uint64_t fp = 0;
+  /// The code was interrupted at pc (the innermost frame, and what a signal interrupted); otherwise pc is a return
+  /// address, and the call, whose rule counts, is before it.
+  bool interrupted = true;
+  bool fp_known = true;
+  std::uint64_t lr = 0;
+  bool lr_known = false;
+  /// Only in the innermost frame, where known at all.
+  const AllRegisters* registers = nullptr;
+
+  /// The address whose rule holds for this frame.
+  [[nodiscard]] std::uint64_t lookup_address() const { return interrupted ? pc : pc - 1; }
+};
+
+/// `read(address) -> std::optional<std::uint64_t>` reads 8 bytes of the walked thread's memory.
+template <typename ReadMemory>
+StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, ReadMemory&& read) {
+  const auto wide = [](std::int32_t offset) { return static_cast<std::uint64_t>(std::int64_t{offset}); };
+  const auto register_value = [&](std::uint8_t number) -> std::optional<std::uint64_t> {
+    if (frame.registers == nullptr || number >= frame.registers->size()) return std::nullopt;
+    return (*frame.registers)[number];
+  };
+
+  const bool needs_fp = rule.cfa == CfaKind::kFpOffset || rule.cfa == CfaKind::kFpDeref ||
+                        (rule.fp == FpKind::kAtFp && rule.cfa > CfaKind::kOutermost);
+  if (needs_fp && !frame.fp_known) return StepResult::kUnknownRegister;
+
+  // 1. The CFA, which is the caller's sp.
+  std::uint64_t cfa = 0;
+  bool dereference = false;
+  switch (rule.cfa) {
+    case CfaKind::kNone:
+      return StepResult::kNoInformation;
+    case CfaKind::kUnsupported:
+      return StepResult::kUnsupported;
+    case CfaKind::kOutermost:
+      return StepResult::kOutermost;
+    case CfaKind::kSpDeref:
+    case CfaKind::kSignalFrame:
+      dereference = true;
+      [[fallthrough]];
+    case CfaKind::kSpOffset:
+      cfa = frame.sp + wide(rule.cfa_offset);
+      break;
+    case CfaKind::kFpDeref:
+      dereference = true;
+      [[fallthrough]];
+    case CfaKind::kFpOffset:
+      cfa = frame.fp + wide(rule.cfa_offset);
+      break;
+    case CfaKind::kPlt:
+      cfa = frame.sp + wide(rule.cfa_offset) + ((frame.pc & 15) >= rule.plt_threshold ? 8 : 0);
+      break;
+    case CfaKind::kRegisterDeref:
+    case CfaKind::kRegisterOffset: {
+      const std::optional<std::uint64_t> value = register_value(rule.cfa_register);
+      if (!value) return StepResult::kUnknownRegister;
+      dereference = rule.cfa == CfaKind::kRegisterDeref;
+      cfa = *value + wide(rule.cfa_offset);
+      break;
+    }
+  }
+  if (dereference) {
+    const std::optional<std::uint64_t> value = read(cfa);
+    if (!value) return StepResult::kUnreadable;
+    cfa = *value + wide(rule.cfa_addend);
+  }
+  // A signal handler may run on a stack of its own, above or below the interrupted one. A function whose return address
+  // is in a register may have nothing on the stack (arm64 before it saves anything; x86-64 vfork).
+  const bool may_stay = frame.interrupted && (rule.ra == RaKind::kInLr || rule.ra == RaKind::kInRegister);
+  if (rule.signal_frame == 0 && (may_stay ? cfa < frame.sp : cfa <= frame.sp)) return StepResult::kNotGrowing;
+
+  // 2. The return address.
+  std::optional<std::uint64_t> pc;
+  switch (rule.ra) {
+    case RaKind::kAtCfa:
+      pc = read(cfa + wide(rule.ra_offset));
+      break;
+    case RaKind::kAtSp:
+      pc = read(frame.sp + wide(rule.ra_offset));
+      break;
+    case RaKind::kInLr:
+      // A function that has called another one no longer has its own return address there.
+      if (!frame.interrupted || !frame.lr_known) return StepResult::kUnknownRegister;
+      pc = frame.lr;
+      break;
+    case RaKind::kInRegister:
+      pc = register_value(rule.other_register);
+      if (!pc) return StepResult::kUnknownRegister;
+      break;
+  }
+  if (!pc) return StepResult::kUnreadable;
+  if (rule.ra_signed != 0) *pc &= user_address_mask(architecture);
+
+  // 3. The frame pointer.
+  std::optional<std::uint64_t> fp;
+  switch (rule.fp) {
+    case FpKind::kSame:
+      fp = frame.fp;
+      break;
+    case FpKind::kAtCfa:
+      fp = read(cfa + wide(rule.fp_offset));
+      break;
+    case FpKind::kAtFp:
+      fp = read(frame.fp + wide(rule.fp_offset));
+      break;
+    case FpKind::kAtSp:
+      fp = read(frame.sp + wide(rule.fp_offset));
+      break;
+    case FpKind::kInRegister:
+      fp = register_value(rule.other_register);
+      break;
+    case FpKind::kUnknown:
+      break;
+  }
+  const bool fp_was_saved = rule.fp == FpKind::kAtCfa || rule.fp == FpKind::kAtFp || rule.fp == FpKind::kAtSp;
+  if (fp_was_saved && !fp) return StepResult::kUnreadable;
+
+  // 4. The link register, known only of interrupted code: the kernel saved it (x30) after the frame pointer (x29).
+  std::optional<std::uint64_t> lr;
+  if (rule.cfa == CfaKind::kSignalFrame && architecture == Architecture::kArm64) {
+    lr = read(frame.sp + wide(rule.fp_offset) + 8);
+  }
+
+  frame.fp_known = fp.has_value() && (rule.fp != FpKind::kSame || frame.fp_known);
+  frame.fp = fp.value_or(0);
+  frame.sp = cfa;
+  frame.pc = *pc;
+  frame.interrupted = rule.signal_frame != 0;
+  frame.registers = nullptr;
+  frame.lr = lr.value_or(0);
+  frame.lr_known = lr.has_value();
+  return StepResult::kNext;
+}
+
+}  // namespace flamed::unwinder
