@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.h"
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::daemon {
+namespace {
+
+using Action = CommandLine::Action;
+
+Result<CommandLine> parse(std::vector<std::string> words) {
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  return parse_command_line(pointers);
+}
+
+/// With an empty configuration file, so that this machine's own is not read.
+Result<CommandLine> parse_flags(std::vector<std::string> words) {
+  static const test::TemporaryDirectory directory;
+  static const std::string empty = directory.write("empty.json", "{}");
+  words.insert(words.begin(), {"--config", empty});
+  return parse(std::move(words));
+}
+
+bool mentions(const Error& error, const std::string& text) { return error.message().find(text) != std::string::npos; }
+
+struct Good {
+  std::string key;
+  std::string flag;
+  std::string value;  ///< as text
+  bool (*is_set)(const Config&);
+};
+const std::vector<Good> kGood{
+    {"listen", "--listen", "0.0.0.0:8080",
+     [](const Config& config) { return config.listen.host == "0.0.0.0" && config.listen.port == 8080; }},
+    {"listen", "--listen", "[::1]:9091",
+     [](const Config& config) { return config.listen.host == "::1" && config.listen.port == 9091; }},
+    {"listen", "--listen", "localhost:65535",
+     [](const Config& config) { return config.listen.host == "localhost" && config.listen.port == 65535; }},
+    {"frequency_hz", "--frequency", "1", [](const Config& config) { return config.frequency_hz == 1; }},
+    {"frequency_hz", "--frequency", "1000", [](const Config& config) { return config.frequency_hz == 1000; }},
+    {"retention", "--retention", "1m", [](const Config& config) { return config.retention_ns == kNsPerMinute; }},
+    {"retention", "--retention", "31d",
+     [](const Config& config) { return config.retention_ns == 31LL * 24 * 60 * kNsPerMinute; }},
+    {"memory_budget", "--memory-budget", "8MiB",
+     [](const Config& config) { return config.memory_budget_bytes == 8U << 20; }},
+    {"memory_budget", "--memory-budget", "1024GiB",
+     [](const Config& config) { return config.memory_budget_bytes == 1ULL << 40; }},
+    {"memory_budget", "--memory-budget", "100000000",
+     [](const Config& config) { return config.memory_budget_bytes == 100'000'000; }},
+    {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
+    {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
+};
+
+struct Bad {
+  std::string key;
+  std::string flag;
+  std::string value;
+  std::string allowed;  ///< what the error says would be good
+};
+const std::vector<Bad> kBad{
+    {"listen", "--listen", "9090", "HOST:PORT"},
+    {"listen", "--listen", "", "HOST:PORT"},
+    {"listen", "--listen", ":9090", "HOST:PORT"},
+    {"listen", "--listen", "localhost:", "HOST:PORT"},
+    {"listen", "--listen", "localhost:0", "from 1 to 65535"},
+    {"listen", "--listen", "localhost:65536", "from 1 to 65535"},
+    {"listen", "--listen", "localhost:-1", "from 1 to 65535"},
+    {"listen", "--listen", "localhost:80x", "from 1 to 65535"},
+    {"listen", "--listen", "::1:9090", "must stand in brackets"},
+    {"listen", "--listen", "[::1]", "such as 127.0.0.1:9091 or [::1]:9090"},
+    {"listen", "--listen", "[]:9090", "HOST:PORT"},
+    {"listen", "--listen", "[:9090", "HOST:PORT"},
+    {"listen", "--listen", "[[::1]]:9090", "HOST:PORT"},
+    {"listen", "--listen", "local host:9090", "HOST:PORT"},
+    {"frequency_hz", "--frequency", "0", "a whole number from 1 to 1000"},
+    {"frequency_hz", "--frequency", "1001", "a whole number from 1 to 1000"},
+    {"frequency_hz", "--frequency", "-5", "a whole number from 1 to 1000"},
+    {"frequency_hz", "--frequency", "99.5", "a whole number from 1 to 1000"},
+    {"frequency_hz", "--frequency", "99Hz", "a whole number from 1 to 1000"},
+    {"frequency_hz", "--frequency", "99999999999", "a whole number from 1 to 1000"},
+    {"retention", "--retention", "59s", "from 1m to 31d"},
+    {"retention", "--retention", "32d", "from 1m to 31d"},
+    {"retention", "--retention", "24", "from 1m to 31d"},
+    {"retention", "--retention", "forever", "from 1m to 31d"},
+    {"memory_budget", "--memory-budget", "7MiB", "from 8MiB to 1024GiB"},
+    {"memory_budget", "--memory-budget", "1025GiB", "from 8MiB to 1024GiB"},
+    {"memory_budget", "--memory-budget", "lots", "from 8MiB to 1024GiB"},
+    {"log_level", "--log-level", "loud", "one of trace, debug, info, warning, error, critical"},
+    {"log_level", "--log-level", "INFO", "one of trace, debug, info, warning, error, critical"},
+};
+
+TEST_CASE("every good value can be given in the file and as a flag, with a blank or an equals sign") {
+  for (const Good& good : kGood) {
+    CAPTURE(good.key, good.value);
+    Config config;
+    REQUIRE(apply_json("{\"" + good.key + "\": \"" + good.value + "\"}", config).ok());
+    CHECK(good.is_set(config));
+    const auto spaced = parse_flags({good.flag, good.value});
+    REQUIRE(spaced.ok());
+    CHECK(good.is_set(spaced->config));
+    const auto attached = parse_flags({good.flag + "=" + good.value});
+    REQUIRE(attached.ok());
+    CHECK(good.is_set(attached->config));
+  }
+}
+
+TEST_CASE("every bad value is refused with its name, itself, and what is allowed") {
+  for (const Bad& bad : kBad) {
+    CAPTURE(bad.key, bad.value);
+    Config config;
+    const Status in_file = apply_json("{\"" + bad.key + "\": \"" + bad.value + "\"}", config);
+    REQUIRE_FALSE(in_file.ok());
+    CHECK(mentions(in_file.error(), "bad value '" + bad.value + "' for " + bad.key + ":"));
+    CHECK(mentions(in_file.error(), bad.allowed));
+    for (const auto& flag : {parse_flags({bad.flag, bad.value}), parse_flags({bad.flag + "=" + bad.value})}) {
+      REQUIRE_FALSE(flag.ok());
+      CHECK(mentions(flag.error(), "bad value '" + bad.value + "' for " + bad.flag + ":"));
+      CHECK(mentions(flag.error(), bad.allowed));
+    }
+  }
+}
+
+TEST_CASE("numbers in the file may stand without quotes") {
+  Config config;
+  REQUIRE(apply_json(R"({"frequency_hz": 49, "memory_budget": 67108864})", config).ok());
+  CHECK(config.frequency_hz == 49);
+  CHECK(config.memory_budget_bytes == 64U << 20);
+}
+
+TEST_CASE("a number that is not a good value is told apart from what is no number") {
+  for (const std::string number : {"-5", "99.5", "1e3", "0", "18446744073709551615", "1e300"}) {
+    CAPTURE(number);
+    Config config;
+    const Status status = apply_json("{\"frequency_hz\": " + number + "}", config);
+    REQUIRE_FALSE(status.ok());
+    CHECK(mentions(status.error(), "a whole number from 1 to 1000"));
+    CHECK_FALSE(mentions(status.error(), "not a string or a number"));
+  }
+}
+
+TEST_CASE("what is neither text nor a number is no value") {
+  for (const std::string value : {"true", "null", "[99]", "{\"hz\": 99}"}) {
+    CAPTURE(value);
+    Config config;
+    const Status status = apply_json("{\"frequency_hz\": " + value + "}", config);
+    REQUIRE_FALSE(status.ok());
+    CHECK(mentions(status.error(), "frequency_hz: not a string or a number"));
+    CHECK(config.frequency_hz == 99);
+  }
+}
+
+TEST_CASE("a value that is nested without end is refused as well") {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  Config config;
+  CHECK_FALSE(apply_json("{\"listen\": " + deep + "}", config).ok());
+}
+
+TEST_CASE("the file may have comments, and what it does not say keeps its value") {
+  Config config;
+  config.log_level = "debug";
+  const Status status = apply_json(R"(
+      // one line
+      { /* in
+           the middle */ "retention": "2h" // at the end
+      })",
+                                   config);
+  REQUIRE(status.ok());
+  CHECK(config.retention_ns == 120 * kNsPerMinute);
+  CHECK(config.log_level == "debug");
+  CHECK(config.listen.host == "127.0.0.1");
+  CHECK(config.listen.port == 9090);
+}
+
+TEST_CASE("an unknown key is named with those that are known") {
+  Config config;
+  const Status status = apply_json(R"({"frequency": 99})", config);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message() ==
+        "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, log_level");
+}
+
+TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {
+  Config config;
+  for (const std::string text :
+       {"", "{", "{\"listen\"}", "{,}", "{\"listen\": \"a:1\",}", "\xff\xfe", "{\"listen\": \"\xff\"}"}) {
+    CAPTURE(text);
+    const Status status = apply_json(text, config);
+    REQUIRE_FALSE(status.ok());
+    CHECK(mentions(status.error(), "not valid JSON: "));
+    CHECK(mentions(status.error(), "line 1"));
+  }
+  for (const std::string text : {"[]", "1", "\"listen\"", "null"}) {
+    CAPTURE(text);
+    const Status status = apply_json(text, config);
+    REQUIRE_FALSE(status.ok());
+    CHECK(mentions(status.error(), "not a JSON object"));
+  }
+}
+
+TEST_CASE("the command line wins over the file") {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.write("flamed.json", R"({"frequency_hz": 49, "log_level": "debug"})");
+  const auto line = parse({"--frequency", "199", "--config", file});
+  REQUIRE(line.ok());
+  CHECK(line->config.frequency_hz == 199);
+  CHECK(line->config.log_level == "debug");
+  CHECK(line->config_file == file);
+  CHECK(line->action == Action::kRun);
+}
+
+TEST_CASE("of a flag that is given twice the last counts") {
+  CHECK(parse_flags({"--frequency", "10", "--frequency=20"})->config.frequency_hz == 20);
+}
+
+TEST_CASE("a configuration file that was asked for must be there") {
+  const auto line = parse({"--config", "/nonexistent/flamed.json"});
+  REQUIRE_FALSE(line.ok());
+  CHECK(mentions(line.error(), "cannot read the configuration"));
+  CHECK(mentions(line.error(), "/nonexistent/flamed.json: No such file or directory"));
+}
+
+TEST_CASE("a configuration file that can't be read is an error") {
+  const test::TemporaryDirectory directory;
+  CHECK_FALSE(parse({"--config", directory.path().string()}).ok());
+  const std::string large = directory.write("large.json", std::string((1U << 20) + 1, ' '));
+  const auto line = parse({"--config", large});
+  REQUIRE_FALSE(line.ok());
+  CHECK(mentions(line.error(), "larger than the limit"));
+}
+
+TEST_CASE("an error in the file names the file") {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.write("flamed.json", R"({"frequency_hz": 0})");
+  const auto line = parse({"--config=" + file});
+  REQUIRE_FALSE(line.ok());
+  CHECK(line.error().message().rfind(file + ": bad value '0' for frequency_hz", 0) == 0);
+}
+
+TEST_CASE("without a configuration file the defaults are in force") {
+  if (std::filesystem::exists(kDefaultConfigFile)) {
+    std::cout << "SKIP: this machine has a " << kDefaultConfigFile << "\n";
+    return;
+  }
+  const auto line = parse({});
+  REQUIRE(line.ok());
+  CHECK(line->config_file.empty());
+  CHECK(line->config.frequency_hz == 99);
+  CHECK(line->config.retention_ns == 24 * 60 * kNsPerMinute);
+  CHECK(line->config.memory_budget_bytes == 256U << 20);
+  CHECK(line->config.log_level == "info");
+}
+
+TEST_CASE("an unknown argument is named, with a value or without") {
+  for (const std::string word : {"--frequenzy", "-x", "serve", "", "-", "--"}) {
+    CAPTURE(word);
+    const auto line = parse({word});
+    REQUIRE_FALSE(line.ok());
+    CHECK(line.error().message() == "unknown argument '" + word + "'; see flamed --help");
+  }
+  CHECK(parse({"--frequenzy=99"}).error().message() == "unknown argument '--frequenzy'; see flamed --help");
+}
+
+TEST_CASE("a flag without its value, or with one that it does not take, is an error") {
+  for (const std::string flag :
+       {"--config", "--listen", "--frequency", "--retention", "--memory-budget", "--log-level"}) {
+    CAPTURE(flag);
+    const auto line = parse({flag});
+    REQUIRE_FALSE(line.ok());
+    CHECK(line.error().message() == flag + " needs a value; see flamed --help");
+  }
+  for (const std::string flag : {"--version", "--help", "--check-config"}) {
+    CAPTURE(flag);
+    const auto line = parse({flag + "=1"});
+    REQUIRE_FALSE(line.ok());
+    CHECK(line.error().message() == flag + " takes no value; see flamed --help");
+  }
+}
+
+TEST_CASE("help and version are told whatever state the configuration is in") {
+  CHECK(parse({"--version", "--config", "/nonexistent"})->action == Action::kVersion);
+  CHECK(parse({"--help", "--frequency", "no number"})->action == Action::kHelp);
+  CHECK(parse({"-h"})->action == Action::kHelp);
+}
+
+TEST_CASE("a check of the configuration reads file and flags") {
+  CHECK(parse_flags({"--check-config"})->action == Action::kCheckConfig);
+  CHECK_FALSE(parse_flags({"--check-config", "--frequency=0"}).ok());
+  CHECK_FALSE(parse({"--check-config", "--config=/nonexistent"}).ok());
+}
+
+TEST_CASE("the help text has every flag and the default file") {
+  const std::string help = help_text();
+  for (const std::string word :
+       {"--config FILE", "--listen HOST:PORT", "--frequency HZ", "--retention DURATION", "--memory-budget SIZE",
+        "--log-level LEVEL", "--check-config", "--version", "--help", kDefaultConfigFile}) {
+    CAPTURE(word);
+    CHECK(help.find(word) != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace flamed::daemon

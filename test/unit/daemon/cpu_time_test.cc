@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/cpu_time.h"
+
+#include <string>
+
+#include "base/clock.h"
+#include "test/catch.h"
+
+namespace flamed::daemon {
+namespace {
+
+TEST_CASE("busy is everything but idle, I/O wait and what the hypervisor took") {
+  // 10 + 20 + 40 + 1280 + 640 ticks of 10 ms
+  const auto busy = parse_busy_ns("cpu  10 20 40 80 160 1280 640 320 2560 5120\ncpu0 1 2 3\n");
+  REQUIRE(busy.ok());
+  CHECK(*busy == 1990 * 10 * kNsPerMs);
+}
+
+TEST_CASE("fields behind the seventh are not needed") { CHECK(*parse_busy_ns("cpu 1 1 1 1 1 1 1") == 50 * kNsPerMs); }
+
+TEST_CASE("what is not /proc/stat is refused") {
+  for (const std::string text :
+       {"", "cpu", "cpu ", "cpu0 1 2 3 4 5 6 7", "cpu  1 2 3 4 5 6", "cpu  1 2 x 4 5 6 7", "cpu  -1 2 3 4 5 6 7",
+        "cpu  99999999999999999999 2 3 4 5 6 7", "intr 1 2 3 4 5 6 7"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_busy_ns(text).ok());
+  }
+}
+
+TEST_CASE("more CPU time than 64 bits of nanoseconds hold wraps round, and differences stay right") {
+  const auto before = parse_busy_ns("cpu  922337203685 0 0 0 0 0 0");
+  const auto after = parse_busy_ns("cpu  922337203785 0 0 0 0 0 0");
+  REQUIRE(before.ok());
+  REQUIRE(after.ok());
+  CHECK(static_cast<std::uint64_t>(*after) - static_cast<std::uint64_t>(*before) == 1'000'000'000);
+}
+
+TEST_CASE("this machine has been busy at some time") {
+  const auto busy = read_busy_ns();
+  REQUIRE(busy.ok());
+  CHECK(*busy > 0);
+}
+
+}  // namespace
+}  // namespace flamed::daemon

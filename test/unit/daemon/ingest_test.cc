@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/ingest.h"
+
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/query.h"
+#include "test/catch.h"
+#include "test/unit/daemon/record_bytes.h"
+#include "test/unit/symbolizer_processes/fake_proc.h"
+
+namespace flamed::daemon {
+namespace {
+
+using store::Loss;
+using store::Truncation;
+using test::SampleFields;
+
+constexpr std::int64_t kStartNs = 1000 * kNsPerSecond;
+constexpr std::int64_t kWallOffsetNs = 1'700'000'000 * kNsPerSecond;
+constexpr std::uint64_t kProgram = 0x400000;
+constexpr std::uint64_t kLibrary = 0x7f0000000000;
+constexpr std::uint64_t kKernel = 0xffffffff81000000;
+
+MonotonicTime at(std::int64_t ms) { return {kStartNs + ms * kNsPerMs}; }
+
+/// Names a frame "path+offset", or "kernel+offset".
+class PathNamer final : public store::FrameNamer {
+ public:
+  explicit PathNamer(const symbolizer::ModuleTable& modules) : modules_(modules) {}
+  std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
+    std::vector<std::shared_ptr<const store::InlineChain>> chains;
+    for (const Frame& frame : frames) {
+      const symbolizer::ModulePtr module = modules_.find(frame.module);
+      const std::uint64_t offset = frame.module == kKernelModule ? frame.offset - kKernel : frame.offset;
+      char text[24];
+      std::snprintf(text, sizeof text, "+%llx", static_cast<unsigned long long>(offset));
+      const std::string name = (module == nullptr ? "gone" : module->path) + text;
+      chains.push_back(
+          std::make_shared<const store::InlineChain>(store::InlineChain{{name, "", store::FrameKind::kNative, ""}}));
+    }
+    return chains;
+  }
+
+ private:
+  const symbolizer::ModuleTable& modules_;
+};
+
+/// Ingest with all that it needs, and batches as the reader would hand them over.
+struct Pipeline {
+  /// Records in any order, as one drain at `ms` would bring them.
+  void feed(std::int64_t ms, const std::vector<std::vector<std::byte>>& records, const SampleCounts& counts = {},
+            bool side_band_lost = false) {
+    clock.advance_ns(at(ms).ns - clock.monotonic().ns);
+    EventBatch batch;
+    EventBatch later;
+    for (const std::vector<std::byte>& record : records) {
+      const RecordHead head = read_head(record);
+      if (head.kind == RecordKind::kMalformed)
+        ++batch.malformed;
+      else
+        batch.append(head);
+    }
+    batch.sort_and_split(at(ms), later);
+    CHECK(later.empty());
+    batch.drained_at = at(ms);
+    batch.counts = counts;
+    batch.side_band_lost = side_band_lost;
+    ingest.apply(batch);
+  }
+  [[nodiscard]] store::Profile profile(std::int32_t pid) const {
+    PathNamer namer(modules);
+    return store::build_profile(store.snapshot(), {everything(), store::ProcessSelector{pid, std::nullopt}}, namer);
+  }
+  [[nodiscard]] store::WallWindow everything() const { return {{0}, {clock.wall().ns + kNsPerMinute}}; }
+  /// "outer;inner count" for each stack of a process, without the root's own name.
+  [[nodiscard]] std::vector<std::string> stacks(std::int32_t pid) const {
+    const store::Profile profile = this->profile(pid);
+    std::vector<std::string> lines;
+    for (const store::ProfileNode& node : profile.nodes) {
+      if (node.self_samples == 0) continue;
+      std::string line;
+      for (const store::ProfileNode* up = &node; up != &profile.nodes[0]; up = &profile.nodes[up->parent]) {
+        line.insert(0, profile.frames[up->frame].name + (line.empty() ? "" : ";"));
+      }
+      lines.push_back(line + " " + std::to_string(node.self_samples));
+    }
+    return lines;
+  }
+  /// As the store tells it; the one that started last when a pid was used more than once.
+  [[nodiscard]] store::ProcessInfo info(ProcessId id) const {
+    for (const store::ProcessUsage& usage : store::process_usage(store.snapshot(), everything())) {
+      if (usage.info.id == id) return usage.info;
+    }
+    FAIL("the store does not know the process");
+    return {};
+  }
+  [[nodiscard]] store::Quality quality() const { return store.stats().quality; }
+
+  test::FakeProc proc;
+  ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
+  store::Store store{{}, clock, 10 * kNsPerMs};
+  symbolizer::ModuleTable modules{100, clock};
+  symbolizer::ProcessTable processes{modules, clock, proc.path()};
+  Ingest ingest{processes, modules, store, clock};
+};
+
+std::vector<std::byte> fork(std::int64_t ms, std::int32_t pid, std::int32_t parent_pid) {
+  return test::task_record(PERF_RECORD_FORK, at(ms), pid, parent_pid, pid);
+}
+std::vector<std::byte> exit(std::int64_t ms, std::int32_t pid, std::int32_t tid = 0) {
+  return test::task_record(PERF_RECORD_EXIT, at(ms), pid, 1, tid == 0 ? pid : tid);
+}
+std::vector<std::byte> exec(std::int64_t ms, std::int32_t pid, const std::string& comm) {
+  return test::comm_record(at(ms), pid, pid, comm, true);
+}
+std::vector<std::byte> map(std::int64_t ms, std::int32_t pid, std::uint64_t start, std::uint64_t inode,
+                           const std::string& path) {
+  return test::mapping_record(at(ms), pid, start, 0x10000, 0x1000, inode, path);
+}
+/// pid's first owner started at 50 s, the same as 5000 ticks.
+SampleFields sample_of(std::uint32_t pid, std::vector<std::uint64_t> user, std::vector<std::uint64_t> kernel = {}) {
+  SampleFields fields;
+  fields.tgid = pid;
+  fields.tid = pid;
+  fields.user = std::move(user);
+  fields.kernel = std::move(kernel);
+  return fields;
+}
+std::vector<std::vector<std::byte>> program(std::int64_t ms, std::int32_t pid, const std::string& name,
+                                            std::uint64_t inode) {
+  return {fork(ms, pid, 1), exec(ms + 1, pid, name), map(ms + 2, pid, kProgram, inode, "/bin/" + name)};
+}
+template <typename... More>
+std::vector<std::vector<std::byte>> with(std::vector<std::vector<std::byte>> records, More... more) {
+  (records.push_back(std::move(more)), ...);
+  return records;
+}
+
+std::uint64_t count_of(const store::Quality& quality, Truncation reason) {
+  return quality.truncated[static_cast<std::size_t>(reason)];
+}
+std::uint64_t count_of(const store::Quality& quality, Loss reason) {
+  return quality.lost[static_cast<std::size_t>(reason)];
+}
+
+TEST_CASE("a process is followed from its fork to its end, all within one batch") {
+  Pipeline pipeline;
+  pipeline.feed(1000,
+                with(program(10, 100, "cc1", 7), map(20, 100, kLibrary, 8, "/lib/libc.so.6"),
+                     test::sample_record(at(30), sample_of(100, {kLibrary + 0x10, kProgram + 0x100})), exit(40, 100)));
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+10ff;/lib/libc.so.6+1010 1"});
+  const store::ProcessInfo info = pipeline.info({100, 5000});
+  CHECK(info.comm == "cc1");
+  CHECK(info.executable == "/bin/cc1");
+  CHECK(info.cgroup_id == 77);
+  CHECK(info.started == WallTime{50 * kNsPerSecond + kWallOffsetNs});
+  CHECK(info.ended == WallTime{at(40).ns + kWallOffsetNs});
+  CHECK(pipeline.quality().whole == 1);
+}
+
+TEST_CASE("the order in which the CPUs were drained does not matter") {
+  Pipeline pipeline;
+  auto records =
+      with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram})), exit(40, 100));
+  std::reverse(records.begin(), records.end());
+  pipeline.feed(1000, records);
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+1000 1"});
+}
+
+TEST_CASE("frames stand outermost first, the kernel's within those of user space, callers by their call") {
+  Pipeline pipeline;
+  pipeline.feed(1000,
+                with(program(10, 100, "cc1", 7),
+                     test::sample_record(at(30), sample_of(100, {kProgram + 0x10, kProgram + 0x20, kProgram + 0x30},
+                                                           {kKernel + 0x100, kKernel + 0x200, kKernel + 0x300}))));
+  CHECK(pipeline.stacks(100) ==
+        std::vector<std::string>{"/bin/cc1+102f;/bin/cc1+101f;/bin/cc1+1010;[kernel]+2ff;[kernel]+1ff;[kernel]+100 1"});
+}
+
+TEST_CASE("a kernel thread has kernel frames only, and its stack is whole") {
+  Pipeline pipeline;
+  test::FakeProcess thread{2, 3};
+  thread.comm = "kthreadd";
+  pipeline.proc.put(thread);
+  SampleFields fields = sample_of(2, {}, {kKernel + 0x100, kKernel + 0x200});
+  fields.start_boottime_ns = 3 * ProcessId::kNsPerTick + 123;
+  fields.user_end = FLAMED_END_NO_USER_SPACE;
+  fields.comm = "kthreadd";
+  pipeline.feed(1000, {test::sample_record(at(30), fields)});
+  CHECK(pipeline.stacks(2) == std::vector<std::string>{"[kernel]+1ff;[kernel]+100 1"});
+  CHECK(pipeline.quality().whole == 1);
+  CHECK(pipeline.info({2, 3}).executable.empty());
+}
+
+TEST_CASE("a pid that comes back within a batch is two processes") {
+  Pipeline pipeline;
+  SampleFields second = sample_of(100, {kProgram});
+  second.start_boottime_ns += 10 * ProcessId::kNsPerTick;
+  auto records =
+      with(program(10, 100, "first", 7), test::sample_record(at(30), sample_of(100, {kProgram})), exit(40, 100));
+  for (auto& record : program(50, 100, "second", 8)) records.push_back(std::move(record));
+  pipeline.feed(1000, with(std::move(records), test::sample_record(at(60), second), exit(70, 100)));
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/first+1000 1", "/bin/second+1000 1"});
+  CHECK(pipeline.info({100, 5000}).comm == "first");
+  CHECK(pipeline.info({100, 5010}).comm == "second");
+}
+
+TEST_CASE("a process that was gone before anything could be read is stored by its addresses") {
+  Pipeline pipeline;
+  SampleFields fields = sample_of(999, {0x401000, 0x402000});
+  fields.comm = "short";
+  pipeline.feed(1000, {test::sample_record(at(30), fields)});
+  CHECK(pipeline.stacks(999) == std::vector<std::string>{"[unmapped]+401fff;[unmapped]+401000 1"});
+  const store::ProcessInfo info = pipeline.info({999, 5000});
+  CHECK(info.comm == "short");
+  CHECK(info.ended == WallTime{at(30).ns + kWallOffsetNs});
+}
+
+TEST_CASE("a process that ran before flamed is read from /proc") {
+  Pipeline pipeline;
+  test::FakeProcess shell{100, 5000};
+  shell.comm = "sh";
+  shell.executable = "/bin/sh";
+  shell.maps = test::code_line(kProgram, kProgram + 0x10000, 0x2000, 7, "/bin/sh");
+  pipeline.proc.put(shell);
+  pipeline.processes.scan();
+  pipeline.feed(1000, {test::sample_record(at(30), sample_of(100, {kProgram + 0x10}))});
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/sh+2010 1"});
+  CHECK(pipeline.info({100, 5000}).executable == "/bin/sh");
+  CHECK_FALSE(pipeline.info({100, 5000}).ended);
+}
+
+TEST_CASE("an exec after the first sample changes what is told of the process") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  CHECK(pipeline.info({100, 5000}).comm == "sh");
+  pipeline.feed(2000, {exec(1100, 100, "ls"), map(1101, 100, kProgram, 8, "/bin/ls"),
+                       test::sample_record(at(1200), sample_of(100, {kProgram}))});
+  CHECK(pipeline.info({100, 5000}).comm == "ls");
+  CHECK(pipeline.info({100, 5000}).executable == "/bin/ls");
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/ls+1000 1", "/bin/sh+1000 1"});
+}
+
+TEST_CASE("a thread's name is not its process's, and a thread's end is not its end") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "java", 7), test::sample_record(at(30), sample_of(100, {kProgram})),
+                           test::comm_record(at(40), 100, 101, "GC Thread", false), exit(50, 100, 101)));
+  CHECK(pipeline.info({100, 5000}).comm == "java");
+  CHECK_FALSE(pipeline.info({100, 5000}).ended);
+  pipeline.feed(2000, {test::comm_record(at(1100), 100, 100, "renamed", false)});
+  CHECK(pipeline.info({100, 5000}).comm == "renamed");
+}
+
+TEST_CASE("each way in which a stack can end early is stored with its reason") {
+  const std::vector<std::pair<std::uint8_t, std::optional<Truncation>>> ends{
+      {FLAMED_END_OUTERMOST, std::nullopt},
+      {FLAMED_END_NO_USER_SPACE, std::nullopt},
+      {FLAMED_END_DEPTH_LIMIT, Truncation::kDepthLimit},
+      {FLAMED_END_BROKEN_POINTER, Truncation::kBrokenFramePointer},
+      {FLAMED_END_UNREADABLE, Truncation::kUnreadableStack},
+      {FLAMED_END_NO_REGISTERS, Truncation::kNoUserRegisters},
+      {200, Truncation::kBrokenFramePointer},
+  };
+  for (const auto& [end, reason] : ends) {
+    CAPTURE(static_cast<int>(end));
+    Pipeline pipeline;
+    SampleFields fields = sample_of(100, {kProgram});
+    fields.user_end = end;
+    pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), fields)));
+    const store::Quality quality = pipeline.quality();
+    CHECK(quality.whole == (reason ? 0U : 1U));
+    CHECK(quality.truncated_total() == (reason ? 1U : 0U));
+    if (reason) CHECK(count_of(quality, *reason) == 1);
+  }
+}
+
+TEST_CASE("kernel frames that did not fit are the reason that is told") {
+  Pipeline pipeline;
+  SampleFields fields = sample_of(100, {kProgram}, {kKernel});
+  fields.flags = FLAMED_KERNEL_DEPTH_LIMIT;
+  fields.user_end = FLAMED_END_UNREADABLE;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), fields)));
+  CHECK(count_of(pipeline.quality(), Truncation::kKernelDepthLimit) == 1);
+  CHECK(pipeline.quality().taken() == 1);
+}
+
+TEST_CASE("a caller outside of known code cuts the stack and says so") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7),
+                           test::sample_record(at(30), sample_of(100, {kProgram, 0x1234, kProgram + 8}))));
+  CHECK(count_of(pipeline.quality(), Truncation::kBrokenFramePointer) == 1);
+  const std::vector<std::string> stacks = pipeline.stacks(100);
+  REQUIRE(stacks.size() == 1);
+  CHECK(stacks[0].find(";/bin/cc1+1000 1") != std::string::npos);
+}
+
+TEST_CASE("every sample taken is whole, truncated or lost for a reason, and in one of these only") {
+  Pipeline pipeline;
+  SampleFields truncated = sample_of(100, {kProgram});
+  truncated.user_end = FLAMED_END_DEPTH_LIMIT;
+  // 5 taken on top of the losses: two whole, one truncated, one whose counts are wrong, one that is cut off.
+  std::vector<std::byte> wrong = test::sample_record(at(34), sample_of(100, {kProgram}));
+  constexpr std::size_t kSampleAt = sizeof(perf_event_header) + sizeof(std::uint64_t) + sizeof(std::uint32_t);
+  wrong[kSampleAt + offsetof(flamed_sample, user_count)] = std::byte{200};
+  std::vector<std::byte> cut_off = test::sample_record(at(35), sample_of(100, {kProgram}));
+  cut_off.resize(40);
+  SampleCounts counts;
+  counts.submitted = 5;
+  counts.lost_ring_full = 10;
+  counts.lost_no_ring = 20;
+  counts.lost_output_error = 40;
+  counts.taken = 75;
+  pipeline.feed(1000,
+                with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram})),
+                     test::sample_record(at(31), sample_of(100, {kProgram + 0x10})),
+                     test::sample_record(at(32), truncated), std::move(wrong), std::move(cut_off)),
+                counts);
+  const store::Quality quality = pipeline.quality();
+  CHECK(quality.whole == 2);
+  CHECK(quality.truncated_total() == 1);
+  CHECK(count_of(quality, Loss::kMalformed) == 2);
+  CHECK(count_of(quality, Loss::kRingFull) == 10);
+  CHECK(count_of(quality, Loss::kNoRing) == 20);
+  CHECK(count_of(quality, Loss::kOutputError) == 40);
+  CHECK(quality.taken() == counts.taken);
+
+  // Losses are told once.
+  pipeline.feed(2000, {});
+  CHECK(pipeline.quality().taken() == counts.taken);
+}
+
+TEST_CASE("side-band records that can't be decoded change nothing") {
+  Pipeline pipeline;
+  const auto shorten = [](std::uint32_t type) {
+    return test::RecordBytes(type).put(std::uint32_t{100}).put(at(35).ns).done();
+  };
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram})),
+                           shorten(PERF_RECORD_MMAP2), shorten(PERF_RECORD_COMM), shorten(PERF_RECORD_FORK),
+                           shorten(PERF_RECORD_EXIT), test::sample_record(at(40), sample_of(100, {kProgram}))));
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+1000 2"});
+  CHECK_FALSE(pipeline.info({100, 5000}).ended);
+}
+
+TEST_CASE("after news was lost, processes are read again") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  test::FakeProcess now{100, 5000};
+  now.comm = "ls";
+  now.executable = "/bin/ls";
+  now.maps = test::code_line(kProgram, kProgram + 0x10000, 0x3000, 8, "/bin/ls");
+  pipeline.proc.put(now);
+  pipeline.feed(2000, {test::sample_record(at(1900), sample_of(100, {kProgram}))}, {}, true);
+  CHECK(pipeline.info({100, 5000}).comm == "ls");
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/ls+3000 1", "/bin/sh+1000 1"});
+}
+
+TEST_CASE("the end of a process is told although the news of it was lost") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  pipeline.feed(2000, {}, {}, true);
+  pipeline.feed(3000, {});
+  CHECK(pipeline.info({100, 5000}).ended == WallTime{at(2000).ns + kWallOffsetNs});
+}
+
+TEST_CASE("a late sample of a process that ended in an earlier batch is placed as if it were alive") {
+  Pipeline pipeline;
+  pipeline.feed(
+      1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram})), exit(990, 100)));
+  pipeline.feed(2000, {test::sample_record(at(989), sample_of(100, {kProgram + 0x10}))});
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+1000 1", "/bin/cc1+1010 1"});
+}
+
+TEST_CASE("programs that come and go without a sample do not pile up as modules") {
+  Pipeline pipeline;
+  pipeline.feed(
+      1000, with(program(10, 100, "kept", 1), test::sample_record(at(30), sample_of(100, {kProgram})), exit(40, 100)));
+  std::uint64_t inode = 1000;
+  for (std::int64_t second = 2; second < 60; ++second) {
+    std::vector<std::vector<std::byte>> records;
+    for (int i = 0; i < 500; ++i) {
+      const std::int64_t ms = second * 1000 - 900;
+      for (auto& record : program(ms, 200, "conftest", inode++)) records.push_back(std::move(record));
+      records.push_back(exit(ms + 3, 200));
+    }
+    pipeline.feed(second * 1000, records);
+  }
+  CHECK(pipeline.modules.stats().modules < 20'000);
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/kept+1000 1"});
+}
+
+}  // namespace
+}  // namespace flamed::daemon
