@@ -37,11 +37,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
                const Clock& clock)
-    : processes_(processes),
-      modules_(modules),
-      store_(store),
-      clock_(clock),
-      modules_to_sweep_at_(kFewModules) {}
+    : processes_(processes), modules_(modules), store_(store), clock_(clock), modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
   if (batch.side_band_lost) processes_.on_events_lost();

@@ -38,8 +38,8 @@ class Ingest {
   const Clock& clock_;
   std::uint64_t malformed_ = 0;
   std::size_t modules_to_sweep_at_;  ///< number of modules
-  std::vector<Frame> user_frames_;  ///< innermost first
-  std::vector<Frame> stack_;        ///< outermost first: user, then kernel
+  std::vector<Frame> user_frames_;   ///< innermost first
+  std::vector<Frame> stack_;         ///< outermost first: user, then kernel
 };
 
 }  // namespace flamed::daemon

@@ -84,7 +84,8 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules) 
 }
 
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
-  return {clock.monotonic(), reader.last_drain(), sampler.taken(), read_busy_ns().ok() ? *read_busy_ns() : 0};
+  const Result<std::int64_t> busy_ns = read_busy_ns();
+  return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0};
 }
 
 /// Until a signal asks to end. Feeds the watchdog only while flamed does its job.

@@ -21,6 +21,7 @@ void Reader::run(const std::stop_token& stop) {
     sampler_.check_cpus();
   }
   sampler_.stop();
+  if (batch_ != nullptr) drain_once();  // hands over what was refused, and drains nothing
   drain_once();
 }
 
@@ -29,10 +30,11 @@ void Reader::drain_once() {
     batch_ = queues_.empty.try_pop().value_or(nullptr);
     if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
     sampler_.drain(*batch_);
+    last_drain_ns_ = clock_.monotonic().ns;
   }
-  // A refused batch is kept and offered again; until then the rings are left alone.
+  // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest
+  // hangs for good, the watchdog must see it.
   if (queues_.full.try_push(std::move(batch_))) batch_ = nullptr;
-  last_drain_ns_ = clock_.monotonic().ns;
 }
 
 }  // namespace flamed::daemon

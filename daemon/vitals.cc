@@ -62,7 +62,7 @@ Vitals::Verdict Vitals::verdict() const {
   verdict.reader_alive = silent_ns < kReaderDeadlineNs;
   if (!verdict.reader_alive) {
     verdict.problem = "the reader has not drained the perf buffers for " + seconds(silent_ns) +
-                      "; the machine may be out of CPU time or memory";
+                      ": it or ingest hangs; the machine may be out of CPU time or memory";
   }
   return verdict;
 }

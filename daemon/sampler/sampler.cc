@@ -246,7 +246,9 @@ class Sampler::Impl {
   }
 
   void check_cpus() {
-    const std::int64_t suspended = suspended_ns();
+    // The two clocks are read one after the other: being preempted in between makes the difference smaller, never
+    // larger.
+    const std::int64_t suspended = std::max(suspended_ns_, suspended_ns());
     const bool resumed = suspended - suspended_ns_ > kSuspendNs;
     suspended_ns_ = suspended;
     const MonotonicTime now = clock_.monotonic();
@@ -272,7 +274,9 @@ class Sampler::Impl {
         ++it;
         continue;
       }
-      // What the dead ring still holds comes with the next drain.
+      // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
+      it->second.link.reset();
+      it->second.timer.reset();
       drain_ring(it->second.ring, carried_);
       if (silent) ++reopened_;
       it = cpus_by_number_.erase(it);
