@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page over the real daemon. Environment: FLAMED_URL, FLAMED_VICTIM_PID of a process that uses CPU; FLAMED_SHOTS.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+
+import { Browser, loads, mirror, open, painted } from "./browser.mjs";
+
+const url = process.env.FLAMED_URL;
+const pid = process.env.FLAMED_VICTIM_PID;
+
+describe("the page over a running daemon", () => {
+  let browser;
+  let page;
+
+  before(async () => {
+    browser = await Browser.launch();
+    page = await browser.page(new URL(url).origin);
+  });
+  after(() => browser?.close());
+
+  it("finds a busy process in two clicks", async () => {
+    await open(page, url);
+    const row = `[data-id^="${pid}@"]`;
+    // The victim's first samples reach the store about a second after they were taken.
+    for (let attempt = 0; attempt < 20 && (await page.$(row)) === null; attempt++) {
+      const before = await loads(page);
+      await page.click("#window-form .primary");
+      await page.waitForFunction((count) => Number(document.body.dataset.loaded) > count, before);
+      await page.waitForTimeout(500);
+    }
+    const before = await loads(page);
+    await page.click(row);
+    await page.waitForFunction((count) => Number(document.body.dataset.loaded) > count, before);
+    const frames = await mirror(page);
+    assert.ok(frames[0].value > 0, "no samples");
+    assert.ok(frames.length > 1, "no frames below the process");
+    assert.ok((await painted(page)).colours > 10);
+    assert.deepEqual(page.troubles, []);
+    await page.screenshot({ path: join(process.env.FLAMED_SHOTS ?? ".", "live.png") });
+  });
+});

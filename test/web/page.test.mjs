@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page over fixed content (fixture_server.cc). Environment: FLAMED_FIXTURE, the server's path; FLAMED_SHOTS, a
+// directory for screenshots.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, beforeEach, afterEach, describe, it } from "node:test";
+
+import { Browser, Daemon, loaded, loads, mirror, open, painted } from "./browser.mjs";
+
+const shot = (page, name, options = {}) => page.screenshot({ path: join(process.env.FLAMED_SHOTS ?? ".", `${name}.png`), ...options });
+const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
+const rows = (page) => page.$$eval("#process-list button", (buttons) => buttons.map(({ dataset, textContent }) => ({ id: dataset.id, text: textContent })));
+
+// Where a frame that the mirror tells is on the canvas, in pixels of the page.
+async function place(page, name) {
+  const frames = await mirror(page);
+  const wanted = frames.find((frame) => frame.name === name);
+  assert.ok(wanted, `no frame ${name} among ${frames.map((frame) => frame.name)}`);
+  const box = await page.$eval("#canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+  const y = box.top + wanted.depth * 21 + 10;
+  // Along its row, until the tooltip says that it is the one.
+  for (let x = box.left + 2; x < box.right; x += 8) {
+    await page.mouse.move(x, y);
+    if ((await text(page, "#tooltip .name").catch(() => "")) === name) return { x, y };
+  }
+  assert.fail(`${name} is not on the canvas`);
+}
+
+describe("the page", () => {
+  let daemon;
+  let browser;
+  let page;
+
+  before(async () => {
+    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+    browser = await Browser.launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.stop();
+  });
+  beforeEach(async () => {
+    page = await browser.page(daemon.url);
+  });
+  afterEach(async () => {
+    await page.close();
+  });
+
+  it("loads without an error and asks nobody but the daemon", async () => {
+    await open(page, daemon.url);
+    await page.waitForTimeout(300);
+    assert.deepEqual(page.troubles, []);
+    assert.equal(await page.title(), "Whole machine – flamed");
+    assert.equal(await text(page, "#health"), "sampling");
+    await shot(page, "machine");
+  });
+
+  it("lists processes, those that used most CPU first", async () => {
+    await open(page, daemon.url);
+    const list = await rows(page);
+    assert.equal(list.length, 66);
+    assert.equal(list[0].id, "");
+    assert.equal(list[1].id, "4242@90000");
+    assert.match(list[1].text, /checkout-api.*1 min 45 s.*4242/);
+    assert.equal(list[2].id, "31337@70000");
+  });
+
+  it("shows the whole machine with one frame for each process below the root", async () => {
+    await open(page, daemon.url);
+    const second = (await mirror(page)).filter((frame) => frame.depth === 1);
+    assert.ok(second.some((frame) => frame.name === "checkout-api (4242)" && frame.value === 10470));
+    assert.ok(second.every((frame) => frame.kind === "root"));
+  });
+
+  it("paints a process's flame graph after a click on it", async () => {
+    await open(page, daemon.url);
+    const before = await loads(page);
+    await page.click('[data-id="4242@90000"]');
+    await loaded(page, before + 1);
+    assert.match(await page.evaluate(() => location.search), /^\?pid=4242%4090000$/);
+    assert.match(await text(page, "#profile-title"), /^checkout-api/);
+    const frames = await mirror(page);
+    const find = (name) => frames.find((frame) => frame.name === name);
+    assert.equal(frames[0].value, 10470);
+    assert.equal(find("Cart::total() const").value, 6600);
+    assert.equal(find("Cart::total() const").depth, 5);
+    assert.equal(find("ksys_write").kind, "kernel");
+    assert.equal(find("[unknown] (libvendor.so+0x1a2b)").kind, "unknown");
+    const { colours, share } = await painted(page);
+    assert.ok(colours > 50, `${colours} colours`);
+    assert.ok(share > 0.15 && share < 0.9, `${share} of the canvas`);
+    assert.deepEqual(await page.$$eval("#legend li", (items) => items.map((item) => item.textContent)),
+      ["Program", "Kernel", "vdso", "Unnamed", "Cut off", "Process"]);
+    await shot(page, "light");
+  });
+
+  it("says what the profile is made of", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    const facts = await text(page, "#facts");
+    assert.match(facts, /Samples10,470 at 100 Hz/);
+    assert.match(facts, /CPU1 min 45 s/);
+    assert.match(facts, /Truncated0.57 % depth limit 60/);
+    assert.match(facts, /Lost12 ring full 12/);
+    assert.match(await text(page, "#warnings"), /outside of what is retained/);
+  });
+
+  it("tells about the frame under the pointer", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await place(page, "Cart::total() const");
+    const tooltip = await text(page, "#tooltip");
+    assert.match(tooltip, /6,600 samples · 66.0 s63.0 %/);
+    assert.match(tooltip, /Self300 samples · 3.00 s2.87 %/);
+    await shot(page, "tooltip");
+    await page.mouse.move(5, 5);
+    assert.ok(await page.isHidden("#tooltip"));
+  });
+
+  it("tells why a frame has no name", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await place(page, "[unknown] (libvendor.so+0x1a2b)");
+    assert.match(await text(page, "#tooltip .reason"), /the file has no symbols/);
+  });
+
+  it("zooms into a frame that is clicked and out by the crumbs and Escape", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    const { x, y } = await place(page, "json::parse(std::string_view)");
+    await page.mouse.click(x, y);
+    assert.equal((await mirror(page))[0].name, "json::parse(std::string_view)");
+    assert.match(await text(page, "#crumbs"), /^Reset zoom.*json::parse\(std::string_view\)$/);
+    await page.waitForTimeout(60);
+    await shot(page, "zoomed");
+    await page.click("#crumbs li:nth-last-child(2) button");
+    assert.equal((await mirror(page))[0].name, "Server::handle(Request const&)");
+    await page.focus("#graph");
+    await page.keyboard.press("Escape");
+    assert.equal((await mirror(page))[0].depth, 0);
+  });
+
+  it("counts each sample once in the share that a search matched", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await page.keyboard.press("/");
+    await page.keyboard.type("JSON");
+    // 1,800 of 10,470, although up to three frames of a stack match.
+    assert.equal(await text(page, "#search-result"), "17.2 % matched");
+    await page.fill("#search", "/^(ksys_write|vfs_read)$/");
+    assert.equal(await text(page, "#search-result"), "13.4 % matched");
+    await page.fill("#search", "/(/");
+    assert.match(await text(page, "#search-result"), /not a regular expression/);
+    await page.fill("#search", "nowhere");
+    assert.equal(await text(page, "#search-result"), "0 % matched");
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("keeps what is looked at in the address, through reload and back", async () => {
+    await open(page, daemon.url);
+    await page.click('[data-id="31337@70000"]');
+    await loaded(page, 2);
+    await page.fill("#from", "now-1h");
+    await page.fill("#to", "now");
+    await page.click("#window-form .primary");
+    await loaded(page, 3);
+    await page.fill("#search", "scan");
+    const address = new URL(await page.evaluate(() => location.href));
+    assert.deepEqual(Object.fromEntries(address.searchParams), { pid: "31337@70000", from: "now-1h", to: "now", search: "scan" });
+    const frames = await mirror(page);
+
+    await page.reload();
+    await loaded(page);
+    assert.deepEqual(await mirror(page), frames);
+    assert.equal(await page.inputValue("#from"), "now-1h");
+    assert.match(await text(page, "#search-result"), /80.6 % matched/);
+    assert.equal(await page.$eval('[data-id="31337@70000"]', (row) => row.getAttribute("aria-pressed")), "true");
+
+    await page.goBack();
+    await loaded(page, 2);
+    assert.equal(await page.inputValue("#from"), "");
+    assert.match(await text(page, "#profile-title"), /^java/);
+    await page.goBack();
+    await loaded(page, 3);
+    assert.equal(await text(page, "#profile-title"), "Whole machine");
+  });
+
+  it("has quick choices of the window", async () => {
+    await open(page, daemon.url);
+    await page.click("#ranges button:nth-child(3)");
+    await loaded(page, 2);
+    assert.equal(await page.evaluate(() => location.search), "?from=now-1h");
+    assert.equal(await page.$eval("#ranges button:nth-child(3)", (button) => button.getAttribute("aria-pressed")), "true");
+  });
+
+  it("narrows the list of processes while typing", async () => {
+    await open(page, daemon.url);
+    await page.fill("#process-filter", "BATCH-5");
+    assert.equal((await rows(page)).length, 11);
+    assert.equal(await text(page, "#processes-count"), "11 of 65");
+    await page.fill("#process-filter", "31337");
+    assert.deepEqual((await rows(page)).map((row) => row.id), ["31337@70000"]);
+    await page.fill("#process-filter", "no such");
+    assert.match(await text(page, "#process-list"), /No process matches/);
+  });
+
+  it("shows hostile names as text", async () => {
+    await open(page, `${daemon.url}/?pid=777`);
+    assert.equal(await text(page, "#profile-title bdi"), "<img onerror=x>");
+    assert.equal(await page.$$eval("img", (images) => images.length), 1); // the logo
+    assert.equal(await page.$$eval("body script", (scripts) => scripts.length), 0);
+    const names = (await mirror(page)).map((frame) => frame.text);
+    assert.ok(names.some((name) => name.startsWith("<script>alert(1)</script>, 100.0 %")));
+    assert.ok(names.some((name) => name.startsWith("line\\u000abreak,")));
+    assert.ok(names.some((name) => name.startsWith("bad \uFFFD utf-8,")));
+    await shot(page, "hostile");
+    await open(page, `${daemon.url}/?pid=778`);
+    assert.match(await text(page, "#profile-title"), /^\\u202egnp\.exe/);
+    assert.ok((await mirror(page)).some((frame) => frame.text.startsWith("\\u202ereversed\\u202c,")));
+    await place(page, "\\u202ereversed\\u202c").catch(() => {});
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("follows stacks of hundreds of frames by scrolling", async () => {
+    await open(page, `${daemon.url}/?pid=5150`);
+    const { scroll, seen } = await page.$eval("#graph", (graph) => ({ scroll: graph.scrollHeight, seen: graph.clientHeight }));
+    assert.ok(scroll > 300 * 20 && seen < 1000);
+    await page.$eval("#graph", (graph) => (graph.scrollTop = 3000));
+    await page.waitForTimeout(100);
+    assert.ok((await painted(page)).share > 0.5);
+    assert.ok((await page.$$("*")).length < 2000);
+  });
+
+  it("can be used with the keyboard alone", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await page.focus("#graph");
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+    assert.match(await text(page, "#announcer"), /^Cart::total\(\) const, 63.0 %/);
+    await page.keyboard.press("ArrowRight");
+    assert.doesNotMatch(await text(page, "#announcer"), /^Cart/);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    assert.equal((await mirror(page))[0].name, "Cart::total() const");
+    await page.keyboard.press("ArrowUp");
+    assert.equal((await mirror(page))[0].name, "Server::handle(Request const&)");
+    await page.focus("#process-list button");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await loaded(page, 2);
+    assert.match(await text(page, "#profile-title"), /^java/);
+  });
+
+  it("says so where a known process has no samples", async () => {
+    await open(page, `${daemon.url}/?pid=600`);
+    assert.match(await text(page, "#notice"), /No samples here.*Process 600 has no samples in the window/s);
+    assert.deepEqual(page.troubles, []);
+    await shot(page, "empty");
+    await page.click("#notice button");
+    await loaded(page, 2);
+    assert.ok(await page.isHidden("#notice"));
+    assert.equal(await text(page, "#profile-title"), "Whole machine");
+  });
+
+  it("says what is wrong with a window and which field it is", async () => {
+    await open(page, daemon.url);
+    await page.fill("#from", "teatime");
+    await page.keyboard.press("Enter");
+    await loaded(page, 2);
+    assert.match(await text(page, "#notice"), /"teatime" is not a time/);
+    assert.equal(await page.getAttribute("#from", "aria-invalid"), "true");
+    await shot(page, "error");
+    await page.click("#notice .primary");
+    await loaded(page, 3);
+    assert.ok(await page.isHidden("#notice"));
+    assert.equal(await page.getAttribute("#from", "aria-invalid"), null);
+  });
+
+  it("says so where a process was never seen", async () => {
+    await open(page, `${daemon.url}/?pid=1`);
+    assert.match(await text(page, "#notice"), /Unknown process.*never seen process 1/s);
+  });
+
+  it("says that the daemon went away, and goes on when it is back", async () => {
+    const other = await Daemon.start(process.env.FLAMED_FIXTURE);
+    await open(page, `${other.url}/?pid=4242`);
+    await other.stop();
+    await page.click("#ranges button:nth-child(3)");
+    await loaded(page, 2);
+    assert.match(await text(page, "#notice"), /flamed does not answer/);
+    await shot(page, "away");
+    // Back on another port: the page is told by way of the network, as a new daemon on the old port would.
+    await page.route(`${other.url}/**`, async (route) => {
+      const answer = await page.context().request.get(route.request().url().replace(other.url, daemon.url));
+      await route.fulfill({ response: answer });
+    });
+    await page.waitForSelector("#notice", { state: "hidden" });
+    assert.equal((await mirror(page))[0].value, 10470);
+  });
+
+  it("is readable in the dark", async () => {
+    const dark = await browser.page(daemon.url, { colorScheme: "dark" });
+    await open(dark, `${daemon.url}/?pid=4242&search=json`);
+    assert.equal(await dark.$eval("body", (body) => getComputedStyle(body).backgroundColor), "rgb(16, 18, 22)");
+    await shot(dark, "dark");
+    assert.deepEqual(dark.troubles, []);
+    await dark.close();
+  });
+
+  it("fits a screen of 360 pixels", async () => {
+    const narrow = await browser.page(daemon.url, { width: 360, height: 740 });
+    await open(narrow, `${daemon.url}/?pid=4242`);
+    assert.equal(await narrow.evaluate(() => document.documentElement.scrollWidth), 360);
+    assert.ok((await painted(narrow)).share > 0.1);
+    await shot(narrow, "narrow", { fullPage: true });
+    await narrow.close();
+  });
+});

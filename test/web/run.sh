@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests of the page in a real browser.
+#
+#   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
+#   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is a program that uses CPU
+#
+# OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there.
+# Exit status 77, and a line with SKIP, where the tests cannot run here.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+readonly here
+readonly mode=$1 output=$2
+readonly skipped=77
+started=()
+
+skip() {
+  echo "SKIP: $1"
+  exit $skipped
+}
+
+end_started() {
+  local pid
+  for pid in "${started[@]}"; do
+    kill "$pid" 2>/dev/null || continue
+    wait "$pid" 2>/dev/null || true
+  done
+}
+trap end_started EXIT
+
+for command in node npm curl; do
+  command -v $command >/dev/null || skip "$command is not installed"
+done
+[[ -x ${CHROMIUM:-/usr/bin/chromium} ]] || skip "chromium is not installed"
+
+# The tests run from a copy, since Node looks for packages beside the files that name them.
+readonly place=$output/web-tests shots=$output/screenshots
+mkdir -p "$place" "$shots"
+cp "$here"/*.mjs "$here"/package.json "$here"/package-lock.json "$here"/.npmrc "$place"
+cd "$place"
+if ! cmp -s package-lock.json .installed; then
+  npm ci --no-progress --loglevel=error
+  cp package-lock.json .installed
+fi
+export FLAMED_SHOTS=$shots
+
+wait_until_ready() { # wait_until_ready URL PID
+  local deadline=$((SECONDS + 30))
+  until curl --silent --fail --max-time 2 --output /dev/null "$1/readyz"; do
+    kill -0 "$2" 2>/dev/null || { echo "the daemon has ended" >&2; return 1; }
+    ((SECONDS < deadline)) || { echo "the daemon is not ready after 30 s" >&2; return 1; }
+    sleep 0.2
+  done
+}
+
+case $mode in
+  fixture)
+    FLAMED_FIXTURE=$3 node --test page.test.mjs
+    ;;
+  daemon)
+    ((EUID == 0)) || skip "the daemon needs root"
+    port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
+    url=http://127.0.0.1:$port
+    "$4" &
+    victim=$!
+    started+=("$victim")
+    "$3" --listen "127.0.0.1:$port" >"$output/flamed.log" 2>&1 &
+    started+=("$!")
+    wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
+    FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs
+    ;;
+  *)
+    echo "no such mode: $mode" >&2
+    exit 2
+    ;;
+esac
