@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/byte_reader.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "test/catch.h"
+#include "test/unit/unwinder/frame_assembler.h"
+#include "unwinder/encoded_pointer.h"
+
+namespace flamed::unwinder {
+namespace {
+
+TEST_CASE("A read beyond the end gives zero and fails for good") {
+  const Bytes bytes{1, 2, 3};
+  ByteReader reader(bytes);
+  CHECK(reader.u16() == 0x0201);
+  CHECK_FALSE(reader.failed());
+  CHECK(reader.u16() == 0);
+  CHECK(reader.failed());
+  CHECK(reader.u8() == 0);
+  CHECK(reader.left() == 0);
+}
+
+TEST_CASE("LEB128 numbers read back as they were written, up to the widest") {
+  const auto unsigned_number = GENERATE(std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, std::uint64_t{16'400},
+                                        std::uint64_t{1} << 63, std::numeric_limits<std::uint64_t>::max());
+  const Bytes written = Bytes().uleb(unsigned_number);
+  ByteReader reader(written);
+  CHECK(reader.uleb() == unsigned_number);
+  CHECK_FALSE(reader.failed());
+  CHECK(reader.left() == 0);
+}
+
+TEST_CASE("Signed LEB128 numbers read back as they were written, up to the widest") {
+  const auto number = GENERATE(std::int64_t{0}, std::int64_t{-1}, std::int64_t{63}, std::int64_t{64}, std::int64_t{-64},
+                               std::int64_t{-65}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max(),
+                               std::numeric_limits<std::int64_t>::min());
+  const Bytes written = Bytes().sleb(number);
+  ByteReader reader(written);
+  CHECK(reader.sleb() == number);
+  CHECK_FALSE(reader.failed());
+  CHECK(reader.left() == 0);
+}
+
+TEST_CASE("LEB128 numbers that need more than 64 bits or 10 bytes fail") {
+  const Bytes too_wide{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02};
+  const Bytes too_long{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00};
+  const Bytes cut{0x80};
+  for (const Bytes* bytes : {&too_wide, &too_long, &cut}) {
+    ByteReader unsigned_reader(*bytes);
+    CHECK(unsigned_reader.uleb() == 0);
+    CHECK(unsigned_reader.failed());
+    ByteReader signed_reader(*bytes);
+    CHECK(signed_reader.sleb() == 0);
+    CHECK(signed_reader.failed());
+  }
+}
+
+/// `bytes` stand at 0x1000.
+std::optional<std::uint64_t> pointer(const Bytes& bytes, unsigned encoding, std::uint8_t address_size = 8) {
+  const PointerBases bases{
+      .section = bytes.span().data(), .address = 0x1000, .text = 0x2000, .data = 0x3000, .address_size = address_size};
+  ByteReader reader(bytes);
+  const auto address = read_encoded_pointer(reader, static_cast<std::uint8_t>(encoding), bases);
+  if (reader.failed() || reader.left() != 0) return std::nullopt;
+  return address;
+}
+
+TEST_CASE("Encoded pointers of every format and base give the address meant") {
+  CHECK(pointer(Bytes().u64(0x1122334455667788), 0x00) == 0x1122334455667788);
+  CHECK(pointer(Bytes().u32(0x11223344), 0x00, 4) == 0x11223344);
+  CHECK(pointer(Bytes().uleb(300), 0x01) == 300);
+  CHECK(pointer(Bytes().u16(0xfffe), 0x02) == 0xfffe);
+  CHECK(pointer(Bytes().u32(0xfffffffe), 0x03) == 0xfffffffe);
+  CHECK(pointer(Bytes().u64(5), 0x04) == 5);
+  CHECK(pointer(Bytes().sleb(-16), 0x19) == 0x1000 - 16);
+  CHECK(pointer(Bytes().u16(0xfffe), 0x1a) == 0x1000 - 2);
+  CHECK(pointer(Bytes().u32(0xfffffffe), 0x1b) == 0x1000 - 2);
+  CHECK(pointer(Bytes().u64(static_cast<std::uint64_t>(-2)), 0x1c) == 0x1000 - 2);
+  CHECK(pointer(Bytes().u32(1), 0x2b) == 0x2001);
+  CHECK(pointer(Bytes().u32(1), 0x3b) == 0x3001);
+}
+
+TEST_CASE("An aligned pointer starts at the next multiple of its size") {
+  Bytes bytes{0xee};
+  bytes.append(Bytes{0, 0, 0, 0, 0, 0, 0}).u64(0x1234);
+  const PointerBases bases{.section = bytes.span().data(), .address = 0x1000, .text = {}, .data = {}};
+  ByteReader reader(bytes);
+  reader.skip(1);
+  CHECK(read_encoded_pointer(reader, 0x50, bases) == 0x1234);
+  CHECK(reader.left() == 0);
+}
+
+TEST_CASE("Indirect, function-relative, unknown and baseless pointers are refused") {
+  const Bytes bytes = Bytes().u64(0);
+  CHECK_FALSE(pointer(bytes, 0x9b).has_value());
+  CHECK_FALSE(pointer(bytes, 0x4b).has_value());
+  CHECK_FALSE(pointer(bytes, 0x0f).has_value());
+  CHECK_FALSE(pointer(bytes, 0x70).has_value());
+  const PointerBases no_bases{.section = bytes.span().data(), .address = 0x1000, .text = {}, .data = {}};
+  ByteReader reader(bytes);
+  CHECK_FALSE(read_encoded_pointer(reader, 0x2b, no_bases).has_value());
+  CHECK_FALSE(read_encoded_pointer(reader, 0x3b, no_bases).has_value());
+}
+
+}  // namespace
+}  // namespace flamed::unwinder

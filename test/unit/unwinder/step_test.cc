@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwinder/step.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "test/catch.h"
+
+namespace flamed::unwinder {
+namespace {
+
+struct Memory {
+  std::map<std::uint64_t, std::uint64_t> words;
+  std::optional<std::uint64_t> operator()(std::uint64_t address) const {
+    const auto found = words.find(address);
+    return found == words.end() ? std::nullopt : std::optional(found->second);
+  }
+};
+
+constexpr Architecture kX86 = Architecture::kX86_64;
+
+Rule rule_with(CfaKind cfa, std::int32_t offset) {
+  Rule rule;
+  rule.cfa = cfa;
+  rule.cfa_offset = offset;
+  rule.ra_offset = -8;
+  return rule;
+}
+
+WalkFrame at(std::uint64_t sp, std::uint64_t fp = 0x9000) {
+  WalkFrame frame;
+  frame.pc = 0x40'0000;
+  frame.sp = sp;
+  frame.fp = fp;
+  return frame;
+}
+
+TEST_CASE("A frame without a frame pointer steps to its caller, whose pc is a return address") {
+  WalkFrame frame = at(0x1000);
+  const Memory memory{{{0x1018, 0x40'1234}}};
+  CHECK(step(rule_with(CfaKind::kSpOffset, 32), kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1234);
+  CHECK(frame.sp == 0x1020);
+  CHECK(frame.fp == 0x9000);
+  CHECK(frame.lookup_address() == 0x40'1233);
+}
+
+TEST_CASE("A frame with a frame pointer gives the caller's frame pointer, too") {
+  WalkFrame frame = at(0x1000, 0x1100);
+  Rule rule = rule_with(CfaKind::kFpOffset, 16);
+  rule.fp = FpKind::kAtCfa;
+  rule.fp_offset = -16;
+  const Memory memory{{{0x1100, 0x2200}, {0x1108, 0x40'1234}}};
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1110);
+  CHECK(frame.fp == 0x2200);
+}
+
+TEST_CASE("A realigned frame reads its CFA from memory and its caller's frame pointer at its own") {
+  WalkFrame frame = at(0x1000, 0x1100);
+  Rule rule = rule_with(CfaKind::kFpDeref, -8);
+  rule.fp = FpKind::kAtFp;
+  const Memory memory{{{0x10f8, 0x1150}, {0x1100, 0x2200}, {0x1148, 0x40'1234}}};
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1150);
+  CHECK(frame.fp == 0x2200);
+  CHECK(frame.pc == 0x40'1234);
+}
+
+TEST_CASE("A PLT stub has one more word on the stack from its threshold on") {
+  Rule rule = rule_with(CfaKind::kPlt, 8);
+  rule.plt_threshold = 11;
+  const Memory memory{{{0x1000, 0xaaaa}, {0x1008, 0xbbbb}}};
+  WalkFrame before = at(0x1000);
+  before.pc = 0x40'002a;
+  CHECK(step(rule, kX86, before, memory) == StepResult::kNext);
+  CHECK(before.pc == 0xaaaa);
+  WalkFrame after = at(0x1000);
+  after.pc = 0x40'002b;
+  CHECK(step(rule, kX86, after, memory) == StepResult::kNext);
+  CHECK(after.pc == 0xbbbb);
+}
+
+TEST_CASE("Through a signal frame the interrupted registers come back, also from another stack below") {
+  WalkFrame frame = at(0x8000);
+  const Memory memory{{{0x8000 + 160, 0x1000}, {0x8000 + 120, 0x1100}, {0x8000 + 168, 0x40'5678}}};
+  CHECK(step(signal_frame_rule(kX86), kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1000);
+  CHECK(frame.fp == 0x1100);
+  CHECK(frame.pc == 0x40'5678);
+  CHECK(frame.interrupted);
+  CHECK(frame.lookup_address() == 0x40'5678);
+}
+
+TEST_CASE("On arm64 a signal frame gives back lr, which an interrupted leaf function needs") {
+  WalkFrame frame = at(0x8000);
+  const Rule rule = signal_frame_rule(Architecture::kArm64);
+  const auto offset = [](std::int32_t value) { return 0x8000 + static_cast<std::uint64_t>(value); };
+  const Memory memory{{{offset(rule.cfa_offset), 0x1000},
+                       {offset(rule.fp_offset), 0x1100},
+                       {offset(rule.fp_offset) + 8, 0x40'9999},
+                       {offset(rule.ra_offset), 0x40'5678}}};
+  REQUIRE(step(rule, Architecture::kArm64, frame, memory) == StepResult::kNext);
+  Rule leaf;
+  leaf.cfa = CfaKind::kSpOffset;
+  leaf.ra = RaKind::kInLr;
+  CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'9999);
+  CHECK(frame.sp == 0x1000);
+  // A caller's lr is not known: it has called.
+  CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kNotGrowing);
+  leaf.cfa_offset = 16;
+  CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kUnknownRegister);
+}
+
+TEST_CASE("A signed return address loses its signature") {
+  WalkFrame frame = at(0x1000);
+  frame.lr = 0x0055'0000'0040'1234;
+  frame.lr_known = true;
+  Rule rule;
+  rule.cfa = CfaKind::kSpOffset;
+  rule.ra = RaKind::kInLr;
+  rule.ra_signed = 1;
+  CHECK(step(rule, Architecture::kArm64, frame, Memory{}) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1234);
+}
+
+TEST_CASE("Rules by other registers work in the interrupted frame only") {
+  AllRegisters registers{};
+  registers[10] = 0x2000;
+  registers[5] = 0x40'4321;
+  WalkFrame frame = at(0x1000);
+  frame.registers = &registers;
+  Rule rule = rule_with(CfaKind::kRegisterOffset, 0);
+  rule.cfa_register = 10;
+  const Memory memory{{{0x1ff8, 0x40'1234}}};
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1234);
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kUnknownRegister);
+
+  WalkFrame vfork = at(0x1000);
+  vfork.registers = &registers;
+  Rule in_register;
+  in_register.cfa = CfaKind::kSpOffset;
+  in_register.ra = RaKind::kInRegister;
+  in_register.other_register = 5;
+  CHECK(step(in_register, kX86, vfork, memory) == StepResult::kNext);
+  CHECK(vfork.pc == 0x40'4321);
+  CHECK(vfork.sp == 0x1000);
+}
+
+TEST_CASE("Each way to end a walk has its reason") {
+  WalkFrame frame = at(0x1000);
+  Rule rule;
+  CHECK(step(rule, kX86, frame, Memory{}) == StepResult::kNoInformation);
+  rule.cfa = CfaKind::kUnsupported;
+  CHECK(step(rule, kX86, frame, Memory{}) == StepResult::kUnsupported);
+  rule.cfa = CfaKind::kOutermost;
+  CHECK(step(rule, kX86, frame, Memory{}) == StepResult::kOutermost);
+  CHECK(step(rule_with(CfaKind::kSpOffset, 32), kX86, frame, Memory{}) == StepResult::kUnreadable);
+  CHECK(step(rule_with(CfaKind::kSpDeref, 32), kX86, frame, Memory{}) == StepResult::kUnreadable);
+  CHECK(step(rule_with(CfaKind::kSpOffset, 0), kX86, frame, Memory{}) == StepResult::kNotGrowing);
+  CHECK(step(rule_with(CfaKind::kFpOffset, -0x9000), kX86, frame, Memory{}) == StepResult::kNotGrowing);
+  CHECK(frame.sp == 0x1000);
+}
+
+TEST_CASE("A lost frame pointer ends only walks that need it") {
+  WalkFrame frame = at(0x1000);
+  Rule rule = rule_with(CfaKind::kSpOffset, 8);
+  rule.fp = FpKind::kUnknown;
+  const Memory memory{{{0x1000, 0x40'1234}, {0x1008, 0x40'1235}, {0x1010, 0x40'1236}}};
+  REQUIRE(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK_FALSE(frame.fp_known);
+  REQUIRE(step(rule_with(CfaKind::kSpOffset, 8), kX86, frame, memory) == StepResult::kNext);
+  CHECK_FALSE(frame.fp_known);
+  CHECK(step(rule_with(CfaKind::kFpOffset, 16), kX86, frame, memory) == StepResult::kUnknownRegister);
+}
+
+}  // namespace
+}  // namespace flamed::unwinder
