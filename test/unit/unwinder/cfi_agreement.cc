@@ -5,14 +5,16 @@
 // random stack: once with our rule, once by evaluating what libdw's reader (dwarf_cfi_addrframe) gives for that
 // address.
 //
-//   cfi_agreement [--rows-per-file=N] [--no-compare] [--max-padding=N] [--verbose] PATH...
+//   cfi_agreement [--rows-per-file=N] [--no-compare] [--max-padding=N] [--verbose] [--loaded] PATH...
 //
+// --loaded: also this program and its libraries.
 // --rows-per-file: how many rows of each file to compare, 0 for all (the default). --no-compare: only build rows, for
 // their cost. --max-padding: build with that BuildInput::max_padding, to see what it saves; implies --no-compare.
 // Exit status: 0 when nothing disagrees, 1 otherwise.
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -547,6 +549,13 @@ void add_path(Comparison& comparison, const std::filesystem::path& path) {
   for (const auto& file : files) comparison.add(file);
 }
 
+int add_loaded(dl_phdr_info* info, std::size_t, void* paths) {
+  // The vdso has a name without a file; add() passes over it.
+  const std::string_view name = info->dlpi_name;
+  static_cast<std::vector<std::filesystem::path>*>(paths)->emplace_back(name.empty() ? "/proc/self/exe" : name);
+  return 0;
+}
+
 int run(int argc, char** argv) {
   ::elf_version(EV_CURRENT);
   Comparison::Options options;
@@ -559,6 +568,8 @@ int run(int argc, char** argv) {
       options.rows_per_file = std::strtoul(argv[i] + kRows.size(), nullptr, 10);
     } else if (argument == "--no-compare") {
       options.compares = false;
+    } else if (argument == "--loaded") {
+      ::dl_iterate_phdr(add_loaded, &paths);
     } else if (argument == "--verbose") {
       options.is_verbose = true;
     } else if (argument.substr(0, kPadding.size()) == kPadding) {
@@ -569,7 +580,8 @@ int run(int argc, char** argv) {
     }
   }
   if (paths.empty()) {
-    std::fprintf(stderr, "usage: %s [--rows-per-file=N] [--no-compare] [--max-padding=N] [--verbose] PATH...\n",
+    std::fprintf(stderr,
+                 "usage: %s [--rows-per-file=N] [--no-compare] [--max-padding=N] [--verbose] [--loaded] PATH...\n",
                  argv[0]);
     return 2;
   }
