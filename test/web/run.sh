@@ -4,7 +4,7 @@
 # Tests of the page in a real browser.
 #
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
-#   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is a program that uses CPU
+#   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there.
 # Exit status 77, and a line with SKIP, where the tests cannot run here.
@@ -12,7 +12,12 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 readonly here
-readonly mode=$1 output=$2
+mode=$1
+# Absolute, since the tests run from another directory.
+output=$(realpath "$2")
+program=$(realpath "$3")
+victim_program=$(realpath "${4:-.}")
+readonly mode output program victim_program
 readonly skipped=77
 started=()
 
@@ -57,16 +62,16 @@ wait_until_ready() { # wait_until_ready URL PID
 
 case $mode in
   fixture)
-    FLAMED_FIXTURE=$3 node --test page.test.mjs
+    FLAMED_FIXTURE=$program node --test page.test.mjs
     ;;
   daemon)
     ((EUID == 0)) || skip "the daemon needs root"
     port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
     url=http://127.0.0.1:$port
-    "$4" &
+    "$victim_program" &
     victim=$!
     started+=("$victim")
-    "$3" --listen "127.0.0.1:$port" >"$output/flamed.log" 2>&1 &
+    "$program" --listen "127.0.0.1:$port" >"$output/flamed.log" 2>&1 &
     started+=("$!")
     wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs
