@@ -147,9 +147,12 @@ void take_stack(void* argument) {
 
 void check(const Walk& walk, std::size_t at_least) {
   CHECK(walk.end == StepResult::kOutermost);
-  REQUIRE(walk.ours.size() == walk.theirs.size());
   CHECK(walk.ours.size() >= at_least);
-  CHECK(std::vector(walk.ours.begin() + 1, walk.ours.end()) == std::vector(walk.theirs.begin() + 1, walk.theirs.end()));
+  // The first address differs, and a sanitizer's backtrace() counts itself, too.
+  REQUIRE((walk.theirs.size() == walk.ours.size() || walk.theirs.size() == walk.ours.size() + 1));
+  const auto callers = static_cast<std::ptrdiff_t>(walk.ours.size() - 1);
+  CHECK(std::vector(walk.ours.end() - callers, walk.ours.end()) ==
+        std::vector(walk.theirs.end() - callers, walk.theirs.end()));
 }
 
 TEST_CASE("A stack of 10, 60 and 200 calls without frame pointers is whole and exact") {
