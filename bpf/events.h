@@ -29,10 +29,20 @@ enum flamed_user_end {
   FLAMED_END_BROKEN_POINTER = 3, /* the frame pointer is no address further up the stack */
   FLAMED_END_UNREADABLE = 4,     /* the stack page is not in memory */
   FLAMED_END_NO_REGISTERS = 5,   /* this kernel does not tell where user space stood */
+
+  /* Of walks by unwind tables: */
+  FLAMED_END_NO_PROCESS = 6,        /* the process is so new that its tables do not stand yet */
+  FLAMED_END_NO_MAPPING = 7,        /* an address lies in no mapping that the daemon has told of */
+  FLAMED_END_ROWS_PENDING = 8,      /* the module's rows are being built, or had to make room for others */
+  FLAMED_END_NO_INFORMATION = 9,    /* code without unwind information, and without frame pointers */
+  FLAMED_END_UNSUPPORTED = 10,      /* unwind information that a rule can't express */
+  FLAMED_END_UNKNOWN_REGISTER = 11, /* the rule needs a register that is not known in this frame */
+  FLAMED_END_NOT_GROWING = 12,      /* the caller's frame is not above this one's: wrong tables, or a damaged stack */
 };
 
 /* flamed_sample.flags */
 #define FLAMED_KERNEL_DEPTH_LIMIT 1 /* more kernel frames than fit: those next to user space are missing */
+#define FLAMED_WALKED_BY_TABLES 4   /* else by frame pointers alone */
 #define FLAMED_COMPAT_32BIT 2       /* a 32-bit process on a 64-bit kernel */
 
 /*

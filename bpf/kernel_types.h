@@ -16,6 +16,7 @@ struct task_struct {
   void* stack;
   struct mm_struct* mm;
   struct task_struct* group_leader;
+  __u64 self_exec_id;   /* 5.7: one more with each exec */
   __u64 start_boottime; /* 5.5; what /proc/PID/stat shows as start time */
 };
 

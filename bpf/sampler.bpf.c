@@ -14,12 +14,16 @@
 #include "events.h"
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
+#include "unwind_walk.h"
 #include "user_registers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* kernel.perf_event_max_stack: bpf_get_stack() stops there without a word. Set before loading. */
 const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
+
+/* Are there unwind tables? Otherwise user stacks are walked by frame pointers alone. Set before loading. */
+const volatile __u32 use_unwind_tables = 0;
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -41,30 +45,121 @@ struct record {
   __u64 addresses[FLAMED_MAX_FRAMES];
 };
 
-/* Too large for the 512 bytes of BPF stack. A perf_event program does not interrupt itself (bpf_prog_active). */
+/* What one run of the sampler works with: too large for the 512 bytes of BPF stack. */
+struct workspace {
+  struct record record; /* first: it leaves as it stands */
+  struct walk walk;
+  __u64 noticed_ns; /* when the daemon was last told of something */
+};
+
+/* A perf_event program does not interrupt itself (bpf_prog_active), so one per CPU is enough. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
-  __type(value, struct record);
-} scratch SEC(".maps");
+  __type(value, struct workspace);
+} workspaces SEC(".maps");
 
-static __always_inline void collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
-                                               struct record* record) {
-  struct flamed_sample* sample = &record->sample;
+/* Wakes the daemon: samples alone don't. */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 4096);
+} notices SEC(".maps");
+
+/* The program continues itself: a walk over all frames in one go is more than older verifiers follow. */
+#define WALK_PROGRAM 0
+struct {
+  __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(__u32));
+} programs SEC(".maps");
+
+/* Frames in one run; 8 runs hold 128, and the kernel allows 33. */
+#define FRAMES_PER_RUN 16
+/* The daemon is told at most this often by each CPU. */
+#define NOTICE_PERIOD_NS 10000000ULL
+#define NS_PER_TICK 10000000ULL
+
+static __always_inline struct workspace* find_workspace(void) {
+  __u32 zero = 0;
+  return bpf_map_lookup_elem(&workspaces, &zero);
+}
+
+static __always_inline void notify_daemon(struct workspace* work, __u32 reason) {
+  struct flamed_notice notice;
+  __u64 now = bpf_ktime_get_ns();
+  if (now - work->noticed_ns < NOTICE_PERIOD_NS) return;
+  work->noticed_ns = now;
+  notice.tgid = work->record.sample.tgid;
+  notice.reason = reason;
+  /* A full ring means that the daemon has been told enough. */
+  bpf_ringbuf_output(&notices, &notice, sizeof(notice), BPF_RB_FORCE_WAKEUP);
+}
+
+/* Returns 1 and prepares the walk when the process's tables stand. */
+static __always_inline int prepare_walk(struct workspace* work, struct task_struct* task,
+                                        const struct user_registers* regs) {
+  struct flamed_sample* sample = &work->record.sample;
+  struct walk* walk = &work->walk;
+  struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
+
+  const __u64 exec_id = BPF_CORE_READ(task, self_exec_id) + 1;
+
+  if (process && !process->exec_id) process->exec_id = exec_id;
+  if (!process || process->start_ticks != sample->start_boottime_ns / NS_PER_TICK || process->exec_id != exec_id) {
+    notify_daemon(work, FLAMED_END_NO_PROCESS);
+    sample->user_end = FLAMED_END_NO_PROCESS;
+    return 0;
+  }
+  if (!process->count) return 0;
+  walk->block = process->block;
+  walk->first = process->first;
+  walk->count = process->count;
+  walk->mapping.start = 0;
+  walk->mapping.end = 0;
+  walk->now_seconds = bpf_ktime_get_ns() / 1000000000ULL;
+  walk->frame.pc = regs->pc;
+  walk->frame.sp = regs->sp;
+  walk->frame.fp = regs->fp;
+  walk->frame.lr = regs->lr;
+  walk->frame.lr_known = 1;
+  walk->frame.fp_known = 1;
+  walk->frame.interrupted = 1;
+  walk->frame.innermost = 1;
+  work->record.addresses[0] = regs->pc;
+  sample->flags |= FLAMED_WALKED_BY_TABLES;
+  sample->user_count = 1;
+  sample->user_end = FLAMED_END_DEPTH_LIMIT;
+  return 1;
+}
+
+/* Returns 1 when the stack is to be walked by tables, in the next program; otherwise the user stack is complete. */
+static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
+                                              struct workspace* work) {
+  struct flamed_sample* sample = &work->record.sample;
   struct user_registers regs;
 
   sample->user_count = 0;
   if (!BPF_CORE_READ(task, mm)) {
     sample->user_end = FLAMED_END_NO_USER_SPACE;
-    return;
+    return 0;
   }
-  if (read_user_registers(ctx, task, &regs)) {
+  if (read_user_registers(ctx, task, &regs, work->walk.registers)) {
     sample->user_end = FLAMED_END_NO_REGISTERS;
-    return;
+    return 0;
   }
   if (regs.is_32bit) sample->flags |= FLAMED_COMPAT_32BIT;
-  walk_frame_pointers(sample, record->addresses, &regs);
+
+  __u8 why_not = FLAMED_END_OUTERMOST;
+  if (use_unwind_tables && !regs.is_32bit) {
+    if (prepare_walk(work, task, &regs)) return 1;
+    why_not = sample->user_end;
+  }
+  walk_frame_pointers(sample, work->record.addresses, &regs);
+  /* A chain of frame pointers that ends with 0 is whole without any table. */
+  if (why_not == FLAMED_END_NO_PROCESS && sample->user_end != FLAMED_END_OUTERMOST) sample->user_end = why_not;
+  return 0;
 }
 
 static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx, struct record* record) {
@@ -97,16 +192,50 @@ static __always_inline void submit(struct bpf_perf_event_data* ctx, struct recor
     counter->lost_output_error++;
 }
 
-SEC("perf_event")
-int sample_cpu(struct bpf_perf_event_data* ctx) {
-  __u32 zero = 0;
+static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work) {
   __u32 cpu = bpf_get_smp_processor_id();
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
-  struct record* record = bpf_map_lookup_elem(&scratch, &zero);
-  if (!counter || !record) return 0;
+  if (!counter) return 0;
+  collect_kernel_stack(ctx, &work->record);
+  submit(ctx, &work->record, counter);
+  return 0;
+}
+
+/* Up to FRAMES_PER_RUN frames of a walk that sample_cpu() began; then itself again, or the end of the sample. */
+SEC("perf_event")
+int walk_user_stack(struct bpf_perf_event_data* ctx) {
+  struct workspace* work = find_workspace();
+  if (!work) return 0;
+  struct flamed_sample* sample = &work->record.sample;
+
+  for (__u32 i = 0; i < FRAMES_PER_RUN; i++) {
+    const __u32 result = walk_one(&work->walk);
+    if (result != FLAMED_STEP_NEXT) {
+      sample->user_end = (__u8)result;
+      break;
+    }
+    __u32 count = sample->user_count;
+    if (count >= FLAMED_MAX_USER_FRAMES) break; /* user_end says DEPTH_LIMIT until something else is known */
+    /* Every address but the first is taken for a return address: one more makes it so for interrupted code. */
+    work->record.addresses[count] = work->walk.frame.pc + (work->walk.frame.interrupted ? 1 : 0);
+    sample->user_count = (__u8)(count + 1);
+  }
+  const __u8 end = sample->user_end;
+  if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
+    bpf_tail_call(ctx, &programs, WALK_PROGRAM);
+  if (end == FLAMED_END_NO_MAPPING || end == FLAMED_END_ROWS_PENDING) notify_daemon(work, end);
+  return finish(ctx, work);
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data* ctx) {
+  __u32 cpu = bpf_get_smp_processor_id();
+  struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
+  struct workspace* work = find_workspace();
+  if (!counter || !work) return 0;
   counter->taken++;
 
-  struct flamed_sample* sample = &record->sample;
+  struct flamed_sample* sample = &work->record.sample;
   struct task_struct* task = (struct task_struct*)bpf_get_current_task();
   __u64 pid_tgid = bpf_get_current_pid_tgid();
 
@@ -119,8 +248,10 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->flags = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
-  collect_user_stack(ctx, task, record);
-  collect_kernel_stack(ctx, record);
-  submit(ctx, record, counter);
-  return 0;
+  if (collect_user_stack(ctx, task, work)) {
+    bpf_tail_call(ctx, &programs, WALK_PROGRAM);
+    /* Only if the program is not there, which loading has made sure of: the innermost frame is known. */
+    sample->user_end = FLAMED_END_NO_INFORMATION;
+  }
+  return finish(ctx, work);
 }

@@ -18,6 +18,7 @@ struct user_registers {
   __u64 pc;
   __u64 sp;
   __u64 fp;
+  __u64 lr; /* arm64; 0 elsewhere */
   __u32 is_32bit;
 };
 
@@ -35,7 +36,29 @@ static __always_inline void registers_read(const flamed_registers* regs, struct 
   out->pc = regs->rip;
   out->sp = regs->rsp;
   out->fp = regs->rbp;
+  out->lr = 0;
   out->is_32bit = regs->cs == FLAMED_USER32_CS;
+}
+
+/* DWARF's numbers: x86-64 psABI, table 3.36. */
+static __always_inline void registers_by_number(const flamed_registers* regs, __u64* out) {
+  out[0] = regs->rax;
+  out[1] = regs->rdx;
+  out[2] = regs->rcx;
+  out[3] = regs->rbx;
+  out[4] = regs->rsi;
+  out[5] = regs->rdi;
+  out[6] = regs->rbp;
+  out[7] = regs->rsp;
+  out[8] = regs->r8;
+  out[9] = regs->r9;
+  out[10] = regs->r10;
+  out[11] = regs->r11;
+  out[12] = regs->r12;
+  out[13] = regs->r13;
+  out[14] = regs->r14;
+  out[15] = regs->r15;
+  out[16] = regs->rip;
 }
 
 /* Where task_pt_regs() finds them: at the very top of the kernel stack, 16 KiB without KASAN (THREAD_SIZE). */
@@ -54,6 +77,13 @@ static __always_inline void registers_read(const flamed_registers* regs, struct 
   out->pc = regs->pc;
   out->sp = out->is_32bit ? regs->regs[13] : regs->sp;
   out->fp = out->is_32bit ? regs->regs[11] : regs->regs[29];
+  out->lr = regs->regs[30];
+}
+
+static __always_inline void registers_by_number(const flamed_registers* regs, __u64* out) {
+#pragma unroll
+  for (int i = 0; i < 31; i++) out[i] = regs->regs[i];
+  out[31] = regs->sp;
 }
 
 /* arm64 keeps more than user_pt_regs there and its stack size varies: only the helper tells. */
@@ -64,13 +94,17 @@ static __always_inline void registers_read(const flamed_registers* regs, struct 
 #error "add this architecture's registers here"
 #endif
 
-/* Returns 0 and fills `out`, or -1 where the kernel can't tell. `task` has user space. */
+/*
+ * Returns 0 and fills `out` and `by_number`, which holds all registers by their DWARF number, or -1 where the kernel
+ * can't tell. `task` has user space.
+ */
 static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, struct task_struct* task,
-                                               struct user_registers* out) {
+                                               struct user_registers* out, __u64* by_number) {
   flamed_registers regs;
 
   if (registers_are_user(&ctx->regs)) {
     registers_read(&ctx->regs, out);
+    registers_by_number(&ctx->regs, by_number);
     return 0;
   }
   if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
@@ -84,6 +118,7 @@ static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, 
       return -1;
   }
   registers_read(&regs, out);
+  registers_by_number(&regs, by_number);
   return 0;
 }
 

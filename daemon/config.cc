@@ -23,6 +23,8 @@ constexpr std::int64_t kMinRetentionNs = kNsPerMinute;
 constexpr std::int64_t kMaxRetentionNs = 31LL * 24 * 60 * kNsPerMinute;
 constexpr std::uint64_t kMinBudgetBytes = 8U << 20;
 constexpr std::uint64_t kMaxBudgetBytes = 1ULL << 40;
+constexpr std::uint64_t kMinUnwindBytes = 1U << 20;
+constexpr std::uint64_t kMaxUnwindBytes = 512U << 20;  ///< FLAMED_MAX_SLABS
 
 /// One thing that can be set: its key in the file, its flag, and how its text becomes a value.
 struct Setting {
@@ -66,13 +68,27 @@ Status set_budget(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_unwind(Config& config, std::string_view text) {
+  if (text != "tables" && text != "frame-pointers") return Error("no such way");
+  config.use_unwind_tables = text == "tables";
+  return {};
+}
+
+Status set_unwind_memory(Config& config, std::string_view text) {
+  Result<std::uint64_t> bytes = parse_size_bytes(text);
+  if (!bytes) return std::move(bytes).error();
+  if (*bytes < kMinUnwindBytes || *bytes > kMaxUnwindBytes) return Error("out of range");
+  config.unwind_budget_bytes = *bytes;
+  return {};
+}
+
 Status set_log_level(Config& config, std::string_view text) {
   if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
   config.log_level = std::string(text);
   return {};
 }
 
-constexpr std::array<Setting, 5> kSettings{{
+constexpr std::array<Setting, 7> kSettings{{
     {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
@@ -81,6 +97,10 @@ constexpr std::array<Setting, 5> kSettings{{
      "a duration from 1m to 31d, such as 90m or 24h", set_retention},
     {"memory_budget", "--memory-budget", "SIZE", "memory for stored samples; default 256MiB",
      "a size from 8MiB to 1024GiB, such as 256MiB", set_budget},
+    {"unwind", "--unwind", "HOW", "user stacks by unwind tables (default) or frame pointers alone",
+     "tables or frame-pointers", set_unwind},
+    {"unwind_memory", "--unwind-memory", "SIZE", "kernel memory for unwind rows; default 128MiB",
+     "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
      set_log_level},
 }};

@@ -26,6 +26,8 @@ struct Config {
   unsigned frequency_hz = 99;
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::uint64_t memory_budget_bytes = 256U << 20;
+  bool use_unwind_tables = true;
+  std::uint64_t unwind_budget_bytes = 128U << 20;
   std::string log_level = "info";
 };
 
@@ -37,8 +39,9 @@ struct CommandLine {
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
-/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, log_level. An unknown key or a bad value
-/// is an error that names the key, the value and what is allowed. Values not given keep those of `config`.
+/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, unwind, unwind_memory, log_level. An
+/// unknown key or a bad value is an error that names the key, the value and what is allowed. Values not given keep
+/// those of `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

@@ -104,6 +104,26 @@ void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& m
   }
 }
 
+void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Metric>& metrics) {
+  metrics.push_back(
+      gauge("flamed_unwind_processes", "Processes whose mappings stand in the unwind tables.", unwind.processes));
+  metrics.push_back(gauge("flamed_unwind_mappings", "Mappings of these processes.", unwind.mappings));
+  metrics.push_back(gauge("flamed_unwind_modules", "Modules whose unwind rows stand.", unwind.modules));
+  metrics.push_back(gauge("flamed_unwind_rows", "Unwind rows of these modules.", unwind.rows));
+  metrics.push_back(gauge("flamed_unwind_row_bytes", "Memory of the rows.", unwind.row_bytes));
+  metrics.push_back(gauge("flamed_unwind_slab_bytes", "Kernel memory reserved for rows so far.", unwind.slab_bytes));
+  metrics.push_back(gauge("flamed_unwind_budget_bytes", "What rows may take.", unwind.budget_bytes));
+  metrics.push_back(gauge("flamed_unwind_rules", "Distinct unwind rules.", unwind.rules));
+  metrics.push_back(
+      counter("flamed_unwind_evictions_total", "Modules whose rows made room for others.", unwind.evictions));
+  metrics.push_back({"flamed_unwind_refused_total",
+                     "What found no room in the unwind tables.",
+                     Metric::Type::kCounter,
+                     {{{{"what", "process"}}, static_cast<double>(unwind.refused_processes)},
+                      {{{"what", "module"}}, static_cast<double>(unwind.refused_modules)},
+                      {{{"what", "dense_page"}}, static_cast<double>(unwind.dense_pages)}}});
+}
+
 }  // namespace
 
 std::string DaemonSources::version() const { return kVersion; }
@@ -111,6 +131,19 @@ std::string DaemonSources::version() const { return kVersion; }
 bool DaemonSources::is_running(std::int32_t pid) const {
   struct stat status {};
   return pid > 0 && ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) == 0;
+}
+
+api::Component DaemonSources::unwind_health() const {
+  if (parts_.unwind == nullptr) {
+    return {"unwind", true,
+            "user stacks are walked by frame pointers alone, so those of most programs are cut short: " +
+                parts_.sampler.why_no_tables()};
+  }
+  const UnwindPublisher::Stats unwind = parts_.unwind->stats();
+  return {"unwind", true,
+          "user stacks are walked by unwind tables: " + std::to_string(unwind.modules) + " modules, " +
+              std::to_string(unwind.rows) + " rows in " + format_size(unwind.row_bytes) + " of " +
+              format_size(unwind.budget_bytes) + " bytes"};
 }
 
 api::Health DaemonSources::health() const {
@@ -125,8 +158,8 @@ api::Health DaemonSources::health() const {
   else if (!problem.empty())
     sampler.detail = problem;
   else
-    sampler.detail = std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.config.frequency_hz) +
-                     " Hz, user stacks by frame pointers";
+    sampler.detail =
+        std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.config.frequency_hz) + " Hz";
   health.components.push_back(std::move(sampler));
 
   health.components.push_back(
@@ -136,6 +169,7 @@ api::Health DaemonSources::health() const {
                                    ? "the kernel tells of mapping changes as they happen"
                                    : "the kernel does not tell of mapping changes: they are read from /proc, and "
                                      "processes that live for less than a second may stay unnamed"});
+  health.components.push_back(unwind_health());
   health.components.push_back({"store", true,
                                format_size(store.used_bytes) + " of " + format_size(store.budget_bytes) + " bytes in " +
                                    std::to_string(store.slots) + " minutes"});
@@ -154,6 +188,7 @@ std::vector<Metric> DaemonSources::metrics() const {
   append_sample_metrics(store, parts_.sampler, metrics);
   append_program_metrics(parts_.sampler, metrics);
   append_store_metrics(store, metrics);
+  if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
   metrics.push_back(
       gauge("flamed_batches_waiting", "Drained batches that ingest has not taken yet.", parts_.queues.full.size()));
   metrics.push_back(gauge("flamed_modules", "Files and other memory that mappings or stacks name.", modules.modules));

@@ -10,6 +10,7 @@
 #include "daemon/config.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
@@ -32,6 +33,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::ModuleSymbolizer& symbolizer;
     const symbolizer::CachingSymbolizer& cache;
     store::FrameNamer& namer;
+    const UnwindPublisher* unwind;  ///< null where stacks are walked by frame pointers alone
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
@@ -45,6 +47,8 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] bool is_running(std::int32_t pid) const override;
 
  private:
+  [[nodiscard]] api::Component unwind_health() const;
+
   const Parts parts_;
 };
 

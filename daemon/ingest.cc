@@ -15,9 +15,12 @@ using symbolizer::StackTrust;
 /// Not worth a sweep: a machine's programs and libraries.
 constexpr std::size_t kFewModules = 8'192;
 
+/// What the walk's end (enum flamed_user_end) means for the stack; empty when it is whole.
 std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
   if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
-  if (trust == StackTrust::kCut) return Truncation::kBrokenFramePointer;
+  if (trust == StackTrust::kCut) {
+    return (sample.flags & FLAMED_WALKED_BY_TABLES) != 0 ? Truncation::kNoMapping : Truncation::kBrokenFramePointer;
+  }
   switch (sample.user_end) {
     case FLAMED_END_OUTERMOST:
     case FLAMED_END_NO_USER_SPACE:
@@ -28,6 +31,20 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
       return Truncation::kUnreadableStack;
     case FLAMED_END_NO_REGISTERS:
       return Truncation::kNoUserRegisters;
+    case FLAMED_END_NO_PROCESS:
+      return Truncation::kNewProcess;
+    case FLAMED_END_NO_MAPPING:
+      return Truncation::kNoMapping;
+    case FLAMED_END_ROWS_PENDING:
+      return Truncation::kRowsPending;
+    case FLAMED_END_NO_INFORMATION:
+      return Truncation::kNoUnwindInformation;
+    case FLAMED_END_UNSUPPORTED:
+      return Truncation::kUnsupportedUnwind;
+    case FLAMED_END_UNKNOWN_REGISTER:
+      return Truncation::kUnknownRegister;
+    case FLAMED_END_NOT_GROWING:
+      return Truncation::kDamagedStack;
     default:
       return Truncation::kBrokenFramePointer;
   }
@@ -36,8 +53,13 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 }  // namespace
 
 Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
-               const Clock& clock)
-    : processes_(processes), modules_(modules), store_(store), clock_(clock), modules_to_sweep_at_(kFewModules) {}
+               const Clock& clock, UnwindPublisher* unwind)
+    : processes_(processes),
+      modules_(modules),
+      store_(store),
+      clock_(clock),
+      unwind_(unwind),
+      modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
   if (batch.side_band_lost) processes_.on_events_lost();
@@ -78,6 +100,7 @@ void Ingest::apply(const EventBatch& batch) {
   }
   apply_counts(batch);
   processes_.take_changed([this](const symbolizer::Process& process) { publish(process); });
+  processes_.take_remapped([this](const symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   let_go_of_modules();
@@ -96,6 +119,13 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
 
   user_frames_.clear();
   const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_);
+  if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
+    processes_.watch_mappings(process);
+    if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
+        unwind_->should_build(user_frames_.back().module)) {
+      modules_.want_again(user_frames_.back().module);
+    }
+  }
   stack_.assign(user_frames_.rbegin(), user_frames_.rend());
   for (std::size_t i = sample.kernel.size(); i-- > 0;) {
     // As in user space: callers by the call, not by the return address.
@@ -147,6 +177,15 @@ void Ingest::publish(const symbolizer::Process& process) {
   store_.update_process(info);
 }
 
+void Ingest::publish_mappings(const symbolizer::Process& process) {
+  if (process.ended) {
+    unwind_->remove(process.id.pid);
+    return;
+  }
+  unwind_->publish(process);
+  processes_.want_files(process);
+}
+
 void Ingest::let_go_of_modules() {
   std::optional<std::vector<ModuleId>> stored = store_.take_live_modules();
   if (!stored && modules_.stats().modules < modules_to_sweep_at_) return;
@@ -156,10 +195,12 @@ void Ingest::let_go_of_modules() {
   live.erase(std::unique(live.begin(), live.end()), live.end());
   // Until the store has let go of stacks, only what no sample was ever in can go: where every build makes new programs,
   // they are most.
-  if (stored)
+  if (stored) {
     modules_.retain(live);
-  else
+    if (unwind_ != nullptr) unwind_->retain(live);
+  } else {
     modules_.forget_unwanted(live);
+  }
   modules_to_sweep_at_ = std::max(kFewModules, 2 * modules_.stats().modules);
 }
 

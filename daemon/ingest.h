@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/unwind/unwind_publisher.h"
 #include "store/store.h"
 #include "symbolizer/module_table.h"
 #include "symbolizer/process_table.h"
@@ -19,8 +20,9 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
-         const Clock& clock);
+  /// `unwind` is null where stacks are walked by frame pointers alone.
+  Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock,
+         UnwindPublisher* unwind = nullptr);
 
   /// Takes every event of the batch, in its order.
   void apply(const EventBatch& batch);
@@ -30,12 +32,14 @@ class Ingest {
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
   void publish(const symbolizer::Process& process);
+  void publish_mappings(const symbolizer::Process& process);
   void let_go_of_modules();
 
   symbolizer::ProcessTable& processes_;
   symbolizer::ModuleTable& modules_;
   store::Store& store_;
   const Clock& clock_;
+  UnwindPublisher* const unwind_;
   std::uint64_t malformed_ = 0;
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::vector<Frame> user_frames_;   ///< innermost first

@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -27,6 +28,9 @@
 #include "daemon/log.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/unwind/bpf_unwind_maps.h"
+#include "daemon/unwind/module_rows.h"
+#include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
 #include "store/store.h"
@@ -75,11 +79,53 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, symbolizer::Process
   }
 }
 
-void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules) {
+void publish_vdso(UnwindPublisher& unwind) {
+  const Result<unwinder::UnwindRows> rows = read_vdso_rows();
+  if (!rows) {
+    spdlog::warn("stacks through the vdso will be incomplete: {}", rows.error().message());
+    return;
+  }
+  static_cast<void>(unwind.publish_rows(kVdsoModule, *rows));
+}
+
+void publish_module(const std::stop_token& stop, const symbolizer::Module& module, UnwindPublisher& unwind) {
+  if (unwind.is_ready(module.id)) return;
+  Result<unwinder::UnwindRows> rows = read_module_rows(module.file.get());
+  if (!rows) {
+    spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
+    rows = unwinder::UnwindRows{};
+  }
+  while (!stop.stop_requested() && unwind.publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
+  }
+}
+
+/// Null where the kernel refuses the tables; the log says once why.
+std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
+  const std::optional<UnwindMapFds> fds = sampler.unwind_maps();
+  if (!fds) {
+    spdlog::warn("user stacks are walked by frame pointers alone: {}", sampler.why_no_tables());
+    return nullptr;
+  }
+  Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
+  if (!maps) {
+    spdlog::warn("user stacks are walked by frame pointers alone: {}", maps.error().message());
+    return nullptr;
+  }
+  return std::move(maps).value();
+}
+
+void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, UnwindPublisher* unwind) {
+  if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
-    Result<Fd> file = symbolizer::open_module(*request, "/proc");
-    if (!file) spdlog::debug("cannot open {}: {}", request->path, file.error().message());
-    modules.finish(*request, std::move(file));
+    const symbolizer::ModulePtr known = modules.find(request->module);
+    if (known == nullptr || !known->file) {
+      Result<Fd> file = symbolizer::open_module(*request, "/proc");
+      if (!file) spdlog::debug("cannot open {}: {}", request->path, file.error().message());
+      modules.finish(*request, std::move(file));
+    }
+    const symbolizer::ModulePtr module = modules.find(request->module);
+    if (unwind != nullptr && module != nullptr && module->file) publish_module(stop, *module, *unwind);
   }
 }
 
@@ -110,7 +156,7 @@ void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampl
 int run(const Config& config, const sigset_t& signals) {
   const SystemClock clock;
 
-  Result<std::unique_ptr<Sampler>> started = Sampler::start({config.frequency_hz}, clock);
+  Result<std::unique_ptr<Sampler>> started = Sampler::start({config.frequency_hz, config.use_unwind_tables}, clock);
   if (!started) {
     spdlog::critical("{}", started.error().message());
     return kExitCannotSample;
@@ -120,7 +166,11 @@ int run(const Config& config, const sigset_t& signals) {
   store::Store store({config.retention_ns, config.memory_budget_bytes}, clock, sampler.period_ns());
   symbolizer::ModuleTable modules(raise_open_file_limit(), clock);
   symbolizer::ProcessTable processes(modules, clock);
-  Ingest ingest(processes, modules, store, clock);
+  const std::unique_ptr<BpfUnwindMaps> unwind_maps = open_unwind_maps(sampler);
+  std::optional<UnwindPublisher> unwind;
+  if (unwind_maps != nullptr) unwind.emplace(*unwind_maps, config.unwind_budget_bytes, clock);
+  UnwindPublisher* const unwind_or_null = unwind ? &*unwind : nullptr;
+  Ingest ingest(processes, modules, store, clock, unwind_or_null);
   BatchQueues queues;
   Reader reader(sampler, queues, clock);
 
@@ -131,7 +181,8 @@ int run(const Config& config, const sigset_t& signals) {
   FrameNamer namer(cache);
 
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
-  DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, cache, namer});
+  DaemonSources sources(
+      {config, clock, sampler, queues, vitals, store, modules, symbolizer, cache, namer, unwind_or_null});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
   if (!server) {
@@ -140,7 +191,7 @@ int run(const Config& config, const sigset_t& signals) {
   }
 
   std::jthread modules_thread =
-      start_thread("modules", [&](const std::stop_token& stop) { run_modules(stop, modules); });
+      start_thread("modules", [&](const std::stop_token& stop) { run_modules(stop, modules, unwind_or_null); });
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, processes, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });

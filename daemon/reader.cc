@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/reader.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace flamed::daemon {
 namespace {
 
 constexpr int kDrainPeriodMs = 1000;
+constexpr std::chrono::milliseconds kNoticePause{10};
 
 }  // namespace
 
@@ -16,7 +19,8 @@ Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock)
 void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
   while (!stop.stop_requested()) {
-    sampler_.wait(kDrainPeriodMs);
+    // What the kernel program misses is to reach it soon, but what many processes miss at once in one go.
+    if (sampler_.wait(kDrainPeriodMs)) std::this_thread::sleep_for(kNoticePause);
     drain_once();
     sampler_.check_cpus();
   }

@@ -19,6 +19,20 @@ std::string_view name_of(Truncation reason) {
       return "kernel_depth_limit";
     case Truncation::kStoreFull:
       return "store_full";
+    case Truncation::kNewProcess:
+      return "new_process";
+    case Truncation::kNoMapping:
+      return "no_mapping";
+    case Truncation::kRowsPending:
+      return "rows_pending";
+    case Truncation::kNoUnwindInformation:
+      return "no_unwind_information";
+    case Truncation::kUnsupportedUnwind:
+      return "unsupported_unwind";
+    case Truncation::kUnknownRegister:
+      return "unknown_register";
+    case Truncation::kDamagedStack:
+      return "damaged_stack";
   }
   return "unknown";
 }
@@ -31,8 +45,6 @@ std::string_view name_of(Loss reason) {
       return "no_ring";
     case Loss::kOutputError:
       return "output_error";
-    case Loss::kQueueFull:
-      return "queue_full";
     case Loss::kMalformed:
       return "malformed";
     case Loss::kTooOld:
@@ -57,6 +69,20 @@ std::string_view describe(Truncation reason) {
       return "kernel stack deeper than the record";
     case Truncation::kStoreFull:
       return "no room for new stacks in the memory budget";
+    case Truncation::kNewProcess:
+      return "the process had only just begun";
+    case Truncation::kNoMapping:
+      return "address outside of all known code";
+    case Truncation::kRowsPending:
+      return "unwind rows not ready";
+    case Truncation::kNoUnwindInformation:
+      return "no unwind information and no frame pointer";
+    case Truncation::kUnsupportedUnwind:
+      return "unsupported unwind information";
+    case Truncation::kUnknownRegister:
+      return "unwinding needs a register that is not known";
+    case Truncation::kDamagedStack:
+      return "the stack does not grow upwards";
   }
   return "unknown reason";
 }
@@ -69,8 +95,6 @@ std::string_view describe(Loss reason) {
       return "the CPU had no perf buffer yet";
     case Loss::kOutputError:
       return "the kernel refused the record";
-    case Loss::kQueueFull:
-      return "the queue from reader to ingest was full";
     case Loss::kMalformed:
       return "the record could not be decoded";
     case Loss::kTooOld:

@@ -19,20 +19,27 @@ enum class Truncation : std::uint8_t {
   kNoUserRegisters,     ///< the kernel could not say where user space stood
   kKernelDepthLimit,    ///< more kernel frames than a record holds; those next to user space are missing
   kStoreFull,           ///< the store's budget had no room for new stacks; the known outer part was kept
+  // Of walks by unwind tables:
+  kNewProcess,           ///< the process had only just begun: its tables did not stand yet
+  kNoMapping,            ///< an address lay outside of all code that the process is known to have mapped
+  kRowsPending,          ///< a module's unwind rows were still being built, or had made room for others
+  kNoUnwindInformation,  ///< code without unwind information, and without frame pointers
+  kUnsupportedUnwind,    ///< unwind information of a kind that is not supported
+  kUnknownRegister,      ///< unwinding needed a register that was not known in that frame
+  kDamagedStack,         ///< the caller's frame would not have been above its callee's
 };
-inline constexpr std::size_t kTruncationCount = 6;
+inline constexpr std::size_t kTruncationCount = 13;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {
   kRingFull,     ///< the CPU's perf buffer was full: the reader was too slow
   kNoRing,       ///< the CPU had no perf buffer (it came online a moment ago)
   kOutputError,  ///< the kernel refused the record for another reason
-  kQueueFull,    ///< the queue from reader to ingest was full
   kMalformed,    ///< the record could not be decoded
   kTooOld,       ///< older than anything still retained when it arrived
   kStoreFull,    ///< the store's budget had no room even for the sample's thread
 };
-inline constexpr std::size_t kLossCount = 7;
+inline constexpr std::size_t kLossCount = 6;
 
 /// Stable names for metrics and answers, e.g. "depth_limit", "ring_full".
 std::string_view name_of(Truncation reason);

@@ -83,6 +83,16 @@ void ModuleTable::want(const OpenRequest& request) {
   if (requests_.try_push(std::move(copy))) entry.state = FileState::kQueued;
 }
 
+void ModuleTable::want_again(ModuleId module) {
+  std::shared_lock lock(mutex_);
+  const auto found = entries_.find(module);
+  if (found == entries_.end() || found->second.state != FileState::kOpen) return;
+  OpenRequest request;
+  request.module = module;
+  // Refused only when thousands wait: whoever needs it asks again.
+  static_cast<void>(requests_.try_push(std::move(request)));
+}
+
 std::optional<OpenRequest> ModuleTable::next_request(std::stop_token stop) { return requests_.pop(std::move(stop)); }
 
 void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {

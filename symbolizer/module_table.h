@@ -56,6 +56,9 @@ class ModuleTable final : public Modules {
   /// distance, as other processes show where it may be found. A no-op for modules without file.
   void want(const OpenRequest& request);
 
+  /// Queues a module whose file is open already for the `modules` thread once more.
+  void want_again(ModuleId module);
+
   /// Forgets every module that is not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
   /// Forgets the files that nobody ever wanted and that are not in `mapped`, which is sorted: programs that came and

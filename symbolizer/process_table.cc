@@ -112,6 +112,7 @@ void ProcessTable::read_again(Process& process, MonotonicTime time) {
   const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
   if (!look.alive || look.id != process.id || !has_maps) return;
   process.maps = std::move(look.maps);
+  note_remapping(process);
   process.maps_as_of = look.as_of;
   process.stale = false;
   if (look.executable.empty()) look.executable = process.executable;
@@ -161,6 +162,7 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   // What else is mapped is not known.
   if (process.maps == nullptr) process.stale = true;
   own_maps(process).insert(mapping_of(event));
+  note_remapping(process);
   if (process.maps->mappings().size() > kMostMappings && time.ns - process.looked_at.ns >= kRereadNs) {
     read_again(process, time);
   }
@@ -203,6 +205,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.comm = std::string(comm);
   process.executable.clear();
   process.maps = std::make_shared<MappingSet>();
+  note_remapping(process);
   process.maps_as_of = time;
   process.stale = false;
   note_change(process);
@@ -229,6 +232,7 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
   process.ended = true;
   process.last_seen = time;
   note_change(process);
+  note_remapping(process);
   // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
   const ProcessId id = process.id;
   ended_.insert_or_assign(id, std::move(process));
@@ -253,6 +257,25 @@ void ProcessTable::note_change(Process& process) {
   if (!process.sampled || process.changed) return;
   process.changed = true;
   changed_.push_back(process.id);
+}
+
+void ProcessTable::note_remapping(Process& process) {
+  if (!process.watched || process.remapped) return;
+  process.remapped = true;
+  remapped_.push_back(process.id);
+}
+
+void ProcessTable::watch_mappings(Process& process) {
+  if (process.watched) return;
+  process.watched = true;
+  note_remapping(process);
+}
+
+void ProcessTable::want_files(const Process& process) {
+  if (process.maps == nullptr) return;
+  for (const Mapping& mapping : process.maps->mappings()) {
+    if (mapping.module >= kFirstFreeModule) want_file(process, mapping);
+  }
 }
 
 void ProcessTable::purge(MonotonicTime now) {

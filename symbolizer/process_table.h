@@ -45,6 +45,8 @@ struct Process {
   std::uint64_t cgroup_id = 0;  ///< set by the caller, who learns it from samples
   bool sampled = false;         ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
+  bool watched = false;  ///< see ProcessTable::watch_mappings()
+  bool remapped = false;
 };
 
 /// What became of a user stack.
@@ -94,6 +96,22 @@ class ProcessTable {
     changed_.clear();
   }
 
+  /// From now on changes of the process's mappings are told by take_remapped(); the first time at once.
+  void watch_mappings(Process& process);
+  /// Watched processes whose mappings changed, or that ended, since the last call: `visit(const Process&)`.
+  template <typename Visit>
+  void take_remapped(Visit&& visit) {
+    for (const ProcessId& id : remapped_) {
+      Process* process = find(id);
+      if (process == nullptr) continue;
+      process->remapped = false;
+      visit(*process);
+    }
+    remapped_.clear();
+  }
+  /// Asks for the files of all that the process has mapped.
+  void want_files(const Process& process);
+
   /// Every module that a process has mapped, unsorted, with repeats.
   void append_mapped_modules(std::vector<ModuleId>& modules) const;
 
@@ -113,6 +131,7 @@ class ProcessTable {
   [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
   [[nodiscard]] Process* find(const ProcessId& id);
   void note_change(Process& process);
+  void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping);
 
   ModuleTable& modules_;
@@ -121,6 +140,7 @@ class ProcessTable {
   std::unordered_map<std::int32_t, Process> running_;
   std::unordered_map<ProcessId, Process> ended_;
   std::vector<ProcessId> changed_;
+  std::vector<ProcessId> remapped_;
   bool exits_missed_ = false;
 };
 

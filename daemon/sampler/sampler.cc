@@ -37,6 +37,7 @@ namespace {
 
 using Skeleton = Handle<::sampler*, ::sampler__destroy>;
 using Link = Handle<bpf_link*, ::bpf_link__destroy>;
+using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
@@ -47,6 +48,8 @@ constexpr std::int64_t kLivenessPeriodNs = 10 * kNsPerSecond;
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
 /// Stands for the wake-up descriptor where epoll's user data otherwise holds a CPU's number.
 constexpr int kWakeUp = -1;
+/// Likewise for the ring of notices.
+constexpr int kNotices = -2;
 
 /// libbpf's last complaint, for the error message: its return code alone ("Permission denied") does not say of what.
 class LibbpfLog {
@@ -175,10 +178,12 @@ struct CpuSampler {
 
 class Sampler::Impl {
  public:
-  Impl(const SamplerOptions& options, const Clock& clock, Skeleton skeleton, CounterMemory counters, Fd epoll)
+  Impl(const SamplerOptions& options, const Clock& clock, Skeleton skeleton, std::string why_no_tables,
+       CounterMemory counters, Fd epoll)
       : options_(options),
         clock_(clock),
         skeleton_(std::move(skeleton)),
+        why_no_tables_(std::move(why_no_tables)),
         counters_(std::move(counters)),
         epoll_(std::move(epoll)),
         wake_up_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -188,6 +193,13 @@ class Sampler::Impl {
 
   Status open_all() {
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
+    if (why_no_tables_.empty()) {
+      // That something is there is all that counts: the samples themselves say what is missing.
+      const auto ignore = [](void*, void*, std::size_t) { return 0; };
+      notices_.reset(::ring_buffer__new(::bpf_map__fd(skeleton_.get()->maps.notices), ignore, nullptr, nullptr));
+      if (!notices_) return Error::from_errno("opening the ring of notices");
+      if (Status watched = watch(::ring_buffer__epoll_fd(notices_.get()), kNotices); !watched) return watched;
+    }
     Result<std::vector<int>> cpus = online_cpus();
     if (!cpus) return std::move(cpus).error();
     for (const int cpu : *cpus) {
@@ -196,11 +208,17 @@ class Sampler::Impl {
     return {};
   }
 
-  void wait(int timeout_ms) {
+  bool wait(int timeout_ms) {
+    bool noticed = false;
     std::array<epoll_event, 16> events{};
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.fd == kNotices) {
+        ::ring_buffer__consume(notices_.get());
+        noticed = true;
+        continue;
+      }
       if (event.data.fd == kWakeUp) {
         std::uint64_t count = 0;
         static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
@@ -213,6 +231,7 @@ class Sampler::Impl {
         recheck_ = true;
       }
     }
+    return noticed;
   }
 
   void stop() {
@@ -288,6 +307,14 @@ class Sampler::Impl {
     live_cpus_ = cpus_by_number_.size();
   }
 
+  [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const {
+    if (!why_no_tables_.empty()) return std::nullopt;
+    const auto& maps = skeleton_.get()->maps;
+    return UnwindMapFds{::bpf_map__fd(maps.processes),      ::bpf_map__fd(maps.mapping_blocks),
+                        ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
+                        ::bpf_map__fd(maps.unwind_rules),   ::bpf_map__fd(maps.row_slabs)};
+  }
+  [[nodiscard]] const std::string& why_no_tables() const { return why_no_tables_; }
   [[nodiscard]] std::int64_t period_ns() const { return kNsPerSecond / options_.frequency_hz; }
   [[nodiscard]] bool has_side_band() const { return side_band_; }
   [[nodiscard]] std::uint64_t taken() const { return counters_.sum().taken; }
@@ -392,8 +419,10 @@ class Sampler::Impl {
   const SamplerOptions options_;
   const Clock& clock_;
   Skeleton skeleton_;
+  const std::string why_no_tables_;
   CounterMemory counters_;
   Fd epoll_;
+  NoticeRing notices_;
   Fd wake_up_;
   Fd online_;
   std::string online_text_;
@@ -416,36 +445,70 @@ class Sampler::Impl {
 Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Sampler::~Sampler() = default;
 
-Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, const Clock& clock) {
-  constexpr const char* kWhat = "cannot start sampling";
+namespace {
+
+Result<Skeleton> load_program(std::uint32_t possible_cpus, bool use_unwind_tables) {
   const LibbpfLog log;
   Skeleton skeleton(::sampler__open());
-  if (!skeleton) return bpf_error("opening the kernel program", errno).with_context(kWhat);
+  if (!skeleton) return bpf_error("opening the kernel program", errno);
+  ::sampler* program = skeleton.get();
+  program->rodata->kernel_depth_limit = kernel_depth_limit();
+  program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
+  ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
+  if (!use_unwind_tables) {
+    ::bpf_program__set_autoload(program->progs.walk_user_stack, false);
+    for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
+                         program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
+                         program->maps.notices, program->maps.programs}) {
+      ::bpf_map__set_autocreate(map, false);
+    }
+  }
+  if (const int err = ::sampler__load(program); err != 0) return bpf_error("loading the kernel program", -err);
+  if (use_unwind_tables) {
+    const std::uint32_t walk = 0;
+    const int walk_fd = ::bpf_program__fd(program->progs.walk_user_stack);
+    if (::bpf_map_update_elem(::bpf_map__fd(program->maps.programs), &walk, &walk_fd, BPF_ANY) != 0) {
+      return bpf_error("chaining the kernel programs", errno);
+    }
+  }
+  return skeleton;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, const Clock& clock) {
+  constexpr const char* kWhat = "cannot start sampling";
   const int possible = ::libbpf_num_possible_cpus();
   if (possible <= 0) return bpf_error("counting the CPUs", -possible).with_context(kWhat);
-  skeleton.get()->rodata->kernel_depth_limit = kernel_depth_limit();
-  ::bpf_map__set_max_entries(skeleton.get()->maps.counters, static_cast<std::uint32_t>(possible));
-  if (const int err = ::sampler__load(skeleton.get()); err != 0) {
-    return bpf_error("loading the kernel program", -err).with_context(kWhat);
+
+  std::string why_no_tables = options.use_unwind_tables ? "" : "they are switched off";
+  Result<Skeleton> skeleton = load_program(static_cast<std::uint32_t>(possible), options.use_unwind_tables);
+  if (!skeleton && options.use_unwind_tables) {
+    // One step down: stacks by frame pointers.
+    why_no_tables = skeleton.error().message();
+    skeleton = load_program(static_cast<std::uint32_t>(possible), false);
   }
+  if (!skeleton) return std::move(skeleton).error().with_context(kWhat);
 
   Result<CounterMemory> counters =
-      CounterMemory::map(::bpf_map__fd(skeleton.get()->maps.counters), static_cast<std::size_t>(possible));
+      CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), static_cast<std::size_t>(possible));
   if (!counters) return std::move(counters).error().with_context(kWhat);
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::from_errno("epoll_create1").with_context(kWhat);
 
-  auto impl =
-      std::make_unique<Impl>(options, clock, std::move(skeleton), std::move(counters).value(), std::move(epoll));
+  auto impl = std::make_unique<Impl>(options, clock, std::move(skeleton).value(), std::move(why_no_tables),
+                                     std::move(counters).value(), std::move(epoll));
   if (Status opened = impl->open_all(); !opened) return Error(opened.error()).with_context(kWhat);
   return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
 }
 
-void Sampler::wait(int timeout_ms) { impl_->wait(timeout_ms); }
+bool Sampler::wait(int timeout_ms) { return impl_->wait(timeout_ms); }
 void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
+std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->unwind_maps(); }
+const std::string& Sampler::why_no_tables() const { return impl_->why_no_tables(); }
 std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }
 bool Sampler::has_side_band() const { return impl_->has_side_band(); }
 std::uint64_t Sampler::taken() const { return impl_->taken(); }

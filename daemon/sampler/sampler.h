@@ -9,16 +9,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/unwind/bpf_unwind_maps.h"
 
 namespace flamed::daemon {
 
 struct SamplerOptions {
   unsigned frequency_hz = 99;
+  bool use_unwind_tables = true;        ///< else frame pointers alone
   std::size_t ring_bytes = 512 * 1024;  ///< per CPU; a power of two. 99 Hz of deep stacks fill it in about 4 s.
 };
 
@@ -30,8 +33,9 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  /// Waits until a ring is half full or `timeout_ms` has passed.
-  void wait(int timeout_ms);
+  /// Waits until a ring is half full, `timeout_ms` has passed, or the kernel program has met a process or a place that
+  /// its unwind tables do not know: then it returns true, and what was drained next should reach them soon.
+  bool wait(int timeout_ms);
 
   /// Fills `batch` with everything that happened up to now, in the order of time.
   void drain(EventBatch& batch);
@@ -40,6 +44,11 @@ class Sampler {
   /// hotplug or suspend an event can be enabled again, the kernel says 0, and it samples nothing. Cheap when nothing
   /// has changed; call it about once a second.
   void check_cpus();
+
+  /// The maps of the unwind tables; empty where the kernel refused them and stacks are walked by frame pointers alone.
+  [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
+  /// Why there are no unwind tables.
+  [[nodiscard]] const std::string& why_no_tables() const;
 
   /// CPU time that one sample stands for.
   [[nodiscard]] std::int64_t period_ns() const;

@@ -183,7 +183,8 @@ TEST_CASE("an unknown key is named with those that are known") {
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
-        "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, log_level");
+        "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, "
+        "unwind, unwind_memory, log_level");
 }
 
 TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Binary searches without a branch: each step does the same instructions, so that the verifier follows one path instead
+ * of two to the power of the steps. Also compiled on the host, where unit tests run it.
+ */
+#ifndef FLAMED_BPF_UNWIND_SEARCH_H
+#define FLAMED_BPF_UNWIND_SEARCH_H
+
+#include "unwind_tables.h"
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* Keeps clang from seeing where a mask comes from and turning the arithmetic into the branch that it avoids. */
+#define FLAMED_OPAQUE(variable) __asm__ volatile("" : "+r"(variable))
+
+/* All ones when a <= b, else 0; for values below 2^63. */
+static __always_inline __u64 mask_if_at_most(__u64 a, __u64 b) {
+  __u64 mask = ~(__u64)((__s64)(b - a) >> 63);
+  FLAMED_OPAQUE(mask);
+  return mask;
+}
+
+/*
+ * The last of `count` rows from `first` on that begins at or before `place`, a place within the page. `slab` holds
+ * FLAMED_SLAB_ROWS rows. The caller has seen that the first row does; count is 1 to FLAMED_MAX_PAGE_ROWS.
+ */
+static __always_inline __u32 find_row(const __u32* slab, __u32 first, __u32 count, __u32 place) {
+  const __u64 key = ((__u64)place << 16) | 0xffff;
+  __u64 base = first;
+  __u64 left = count;
+
+#pragma unroll
+  for (int step = 0; step < FLAMED_ROW_STEPS; step++) {
+    __u64 half = left >> 1;
+    __u64 middle = (base + half) & (FLAMED_SLAB_ROWS - 1);
+    FLAMED_OPAQUE(middle);
+    middle &= FLAMED_SLAB_ROWS - 1;
+    base += half & mask_if_at_most(slab[middle], key);
+    left -= half;
+  }
+  base &= FLAMED_SLAB_ROWS - 1;
+  return slab[base];
+}
+
+/*
+ * The index within the block of the last of `count` mappings from `first` on that starts at or before `address`. The
+ * caller checks that it really covers the address.
+ */
+static __always_inline __u32 find_mapping(const struct flamed_mapping* block, __u32 first, __u32 count, __u64 address) {
+  __u64 base = first;
+  __u64 left = count;
+
+#pragma unroll
+  for (int step = 0; step < FLAMED_MAPPING_STEPS; step++) {
+    __u64 half = left >> 1;
+    __u64 middle = base + half;
+    FLAMED_OPAQUE(middle);
+    middle &= FLAMED_BLOCK_MAPPINGS - 1;
+    base += half & mask_if_at_most(block[middle].start, address);
+    left -= half;
+  }
+  return (__u32)(base & (FLAMED_BLOCK_MAPPINGS - 1));
+}
+
+#endif /* FLAMED_BPF_UNWIND_SEARCH_H */

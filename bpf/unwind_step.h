@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From one frame to its caller, by a rule. The C twin of unwinder/step.h, which explains it; unit tests hold the two
+ * together. The includer defines FLAMED_READ_USER(to, address): reads 8 bytes of the walked thread's memory, 0 on
+ * success.
+ */
+#ifndef FLAMED_BPF_UNWIND_STEP_H
+#define FLAMED_BPF_UNWIND_STEP_H
+
+#include "unwind_tables.h"
+
+/* DWARF numbers of x86-64 go up to 16, of arm64 to 32. */
+#define FLAMED_REGISTERS 33
+
+struct walk_frame {
+  __u64 pc;
+  __u64 sp;
+  __u64 fp;
+  __u64 lr;          /* arm64 */
+  __u32 interrupted; /* pc is exact, not a return address */
+  __u32 fp_known;
+  __u32 lr_known;
+  __u32 innermost; /* the other registers are known, too */
+};
+
+/* The result of a step: FLAMED_STEP_NEXT, or why the walk ends (enum flamed_user_end). */
+#define FLAMED_STEP_NEXT 0xff
+
+static __always_inline __u64 wide(__s32 offset) { return (__u64)(__s64)offset; }
+
+/* Follows the frame pointer, for code without rules. */
+static __always_inline __u32 step_by_frame_pointer(struct walk_frame* frame) {
+  __u64 caller_fp = 0;
+  __u64 return_address = 0;
+  __u64 fp = frame->fp;
+
+  if (!frame->fp_known) return FLAMED_END_NO_INFORMATION;
+  if (fp == 0) return FLAMED_END_OUTERMOST;
+  if (fp < frame->sp || (fp & 7)) return FLAMED_END_NO_INFORMATION;
+  if (FLAMED_READ_USER(&caller_fp, fp) || FLAMED_READ_USER(&return_address, fp + 8)) return FLAMED_END_NO_INFORMATION;
+  if (return_address == 0) return caller_fp == 0 ? FLAMED_END_OUTERMOST : FLAMED_END_NO_INFORMATION;
+  frame->pc = return_address;
+  frame->sp = fp + 16;
+  frame->fp = caller_fp;
+  frame->interrupted = 0;
+  frame->lr_known = 0;
+  frame->innermost = 0;
+  return FLAMED_STEP_NEXT;
+}
+
+static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct flamed_unwind_rule* rule,
+                                          const __u64* registers) {
+  const __u32 cfa_kind = rule->cfa;
+  const __u32 fp_kind = rule->fp;
+  const __u32 ra_kind = rule->ra;
+  __u64 cfa;
+  __u64 pc = 0;
+  __u64 fp = 0;
+  __u32 fp_known = 1;
+
+  if (cfa_kind == FLAMED_CFA_NONE) return step_by_frame_pointer(frame);
+  if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_END_OUTERMOST;
+  if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_REGISTER_DEREF) return FLAMED_END_UNSUPPORTED;
+
+  /* 1. The CFA, which is the caller's sp. */
+  if (cfa_kind == FLAMED_CFA_FP_OFFSET || cfa_kind == FLAMED_CFA_FP_DEREF) {
+    if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
+    cfa = frame->fp;
+  } else if (cfa_kind == FLAMED_CFA_REGISTER_OFFSET || cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
+    const __u32 number = rule->cfa_register;
+    if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
+    cfa = registers[number];
+  } else {
+    cfa = frame->sp;
+  }
+  cfa += wide(rule->cfa_offset);
+  if (cfa_kind == FLAMED_CFA_PLT && (frame->pc & 15) >= rule->plt_threshold) cfa += 8;
+  if (cfa_kind == FLAMED_CFA_SP_DEREF || cfa_kind == FLAMED_CFA_FP_DEREF || cfa_kind == FLAMED_CFA_SIGNAL_FRAME ||
+      cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
+    if (FLAMED_READ_USER(&cfa, cfa)) return FLAMED_END_UNREADABLE;
+    cfa += wide(rule->cfa_addend);
+  }
+  if (!rule->signal_frame && cfa <= frame->sp) {
+    /* On arm64 a function that has not touched the stack yet has its caller's sp. */
+    if (cfa < frame->sp || !frame->interrupted || ra_kind != FLAMED_RA_IN_LR) return FLAMED_END_NOT_GROWING;
+  }
+
+  /* 2. The return address. */
+  if (ra_kind == FLAMED_RA_IN_LR) {
+    if (!frame->interrupted || !frame->lr_known) return FLAMED_END_UNKNOWN_REGISTER;
+    pc = frame->lr;
+  } else if (ra_kind == FLAMED_RA_IN_REGISTER) {
+    const __u32 number = rule->other_register;
+    if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
+    pc = registers[number];
+  } else {
+    const __u64 base = ra_kind == FLAMED_RA_AT_SP ? frame->sp : cfa;
+    if (FLAMED_READ_USER(&pc, base + wide(rule->ra_offset))) return FLAMED_END_UNREADABLE;
+  }
+
+  /* 3. The frame pointer. */
+  if (fp_kind == FLAMED_FP_SAME) {
+    fp = frame->fp;
+    fp_known = frame->fp_known;
+  } else if (fp_kind == FLAMED_FP_UNKNOWN) {
+    fp_known = 0;
+  } else if (fp_kind == FLAMED_FP_IN_REGISTER) {
+    const __u32 number = rule->other_register;
+    fp_known = frame->innermost && number < FLAMED_REGISTERS;
+    if (fp_known && number < FLAMED_REGISTERS) fp = registers[number];
+  } else {
+    __u64 base = cfa;
+    if (fp_kind == FLAMED_FP_AT_SP) base = frame->sp;
+    if (fp_kind == FLAMED_FP_AT_FP) {
+      if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
+      base = frame->fp;
+    }
+    if (FLAMED_READ_USER(&fp, base + wide(rule->fp_offset))) return FLAMED_END_UNREADABLE;
+  }
+
+  /* 4. The link register, known only of interrupted code: the kernel saved x30 behind x29. */
+  frame->lr_known = 0;
+#if defined(__TARGET_ARCH_arm64)
+  if (rule->ra_signed) pc &= (1ULL << 48) - 1;
+  if (cfa_kind == FLAMED_CFA_SIGNAL_FRAME)
+    frame->lr_known = !FLAMED_READ_USER(&frame->lr, frame->sp + wide(rule->fp_offset) + 8);
+#endif
+
+  frame->fp_known = fp_known;
+  frame->fp = fp;
+  frame->sp = cfa;
+  frame->pc = pc;
+  frame->interrupted = rule->signal_frame != 0;
+  frame->innermost = 0;
+  /* Programs that build their first frame themselves (Go's and others' entry points) end the chain with 0. */
+  return pc == 0 ? FLAMED_END_OUTERMOST : FLAMED_STEP_NEXT;
+}
+
+#endif /* FLAMED_BPF_UNWIND_STEP_H */

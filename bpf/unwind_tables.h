@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The unwind tables: how the daemon tells the kernel program what is mapped where, and how to get from a frame to its
+ * caller. All arrays are mapped into the daemon's memory, so that filling them costs no system call. Layouts are shared
+ * with daemon/unwind/.
+ *
+ *   process (hash: tgid) ──► a run of mappings in one mapping block, sorted by address
+ *   mapping ──► module ──► a run of pages, one for each 64 KiB of the file ──► a run of rows in one slab ──► rule
+ *
+ * The daemon changes nothing that the program may be reading: it writes elsewhere, switches one word over, and uses the
+ * old place again after no run of the program can still be there.
+ */
+#ifndef FLAMED_BPF_UNWIND_TABLES_H
+#define FLAMED_BPF_UNWIND_TABLES_H
+
+#include <linux/types.h>
+
+#include "events.h"
+
+/* A row is 4 bytes: from this place in the 64 KiB page on (upper half) the rule with that number holds (lower half). */
+#define FLAMED_PAGE_SHIFT 16
+#define FLAMED_SLAB_ROWS 65536 /* 256 KiB: what one map of the array of maps holds */
+#define FLAMED_MAX_SLABS 2048  /* 512 MiB of rows; the configured budget is far below */
+#define FLAMED_MAX_RULES 65536 /* what 16 bits can number; a whole Debian system has about 4,100 */
+#define FLAMED_MAX_MODULES 16384
+#define FLAMED_MAX_PAGES 131072 /* 8 GiB of code */
+/* The densest page of 1,211 Debian ELF files has 5,916 rows: 13 steps. One more is room for twice as many. */
+#define FLAMED_ROW_STEPS 14
+#define FLAMED_MAX_PAGE_ROWS (1 << FLAMED_ROW_STEPS)
+
+#define FLAMED_BLOCK_MAPPINGS 1024 /* 32 KiB: what one process can have at most; a browser has about 200 */
+#define FLAMED_MAPPING_STEPS 10
+#define FLAMED_MAPPING_BLOCKS 128 /* 4 MiB: 131,072 mappings */
+#define FLAMED_MAX_PROCESSES 32768
+
+enum flamed_module_state {
+  FLAMED_MODULE_PENDING = 0, /* its rows are being built, or were evicted */
+  FLAMED_MODULE_READY = 1,
+  FLAMED_MODULE_WITHOUT_ROWS = 2, /* there is no unwind information: frame pointers */
+};
+
+/* Module numbers that stand for no entry of the module table. */
+#define FLAMED_NO_MODULE 0xffffffffu /* memory without a file: frame pointers */
+
+struct flamed_mapping {
+  __u64 start; /* process addresses [start, end) */
+  __u64 end;
+  __u64 file_offset; /* of `start` */
+  __u32 module;      /* index of the module table, or FLAMED_NO_MODULE */
+  __u32 reserved;
+};
+
+struct flamed_unwind_module {
+  __u32 state;      /* enum flamed_module_state; written last */
+  __u32 first_page; /* index of the page table */
+  __u32 page_count;
+  __u32 base_page;    /* file offset >> FLAMED_PAGE_SHIFT of the first page */
+  __u32 last_sampled; /* seconds of CLOCK_MONOTONIC; written by the program */
+  __u32 reserved[3];
+};
+
+struct flamed_unwind_page {
+  __u32 slab;
+  __u32 first_row;
+  __u32 row_count;  /* at most FLAMED_MAX_PAGE_ROWS */
+  __u32 carry_rule; /* holds from the page's start up to its first row */
+};
+
+/* Bit for bit unwinder::Rule (unwinder/rule.h), which explains it. */
+struct flamed_unwind_rule {
+  __u8 cfa;
+  __u8 fp;
+  __u8 ra;
+  __u8 signal_frame;
+  __u8 ra_signed;
+  __u8 cfa_register;
+  __u8 other_register;
+  __u8 plt_threshold;
+  __s32 cfa_offset;
+  __s32 cfa_addend;
+  __s32 fp_offset;
+  __s32 ra_offset;
+};
+
+enum flamed_cfa_kind {
+  FLAMED_CFA_NONE = 0,
+  FLAMED_CFA_UNSUPPORTED = 1,
+  FLAMED_CFA_OUTERMOST = 2,
+  FLAMED_CFA_SP_OFFSET = 3,
+  FLAMED_CFA_FP_OFFSET = 4,
+  FLAMED_CFA_SP_DEREF = 5,
+  FLAMED_CFA_FP_DEREF = 6,
+  FLAMED_CFA_PLT = 7,
+  FLAMED_CFA_SIGNAL_FRAME = 8,
+  FLAMED_CFA_REGISTER_OFFSET = 9,
+  FLAMED_CFA_REGISTER_DEREF = 10,
+};
+
+enum flamed_fp_kind {
+  FLAMED_FP_SAME = 0,
+  FLAMED_FP_AT_CFA = 1,
+  FLAMED_FP_AT_FP = 2,
+  FLAMED_FP_AT_SP = 3,
+  FLAMED_FP_IN_REGISTER = 4,
+  FLAMED_FP_UNKNOWN = 5,
+};
+
+enum flamed_ra_kind {
+  FLAMED_RA_AT_CFA = 0,
+  FLAMED_RA_IN_LR = 1,
+  FLAMED_RA_AT_SP = 2,
+  FLAMED_RA_IN_REGISTER = 3,
+};
+
+/* Value of the process table; the key is the tgid. */
+struct flamed_process {
+  __u64 start_ticks; /* start_boottime in units of 10 ms: tells a process from a later one with the same pid */
+  __u32 block;       /* index of the mapping blocks */
+  __u32 first;       /* its first mapping in the block */
+  __u32 count;       /* 0: known, but not to be unwound by tables */
+  __u32 reserved;
+  /*
+   * The program's own note: which of the process's programs the mappings are those of (task->self_exec_id + 1), taken
+   * at the first sample. After an exec it differs, and the mappings are no longer the process's.
+   */
+  __u64 exec_id;
+};
+
+/* What the program tells the daemon at once, through a ring that wakes it. */
+struct flamed_notice {
+  __u32 tgid;
+  __u32 reason; /* enum flamed_user_end: FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING or FLAMED_END_ROWS_PENDING */
+};
+
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_mapping) == 32, "blocks hold mappings back to back");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_unwind_module) == 32, "no hidden padding");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_unwind_page) == 16, "no hidden padding");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_unwind_rule) == 24, "no hidden padding");
+
+#endif /* FLAMED_BPF_UNWIND_TABLES_H */

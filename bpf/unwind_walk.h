@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walks a user stack by the unwind tables: finds the mapping, the module's page, the row and the rule of an address,
+ * and steps to the caller. Code that has no rows is left by its frame pointer.
+ */
+#ifndef FLAMED_BPF_UNWIND_WALK_H
+#define FLAMED_BPF_UNWIND_WALK_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "events.h"
+#include "unwind_tables.h"
+
+#define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
+
+#include "unwind_search.h"
+#include "unwind_step.h"
+
+struct mapping_block {
+  struct flamed_mapping mappings[FLAMED_BLOCK_MAPPINGS];
+};
+
+struct row_slab {
+  __u32 rows[FLAMED_SLAB_ROWS];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __uint(max_entries, FLAMED_MAX_PROCESSES);
+  __type(key, __u32);
+  __type(value, struct flamed_process);
+} processes SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, FLAMED_MAPPING_BLOCKS);
+  __type(key, __u32);
+  __type(value, struct mapping_block);
+} mapping_blocks SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, FLAMED_MAX_MODULES);
+  __type(key, __u32);
+  __type(value, struct flamed_unwind_module);
+} unwind_modules SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, FLAMED_MAX_PAGES);
+  __type(key, __u32);
+  __type(value, struct flamed_unwind_page);
+} unwind_pages SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, FLAMED_MAX_RULES);
+  __type(key, __u32);
+  __type(value, struct flamed_unwind_rule);
+} unwind_rules SEC(".maps");
+
+struct row_slab_map {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct row_slab));
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, FLAMED_MAX_SLABS);
+  __uint(key_size, sizeof(__u32));
+  __array(values, struct row_slab_map);
+} row_slabs SEC(".maps");
+
+/* What a walk carries from one run of the program to the next. */
+struct walk {
+  struct walk_frame frame;
+  struct flamed_mapping mapping; /* the one that the last address was in */
+  __u32 block;
+  __u32 first;
+  __u32 count;
+  __u32 now_seconds;
+  __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
+};
+
+/* Makes walk->mapping the one that covers `address`. Returns 0, or why there is none. */
+static __always_inline __u32 enter_mapping(struct walk* walk, __u64 address) {
+  __u32 block_index = walk->block;
+  struct mapping_block* block = bpf_map_lookup_elem(&mapping_blocks, &block_index);
+  if (!block || !walk->count || address >> 63) return FLAMED_END_NO_MAPPING;
+  const __u32 at = find_mapping(block->mappings, walk->first, walk->count, address) & (FLAMED_BLOCK_MAPPINGS - 1);
+  walk->mapping = block->mappings[at];
+  if (address < walk->mapping.start || address >= walk->mapping.end) {
+    walk->mapping.end = 0; /* covers nothing: the next address looks again */
+    return FLAMED_END_NO_MAPPING;
+  }
+  return 0;
+}
+
+/* The rule that holds at a place in a module's file. 0 means that there are no rows; `end` says what that means. */
+static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, __u64 file_offset, __u32* end) {
+  __u32 key = walk->mapping.module;
+  *end = 0;
+  if (key == FLAMED_NO_MODULE) return 0;
+  struct flamed_unwind_module* module = bpf_map_lookup_elem(&unwind_modules, &key);
+  if (!module) return 0;
+  const __u32 state = module->state;
+  if (module->last_sampled != walk->now_seconds) module->last_sampled = walk->now_seconds;
+  if (state == FLAMED_MODULE_WITHOUT_ROWS) return 0;
+  if (state != FLAMED_MODULE_READY) {
+    *end = FLAMED_END_ROWS_PENDING;
+    return 0;
+  }
+
+  const __u64 page_number = (file_offset >> FLAMED_PAGE_SHIFT) - module->base_page;
+  if (page_number >= module->page_count) return 0;
+  key = module->first_page + (__u32)page_number;
+  struct flamed_unwind_page* page = bpf_map_lookup_elem(&unwind_pages, &key);
+  if (!page) return 0;
+
+  __u32 rule = page->carry_rule;
+  const __u32 row_count = page->row_count;
+  if (row_count) {
+    key = page->slab;
+    void* slab_map = bpf_map_lookup_elem(&row_slabs, &key);
+    if (!slab_map) return 0;
+    key = 0;
+    struct row_slab* slab = bpf_map_lookup_elem(slab_map, &key);
+    if (!slab) return 0;
+    const __u32 place = (__u32)file_offset & ((1U << FLAMED_PAGE_SHIFT) - 1);
+    const __u32 first = page->first_row & (FLAMED_SLAB_ROWS - 1);
+    if (slab->rows[first] >> 16 <= place) rule = find_row(slab->rows, first, row_count, place) & 0xffff;
+  }
+  return bpf_map_lookup_elem(&unwind_rules, &rule);
+}
+
+/* One frame on. Returns FLAMED_STEP_NEXT, or why the walk ends. */
+static __always_inline __u32 walk_one(struct walk* walk) {
+  struct walk_frame* frame = &walk->frame;
+  /* A return address belongs to the call before it, whose rule may differ. */
+  const __u64 address = frame->interrupted ? frame->pc : frame->pc - 1;
+  __u32 end;
+
+  if (address < walk->mapping.start || address >= walk->mapping.end) {
+    end = enter_mapping(walk, address);
+    if (end) return end;
+  }
+  struct flamed_unwind_rule* rule = find_rule(walk, address - walk->mapping.start + walk->mapping.file_offset, &end);
+  if (end) return end;
+  if (!rule) return step_by_frame_pointer(frame);
+  return step_by_rule(frame, rule, walk->registers);
+}
+
+#endif /* FLAMED_BPF_UNWIND_WALK_H */

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BpfUnwindMaps: the unwind tables in the BPF maps of the loaded sampler.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+
+#include "base/handle.h"
+#include "daemon/unwind/unwind_maps.h"
+
+namespace flamed::daemon {
+
+/// The maps' descriptors, which stay the sampler's.
+struct UnwindMapFds {
+  int processes = -1;
+  int mapping_blocks = -1;
+  int modules = -1;
+  int pages = -1;
+  int rules = -1;
+  int slabs = -1;  ///< the array of maps
+};
+
+class BpfUnwindMaps final : public UnwindMaps {
+ public:
+  /// Maps the arrays into our memory. The sampler that owns the descriptors must outlive it.
+  static Result<std::unique_ptr<BpfUnwindMaps>> open(const UnwindMapFds& fds);
+  ~BpfUnwindMaps() override;
+
+  [[nodiscard]] std::span<flamed_mapping> mappings() override { return mappings_.as<flamed_mapping>(); }
+  [[nodiscard]] std::span<flamed_unwind_module> modules() override { return modules_.as<flamed_unwind_module>(); }
+  [[nodiscard]] std::span<flamed_unwind_page> pages() override { return pages_.as<flamed_unwind_page>(); }
+  [[nodiscard]] std::span<flamed_unwind_rule> rules() override { return rules_.as<flamed_unwind_rule>(); }
+  Result<std::span<std::uint32_t>> slab(std::uint32_t index) override;
+  void drop_slab(std::uint32_t index) override;
+  Status put_process(std::uint32_t tgid, const flamed_process& process) override;
+  void remove_process(std::uint32_t tgid) override;
+
+ private:
+  /// Memory of one array map.
+  class Mapped {
+   public:
+    Mapped() = default;
+    static Result<Mapped> map(int fd, std::size_t bytes, const char* what);
+    Mapped(Mapped&& other) noexcept;
+    Mapped& operator=(Mapped&& other) noexcept;
+    ~Mapped();
+    template <typename T>
+    [[nodiscard]] std::span<T> as() const {
+      return {static_cast<T*>(memory_), bytes_ / sizeof(T)};
+    }
+
+   private:
+    void* memory_ = nullptr;
+    std::size_t bytes_ = 0;
+  };
+  struct Slab {
+    Fd map;
+    Mapped rows;
+  };
+
+  explicit BpfUnwindMaps(const UnwindMapFds& fds) : fds_(fds) {}
+
+  const UnwindMapFds fds_;
+  Mapped mappings_;
+  Mapped modules_;
+  Mapped pages_;
+  Mapped rules_;
+  std::unordered_map<std::uint32_t, Slab> slabs_;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UnwindPublisher: decides what stands in the unwind tables: the mappings of processes that samples were taken of, and
+// the rows of the modules that those have mapped, within a budget.
+//
+// Rows are shared by every process that maps the same file. When the budget is met, the module whose code was sampled
+// longest ago makes room, one at a time; modules in use stay. Nothing that the kernel program may be reading is
+// changed: a new version is written elsewhere, one word is switched over, and the old place is used again after a grace
+// period.
+//
+// Ingest publishes processes, the `modules` thread rows; any thread may ask for figures. Must not outlive its maps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "daemon/unwind/run_allocator.h"
+#include "daemon/unwind/unwind_maps.h"
+#include "symbolizer/process_table.h"
+#include "unwinder/row.h"
+#include "unwinder/rule_table.h"
+
+namespace flamed::daemon {
+
+class UnwindPublisher {
+ public:
+  /// `budget_bytes` is what rows may take, 4 bytes each; the other tables are of fixed size.
+  UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, const Clock& clock);
+  ~UnwindPublisher();
+
+  // -- Ingest ---------------------------------------------------------------------------------------------------------
+
+  /// Enters the process with what it has mapped now, or replaces what stood there.
+  void publish(const symbolizer::Process& process);
+  void remove(std::int32_t pid);
+  /// Has `pid` been entered and not removed?
+  [[nodiscard]] bool has(std::int32_t pid) const;
+
+  /// A walk came to a module whose rows do not stand. True when they should be built: at most once in a while.
+  [[nodiscard]] bool should_build(ModuleId module);
+
+  /// Lets go of modules that are not in `live`, which is sorted.
+  void retain(std::span<const ModuleId> live);
+
+  // -- The `modules` thread ------------------------------------------------------------------------------------------
+
+  enum class Outcome : std::uint8_t {
+    kDone,
+    kWait,    ///< an older module has been asked to leave: try again after kGraceNs
+    kNoRoom,  ///< everything that stands is in use, or the rows alone exceed the budget
+  };
+  /// Do the module's rows stand, or is it known to have none?
+  [[nodiscard]] bool is_ready(ModuleId module) const;
+
+  /// `rows` by file offset. Without any row the module's code is left by frame pointers.
+  Outcome publish_rows(ModuleId module, const unwinder::UnwindRows& rows);
+
+  /// No run of the kernel program, which holds off interrupts, takes as long: what it may have seen is free after this.
+  static constexpr std::int64_t kGraceNs = 20 * kNsPerMs;
+
+  struct Stats {
+    std::size_t processes = 0;
+    std::size_t mappings = 0;
+    std::size_t modules = 0;  ///< with rows
+    std::size_t rows = 0;
+    std::size_t row_bytes = 0;   ///< of the budget
+    std::size_t slab_bytes = 0;  ///< kernel memory that rows take, in whole slabs
+    std::size_t budget_bytes = 0;
+    std::size_t rules = 0;
+    std::uint64_t evictions = 0;
+    std::uint64_t refused_processes = 0;  ///< no room for their mappings
+    std::uint64_t refused_modules = 0;    ///< no room for their rows
+    std::uint64_t dense_pages = 0;        ///< with more rows than a search covers: taken for unsupported
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  struct Run {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  struct ModuleEntry {
+    std::uint32_t index = 0;
+    std::uint32_t processes = 0;  ///< whose mappings name the index
+    bool ready = false;
+    Run pages;
+    std::vector<Run> rows;
+    std::size_t row_count = 0;
+    MonotonicTime asked_at{};  ///< when rows were last asked for
+  };
+  struct ProcessEntry {
+    Run mappings;
+    std::vector<ModuleId> modules;
+  };
+  struct Retired {
+    MonotonicTime at;
+    RunAllocator* from;
+    Run run;
+  };
+
+  ModuleEntry* enter_module(ModuleId id);
+  void leave_modules(const ProcessEntry& process);
+  void retire(RunAllocator& from, Run run);
+  void reclaim();
+  void unpublish(ModuleEntry& entry);
+  bool evict_one();
+  [[nodiscard]] bool allocate_rows(const std::vector<std::uint32_t>& rows_of_pages, ModuleEntry& entry,
+                                   std::vector<std::uint32_t>& first_rows);
+  [[nodiscard]] std::vector<std::uint16_t> translate_rules(const std::vector<unwinder::Rule>& rules);
+
+  UnwindMaps& maps_;
+  const std::size_t budget_bytes_;
+  const Clock& clock_;
+
+  mutable std::mutex mutex_;  ///< everything below
+  RunAllocator mapping_runs_;
+  RunAllocator module_runs_;
+  RunAllocator page_runs_;
+  RunAllocator row_runs_;
+  std::unordered_map<ModuleId, ModuleEntry> modules_;
+  std::unordered_map<std::int32_t, ProcessEntry> processes_;
+  std::deque<Retired> retired_;
+  unwinder::RuleTable rules_;
+  std::size_t published_rules_ = 0;
+  std::vector<bool> slab_exists_;
+  Stats stats_;
+};
+
+}  // namespace flamed::daemon
