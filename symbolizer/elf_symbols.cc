@@ -4,12 +4,8 @@
 #include <elf.h>
 #include <gelf.h>
 #include <libelf.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -19,6 +15,7 @@
 
 #include "base/handle.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/elf_input.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -26,7 +23,6 @@ namespace {
 using ElfHandle = Handle<::Elf*, ::elf_end>;
 
 // The largest programs known (browsers with full symbols, Go programs of hundreds of MB) stay below these.
-constexpr std::uint64_t kMaxSections = 200'000;
 constexpr std::uint64_t kMaxProgramHeaders = 1'000;
 constexpr std::uint64_t kMaxSymbols = 4'000'000;
 constexpr std::uint64_t kMaxStringBytes = std::uint64_t{256} << 20;
@@ -38,112 +34,7 @@ constexpr std::size_t kMaxBuildIdBytes = 64;
 // All sections together: many section headers may point to the same bytes, and libelf keeps a copy for each.
 constexpr std::uint64_t kMaxLoadedBytes = std::uint64_t{384} << 20;
 
-Error libelf_error(const char* what) {
-  const char* why = ::elf_errmsg(-1);
-  return Error(std::string(what) + ": " + (why != nullptr ? why : "unknown libelf error"));
-}
-
 std::string in_bytes(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
-
-/// Reads bytes of the input before libelf sees it.
-class Source {
- public:
-  static Result<Source> from_fd(int fd) {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) return Error::from_errno("fstat");
-    if (!S_ISREG(status.st_mode)) return Error("not a regular file");
-    Source source;
-    source.fd_ = fd;
-    source.size_ = static_cast<std::uint64_t>(status.st_size);
-    return source;
-  }
-  static Source from_memory(std::span<const std::byte> image) {
-    Source source;
-    source.image_ = image;
-    source.size_ = image.size();
-    return source;
-  }
-
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-
-  /// Fills `to` from `offset`; false when the input ends before.
-  [[nodiscard]] bool read(std::uint64_t offset, void* to, std::size_t bytes) const {
-    if (offset > size_ || bytes > size_ - offset) return false;
-    if (fd_ < 0) {
-      std::memcpy(to, image_.data() + offset, bytes);
-      return true;
-    }
-    ssize_t got = 0;
-    do {
-      got = ::pread(fd_, to, bytes, static_cast<off_t>(offset));
-    } while (got < 0 && errno == EINTR);
-    return got >= 0 && static_cast<std::size_t>(got) == bytes;
-  }
-
- private:
-  Source() = default;
-  int fd_ = -1;
-  std::span<const std::byte> image_;
-  std::uint64_t size_ = 0;
-};
-
-/// libelf allocates (and touches) memory for as many sections as the header claims before it looks whether the file
-/// can hold them, so the claims are checked first. `Header` and `Section` are the 32- or the 64-bit structures.
-template <typename Header, typename Section>
-Status check_counts(const Source& source) {
-  Header header{};
-  if (!source.read(0, &header, sizeof(header))) return Error("truncated: the ELF header is cut off");
-
-  std::uint64_t sections = header.e_shnum;
-  std::uint64_t program_headers = header.e_phnum;
-  if (header.e_shoff != 0) {
-    // Numbers too large for 16 bits are in section 0 (System V ABI, "ELF header": e_shnum, e_phnum).
-    Section first{};
-    if (!source.read(header.e_shoff, &first, sizeof(first))) {
-      return Error("truncated or damaged: the section headers lie outside the file");
-    }
-    if (sections == 0) sections = first.sh_size;
-    if (program_headers == PN_XNUM) program_headers = first.sh_info;
-    if (sections > kMaxSections) {
-      return Error("claims " + std::to_string(sections) + " sections, more than the limit of " +
-                   std::to_string(kMaxSections));
-    }
-    if (header.e_shentsize != sizeof(Section)) return Error("damaged: section headers of a wrong size");
-    if (sections * sizeof(Section) > source.size() - header.e_shoff) {
-      return Error("truncated or damaged: " + std::to_string(sections) + " section headers don't fit into the file");
-    }
-  } else if (sections != 0) {
-    return Error("damaged: the header counts sections but says none are there");
-  }
-  if (program_headers > kMaxProgramHeaders) {
-    return Error("claims " + std::to_string(program_headers) + " program headers, more than the limit of " +
-                 std::to_string(kMaxProgramHeaders));
-  }
-  if (program_headers != 0) {
-    if (header.e_phentsize !=
-        sizeof(std::conditional_t<sizeof(Header) == sizeof(Elf64_Ehdr), Elf64_Phdr, Elf32_Phdr>)) {
-      return Error("damaged: program headers of a wrong size");
-    }
-    if (header.e_phoff > source.size() || program_headers * header.e_phentsize > source.size() - header.e_phoff) {
-      return Error("truncated or damaged: the program headers lie outside the file");
-    }
-  }
-  return {};
-}
-
-Status check_header(const Source& source) {
-  std::array<unsigned char, EI_NIDENT> ident{};
-  if (source.size() == 0) return Error("the file is empty");
-  if (!source.read(0, ident.data(), SELFMAG) || std::memcmp(ident.data(), ELFMAG, SELFMAG) != 0) {
-    return Error("not an ELF file");
-  }
-  if (!source.read(0, ident.data(), ident.size())) return Error("truncated: the ELF header is cut off");
-  constexpr unsigned char kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-  if (ident[EI_DATA] != kNative) return Error("an ELF file of another byte order");
-  if (ident[EI_CLASS] == ELFCLASS64) return check_counts<Elf64_Ehdr, Elf64_Shdr>(source);
-  if (ident[EI_CLASS] == ELFCLASS32) return check_counts<Elf32_Ehdr, Elf32_Shdr>(source);
-  return Error("damaged: neither a 32-bit nor a 64-bit ELF file");
-}
 
 struct Section {
   ::Elf_Scn* scn = nullptr;
@@ -489,9 +380,9 @@ class ElfReader {
 
 namespace {
 
-Result<ElfSymbols> read_checked(const Source& source, ElfHandle elf) {
+Result<ElfSymbols> read_checked(const ElfInput& input, ElfHandle elf) {
   if (!elf) return libelf_error("cannot read the file");
-  return ElfReader(std::move(elf), source.size()).read();
+  return ElfReader(std::move(elf), input.size()).read();
 }
 
 /// Runs `body`, which may run out of memory on a large file.
@@ -527,21 +418,21 @@ std::size_t ElfSymbols::bytes() const {
 
 Result<ElfSymbols> read_elf_symbols(int fd) {
   return at_border([&]() -> Result<ElfSymbols> {
-    const Result<Source> source = Source::from_fd(fd);
-    if (!source) return source.error();
-    if (Status status = check_header(*source); !status) return std::move(status).error();
-    return read_checked(*source, ElfHandle(::elf_begin(fd, ELF_C_READ, nullptr)));
+    const Result<ElfInput> input = ElfInput::from_fd(fd);
+    if (!input) return input.error();
+    if (Status status = check_elf_header(*input); !status) return std::move(status).error();
+    return read_checked(*input, ElfHandle(::elf_begin(fd, ELF_C_READ, nullptr)));
   });
 }
 
 Result<ElfSymbols> read_elf_symbols(std::span<const std::byte> image) {
   return at_border([&]() -> Result<ElfSymbols> {
-    const Source source = Source::from_memory(image);
-    if (Status status = check_header(source); !status) return std::move(status).error();
+    const ElfInput input = ElfInput::from_memory(image);
+    if (Status status = check_elf_header(input); !status) return std::move(status).error();
     // libelf wants memory that it may write, and aligned as malloc aligns.
     std::vector<char> copy(image.size());
     std::memcpy(copy.data(), image.data(), image.size());
-    return read_checked(source, ElfHandle(::elf_memory(copy.data(), copy.size())));
+    return read_checked(input, ElfHandle(::elf_memory(copy.data(), copy.size())));
   });
 }
 
