@@ -121,7 +121,6 @@ Cie FrameRecords::parse_cie(std::uint64_t offset) const {
   ByteReader& body = record.body;
   if (body.left() > kMaxCieBytes) return cie;
 
-  cie.is_debug_frame = section_.format == FrameSection::Format::kDebugFrame;
   CfaContext& context = cie.context;
   context.architecture = architecture_;
   context.bases = PointerBases{.section = section_.bytes.data(),

@@ -35,7 +35,6 @@ struct Cie {
   bool valid = false;
   bool signal_frame = false;
   bool has_augmentation_data = false;
-  bool is_debug_frame = false;
   CfaContext context;
   FrameState initial;
 };

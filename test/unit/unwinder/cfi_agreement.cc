@@ -91,7 +91,7 @@ std::string shape_of(const Dwarf_Op* ops, std::size_t count) {
   return shape;
 }
 
-/// Evaluates what libdw gives. `is_value`: the value itself, not where it is (in memory or a register).
+/// Evaluates what libdw gives.
 class Evaluator {
  public:
   Evaluator(const Machine& machine, Architecture architecture, std::optional<std::uint64_t> cfa)

@@ -74,6 +74,7 @@ class OwnModules {
       if (fd) return symbolizer::read_elf_unwind_source(fd.get());
       // The vdso has a name but no file.
       return symbolizer::read_elf_unwind_source(
+          // NOLINTNEXTLINE(performance-no-int-to-ptr)
           std::span(reinterpret_cast<const std::byte*>(module.start), module.end - module.start));
     };
     const Result<symbolizer::ElfUnwindSource> source = read();
@@ -91,6 +92,7 @@ class OwnModules {
 std::optional<std::uint64_t> read_own(std::uint64_t address) {
   std::uint64_t word = 0;
   iovec to{&word, sizeof(word)};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   iovec from{reinterpret_cast<void*>(address), sizeof(word)};
   if (::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(sizeof(word))) return std::nullopt;
   return word;
@@ -202,6 +204,7 @@ TEST_CASE("A stack taken where an exception was caught is whole") {
 }
 
 TEST_CASE("The rows of the vdso are read from memory") {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   const auto* start = reinterpret_cast<const std::byte*>(::getauxval(AT_SYSINFO_EHDR));
   REQUIRE(start != nullptr);
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(start);
