@@ -78,7 +78,7 @@ void add_others(FakeSources& sources) {
   for (int i = 0; i < 60; ++i) {
     const ProcessId id{9000 + i, 95'000};
     sources.add_process(id, "batch-" + std::to_string(i));
-    sources.add_samples(id, "batch-" + std::to_string(i), {"main", "work"}, static_cast<std::uint64_t>(1 + i));
+    sources.add_samples(id, "batch-" + std::to_string(i), {"main", "work"}, static_cast<std::uint64_t>(i) + 1);
   }
   sources.add_process(kSleepy, "sleepy");
   sources.store_.add_lost(store::Loss::kRingFull, 12, sources.clock_.monotonic());
