@@ -269,6 +269,18 @@ TEST_CASE("a mapping of an unknown process makes it be read from /proc") {
   CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
 }
 
+TEST_CASE("one mapping of a process whose others are not known does not pass for all of them") {
+  Fixture fixture;
+  fixture.table.on_fork(fixture.at(1), 100, 99);
+  fixture.map(2, 100, 0x900000, 30, "/lib/plugin.so");
+  FakeProcess process = shell();
+  process.maps += code_line(0x900000, 0x910000, 0x1000, 30, "/lib/plugin.so");
+  fixture.proc.put(process);
+  fixture.set_clock(3);
+  // The program counter is in known code, so that alone gives no reason to look.
+  CHECK(fixture.locate(kShell, 4, {0x900000, kProgram + 0x10}).trust == StackTrust::kAll);
+}
+
 TEST_CASE("a mapping whose end would lie beyond the address space is ignored") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
@@ -440,11 +452,14 @@ TEST_CASE("a sample with an earlier start leaves the pid's present owner alone")
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
+  fixture.table.resolve(kShell, fixture.at(4)).sampled = true;
   Process& late = fixture.table.resolve({100, 4000}, fixture.at(5));
   CHECK(late.ended);
   CHECK(late.maps == nullptr);
   CHECK(fixture.table.running() == 1);
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(6)).ended);
+  CHECK(fixture.table.resolve(kShell, fixture.at(6)).sampled);
+  CHECK(fixture.changed().empty());
 }
 
 TEST_CASE("what /proc shows of a pid's next owner is not taken for the one that was sampled") {
