@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
@@ -17,31 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-std::string victim(const std::string& name) {
-  const char* folder = std::getenv("FLAMED_VICTIMS");
-  if (folder == nullptr) throw std::runtime_error("FLAMED_VICTIMS does not name the folder of the victims");
-  return std::string(folder) + "/victim_" + name;
-}
-
-std::string profile_of(pid_t pid) { return "/profile?format=folded&pid=" + std::to_string(pid); }
-
-std::uint64_t total(const std::map<std::string, std::uint64_t>& stacks) {
-  std::uint64_t sum = 0;
-  for (const auto& [stack, count] : stacks) sum += count;
-  return sum;
-}
-
-/// Samples whose stack holds `part`.
-std::uint64_t with(const std::map<std::string, std::uint64_t>& stacks, const std::string& part) {
-  std::uint64_t sum = 0;
-  for (const auto& [stack, count] : stacks) sum += (";" + stack + ";").find(part) != std::string::npos ? count : 0;
-  return sum;
-}
-
-bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
-  return RunningDaemon::eventually(seconds(30), [&] { return total(daemon.folded(profile_of(pid))) >= wanted; });
-}
 
 /// What /processes says of a process; null when it is not listed.
 nlohmann::json process_row(const RunningDaemon& daemon, pid_t pid) {

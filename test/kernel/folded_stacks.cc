@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/kernel/folded_stacks.h"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace flamed::test {
+
+std::string victim(const std::string& name) {
+  const char* folder = std::getenv("FLAMED_VICTIMS");
+  if (folder == nullptr) throw std::runtime_error("FLAMED_VICTIMS does not name the folder of the victims");
+  return std::string(folder) + "/victim_" + name;
+}
+
+std::string profile_of(pid_t pid) { return "/profile?format=folded&pid=" + std::to_string(pid); }
+
+std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted) {
+  std::uint64_t sum = 0;
+  for (const auto& [stack, count] : stacks) sum += wanted(stack) ? count : 0;
+  return sum;
+}
+
+std::uint64_t total(const FoldedStacks& stacks) {
+  return count_if(stacks, [](const std::string&) { return true; });
+}
+
+std::uint64_t with(const FoldedStacks& stacks, const std::string& part) {
+  return count_if(stacks,
+                  [&](const std::string& stack) { return (";" + stack + ";").find(part) != std::string::npos; });
+}
+
+bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
+  return RunningDaemon::eventually(std::chrono::seconds(30),
+                                   [&] { return total(daemon.folded(profile_of(pid))) >= wanted; });
+}
+
+std::string repeated(const std::string& frame, int times) {
+  std::string frames;
+  for (int i = 0; i < times; ++i) frames += (i == 0 ? "" : ";") + frame;
+  return frames;
+}
+
+}  // namespace flamed::test

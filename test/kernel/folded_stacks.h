@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What kernel tests ask of a profile in folded form.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+
+using FoldedStacks = std::map<std::string, std::uint64_t>;
+
+/// Path of a victim in the folder that FLAMED_VICTIMS names.
+std::string victim(const std::string& name);
+
+std::string profile_of(pid_t pid);
+
+/// All samples, or those whose stack is as `wanted` says.
+std::uint64_t total(const FoldedStacks& stacks);
+std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted);
+
+/// Samples whose stack holds `part`, which begins and ends with ';' where whole frames are meant.
+std::uint64_t with(const FoldedStacks& stacks, const std::string& part);
+
+/// Waits until the process has as many samples.
+bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted);
+
+/// "a;b;c": the frame repeated.
+std::string repeated(const std::string& frame, int times);
+
+}  // namespace flamed::test

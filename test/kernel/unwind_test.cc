@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stacks of programs without frame pointers, frame by frame.
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+/// Samples of the process that were taken once its tables stood.
+FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid) {
+  FoldedStacks stacks = daemon.folded(profile_of(pid));
+  for (auto it = stacks.begin(); it != stacks.end();) {
+    const bool early = it->first.rfind("[truncated: the process had only just begun]", 0) == 0 ||
+                       it->first.rfind("[truncated: unwind rows not ready]", 0) == 0;
+    it = early ? stacks.erase(it) : std::next(it);
+  }
+  return stacks;
+}
+
+/// Frames of the stack from the first `from` on; empty when it is not there.
+std::string tail_from(const std::string& stack, const std::string& from) {
+  const std::size_t at = (";" + stack).find(";" + from + ";");
+  return at == std::string::npos ? "" : stack.substr(at);
+}
+
+bool is_whole(const std::string& stack) { return stack.rfind("[truncated", 0) != 0; }
+
+struct Chain {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::vector<std::string> expected;  ///< stacks from main on; one of them, where several lie on the way
+  double share;                       ///< of all samples that must be exactly one of these
+};
+
+TEST_CASE("every chain through code without frame pointers comes out frame by frame") {
+  const std::string kSyscall = "entry_SYSCALL_64_after_hwframe;do_syscall_64";
+  const Chain chain = GENERATE_COPY(
+      Chain{"60 frames", {"recursion", "60"}, {"main;" + repeated("descend", 61) + ";work"}, 0.97},
+      Chain{"120 frames", {"recursion", "119"}, {"main;" + repeated("descend", 120) + ";work"}, 0.97},
+      Chain{"frames of variable size and with alignment", {"frames"}, {"main;aligned_frame;variable_frame;work"}, 0.97},
+      Chain{"there and back through a shared library",
+            {"library"},
+            {"main;library_calls_back;library_inner;callback;" + repeated("descend", 4) + ";work"},
+            0.97},
+      Chain{"called back by qsort", {"qsort"}, {}, 0},
+      Chain{"in and on the way through PLT stubs",
+            {"plt"},
+            {"main;library_does_nothing", "main;library_does_nothing@plt", "main"},
+            0.99});
+  INFO(chain.name);
+  RunningDaemon daemon;
+  std::vector<std::string> command{victim("chains")};
+  command.insert(command.end(), chain.arguments.begin(), chain.arguments.end());
+  ChildProcess program(command);
+  REQUIRE(has_samples(daemon, program.pid(), 300));
+
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  const auto n = static_cast<double>(total(stacks));
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
+  if (chain.arguments[0] == "qsort") {
+    // The sort itself is libc's; its functions are not in the dynamic symbol table.
+    const auto exact = count_if(stacks, [](const std::string& stack) {
+      const std::string tail = tail_from(stack, "main");
+      return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare");
+    });
+    CHECK(static_cast<double>(exact) >= 0.9 * n);
+    return;
+  }
+  // The kernel's interrupt code may stand above; it belongs to no chain.
+  const auto exact = count_if(stacks, [&](const std::string& stack) {
+    const std::string tail = tail_from(stack + ";", "main");
+    for (const std::string& expected : chain.expected) {
+      if (tail == expected + ";" || tail.rfind(expected + ";asm_", 0) == 0) return true;
+    }
+    return false;
+  });
+  CHECK(static_cast<double>(exact) >= chain.share * n);
+}
+
+TEST_CASE("a stack through a signal handler goes on in the code that was interrupted") {
+  const bool own_stack = GENERATE(false, true);
+  INFO((own_stack ? "on a stack of its own" : "on the thread's stack"));
+  RunningDaemon daemon;
+  ChildProcess program({victim("chains"), "signal", own_stack ? "1" : "0"});
+  REQUIRE(has_samples(daemon, program.pid(), 300));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  const std::uint64_t in_handler = with(stacks, ";in_handler;");
+  CHECK(in_handler >= 10);
+  // Between handler and interrupted code stands the trampoline of libc that the handler returns to.
+  const auto exact = count_if(stacks, [](const std::string& stack) {
+    const std::string tail = tail_from(stack, "main");
+    return tail.rfind("main;signals;interrupted;", 0) == 0 && tail.find(";handler;in_handler") != std::string::npos;
+  });
+  CHECK(static_cast<double>(exact) >= 0.98 * static_cast<double>(in_handler));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.98 * static_cast<double>(total(stacks)));
+}
+
+TEST_CASE("a thread's stack ends at the thread's start") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("chains"), "thread"});
+  REQUIRE(has_samples(daemon, program.pid(), 200));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  const auto exact = count_if(stacks, [](const std::string& stack) {
+    // clone3 and start_thread, which libc's dynamic symbols do not name.
+    const std::size_t at = stack.find(";thread_start;thread_work;work");
+    return is_whole(stack) && at != std::string::npos &&
+           std::count(stack.begin(), stack.begin() + static_cast<long>(at), ';') == 1;
+  });
+  CHECK(static_cast<double>(exact) >= 0.97 * static_cast<double>(total(stacks)));
+}
+
+TEST_CASE("stacks are whole from the inside of the vdso and of system calls") {
+  RunningDaemon daemon;
+  ChildProcess clock({victim("chains"), "vdso"});
+  ChildProcess calls({victim("chains"), "syscall"});
+  REQUIRE(has_samples(daemon, clock.pid(), 200));
+  REQUIRE(has_samples(daemon, calls.pid(), 200));
+
+  const FoldedStacks in_vdso = settled_profile(daemon, clock.pid());
+  for (const auto& [stack, count] : in_vdso) UNSCOPED_INFO(count << "  " << stack);
+  CHECK(static_cast<double>(with(in_vdso, ";main;ask_time;")) >= 0.97 * static_cast<double>(total(in_vdso)));
+  CHECK(with(in_vdso, ";main;ask_time;clock_gettime;__vdso_clock_gettime;") > total(in_vdso) / 2);
+  CHECK(static_cast<double>(count_if(in_vdso, is_whole)) >= 0.99 * static_cast<double>(total(in_vdso)));
+
+  const FoldedStacks in_calls = settled_profile(daemon, calls.pid());
+  for (const auto& [stack, count] : in_calls) UNSCOPED_INFO(count << "  " << stack);
+  CHECK(with(in_calls, ";main;enter_kernel;syscall;entry_SYSCALL_64_after_hwframe;do_syscall_64;") >
+        total(in_calls) / 4);
+  CHECK(static_cast<double>(count_if(in_calls, is_whole)) >= 0.99 * static_cast<double>(total(in_calls)));
+}
+
+TEST_CASE("a C++ exception's way and its landing are whole") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("exceptions")});
+  REQUIRE(has_samples(daemon, program.pid(), 300));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  // What a catch block calls stands in the cold half of its function.
+  const std::uint64_t landed = with(stacks, ";(anonymous namespace)::landed;(anonymous namespace)::spin;");
+  CHECK(landed > total(stacks) / 20);
+  CHECK(with(stacks, ";__cxa_throw;") > 0);
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * static_cast<double>(total(stacks)));
+}
+
+void check_language(const std::string& name, const std::string& chain) {
+  if (!std::filesystem::exists(victim(name))) {
+    WARN("SKIP: no compiler for the " << name << " program here");
+    return;
+  }
+  RunningDaemon daemon;
+  ChildProcess program({victim(name)});
+  REQUIRE(has_samples(daemon, program.pid(), 200));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  CHECK(static_cast<double>(with(stacks, chain)) >= 0.95 * static_cast<double>(total(stacks)));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.98 * static_cast<double>(total(stacks)));
+}
+
+TEST_CASE("a Rust program's chain comes out frame by frame") {
+  check_language("rust", "chain::main;chain::outer;chain::middle;chain::work;");
+}
+
+TEST_CASE("a Go program's chain comes out frame by frame") {
+  check_language("go", ";runtime.main;main.main;main.outer;main.middle;main.work;");
+}
+
+TEST_CASE("with frame pointers alone the daemon says so, and that most stacks are cut short") {
+  RunningDaemon daemon({"--unwind", "frame-pointers"});
+  ChildProcess program({victim("chains"), "recursion", "20"});
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  const FoldedStacks stacks = daemon.folded(profile_of(program.pid()));
+  CHECK(count_if(stacks, is_whole) < total(stacks) / 2);
+  CHECK(daemon.get("/healthz").body.find("frame pointers alone") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace flamed::test

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Throws without end, and works where it lands: main > try_and_catch > landed > spin, and while unwinding, which is
+// code of libgcc, main > try_and_catch > throws > __cxa_throw > ...
+#include <stdexcept>
+
+namespace {
+
+volatile unsigned long sink;
+
+[[gnu::noinline, gnu::noipa]] void spin() {
+  for (unsigned long i = 0; i < 20000; i++) sink = sink + i;
+}
+
+[[gnu::noinline, gnu::noipa]] void throws(int depth) {
+  if (depth == 0) throw std::runtime_error("as planned");
+  throws(depth - 1);
+  sink = 0;
+}
+
+[[gnu::noinline, gnu::noipa]] void landed() {
+  spin();
+  sink = 0;
+}
+
+[[gnu::noinline, gnu::noipa]] void try_and_catch() {
+  try {
+    throws(5);
+  } catch (const std::runtime_error&) {
+    landed();
+  }
+  sink = 0;
+}
+
+}  // namespace
+
+int main() {
+  for (;;) {
+    try_and_catch();
+    sink = 0;
+  }
+}
