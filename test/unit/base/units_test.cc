@@ -19,9 +19,9 @@ TEST_CASE("durations are a number and a unit, and several of them add up") {
       {"1s", kNsPerSecond},
       {"90m", 90 * kNsPerMinute},
       {"1h30m", 90 * kNsPerMinute},
-      {"24h", 24 * 60 * kNsPerMinute},
-      {"1d", 24 * 60 * kNsPerMinute},
-      {"1d1h1m1s", 25 * 60 * kNsPerMinute + kNsPerMinute + kNsPerSecond},
+      {"24h", 24LL * 60 * kNsPerMinute},
+      {"1d", 24LL * 60 * kNsPerMinute},
+      {"1d1h1m1s", 25LL * 60 * kNsPerMinute + kNsPerMinute + kNsPerSecond},
       {"007s", 7 * kNsPerSecond},
       {"9223372036s", 9'223'372'036 * kNsPerSecond},
   };
@@ -79,7 +79,7 @@ TEST_CASE("what is no size is refused with the text and an example") {
 
 TEST_CASE("a formatted duration reads back as the same value") {
   CHECK(format_duration(0) == "0s");
-  CHECK(format_duration(24 * 60 * kNsPerMinute) == "1d");
+  CHECK(format_duration(24LL * 60 * kNsPerMinute) == "1d");
   CHECK(format_duration(90 * kNsPerMinute) == "1h30m");
   for (const std::int64_t seconds :
        {1LL, 59LL, 60LL, 61LL, 3'599LL, 3'600LL, 86'399LL, 86'400LL, 31LL * 86'400, 9'223'372'036LL}) {

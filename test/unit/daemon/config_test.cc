@@ -14,8 +14,9 @@ namespace {
 
 using Action = CommandLine::Action;
 
-Result<CommandLine> parse(std::vector<std::string> words) {
+Result<CommandLine> parse(const std::vector<std::string>& words) {
   std::vector<const char*> pointers;
+  pointers.reserve(words.size());
   for (const std::string& word : words) pointers.push_back(word.c_str());
   return parse_command_line(pointers);
 }
@@ -25,7 +26,7 @@ Result<CommandLine> parse_flags(std::vector<std::string> words) {
   static const test::TemporaryDirectory directory;
   static const std::string empty = directory.write("empty.json", "{}");
   words.insert(words.begin(), {"--config", empty});
-  return parse(std::move(words));
+  return parse(words);
 }
 
 bool mentions(const Error& error, const std::string& text) { return error.message().find(text) != std::string::npos; }
@@ -253,7 +254,7 @@ TEST_CASE("without a configuration file the defaults are in force") {
   REQUIRE(line.ok());
   CHECK(line->config_file.empty());
   CHECK(line->config.frequency_hz == 99);
-  CHECK(line->config.retention_ns == 24 * 60 * kNsPerMinute);
+  CHECK(line->config.retention_ns == 24LL * 60 * kNsPerMinute);
   CHECK(line->config.memory_budget_bytes == 256U << 20);
   CHECK(line->config.log_level == "info");
 }

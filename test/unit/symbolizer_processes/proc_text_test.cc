@@ -139,7 +139,7 @@ TEST_CASE("a comm may hold blanks, parentheses, newlines, or nothing") {
   const std::string rest = " R 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 77 1000 200\n";
   for (const std::string comm : {"a b", "(sd-pam)", "a) R 9 (b", ":-) (", "x\ny", "", "))))"}) {
     CAPTURE(comm);
-    const std::string text = "42 (" + comm + ")" + rest;
+    const std::string text = std::string("42 (").append(comm).append(")").append(rest);
     const auto stat = parse_stat(text);
     REQUIRE(stat);
     CHECK(stat->comm == comm);
