@@ -23,18 +23,16 @@ Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
   const Error error("the first line of /proc/stat is not of the known form");
   if (!proc_stat.starts_with(kHead)) return error;
   proc_stat.remove_prefix(kHead.size());
-  std::array<std::uint64_t, 7> ticks{};
+  std::array<std::uint64_t, 3> ticks{};
   for (std::uint64_t& value : ticks) {
     while (proc_stat.starts_with(' ')) proc_stat.remove_prefix(1);
     const auto [end, parse_error] = std::from_chars(proc_stat.data(), proc_stat.data() + proc_stat.size(), value);
     if (parse_error != std::errc{}) return error;
     proc_stat.remove_prefix(static_cast<std::size_t>(end - proc_stat.data()));
   }
-  const auto& [user, nice, system, idle, iowait, irq, softirq] = ticks;
-  static_cast<void>(idle);
-  static_cast<void>(iowait);
+  const auto& [user, nice, system] = ticks;
   // After 292 years of CPU time (1,024 busy CPUs need 104 days) this wraps round; differences stay right.
-  return static_cast<std::int64_t>((user + nice + system + irq + softirq) * kNsPerUserTick);
+  return static_cast<std::int64_t>((user + nice + system) * kNsPerUserTick);
 }
 
 Result<std::int64_t> read_busy_ns() {

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "base/file.h"
@@ -28,6 +30,13 @@ Metric counter(std::string name, std::string help, Number value) {
 template <typename Number>
 Metric gauge(std::string name, std::string help, Number value) {
   return single(Metric::Type::kGauge, std::move(name), std::move(help), static_cast<double>(value));
+}
+
+/// "3.2MiB": format_size() is exact, and so long where the number is odd.
+std::string mebibytes(std::size_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1fMiB", static_cast<double>(bytes) / (1U << 20));
+  return text.data();
 }
 
 double own_cpu_seconds() {
@@ -142,8 +151,8 @@ api::Component DaemonSources::unwind_health() const {
   const UnwindPublisher::Stats unwind = parts_.unwind->stats();
   return {"unwind", true,
           "user stacks are walked by unwind tables: " + std::to_string(unwind.modules) + " modules, " +
-              std::to_string(unwind.rows) + " rows in " + format_size(unwind.row_bytes) + " of " +
-              format_size(unwind.budget_bytes) + " bytes"};
+              std::to_string(unwind.rows) + " rows in " + mebibytes(unwind.row_bytes) + " of " +
+              format_size(unwind.budget_bytes)};
 }
 
 api::Health DaemonSources::health() const {
@@ -171,7 +180,7 @@ api::Health DaemonSources::health() const {
                                      "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
   health.components.push_back({"store", true,
-                               format_size(store.used_bytes) + " of " + format_size(store.budget_bytes) + " bytes in " +
+                               mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
                                    std::to_string(store.slots) + " minutes"});
   health.healthy = vitals.sampling && vitals.reader_alive;
   health.ready = health.healthy && vitals.has_drained;

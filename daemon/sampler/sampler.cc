@@ -255,7 +255,8 @@ class Sampler::Impl {
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
     batch.malformed = std::exchange(malformed_, 0);
-    batch.side_band_lost = std::exchange(side_band_lost_, false);
+    // Where the kernel tells of no changes, all of them are missed.
+    batch.side_band_lost = std::exchange(side_band_lost_, false) || !side_band_;
 
     const SampleCounts total = counters_.sum();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,

@@ -68,6 +68,7 @@ Result<unwinder::UnwindRows> read_vdso_rows() {
   if (!maps) return Error(maps.error()).with_context("finding the vdso");
   for (const symbolizer::MapsLine& line : symbolizer::parse_executable_maps(*maps)) {
     if (line.path != "[vdso]") continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that /proc tells.
     const auto* image = reinterpret_cast<const std::byte*>(line.start);
     const Result<ElfUnwindSource> source = symbolizer::read_elf_unwind_source(std::span(image, line.end - line.start));
     if (!source) return Error(source.error()).with_context("reading the vdso");

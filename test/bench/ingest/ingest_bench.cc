@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -117,8 +118,11 @@ int run(int seconds, int rounds) {
 }  // namespace
 }  // namespace flamed::daemon
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const int seconds = argc > 1 ? std::atoi(argv[1]) : 5;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 200;
   return flamed::daemon::run(seconds, rounds);
+} catch (const std::exception& exception) {
+  std::fprintf(stderr, "%s\n", exception.what());
+  return 1;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,8 +99,11 @@ int run(int seconds, int repetitions) {
 }  // namespace
 }  // namespace flamed::test
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const int seconds = argc > 1 ? std::atoi(argv[1]) : 20;
   const int repetitions = argc > 2 ? std::atoi(argv[2]) : 5;
   return flamed::test::run(seconds, repetitions);
+} catch (const std::exception& exception) {
+  std::fprintf(stderr, "%s\n", exception.what());
+  return 1;
 }

@@ -20,7 +20,7 @@ TEST_CASE("a full queue refuses, counts, and leaves the value with its owner") {
 
 TEST_CASE("values come out in the order they went in") {
   BoundedQueue<int> queue(3);
-  for (int i : {1, 2, 3}) CHECK(queue.try_push(std::move(i)));
+  for (int i : {1, 2, 3}) CHECK(queue.try_push(int{i}));
   CHECK(queue.try_pop() == 1);
   CHECK(queue.try_pop() == 2);
   CHECK(queue.try_pop() == 3);
@@ -30,7 +30,7 @@ TEST_CASE("values come out in the order they went in") {
 TEST_CASE("a waiting consumer is released by a stop request") {
   BoundedQueue<int> queue(1);
   std::optional<int> got = 1;
-  std::jthread consumer([&](std::stop_token stop) { got = queue.pop(stop); });
+  std::jthread consumer([&](const std::stop_token& stop) { got = queue.pop(stop); });
   consumer.request_stop();
   consumer.join();
   CHECK_FALSE(got.has_value());
@@ -39,12 +39,11 @@ TEST_CASE("a waiting consumer is released by a stop request") {
 TEST_CASE("everything pushed by one thread reaches another") {
   BoundedQueue<int> queue(4);
   long sum = 0;
-  std::jthread consumer([&](std::stop_token stop) {
+  std::jthread consumer([&](const std::stop_token& stop) {
     for (int taken = 0; taken < 1000; ++taken) sum += queue.pop(stop).value_or(0);
   });
   for (int i = 1; i <= 1000; ++i) {
-    int value = i;
-    while (!queue.try_push(std::move(value))) std::this_thread::yield();
+    while (!queue.try_push(int{i})) std::this_thread::yield();
   }
   consumer.join();
   CHECK(sum == 500500);
