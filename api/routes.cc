@@ -28,7 +28,10 @@ constexpr std::size_t kWorthCompressing = 1024;
 constexpr std::array<std::string_view, 2> kFormats{"flamegraph", "folded"};
 
 constexpr ParameterSpec kFrom{
-    "from", ParameterType::kTime, "start of the window; default 15 minutes before its end", {}};
+    "from",
+    ParameterType::kTime,
+    "start of the window; default 15 minutes before its end, or when flamed began if that was later",
+    {}};
 constexpr ParameterSpec kTo{"to", ParameterType::kTime, "end of the window, itself not in it; default now", {}};
 constexpr ParameterSpec kPid{
     "pid", ParameterType::kProcess, "one process, as 1234 or 1234@567890; default the whole machine", {}};
@@ -83,10 +86,16 @@ Response asset_response(const Asset& asset, bool gzip_accepted) {
   return response;
 }
 
-/// The window as the query gives it, or what is wrong with it.
-std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, WallTime now) {
+/// The window as the query gives it, or what is wrong with it. Who gives no start asks for what there is of the usual
+/// one: of a daemon that has only just started, not for the time before.
+std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, WallTime now,
+                                                   const store::Snapshot& snapshot) {
   auto window = resolve_window(parameters.time("from"), parameters.time("to"), now);
   if (!window) return bad_parameter("from", window.error().message());
+  if (!parameters.time("from")) {
+    const auto retained = store::retained_window(snapshot);
+    if (retained && retained->from < window->to) window->from = std::max(window->from, retained->from);
+  }
   return *window;
 }
 
@@ -202,11 +211,11 @@ bool Router::is_running(const store::ProcessSelector& process) const {
 TimeContext Router::time_context() const { return {sources_.clock().wall(), local_offset_s_}; }
 
 Response Router::profile(const Parameters& parameters) {
-  const auto window = window_of(parameters, sources_.clock().wall());
+  const store::Snapshot snapshot = sources_.snapshot();
+  const auto window = window_of(parameters, sources_.clock().wall(), snapshot);
   if (const auto* problem = std::get_if<Problem>(&window)) return problem_response(*problem);
   const store::Selection selection{std::get<store::WallWindow>(window), parameters.process("pid")};
 
-  const store::Snapshot snapshot = sources_.snapshot();
   if (selection.process && !store::knows(snapshot, *selection.process) && !is_running(*selection.process)) {
     return problem_response(unknown_process("flamed has never seen " + describe(*selection.process) +
                                             ", or no longer remembers it. /processes lists who used CPU in a window; "
@@ -220,11 +229,11 @@ Response Router::profile(const Parameters& parameters) {
 }
 
 Response Router::processes(const Parameters& parameters) {
-  const auto window = window_of(parameters, sources_.clock().wall());
+  const store::Snapshot snapshot = sources_.snapshot();
+  const auto window = window_of(parameters, sources_.clock().wall(), snapshot);
   if (const auto* problem = std::get_if<Problem>(&window)) return problem_response(*problem);
   const auto& asked = std::get<store::WallWindow>(window);
-  return json_response(
-      render_processes(asked, store::process_usage(sources_.snapshot(), asked), sources_.frequency_hz()));
+  return json_response(render_processes(asked, store::process_usage(snapshot, asked), sources_.frequency_hz()));
 }
 
 Response Router::healthz(const Parameters&) {

@@ -26,6 +26,9 @@ struct Selection {
 /// Has any retained slot, or the table of running processes, ever named this process?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 
+/// From the start of the oldest slot to now; empty as long as nothing is retained.
+std::optional<WallWindow> retained_window(const Snapshot& snapshot);
+
 /// The flame graph of a selection. Without a process the first level below the root is one node per process, named
 /// "comm (pid)", for the 256 that used most; the rest share one node per name, "comm (N processes)". Kernel frames
 /// stand above the user frames that led to them. An empty selection gives a root with 0.

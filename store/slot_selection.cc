@@ -5,6 +5,8 @@
 #include <ctime>
 #include <set>
 
+#include "store/query.h"
+
 namespace flamed::store {
 namespace {
 
@@ -20,6 +22,12 @@ void widen(std::optional<WallWindow>& window, const WallWindow& by) {
   }
 }
 
+/// What a slot covers. An open one ends in the future; what it holds ends now.
+WallWindow window_of(const SlotBounds& bounds, const SnapshotData& snapshot) {
+  const MonotonicTime end = std::max(bounds.start, std::min(bounds.end, snapshot.until));
+  return {bounds.wall_start(), {end.ns + bounds.wall_offset_ns}};
+}
+
 }  // namespace
 
 std::string to_text(WallTime time) {
@@ -32,14 +40,20 @@ std::string to_text(WallTime time) {
   return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
+std::optional<WallWindow> retained_window(const Snapshot& snapshot) {
+  std::optional<WallWindow> retained;
+  const SnapshotData& data = snapshot.data();
+  for (const auto& slot : data.sealed) widen(retained, window_of(slot->bounds, data));
+  for (const OpenSlot::View& slot : data.open) widen(retained, window_of(slot.bounds, data));
+  return retained;
+}
+
 SlotSelection::SlotSelection(const SnapshotData& snapshot, const WallWindow& asked)
     : used_(asked), period_ns_(snapshot.period_ns) {
   std::optional<WallWindow> retained;
   std::optional<WallWindow> used;
   auto take = [&](const SlotBounds& bounds, const Quality& quality) {
-    // An open slot ends in the future; what it holds ends now.
-    MonotonicTime end = std::max(bounds.start, std::min(bounds.end, snapshot.until));
-    WallWindow window{bounds.wall_start(), {end.ns + bounds.wall_offset_ns}};
+    const WallWindow window = window_of(bounds, snapshot);
     widen(retained, window);
     if (asked.to <= window.from || window.to <= asked.from || asked.to <= asked.from) return false;
     widen(used, window);
