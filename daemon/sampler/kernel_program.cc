@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/kernel_program.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/file.h"
+#include "bpf/events.h"
+#include "bpf/sampler.skel.h"
+
+namespace flamed::daemon {
+namespace {
+
+using Skeleton = Handle<::sampler*, ::sampler__destroy>;
+using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
+
+constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
+
+/// libbpf's last complaint, for the error message: its return code alone ("Permission denied") does not say of what.
+class LibbpfLog {
+ public:
+  LibbpfLog() {
+    text().clear();
+    previous_ = ::libbpf_set_print(&LibbpfLog::print);
+  }
+  ~LibbpfLog() { ::libbpf_set_print(previous_); }
+  LibbpfLog(const LibbpfLog&) = delete;
+  LibbpfLog& operator=(const LibbpfLog&) = delete;
+  [[nodiscard]] static std::string& text() {
+    static thread_local std::string last;
+    return last;
+  }
+
+ private:
+  static int print(libbpf_print_level level, const char* format, va_list arguments) {
+    if (level != LIBBPF_WARN) return 0;
+    std::array<char, 1024> line{};
+    const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
+    text().assign(line.data(), std::min<std::size_t>(line.size() - 1, static_cast<std::size_t>(std::max(length, 0))));
+    while (!text().empty() && text().back() == '\n') text().pop_back();
+    return 0;
+  }
+  libbpf_print_fn_t previous_;
+};
+
+Error bpf_error(const char* what, int code) {
+  std::string remedy;
+  if (code == EPERM || code == EACCES) {
+    remedy =
+        " (needs CAP_BPF and CAP_PERFMON, and no kernel lockdown in confidentiality mode: run as root or as the "
+        "installed service)";
+  } else if (code == ENOENT || code == ESRCH) {
+    remedy = " (the kernel must have BTF: CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)";
+  }
+  Error error = Error::from_errno(what, code);
+  std::string message = error.message() + remedy;
+  if (!LibbpfLog::text().empty()) message += "; libbpf says: " + LibbpfLog::text();
+  return Error(std::move(message), code);
+}
+
+std::uint32_t kernel_depth_limit() {
+  std::uint32_t limit = FLAMED_MAX_KERNEL_FRAMES;
+  if (const Result<std::string> text = read_file(kMaxStack, 64)) {
+    std::uint32_t configured = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), configured);
+    if (error == std::errc{} && configured > 0) limit = std::min(limit, configured);
+  }
+  return limit;
+}
+
+/// The kernel program's counters of all CPUs, mapped into our memory.
+class CounterMemory {
+ public:
+  static Result<CounterMemory> map(int map_fd, std::size_t cpus) {
+    // The kernel rounds the map up to whole pages and refuses a longer mapping, not a shorter one.
+    const std::size_t bytes = cpus * sizeof(flamed_counters);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, map_fd, 0);
+    if (memory == MAP_FAILED) return Error::from_errno("mmap of the sampler's counters");
+    return CounterMemory(static_cast<const flamed_counters*>(memory), cpus, bytes);
+  }
+  CounterMemory(CounterMemory&& other) noexcept
+      : counters_(std::exchange(other.counters_, nullptr)), cpus_(other.cpus_), bytes_(other.bytes_) {}
+  CounterMemory& operator=(CounterMemory&&) = delete;
+  ~CounterMemory() {
+    if (counters_ != nullptr) ::munmap(const_cast<flamed_counters*>(counters_), bytes_);
+  }
+
+  /// Each CPU adds to its own line while we read: every field is right by itself. `taken` is read last-but-first:
+  /// outcomes before attempts, so that a sum never shows more outcomes than samples taken.
+  [[nodiscard]] SampleCounts sum() const {
+    SampleCounts sum;
+    for (std::size_t cpu = 0; cpu < cpus_; ++cpu) {
+      const flamed_counters& line = counters_[cpu];
+      sum.submitted += load(line.submitted);
+      sum.lost_ring_full += load(line.lost_ring_full);
+      sum.lost_no_ring += load(line.lost_no_ring);
+      sum.lost_output_error += load(line.lost_output_error);
+      sum.taken += load(line.taken);
+    }
+    return sum;
+  }
+
+ private:
+  CounterMemory(const flamed_counters* counters, std::size_t cpus, std::size_t bytes)
+      : counters_(counters), cpus_(cpus), bytes_(bytes) {}
+  static std::uint64_t load(const __u64& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
+
+  const flamed_counters* counters_;
+  std::size_t cpus_;
+  std::size_t bytes_;
+};
+
+Result<Skeleton> load_program(std::uint32_t possible_cpus, bool use_unwind_tables) {
+  const LibbpfLog log;
+  Skeleton skeleton(::sampler__open());
+  if (!skeleton) return bpf_error("opening the kernel program", errno);
+  ::sampler* program = skeleton.get();
+  program->rodata->kernel_depth_limit = kernel_depth_limit();
+  program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
+  ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
+  if (!use_unwind_tables) {
+    ::bpf_program__set_autoload(program->progs.walk_user_stack, false);
+    for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
+                         program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
+                         program->maps.notices, program->maps.programs}) {
+      ::bpf_map__set_autocreate(map, false);
+    }
+  }
+  if (const int err = ::sampler__load(program); err != 0) return bpf_error("loading the kernel program", -err);
+  if (use_unwind_tables) {
+    const std::uint32_t walk = 0;
+    const int walk_fd = ::bpf_program__fd(program->progs.walk_user_stack);
+    if (::bpf_map_update_elem(::bpf_map__fd(program->maps.programs), &walk, &walk_fd, BPF_ANY) != 0) {
+      return bpf_error("chaining the kernel programs", errno);
+    }
+  }
+  return skeleton;
+}
+
+}  // namespace
+
+void detach(bpf_link* link) { ::bpf_link__destroy(link); }
+
+class KernelProgram::Loaded {
+ public:
+  Loaded(Skeleton skeleton, CounterMemory counters, std::string why_no_tables)
+      : skeleton(std::move(skeleton)), counters(std::move(counters)), why_no_tables(std::move(why_no_tables)) {}
+
+  Skeleton skeleton;
+  CounterMemory counters;
+  const std::string why_no_tables;
+  NoticeRing notices;
+};
+
+Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
+  const int possible = ::libbpf_num_possible_cpus();
+  if (possible <= 0) return bpf_error("counting the CPUs", -possible);
+  const auto cpus = static_cast<std::uint32_t>(possible);
+
+  std::string why_no_tables = use_unwind_tables ? "" : "they are switched off";
+  Result<Skeleton> skeleton = load_program(cpus, use_unwind_tables);
+  if (!skeleton && use_unwind_tables) {
+    why_no_tables = skeleton.error().message();
+    skeleton = load_program(cpus, false);
+  }
+  if (!skeleton) return std::move(skeleton).error();
+  Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
+  if (!counters) return std::move(counters).error();
+
+  auto loaded =
+      std::make_unique<Loaded>(std::move(skeleton).value(), std::move(counters).value(), std::move(why_no_tables));
+  if (loaded->why_no_tables.empty()) {
+    // That something is there is all that counts: the samples themselves say what is missing.
+    const auto ignore = [](void*, void*, std::size_t) { return 0; };
+    const int map = ::bpf_map__fd(loaded->skeleton.get()->maps.notices);
+    loaded->notices.reset(::ring_buffer__new(map, ignore, nullptr, nullptr));
+    if (!loaded->notices) return Error::from_errno("opening the ring of notices");
+  }
+  return KernelProgram(std::move(loaded));
+}
+
+KernelProgram::KernelProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
+KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
+KernelProgram::~KernelProgram() = default;
+
+Status KernelProgram::give_ring(int cpu, int ring_fd) {
+  if (::bpf_map_update_elem(::bpf_map__fd(loaded_->skeleton.get()->maps.rings), &cpu, &ring_fd, BPF_ANY) != 0) {
+    return Error::from_errno("handing the perf buffer of CPU " + std::to_string(cpu) + " to the kernel program");
+  }
+  return {};
+}
+
+Result<Attachment> KernelProgram::attach(int cpu, const Fd& timer) {
+  const LibbpfLog log;
+  // The link takes the descriptor over only where it succeeds, and then closes it: it works on a duplicate.
+  Fd duplicate(::dup(timer.get()));
+  Attachment attachment(::bpf_program__attach_perf_event(loaded_->skeleton.get()->progs.sample_cpu, duplicate.get()));
+  if (!attachment) return bpf_error(("attaching the sampler to CPU " + std::to_string(cpu)).c_str(), errno);
+  static_cast<void>(duplicate.release());
+  return attachment;
+}
+
+int KernelProgram::notices_fd() const {
+  return loaded_->notices ? ::ring_buffer__epoll_fd(loaded_->notices.get()) : -1;
+}
+
+void KernelProgram::consume_notices() { ::ring_buffer__consume(loaded_->notices.get()); }
+
+SampleCounts KernelProgram::counts() const { return loaded_->counters.sum(); }
+
+std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
+  if (!loaded_->why_no_tables.empty()) return std::nullopt;
+  const auto& maps = loaded_->skeleton.get()->maps;
+  return UnwindMapFds{::bpf_map__fd(maps.processes),      ::bpf_map__fd(maps.mapping_blocks),
+                      ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
+                      ::bpf_map__fd(maps.unwind_rules),   ::bpf_map__fd(maps.row_slabs)};
+}
+
+const std::string& KernelProgram::why_no_tables() const { return loaded_->why_no_tables; }
+
+int KernelProgram::fd() const { return ::bpf_program__fd(loaded_->skeleton.get()->progs.sample_cpu); }
+
+}  // namespace flamed::daemon

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelProgram: bpf/sampler.bpf.c loaded into the kernel, with its maps. libbpf stays inside kernel_program.cc.
+//
+// Belongs to the reader thread, except where a function says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/handle.h"
+#include "base/result.h"
+#include "daemon/sampler/event_batch.h"
+#include "daemon/unwind/bpf_unwind_maps.h"
+
+struct bpf_link;
+
+namespace flamed::daemon {
+
+void detach(bpf_link* link);
+/// The program on one timer: from its making to its end the timer's ticks become samples.
+using Attachment = Handle<bpf_link*, detach>;
+
+class KernelProgram {
+ public:
+  /// With unwind tables where they are wanted and the kernel takes them, else without: one step down.
+  static Result<KernelProgram> load(bool use_unwind_tables);
+  KernelProgram(KernelProgram&&) noexcept;
+  ~KernelProgram();
+
+  /// From now on the program puts its samples of the CPU into this perf buffer.
+  Status give_ring(int cpu, int ring_fd);
+  /// `timer` stays the caller's and is enabled.
+  Result<Attachment> attach(int cpu, const Fd& timer);
+
+  /// Readable when the program has met something that its unwind tables do not know; -1 without tables.
+  [[nodiscard]] int notices_fd() const;
+  void consume_notices();
+
+  // -- Any thread ----------------------------------------------------------------------------------------------------
+
+  /// The program's own counters, over all CPUs. Costs no system call.
+  [[nodiscard]] SampleCounts counts() const;
+  /// Empty without tables; then why_no_tables() says why.
+  [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
+  [[nodiscard]] const std::string& why_no_tables() const;
+  /// To ask the kernel for the program's run time.
+  [[nodiscard]] int fd() const;
+
+ private:
+  class Loaded;
+  explicit KernelProgram(std::unique_ptr<Loaded> loaded);
+  std::unique_ptr<Loaded> loaded_;
+};
+
+}  // namespace flamed::daemon
