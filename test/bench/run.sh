@@ -9,11 +9,12 @@ build=${FLAMED_BUILD:-build}
 out=$build/bench
 seconds=20
 repetitions=5
+unwind_repetitions=7
 write=
 while (($# > 0)); do
   case $1 in
     --write) write=docs/overhead.md ;;
-    --quick) seconds=3 repetitions=3 ;;
+    --quick) seconds=3 repetitions=3 unwind_repetitions=3 ;;
     *)
       echo "usage: ./dev bench [--quick] [--write]" >&2
       exit 2
@@ -23,9 +24,11 @@ while (($# > 0)); do
 done
 
 mkdir -p "$out"
-export FLAMED_BINARY=$build/flamed FLAMED_VICTIMS=$build/test/kernel/victims
+export FLAMED_BINARY=$build/flamed FLAMED_VICTIMS=$build/test/kernel/victims FLAMED_BENCHES=$build/test/bench
 echo "steady state: $repetitions times $seconds s ..." >&2
 "$build/test/bench/overhead/overhead_bench" "$seconds" "$repetitions" >"$out/overhead.json"
+echo "unwinding: $unwind_repetitions rounds of 12 times 1 s ..." >&2
+"$build/test/bench/unwind/unwind_bench" "$unwind_repetitions" >"$out/unwind.json"
 echo "replay: recording 5 s of a load ..." >&2
 "$FLAMED_VICTIMS/victim_known_chain" 8000 &
 load=$!
