@@ -151,14 +151,10 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, bool use_unwind_table
 
 void detach(bpf_link* link) { ::bpf_link__destroy(link); }
 
-class KernelProgram::Loaded {
- public:
-  Loaded(Skeleton skeleton, CounterMemory counters, std::string why_no_tables)
-      : skeleton(std::move(skeleton)), counters(std::move(counters)), why_no_tables(std::move(why_no_tables)) {}
-
+struct KernelProgram::Loaded {
   Skeleton skeleton;
   CounterMemory counters;
-  const std::string why_no_tables;
+  std::string why_no_tables;
   NoticeRing notices;
 };
 
@@ -177,8 +173,8 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
 
-  auto loaded =
-      std::make_unique<Loaded>(std::move(skeleton).value(), std::move(counters).value(), std::move(why_no_tables));
+  std::unique_ptr<Loaded> loaded(
+      new Loaded{std::move(skeleton).value(), std::move(counters).value(), std::move(why_no_tables), NoticeRing()});
   if (loaded->why_no_tables.empty()) {
     // That something is there is all that counts: the samples themselves say what is missing.
     const auto ignore = [](void*, void*, std::size_t) { return 0; };

@@ -50,7 +50,7 @@ class KernelProgram {
   [[nodiscard]] int fd() const;
 
  private:
-  class Loaded;
+  struct Loaded;
   explicit KernelProgram(std::unique_ptr<Loaded> loaded);
   std::unique_ptr<Loaded> loaded_;
 };
