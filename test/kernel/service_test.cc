@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the service manager sees: readiness, the watchdog, the end.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/handle.h"
+#include "test/catch.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// The socket that systemd would listen on, for as long as this lives (sd_notify(3)).
+class NotifySocket {
+ public:
+  NotifySocket() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    // An abstract address leaves no file behind.
+    name_ = "@flamed-test-" + std::to_string(::getpid());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, name_.data(), name_.size());
+    address.sun_path[0] = '\0';
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name_.size());
+    REQUIRE(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+    ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
+  }
+  ~NotifySocket() { ::unsetenv("NOTIFY_SOCKET"); }
+  NotifySocket(const NotifySocket&) = delete;
+  NotifySocket& operator=(const NotifySocket&) = delete;
+
+  /// The next message, or an empty one after `deadline`.
+  std::string next(milliseconds deadline) {
+    const timeval limit{deadline.count() / 1000, (deadline.count() % 1000) * 1000};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    std::array<char, 512> text{};
+    const ssize_t size = ::recv(socket_.get(), text.data(), text.size(), 0);
+    return size > 0 ? std::string(text.data(), static_cast<std::size_t>(size)) : "";
+  }
+
+ private:
+  Fd socket_;
+  std::string name_;
+};
+
+TEST_CASE("the service manager hears that the daemon is ready, that it lives, and that it ends") {
+  NotifySocket socket;
+  RunningDaemon daemon;
+  CHECK(socket.next(seconds(10)) == "READY=1");
+  CHECK(socket.next(seconds(10)) == "WATCHDOG=1");
+  CHECK(socket.next(seconds(10)) == "WATCHDOG=1");
+  daemon.process().signal(SIGTERM);
+  std::string last;
+  for (std::string message = socket.next(seconds(5)); !message.empty() && last != "STOPPING=1";
+       message = socket.next(seconds(1))) {
+    last = message;
+  }
+  CHECK(last == "STOPPING=1");
+}
+
+TEST_CASE("a daemon that is stopped feeds no watchdog") {
+  NotifySocket socket;
+  RunningDaemon daemon;
+  CHECK(socket.next(seconds(10)) == "READY=1");
+  CHECK(socket.next(seconds(10)) == "WATCHDOG=1");
+  daemon.process().signal(SIGSTOP);
+  while (!socket.next(milliseconds(500)).empty()) {
+  }
+  CHECK(socket.next(seconds(5)).empty());
+  daemon.process().signal(SIGCONT);
+  CHECK(socket.next(seconds(10)) == "WATCHDOG=1");
+}
+
+}  // namespace
+}  // namespace flamed::test
