@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A CPU goes and comes back. The kernel lets an event of before be enabled again, and samples nothing.
+#include <fstream>
+#include <string>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+/// The machine's second CPU, which is online again when this ends.
+class SecondCpu {
+ public:
+  ~SecondCpu() { set_online(true); }
+  static bool set_online(bool online) {
+    std::ofstream file("/sys/devices/system/cpu/cpu1/online");
+    file << (online ? "1" : "0") << std::flush;
+    return file.good();
+  }
+};
+
+TEST_CASE("a CPU that was taken offline is sampled again when it is back") {
+  SecondCpu restore;
+  RunningDaemon daemon;
+  const double before = daemon.metrics()["flamed_sampled_cpus"];
+  if (before < 2 || !SecondCpu::set_online(false)) {
+    WARN("SKIP: this machine has no second CPU that can be taken offline");
+    return;
+  }
+  CHECK(RunningDaemon::eventually(seconds(5), [&] { return daemon.metrics()["flamed_sampled_cpus"] == before - 1; }));
+  REQUIRE(SecondCpu::set_online(true));
+  CHECK(RunningDaemon::eventually(seconds(5), [&] { return daemon.metrics()["flamed_sampled_cpus"] == before; }));
+
+  ChildProcess program({"taskset", "--cpu-list", "1", victim("known_chain")});
+  CHECK(has_samples(daemon, program.pid(), 100));
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+TEST_CASE("a CPU that goes and comes back between two looks is found silent and opened again") {
+  SecondCpu restore;
+  RunningDaemon daemon;
+  const auto metrics = daemon.metrics();
+  if (metrics.at("flamed_sampled_cpus") < 2 || !SecondCpu::set_online(false)) {
+    WARN("SKIP: this machine has no second CPU that can be taken offline");
+    return;
+  }
+  REQUIRE(SecondCpu::set_online(true));
+  // Timers are asked whether they still run every 10 s.
+  ChildProcess program({"taskset", "--cpu-list", "1", victim("known_chain")});
+  CHECK(RunningDaemon::eventually(seconds(25), [&] { return total(daemon.folded(profile_of(program.pid()))) >= 100; }));
+}
+
+}  // namespace
+}  // namespace flamed::test
