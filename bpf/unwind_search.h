@@ -12,6 +12,13 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+/* Straight code: the verifier follows a loop once for each turn and keeps what it knew at each. */
+#if defined(__clang__)
+#define FLAMED_UNROLL _Pragma("unroll")
+#else
+#define FLAMED_UNROLL
+#endif
+
 /* Keeps clang from seeing where a mask comes from and turning the arithmetic into the branch that it avoids. */
 #define FLAMED_OPAQUE(variable) __asm__ volatile("" : "+r"(variable))
 
@@ -31,7 +38,7 @@ static __always_inline __u32 find_row(const __u32* slab, __u32 first, __u32 coun
   __u64 base = first;
   __u64 left = count;
 
-#pragma unroll
+  FLAMED_UNROLL
   for (int step = 0; step < FLAMED_ROW_STEPS; step++) {
     __u64 half = left >> 1;
     __u64 middle = (base + half) & (FLAMED_SLAB_ROWS - 1);
@@ -52,7 +59,7 @@ static __always_inline __u32 find_mapping(const struct flamed_mapping* block, __
   __u64 base = first;
   __u64 left = count;
 
-#pragma unroll
+  FLAMED_UNROLL
   for (int step = 0; step < FLAMED_MAPPING_STEPS; step++) {
     __u64 half = left >> 1;
     __u64 middle = base + half;

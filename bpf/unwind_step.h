@@ -53,6 +53,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   const __u32 cfa_kind = rule->cfa;
   const __u32 fp_kind = rule->fp;
   const __u32 ra_kind = rule->ra;
+  __u32 may_stay;
   __u64 cfa;
   __u64 pc = 0;
   __u64 fp = 0;
@@ -61,6 +62,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (cfa_kind == FLAMED_CFA_NONE) return step_by_frame_pointer(frame);
   if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_END_OUTERMOST;
   if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_REGISTER_DEREF) return FLAMED_END_UNSUPPORTED;
+  if (fp_kind == FLAMED_FP_AT_FP && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
 
   /* 1. The CFA, which is the caller's sp. */
   if (cfa_kind == FLAMED_CFA_FP_OFFSET || cfa_kind == FLAMED_CFA_FP_DEREF) {
@@ -80,10 +82,9 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     if (FLAMED_READ_USER(&cfa, cfa)) return FLAMED_END_UNREADABLE;
     cfa += wide(rule->cfa_addend);
   }
-  if (!rule->signal_frame && cfa <= frame->sp) {
-    /* On arm64 a function that has not touched the stack yet has its caller's sp. */
-    if (cfa < frame->sp || !frame->interrupted || ra_kind != FLAMED_RA_IN_LR) return FLAMED_END_NOT_GROWING;
-  }
+  /* With its return address in a register, a function may have nothing on the stack. */
+  may_stay = frame->interrupted && (ra_kind == FLAMED_RA_IN_LR || ra_kind == FLAMED_RA_IN_REGISTER);
+  if (!rule->signal_frame && (may_stay ? cfa < frame->sp : cfa <= frame->sp)) return FLAMED_END_NOT_GROWING;
 
   /* 2. The return address. */
   if (ra_kind == FLAMED_RA_IN_LR) {
@@ -111,10 +112,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   } else {
     __u64 base = cfa;
     if (fp_kind == FLAMED_FP_AT_SP) base = frame->sp;
-    if (fp_kind == FLAMED_FP_AT_FP) {
-      if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
-      base = frame->fp;
-    }
+    if (fp_kind == FLAMED_FP_AT_FP) base = frame->fp;
     if (FLAMED_READ_USER(&fp, base + wide(rule->fp_offset))) return FLAMED_END_UNREADABLE;
   }
 
