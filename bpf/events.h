@@ -53,6 +53,7 @@ struct flamed_sample {
   __u32 tgid; /* pids of the initial pid namespace */
   __u32 tid;
   __u64 start_boottime_ns; /* of the thread group's leader: with tgid, the process's identity */
+  __u64 exec_id;           /* which of the process's programs: one more with each exec (task->self_exec_id) */
   __u64 cgroup_id;         /* inode of the cgroup v2 directory */
   __u64 weight_ns;         /* CPU time that this sample stands for: one timer period */
   __u8 kind;               /* enum flamed_sample_kind */
@@ -82,8 +83,8 @@ struct flamed_counters {
 #else
 #define FLAMED_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
-FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 56, "the sample's header is 56 bytes on both sides");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 40, "no hidden padding before comm");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 64, "the sample's header is 64 bytes on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 48, "no hidden padding before comm");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_counters) == 64, "one cache line");
 
 #endif /* FLAMED_BPF_EVENTS_H */

@@ -98,24 +98,28 @@ static __always_inline void notify_daemon(struct workspace* work, __u32 reason) 
 }
 
 /* Returns 1 and prepares the walk when the process's tables stand. */
-static __always_inline int prepare_walk(struct workspace* work, struct task_struct* task,
-                                        const struct user_registers* regs) {
+static __always_inline int prepare_walk(struct workspace* work, const struct user_registers* regs) {
   struct flamed_sample* sample = &work->record.sample;
   struct walk* walk = &work->walk;
   struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
 
-  const __u64 exec_id = BPF_CORE_READ(task, self_exec_id) + 1;
-
-  if (process && !process->exec_id) process->exec_id = exec_id;
-  if (!process || process->start_ticks != sample->start_boottime_ns / NS_PER_TICK || process->exec_id != exec_id) {
+  int known =
+      process && process->start_ticks == sample->start_boottime_ns / NS_PER_TICK && process->exec_id == sample->exec_id;
+  if (known) {
+    walk->block = process->block;
+    walk->first = process->first;
+    walk->count = process->count;
+    /* The kernel gives a replaced or removed entry's memory to the next one at once, while we may be reading it. */
+    barrier();
+    known = process->tgid == sample->tgid;
+  }
+  if (!known) {
     notify_daemon(work, FLAMED_END_NO_PROCESS);
     sample->user_end = FLAMED_END_NO_PROCESS;
     return 0;
   }
-  if (!process->count) return 0;
-  walk->block = process->block;
-  walk->first = process->first;
-  walk->count = process->count;
+  sample->user_end = FLAMED_END_DEPTH_LIMIT;
+  if (!walk->count) return 0;
   walk->mapping.start = 0;
   walk->mapping.end = 0;
   walk->now_seconds = bpf_ktime_get_ns() / 1000000000ULL;
@@ -127,10 +131,11 @@ static __always_inline int prepare_walk(struct workspace* work, struct task_stru
   walk->frame.fp_known = 1;
   walk->frame.interrupted = 1;
   walk->frame.innermost = 1;
+  walk->guessed = 0;
+  walk->is_news = 0;
   work->record.addresses[0] = regs->pc;
   sample->flags |= FLAMED_WALKED_BY_TABLES;
   sample->user_count = 1;
-  sample->user_end = FLAMED_END_DEPTH_LIMIT;
   return 1;
 }
 
@@ -153,7 +158,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
 
   __u8 why_not = FLAMED_END_OUTERMOST;
   if (use_unwind_tables && !regs.is_32bit) {
-    if (prepare_walk(work, task, &regs)) return 1;
+    if (prepare_walk(work, &regs)) return 1;
     why_not = sample->user_end;
   }
   walk_frame_pointers(sample, work->record.addresses, &regs);
@@ -223,7 +228,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   const __u8 end = sample->user_end;
   if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
-  if (end == FLAMED_END_NO_MAPPING || end == FLAMED_END_ROWS_PENDING) notify_daemon(work, end);
+  if (work->walk.is_news) notify_daemon(work, end);
   return finish(ctx, work);
 }
 
@@ -242,6 +247,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->tgid = pid_tgid >> 32;
   sample->tid = (__u32)pid_tgid;
   sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+  sample->exec_id = BPF_CORE_READ(task, self_exec_id);
   sample->cgroup_id = bpf_get_current_cgroup_id();
   sample->weight_ns = ctx->sample_period;
   sample->kind = FLAMED_ON_CPU;

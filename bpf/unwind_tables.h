@@ -55,8 +55,9 @@ struct flamed_unwind_module {
   __u32 first_page; /* index of the page table */
   __u32 page_count;
   __u32 base_page;    /* file offset >> FLAMED_PAGE_SHIFT of the first page */
-  __u32 last_sampled; /* seconds of CLOCK_MONOTONIC; written by the program */
-  __u32 reserved[3];
+  __u32 last_sampled; /* seconds of CLOCK_MONOTONIC, 0: never; written by the program */
+  __u32 noticed;      /* 1: the daemon was told that the rows are missing; set by the program */
+  __u32 reserved[2];
 };
 
 struct flamed_unwind_page {
@@ -112,17 +113,14 @@ enum flamed_ra_kind {
   FLAMED_RA_IN_REGISTER = 3,
 };
 
-/* Value of the process table; the key is the tgid. */
+/* Value of the process table; the key is the tgid. Written by the daemon alone. */
 struct flamed_process {
   __u64 start_ticks; /* start_boottime in units of 10 ms: tells a process from a later one with the same pid */
   __u32 block;       /* index of the mapping blocks */
   __u32 first;       /* its first mapping in the block */
   __u32 count;       /* 0: known, but not to be unwound by tables */
-  __u32 reserved;
-  /*
-   * The program's own note: which of the process's programs the mappings are those of (task->self_exec_id + 1), taken
-   * at the first sample. After an exec it differs, and the mappings are no longer the process's.
-   */
+  __u32 tgid;        /* the key once more: a removed entry may become another process's while it is read */
+  /* flamed_sample.exec_id of the mappings' program. After an exec it differs, and they are no longer the process's. */
   __u64 exec_id;
 };
 

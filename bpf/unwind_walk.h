@@ -24,9 +24,9 @@ struct row_slab {
   __u32 rows[FLAMED_SLAB_ROWS];
 };
 
+/* Preallocated (about 3 MiB): before 6.1 the kernel refuses any other hash to perf_event programs. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(map_flags, BPF_F_NO_PREALLOC);
   __uint(max_entries, FLAMED_MAX_PROCESSES);
   __type(key, __u32);
   __type(value, struct flamed_process);
@@ -87,6 +87,8 @@ struct walk {
   __u32 first;
   __u32 count;
   __u32 now_seconds;
+  __u32 guessed; /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
+  __u32 is_news; /* the walk ended with something that the daemon should hear of now */
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
 
@@ -116,6 +118,8 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
   if (state == FLAMED_MODULE_WITHOUT_ROWS) return 0;
   if (state != FLAMED_MODULE_READY) {
     *end = FLAMED_END_ROWS_PENDING;
+    walk->is_news = !module->noticed;
+    if (walk->is_news) module->noticed = 1;
     return 0;
   }
 
@@ -150,10 +154,14 @@ static __always_inline __u32 walk_one(struct walk* walk) {
 
   if (address < walk->mapping.start || address >= walk->mapping.end) {
     end = enter_mapping(walk, address);
-    if (end) return end;
+    if (end) {
+      walk->is_news = !walk->guessed;
+      return end;
+    }
   }
   struct flamed_unwind_rule* rule = find_rule(walk, address - walk->mapping.start + walk->mapping.file_offset, &end);
   if (end) return end;
+  walk->guessed = !rule || rule->cfa == FLAMED_CFA_NONE;
   if (!rule) return step_by_frame_pointer(frame);
   return step_by_rule(frame, rule, walk->registers);
 }

@@ -120,7 +120,10 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
   user_frames_.clear();
   const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_);
   if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
-    processes_.watch_mappings(process);
+    // The kernel program knows of another exec than we do, or did not find the process's tables.
+    const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
+    process.exec_id = header.exec_id;
+    processes_.watch_mappings(process, anew);
     if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
         unwind_->should_build(user_frames_.back().module)) {
       modules_.want_again(user_frames_.back().module);
@@ -179,7 +182,7 @@ void Ingest::publish(const symbolizer::Process& process) {
 
 void Ingest::publish_mappings(const symbolizer::Process& process) {
   if (process.ended) {
-    unwind_->remove(process.id.pid);
+    unwind_->remove(process.id);
     return;
   }
   unwind_->publish(process);

@@ -205,6 +205,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.comm = std::string(comm);
   process.executable.clear();
   process.maps = std::make_shared<MappingSet>();
+  ++process.exec_id;
   note_remapping(process);
   process.maps_as_of = time;
   process.stale = false;
@@ -265,8 +266,8 @@ void ProcessTable::note_remapping(Process& process) {
   remapped_.push_back(process.id);
 }
 
-void ProcessTable::watch_mappings(Process& process) {
-  if (process.watched) return;
+void ProcessTable::watch_mappings(Process& process, bool anew) {
+  if (process.watched && !anew) return;
   process.watched = true;
   note_remapping(process);
 }

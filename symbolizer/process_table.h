@@ -43,6 +43,7 @@ struct Process {
   ModuleId anonymous;           ///< its memory without a file, once a sample was there
   ModuleId unmapped;            ///< its addresses outside of all mappings, likewise
   std::uint64_t cgroup_id = 0;  ///< set by the caller, who learns it from samples
+  std::uint64_t exec_id = 0;    ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
   bool sampled = false;         ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
   bool watched = false;  ///< see ProcessTable::watch_mappings()
@@ -96,8 +97,9 @@ class ProcessTable {
     changed_.clear();
   }
 
-  /// From now on changes of the process's mappings are told by take_remapped(); the first time at once.
-  void watch_mappings(Process& process);
+  /// From now on changes of the process's mappings are told by take_remapped(); the first time, and when `anew`, as
+  /// they stand.
+  void watch_mappings(Process& process, bool anew = false);
   /// Watched processes whose mappings changed, or that ended, since the last call: `visit(const Process&)`.
   template <typename Visit>
   void take_remapped(Visit&& visit) {

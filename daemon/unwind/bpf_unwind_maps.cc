@@ -57,7 +57,7 @@ BpfUnwindMaps::~BpfUnwindMaps() = default;
 
 Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
   const auto found = slabs_.find(index);
-  if (found != slabs_.end()) return found->second.rows.as<std::uint32_t>();
+  if (found != slabs_.end()) return found->second.as<std::uint32_t>();
   constexpr std::size_t kBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);
   bpf_map_create_opts options{};
   options.sz = sizeof(options);
@@ -70,7 +70,7 @@ Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
   if (::bpf_map_update_elem(fds_.slabs, &index, &fd, BPF_ANY) != 0) {
     return Error::from_errno("entering a map of unwind rows");
   }
-  return slabs_.emplace(index, Slab{std::move(map), std::move(rows).value()}).first->second.rows.as<std::uint32_t>();
+  return slabs_.emplace(index, std::move(rows).value()).first->second.as<std::uint32_t>();
 }
 
 void BpfUnwindMaps::drop_slab(std::uint32_t index) {

@@ -55,11 +55,6 @@ class BpfUnwindMaps final : public UnwindMaps {
     void* memory_ = nullptr;
     std::size_t bytes_ = 0;
   };
-  struct Slab {
-    Fd map;
-    Mapped rows;
-  };
-
   explicit BpfUnwindMaps(const UnwindMapFds& fds) : fds_(fds) {}
 
   const UnwindMapFds fds_;
@@ -67,7 +62,7 @@ class BpfUnwindMaps final : public UnwindMaps {
   Mapped modules_;
   Mapped pages_;
   Mapped rules_;
-  std::unordered_map<std::uint32_t, Slab> slabs_;
+  std::unordered_map<std::uint32_t, Mapped> slabs_;  ///< the array of maps and our mapping keep them, no descriptor
 };
 
 }  // namespace flamed::daemon

@@ -12,10 +12,13 @@ namespace {
 
 /// Modules sampled within this are in use and never make room.
 constexpr std::uint32_t kInUseSeconds = 5;
-/// How often rows are asked for again, for a module that found no room.
+/// When rows are asked for again. Reading a large file again costs seconds, so each refusal doubles the time.
 constexpr std::int64_t kAskAgainNs = kNsPerSecond;
+constexpr unsigned kMostDoublings = 6;
 /// Rows of neighbouring pages are placed together up to this many: small enough to find room between others.
 constexpr std::uint32_t kMaxRunRows = 8192;
+/// From here on modules that nobody has mapped leave the module table.
+constexpr std::uint32_t kManyModules = FLAMED_MAX_MODULES / 16 * 15;
 /// 1 GiB of code: no file may take a large part of the page table by lying far apart.
 constexpr std::uint32_t kMaxModulePages = FLAMED_MAX_PAGES / 8;
 
@@ -54,6 +57,28 @@ PageRows split_into_pages(const unwinder::UnwindRows& rows) {
   return pages;
 }
 
+/// Places the rows of pages: which runs they take, and where each page's rows begin. False when they find no room.
+bool allocate_rows(RunAllocator& from, const std::vector<std::uint32_t>& rows_of_pages,
+                   std::vector<std::pair<std::uint32_t, std::uint32_t>>& runs, std::vector<std::uint32_t>& first_rows) {
+  first_rows.assign(rows_of_pages.size(), 0);
+  for (std::size_t page = 0; page < rows_of_pages.size();) {
+    std::size_t end = page;
+    std::uint32_t count = 0;
+    while (end < rows_of_pages.size() && (end == page || count + rows_of_pages[end] <= kMaxRunRows)) {
+      first_rows[end] = count;
+      count += rows_of_pages[end++];
+    }
+    if (count != 0) {
+      const std::optional<std::uint32_t> first = from.allocate(count);
+      if (!first) return false;
+      runs.emplace_back(*first, count);
+      for (std::size_t i = page; i < end; ++i) first_rows[i] += *first;
+    }
+    page = end;
+  }
+  return true;
+}
+
 }  // namespace
 
 UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, const Clock& clock)
@@ -76,21 +101,26 @@ void UnwindPublisher::reclaim() {
   const MonotonicTime now = clock_.monotonic();
   while (!retired_.empty() && now.ns - retired_.front().at.ns >= kGraceNs) {
     const Retired& old = retired_.front();
-    old.from->free(old.run.first, old.run.count);
-    if (old.from == &row_runs_) {
-      const std::uint32_t slab = old.run.first / FLAMED_SLAB_ROWS;
-      if (slab_exists_[slab] && row_runs_.is_segment_free(slab)) {
-        maps_.drop_slab(slab);
-        slab_exists_[slab] = false;
-      }
-    }
+    if (old.from == &row_runs_)
+      free_rows(old.run);
+    else
+      old.from->free(old.run.first, old.run.count);
     retired_.pop_front();
   }
+}
+
+void UnwindPublisher::free_rows(Run run) {
+  row_runs_.free(run.first, run.count);
+  const std::uint32_t slab = run.first / FLAMED_SLAB_ROWS;
+  if (!slab_exists_[slab] || !row_runs_.is_segment_free(slab)) return;
+  maps_.drop_slab(slab);
+  slab_exists_[slab] = false;
 }
 
 UnwindPublisher::ModuleEntry* UnwindPublisher::enter_module(ModuleId id) {
   const auto found = modules_.find(id);
   if (found != modules_.end()) return &found->second;
+  if (module_runs_.used() >= kManyModules) forget_unmapped();
   const std::optional<std::uint32_t> index = module_runs_.allocate(1);
   if (!index) return nullptr;
   ModuleEntry entry;
@@ -112,6 +142,9 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   ProcessEntry entry;
   flamed_process value{};
   value.start_ticks = process.id.start_ticks;
+  value.tgid = static_cast<std::uint32_t>(process.id.pid);
+  value.exec_id = process.exec_id;
+  entry.start_ticks = process.id.start_ticks;
 
   const std::size_t count = process.maps == nullptr ? 0 : process.maps->mappings().size();
   std::optional<std::uint32_t> first;
@@ -126,6 +159,8 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
           index = module->index;
           ++module->processes;
           entry.modules.push_back(mapping.module);
+        } else {
+          ++stats_.refused_modules;
         }
       }
       to[i] = {mapping.start, mapping.end, mapping.file_offset, index, 0};
@@ -154,11 +189,11 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   }
 }
 
-void UnwindPublisher::remove(std::int32_t pid) {
+void UnwindPublisher::remove(const ProcessId& process) {
   std::lock_guard lock(mutex_);
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
-  maps_.remove_process(static_cast<std::uint32_t>(pid));
+  const auto found = processes_.find(process.pid);
+  if (found == processes_.end() || found->second.start_ticks != process.start_ticks) return;
+  maps_.remove_process(static_cast<std::uint32_t>(process.pid));
   leave_modules(found->second);
   retire(mapping_runs_, found->second.mappings);
   processes_.erase(found);
@@ -181,38 +216,77 @@ bool UnwindPublisher::should_build(ModuleId module) {
   const auto found = modules_.find(module);
   if (found == modules_.end() || found->second.ready) return false;
   const MonotonicTime now = clock_.monotonic();
-  if (found->second.asked_at.ns != 0 && now.ns - found->second.asked_at.ns < kAskAgainNs) return false;
-  found->second.asked_at = now;
+  ModuleEntry& entry = found->second;
+  const std::int64_t pause_ns = kAskAgainNs << std::min(entry.refusals, kMostDoublings);
+  if (entry.asked_at.ns != 0 && now.ns - entry.asked_at.ns < pause_ns) return false;
+  entry.asked_at = now;
   return true;
 }
 
 void UnwindPublisher::unpublish(ModuleEntry& entry) {
-  store_release(maps_.modules()[entry.index].state, FLAMED_MODULE_PENDING);
+  flamed_unwind_module& module = maps_.modules()[entry.index];
+  store_release(module.state, FLAMED_MODULE_PENDING);
+  module.noticed = 0;
+  if (entry.pages.count != 0) --stats_.modules;
+  stats_.rows -= entry.row_count;
   retire(page_runs_, entry.pages);
   for (const Run& run : entry.rows) retire(row_runs_, run);
-  stats_.rows -= entry.row_count;
-  if (entry.row_count != 0) --stats_.modules;
   entry.pages = {};
   entry.rows.clear();
   entry.row_count = 0;
   entry.ready = false;
 }
 
-bool UnwindPublisher::evict_one() {
-  const auto now_seconds = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
+void UnwindPublisher::forget(std::unordered_map<ModuleId, ModuleEntry>::iterator module) {
+  unpublish(module->second);
+  retire(module_runs_, {module->second.index, 1});
+  modules_.erase(module);
+}
+
+/// The half of them that was sampled longest ago: a compiler is needed again soon, what it made may never be.
+void UnwindPublisher::forget_unmapped() {
+  std::vector<std::pair<std::uint32_t, ModuleId>> unmapped;
+  for (const auto& [id, entry] : modules_) {
+    if (entry.processes == 0 && id >= kFirstFreeModule) unmapped.emplace_back(last_sampled(entry), id);
+  }
+  const std::size_t half = (unmapped.size() + 1) / 2;
+  std::nth_element(unmapped.begin(), unmapped.begin() + static_cast<std::ptrdiff_t>(half), unmapped.end());
+  unmapped.resize(half);
+  for (const auto& [sampled, id] : unmapped) forget(modules_.find(id));
+}
+
+std::uint32_t UnwindPublisher::last_sampled(const ModuleEntry& entry) const {
+  return load_relaxed(maps_.modules()[entry.index].last_sampled);
+}
+
+bool UnwindPublisher::evict_one(const ModuleEntry& in_favour_of) {
   ModuleEntry* oldest = nullptr;
   std::uint32_t oldest_sampled = 0;
   for (auto& [id, entry] : modules_) {
-    if (entry.rows.empty()) continue;
-    const std::uint32_t sampled = load_relaxed(maps_.modules()[entry.index].last_sampled);
+    // Nobody would ask for the vdso again.
+    if (entry.pages.count == 0 || id < kFirstFreeModule) continue;
+    const std::uint32_t sampled = last_sampled(entry);
     if (oldest != nullptr && sampled >= oldest_sampled) continue;
     oldest = &entry;
     oldest_sampled = sampled;
   }
-  if (oldest == nullptr || now_seconds - std::min(now_seconds, oldest_sampled) < kInUseSeconds) return false;
+  if (oldest == nullptr || oldest_sampled >= last_sampled(in_favour_of)) return false;
+  const auto now_seconds = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
+  if (now_seconds - std::min(now_seconds, oldest_sampled) < kInUseSeconds) return false;
   unpublish(*oldest);
   ++stats_.evictions;
   return true;
+}
+
+bool UnwindPublisher::is_room_coming() const {
+  return std::any_of(retired_.begin(), retired_.end(),
+                     [this](const Retired& old) { return old.from == &row_runs_ || old.from == &page_runs_; });
+}
+
+UnwindPublisher::Outcome UnwindPublisher::refuse(ModuleEntry& entry) {
+  ++entry.refusals;
+  ++stats_.refused_modules;
+  return Outcome::kNoRoom;
 }
 
 std::vector<std::uint16_t> UnwindPublisher::translate_rules(const std::vector<unwinder::Rule>& rules) {
@@ -227,32 +301,14 @@ std::vector<std::uint16_t> UnwindPublisher::translate_rules(const std::vector<un
   return numbers;
 }
 
-bool UnwindPublisher::allocate_rows(const std::vector<std::uint32_t>& rows_of_pages, ModuleEntry& entry,
-                                    std::vector<std::uint32_t>& first_rows) {
-  first_rows.assign(rows_of_pages.size(), 0);
-  for (std::size_t page = 0; page < rows_of_pages.size();) {
-    std::size_t end = page;
-    std::uint32_t count = 0;
-    while (end < rows_of_pages.size() && (end == page || count + rows_of_pages[end] <= kMaxRunRows)) {
-      first_rows[end] = count;
-      count += rows_of_pages[end++];
-    }
-    if (count != 0) {
-      const std::optional<std::uint32_t> first = row_runs_.allocate(count);
-      if (!first) return false;
-      entry.rows.push_back({*first, count});
-      for (std::size_t i = page; i < end; ++i) first_rows[i] += *first;
-    }
-    page = end;
-  }
-  return true;
-}
-
 UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwinder::UnwindRows& rows) {
   std::lock_guard lock(mutex_);
   reclaim();
   ModuleEntry* entry = enter_module(id);
-  if (entry == nullptr) return Outcome::kNoRoom;
+  if (entry == nullptr) {
+    ++stats_.refused_modules;
+    return Outcome::kNoRoom;
+  }
   flamed_unwind_module& module = maps_.modules()[entry->index];
   if (entry->ready) return Outcome::kDone;
   if (rows.rows.empty()) {
@@ -262,36 +318,36 @@ UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwind
   }
 
   const PageRows pages = split_into_pages(rows);
-  const auto give_up = [&] {
-    // Nobody has seen these runs: they are free at once.
-    for (const Run& run : entry->rows) row_runs_.free(run.first, run.count);
-    if (entry->pages.count != 0) page_runs_.free(entry->pages.first, entry->pages.count);
-    entry->rows.clear();
-    entry->pages = {};
-    if (rows.rows.size() * sizeof(std::uint32_t) <= budget_bytes_ && evict_one()) return Outcome::kWait;
-    ++stats_.refused_modules;
-    return Outcome::kNoRoom;
-  };
-
+  if (pages.of_page.size() > kMaxModulePages) return refuse(*entry);
   const auto page_count = static_cast<std::uint32_t>(pages.of_page.size());
-  if (page_count > kMaxModulePages) {
-    ++stats_.refused_modules;
-    return Outcome::kNoRoom;
-  }
-  const std::optional<std::uint32_t> first_page = page_runs_.allocate(page_count);
-  if (!first_page) return give_up();
-  entry->pages = {*first_page, page_count};
-
   std::vector<std::uint32_t> rows_of_pages;
   rows_of_pages.reserve(page_count);
   for (const auto& [first, last] : pages.of_page) {
     // More rows than the program's search covers: that page's code is left as unsupported.
-    const bool dense = last - first >= FLAMED_MAX_PAGE_ROWS;
+    const bool dense = last - first > FLAMED_MAX_PAGE_ROWS;
     if (dense) ++stats_.dense_pages;
     rows_of_pages.push_back(dense ? 0 : static_cast<std::uint32_t>(last - first));
   }
+
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
   std::vector<std::uint32_t> first_rows;
-  if (!allocate_rows(rows_of_pages, *entry, first_rows)) return give_up();
+  const auto give_up = [&] {
+    // Nobody has seen these runs: they are free at once.
+    for (const auto& [first, count] : runs) free_rows({first, count});
+    if (entry->pages.count != 0) page_runs_.free(entry->pages.first, entry->pages.count);
+    entry->pages = {};
+    if (is_room_coming()) return Outcome::kWait;
+    // Nobody is to leave for what would not fit into empty tables.
+    RunAllocator empty(slabs_of(budget_bytes_), FLAMED_SLAB_ROWS);
+    runs.clear();
+    const bool fits = allocate_rows(empty, rows_of_pages, runs, first_rows);
+    if (fits && evict_one(*entry)) return Outcome::kWait;
+    return refuse(*entry);
+  };
+  const std::optional<std::uint32_t> first_page = page_runs_.allocate(page_count);
+  if (!first_page) return give_up();
+  entry->pages = {*first_page, page_count};
+  if (!allocate_rows(row_runs_, rows_of_pages, runs, first_rows)) return give_up();
 
   const std::vector<std::uint16_t> numbers = translate_rules(rows.rules);
   std::uint16_t carry = unwinder::kNoneRule.value;
@@ -315,10 +371,13 @@ UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwind
   module.first_page = *first_page;
   module.page_count = page_count;
   module.base_page = static_cast<std::uint32_t>(pages.base_page);
-  module.last_sampled = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
   store_release(module.state, FLAMED_MODULE_READY);
   entry->ready = true;
-  entry->row_count = rows.rows.size();
+  entry->refusals = 0;
+  for (const auto& [first, count] : runs) {
+    entry->rows.push_back({first, count});
+    entry->row_count += count;
+  }
   stats_.rows += entry->row_count;
   ++stats_.modules;
   return Outcome::kDone;
@@ -328,15 +387,12 @@ void UnwindPublisher::retain(std::span<const ModuleId> live) {
   std::lock_guard lock(mutex_);
   reclaim();
   for (auto it = modules_.begin(); it != modules_.end();) {
-    ModuleEntry& entry = it->second;
-    if (entry.processes != 0 || it->first < kFirstFreeModule ||
-        std::binary_search(live.begin(), live.end(), it->first)) {
-      ++it;
+    const auto module = it++;
+    if (module->second.processes != 0 || module->first < kFirstFreeModule ||
+        std::binary_search(live.begin(), live.end(), module->first)) {
       continue;
     }
-    unpublish(entry);
-    retire(module_runs_, {entry.index, 1});
-    it = modules_.erase(it);
+    forget(module);
   }
 }
 

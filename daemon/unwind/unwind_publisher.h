@@ -4,9 +4,9 @@
 // the rows of the modules that those have mapped, within a budget.
 //
 // Rows are shared by every process that maps the same file. When the budget is met, the module whose code was sampled
-// longest ago makes room, one at a time; modules in use stay. Nothing that the kernel program may be reading is
-// changed: a new version is written elsewhere, one word is switched over, and the old place is used again after a grace
-// period.
+// longest ago makes room for one that was sampled since, one at a time; modules in use and the vdso stay. Nothing that
+// the kernel program may be reading is changed: a new version is written elsewhere, one word is switched over, and the
+// old place is used again after a grace period.
 //
 // Ingest publishes processes, the `modules` thread rows; any thread may ask for figures. Must not outlive its maps.
 #pragma once
@@ -39,11 +39,13 @@ class UnwindPublisher {
 
   /// Enters the process with what it has mapped now, or replaces what stood there.
   void publish(const symbolizer::Process& process);
-  void remove(std::int32_t pid);
+  /// A no-op where the pid is another process's by now.
+  void remove(const ProcessId& process);
   /// Has `pid` been entered and not removed?
   [[nodiscard]] bool has(std::int32_t pid) const;
 
-  /// A walk came to a module whose rows do not stand. True when they should be built: at most once in a while.
+  /// A walk came to a module whose rows do not stand. True when they should be built: at most once in a while, and ever
+  /// less often where there was no room for them.
   [[nodiscard]] bool should_build(ModuleId module);
 
   /// Lets go of modules that are not in `live`, which is sorted.
@@ -54,7 +56,7 @@ class UnwindPublisher {
   enum class Outcome : std::uint8_t {
     kDone,
     kWait,    ///< an older module has been asked to leave: try again after kGraceNs
-    kNoRoom,  ///< everything that stands is in use, or the rows alone exceed the budget
+    kNoRoom,  ///< everything that stands is in use or was sampled since, or the rows alone exceed the budget
   };
   /// Do the module's rows stand, or is it known to have none?
   [[nodiscard]] bool is_ready(ModuleId module) const;
@@ -94,8 +96,10 @@ class UnwindPublisher {
     std::vector<Run> rows;
     std::size_t row_count = 0;
     MonotonicTime asked_at{};  ///< when rows were last asked for
+    unsigned refusals = 0;     ///< in a row
   };
   struct ProcessEntry {
+    std::uint64_t start_ticks = 0;
     Run mappings;
     std::vector<ModuleId> modules;
   };
@@ -109,10 +113,14 @@ class UnwindPublisher {
   void leave_modules(const ProcessEntry& process);
   void retire(RunAllocator& from, Run run);
   void reclaim();
+  void free_rows(Run run);
   void unpublish(ModuleEntry& entry);
-  bool evict_one();
-  [[nodiscard]] bool allocate_rows(const std::vector<std::uint32_t>& rows_of_pages, ModuleEntry& entry,
-                                   std::vector<std::uint32_t>& first_rows);
+  void forget(std::unordered_map<ModuleId, ModuleEntry>::iterator module);
+  void forget_unmapped();
+  [[nodiscard]] std::uint32_t last_sampled(const ModuleEntry& entry) const;
+  bool evict_one(const ModuleEntry& in_favour_of);
+  [[nodiscard]] bool is_room_coming() const;
+  Outcome refuse(ModuleEntry& entry);
   [[nodiscard]] std::vector<std::uint16_t> translate_rules(const std::vector<unwinder::Rule>& rules);
 
   UnwindMaps& maps_;

@@ -59,6 +59,7 @@ struct SampleFields {
   std::uint8_t user_end = FLAMED_END_OUTERMOST;
   std::uint32_t flags = 0;
   std::uint64_t cgroup_id = 77;
+  std::uint64_t exec_id = 1;
 };
 
 inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
@@ -67,6 +68,7 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.tid = fields.tid;
   sample.start_boottime_ns = fields.start_boottime_ns;
   sample.cgroup_id = fields.cgroup_id;
+  sample.exec_id = fields.exec_id;
   sample.weight_ns = 10'101'010;
   sample.kind = FLAMED_ON_CPU;
   sample.user_end = fields.user_end;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FakeUnwindMaps: the unwind tables in plain memory, and a reader of them that finds rules as the kernel program does
+// (bpf/unwind_walk.h).
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "bpf/unwind_search.h"
+#include "daemon/unwind/unwind_maps.h"
+#include "unwinder/rule.h"
+
+namespace flamed::test {
+
+class FakeUnwindMaps final : public daemon::UnwindMaps {
+ public:
+  FakeUnwindMaps()
+      : mappings_(std::size_t{FLAMED_MAPPING_BLOCKS} * FLAMED_BLOCK_MAPPINGS),
+        modules_(FLAMED_MAX_MODULES),
+        pages_(FLAMED_MAX_PAGES),
+        rules_(FLAMED_MAX_RULES) {}
+
+  [[nodiscard]] std::span<flamed_mapping> mappings() override { return mappings_; }
+  [[nodiscard]] std::span<flamed_unwind_module> modules() override { return modules_; }
+  [[nodiscard]] std::span<flamed_unwind_page> pages() override { return pages_; }
+  [[nodiscard]] std::span<flamed_unwind_rule> rules() override { return rules_; }
+  Result<std::span<std::uint32_t>> slab(std::uint32_t index) override {
+    const auto found = slabs_.find(index);
+    if (found != slabs_.end()) return std::span<std::uint32_t>(found->second);
+    if (slabs_.size() >= most_slabs) return Error("no memory for a slab");
+    return std::span<std::uint32_t>(slabs_[index] = std::vector<std::uint32_t>(FLAMED_SLAB_ROWS));
+  }
+  void drop_slab(std::uint32_t index) override { slabs_.erase(index); }
+  Status put_process(std::uint32_t tgid, const flamed_process& process) override {
+    if (processes.count(tgid) == 0 && processes.size() >= most_processes) return Error("the process table is full");
+    processes[tgid] = process;
+    return {};
+  }
+  void remove_process(std::uint32_t tgid) override { processes.erase(tgid); }
+
+  /// What a walk finds at an address of a process, or why nothing.
+  enum class Found : std::uint8_t { kRule, kNoProcess, kNoTables, kNoMapping, kNoRows, kPending };
+  struct LookUp {
+    Found found = Found::kNoProcess;
+    unwinder::Rule rule;
+    std::uint32_t module = FLAMED_NO_MODULE;
+  };
+  [[nodiscard]] LookUp look_up(std::uint32_t tgid, std::uint64_t address) const {
+    const auto process = processes.find(tgid);
+    if (process == processes.end()) return {};
+    const flamed_process& tables = process->second;
+    if (tables.count == 0) return {Found::kNoTables, {}, FLAMED_NO_MODULE};
+    const flamed_mapping* block = &mappings_[std::size_t{tables.block} * FLAMED_BLOCK_MAPPINGS];
+    const flamed_mapping& mapping = block[find_mapping(block, tables.first, tables.count, address)];
+    if (address < mapping.start || address >= mapping.end) return {Found::kNoMapping, {}, FLAMED_NO_MODULE};
+    return look_up_module(mapping.module, address - mapping.start + mapping.file_offset);
+  }
+
+  std::unordered_map<std::uint32_t, flamed_process> processes;
+  std::size_t most_processes = FLAMED_MAX_PROCESSES;
+  std::size_t most_slabs = FLAMED_MAX_SLABS;
+  [[nodiscard]] std::size_t slabs() const { return slabs_.size(); }
+
+  /// The module that a mapping of the process names, as the program notes that it was there.
+  flamed_unwind_module& module_at(std::uint32_t tgid, std::uint64_t address) {
+    return modules_.at(look_up(tgid, address).module);
+  }
+
+ private:
+  [[nodiscard]] LookUp look_up_module(std::uint32_t index, std::uint64_t file_offset) const {
+    if (index == FLAMED_NO_MODULE) return {Found::kNoRows, {}, index};
+    const flamed_unwind_module& module = modules_.at(index);
+    if (module.state == FLAMED_MODULE_WITHOUT_ROWS) return {Found::kNoRows, {}, index};
+    if (module.state != FLAMED_MODULE_READY) return {Found::kPending, {}, index};
+    const std::uint64_t page_number = (file_offset >> FLAMED_PAGE_SHIFT) - module.base_page;
+    if (page_number >= module.page_count) return {Found::kNoRows, {}, index};
+    const flamed_unwind_page& page = pages_.at(module.first_page + page_number);
+    std::uint32_t rule = page.carry_rule;
+    if (page.row_count != 0) {
+      const std::vector<std::uint32_t>& slab = slabs_.at(page.slab);
+      const auto place = static_cast<std::uint32_t>(file_offset & 0xffff);
+      if (slab.at(page.first_row) >> 16 <= place) {
+        rule = find_row(slab.data(), page.first_row, page.row_count, place) & 0xffff;
+      }
+    }
+    return {Found::kRule, std::bit_cast<unwinder::Rule>(rules_.at(rule)), index};
+  }
+
+  std::vector<flamed_mapping> mappings_;
+  std::vector<flamed_unwind_module> modules_;
+  std::vector<flamed_unwind_page> pages_;
+  std::vector<flamed_unwind_rule> rules_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> slabs_;
+};
+
+}  // namespace flamed::test
