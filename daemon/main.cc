@@ -126,6 +126,7 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
     }
     const symbolizer::ModulePtr module = modules.find(request->module);
     if (unwind != nullptr && module != nullptr && module->file) publish_module(stop, *module, *unwind);
+    if (unwind != nullptr) unwind->drop_empty_slabs();
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace flamed::daemon {
 
-/// One thread at a time.
+/// Slabs are made, written and dropped by one thread; everything else may be used by others meanwhile, each part by one
+/// at a time.
 class UnwindMaps {
  public:
   virtual ~UnwindMaps() = default;

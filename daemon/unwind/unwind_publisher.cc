@@ -57,29 +57,50 @@ PageRows split_into_pages(const unwinder::UnwindRows& rows) {
   return pages;
 }
 
-/// Places the rows of pages: which runs they take, and where each page's rows begin. False when they find no room.
-bool allocate_rows(RunAllocator& from, const std::vector<std::uint32_t>& rows_of_pages,
-                   std::vector<std::pair<std::uint32_t, std::uint32_t>>& runs, std::vector<std::uint32_t>& first_rows) {
-  first_rows.assign(rows_of_pages.size(), 0);
-  for (std::size_t page = 0; page < rows_of_pages.size();) {
-    std::size_t end = page;
-    std::uint32_t count = 0;
-    while (end < rows_of_pages.size() && (end == page || count + rows_of_pages[end] <= kMaxRunRows)) {
-      first_rows[end] = count;
-      count += rows_of_pages[end++];
-    }
-    if (count != 0) {
-      const std::optional<std::uint32_t> first = from.allocate(count);
-      if (!first) return false;
-      runs.emplace_back(*first, count);
-      for (std::size_t i = page; i < end; ++i) first_rows[i] += *first;
-    }
-    page = end;
-  }
-  return true;
-}
-
 }  // namespace
+
+/// Where the rows of one module are to stand.
+struct UnwindPublisher::Placement {
+  explicit Placement(const unwinder::UnwindRows& rows) : pages(split_into_pages(rows)) {
+    stored.reserve(pages.of_page.size());
+    for (const auto& [first, last] : pages.of_page) {
+      // More rows than the program's search covers: that page's code is left as unsupported.
+      const bool dense = last - first > FLAMED_MAX_PAGE_ROWS;
+      if (dense) ++dense_pages;
+      stored.push_back(dense ? 0 : static_cast<std::uint32_t>(last - first));
+    }
+  }
+
+  /// Takes runs for the rows. False when they find no room; what was taken stands in `runs` all the same.
+  [[nodiscard]] bool allocate_rows(RunAllocator& from) {
+    first_rows.assign(stored.size(), 0);
+    for (std::size_t page = 0; page < stored.size();) {
+      std::size_t end = page;
+      std::uint32_t count = 0;
+      while (end < stored.size() && (end == page || count + stored[end] <= kMaxRunRows)) {
+        first_rows[end] = count;
+        count += stored[end++];
+      }
+      if (count != 0) {
+        const std::optional<std::uint32_t> first = from.allocate(count);
+        if (!first) return false;
+        runs.push_back({*first, count});
+        for (std::size_t i = page; i < end; ++i) first_rows[i] += *first;
+      }
+      page = end;
+    }
+    return true;
+  }
+  [[nodiscard]] std::uint32_t page_count() const { return static_cast<std::uint32_t>(stored.size()); }
+
+  PageRows pages;
+  std::vector<std::uint32_t> stored;  ///< rows of each page that go into a slab
+  std::uint64_t dense_pages = 0;
+  Run page_run;
+  std::vector<Run> runs;
+  std::vector<std::uint32_t> first_rows;  ///< of each page, counted over all slabs
+  std::vector<std::uint16_t> numbers;     ///< of the rules
+};
 
 UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, const Clock& clock)
     : maps_(maps),
@@ -101,20 +122,23 @@ void UnwindPublisher::reclaim() {
   const MonotonicTime now = clock_.monotonic();
   while (!retired_.empty() && now.ns - retired_.front().at.ns >= kGraceNs) {
     const Retired& old = retired_.front();
-    if (old.from == &row_runs_)
-      free_rows(old.run);
-    else
-      old.from->free(old.run.first, old.run.count);
+    old.from->free(old.run.first, old.run.count);
     retired_.pop_front();
   }
 }
 
-void UnwindPublisher::free_rows(Run run) {
-  row_runs_.free(run.first, run.count);
-  const std::uint32_t slab = run.first / FLAMED_SLAB_ROWS;
-  if (!slab_exists_[slab] || !row_runs_.is_segment_free(slab)) return;
-  maps_.drop_slab(slab);
-  slab_exists_[slab] = false;
+void UnwindPublisher::drop_empty_slabs() {
+  std::vector<std::uint32_t> empty;
+  {
+    std::lock_guard lock(mutex_);
+    reclaim();
+    for (std::uint32_t slab = 0; slab < slab_exists_.size(); ++slab) {
+      if (!slab_exists_[slab] || !row_runs_.is_segment_free(slab)) continue;
+      slab_exists_[slab] = false;
+      empty.push_back(slab);
+    }
+  }
+  for (const std::uint32_t slab : empty) maps_.drop_slab(slab);
 }
 
 UnwindPublisher::ModuleEntry* UnwindPublisher::enter_module(ModuleId id) {
@@ -301,84 +325,101 @@ std::vector<std::uint16_t> UnwindPublisher::translate_rules(const std::vector<un
   return numbers;
 }
 
+/// Empty when room was found.
+std::optional<UnwindPublisher::Outcome> UnwindPublisher::place(ModuleEntry& entry,
+                                                               const std::vector<unwinder::Rule>& rules,
+                                                               Placement& placement) {
+  if (placement.pages.of_page.size() > kMaxModulePages) return refuse(entry);
+  const std::optional<std::uint32_t> first_page = page_runs_.allocate(placement.page_count());
+  if (first_page) placement.page_run = {*first_page, placement.page_count()};
+  if (first_page && placement.allocate_rows(row_runs_)) {
+    for (const Run& run : placement.runs) slab_exists_[run.first / FLAMED_SLAB_ROWS] = true;
+    placement.numbers = translate_rules(rules);
+    return std::nullopt;
+  }
+  give_back(placement);
+  if (is_room_coming()) return Outcome::kWait;
+  // Nobody is to leave for what would not fit into empty tables.
+  RunAllocator empty(slabs_of(budget_bytes_), FLAMED_SLAB_ROWS);
+  if (placement.allocate_rows(empty) && evict_one(entry)) return Outcome::kWait;
+  return refuse(entry);
+}
+
+/// Nobody has seen these runs: they are free at once.
+void UnwindPublisher::give_back(Placement& placement) {
+  for (const Run& run : placement.runs) row_runs_.free(run.first, run.count);
+  if (placement.page_run.count != 0) page_runs_.free(placement.page_run.first, placement.page_run.count);
+  placement.runs.clear();
+  placement.page_run = {};
+}
+
+Status UnwindPublisher::fill(const unwinder::UnwindRows& rows, const Placement& placement) {
+  std::uint16_t carry = unwinder::kNoneRule.value;
+  for (std::uint32_t page = 0; page < placement.page_count(); ++page) {
+    const auto [first, last] = placement.pages.of_page[page];
+    flamed_unwind_page& to = maps_.pages()[placement.page_run.first + page];
+    const std::uint32_t stored = placement.stored[page];
+    const std::uint32_t first_row = placement.first_rows[page];
+    const bool dense = stored == 0 && last != first;
+    to = {first_row / FLAMED_SLAB_ROWS, first_row % FLAMED_SLAB_ROWS, stored,
+          dense ? unwinder::kUnsupportedRule.value : carry};
+    if (stored != 0) {
+      const Result<std::span<std::uint32_t>> slab = maps_.slab(to.slab);
+      if (!slab) return Error(slab.error());
+      for (std::size_t i = first; i < last; ++i) {
+        const auto place = static_cast<std::uint32_t>(rows.base + rows.rows[i].offset) & 0xffff;
+        (*slab)[to.first_row + (i - first)] = (place << 16) | placement.numbers[rows.rows[i].rule.value];
+      }
+    }
+    if (last != first) carry = placement.numbers[rows.rows[last - 1].rule.value];
+  }
+  return {};
+}
+
 UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwinder::UnwindRows& rows) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   reclaim();
   ModuleEntry* entry = enter_module(id);
   if (entry == nullptr) {
     ++stats_.refused_modules;
     return Outcome::kNoRoom;
   }
-  flamed_unwind_module& module = maps_.modules()[entry->index];
   if (entry->ready) return Outcome::kDone;
   if (rows.rows.empty()) {
     entry->ready = true;
-    store_release(module.state, FLAMED_MODULE_WITHOUT_ROWS);
+    store_release(maps_.modules()[entry->index].state, FLAMED_MODULE_WITHOUT_ROWS);
     return Outcome::kDone;
   }
+  Placement placement(rows);
+  if (const std::optional<Outcome> ended = place(*entry, rows.rules, placement)) return *ended;
 
-  const PageRows pages = split_into_pages(rows);
-  if (pages.of_page.size() > kMaxModulePages) return refuse(*entry);
-  const auto page_count = static_cast<std::uint32_t>(pages.of_page.size());
-  std::vector<std::uint32_t> rows_of_pages;
-  rows_of_pages.reserve(page_count);
-  for (const auto& [first, last] : pages.of_page) {
-    // More rows than the program's search covers: that page's code is left as unsupported.
-    const bool dense = last - first > FLAMED_MAX_PAGE_ROWS;
-    if (dense) ++stats_.dense_pages;
-    rows_of_pages.push_back(dense ? 0 : static_cast<std::uint32_t>(last - first));
+  // For each new slab the kernel waits until no CPU runs a program any more, about 10 ms: ingest is not to wait, too.
+  lock.unlock();
+  const Status filled = fill(rows, placement);
+  lock.lock();
+  const auto found = modules_.find(id);
+  if (found == modules_.end()) {  // let go meanwhile
+    give_back(placement);
+    return Outcome::kDone;
   }
-
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
-  std::vector<std::uint32_t> first_rows;
-  const auto give_up = [&] {
-    // Nobody has seen these runs: they are free at once.
-    for (const auto& [first, count] : runs) free_rows({first, count});
-    if (entry->pages.count != 0) page_runs_.free(entry->pages.first, entry->pages.count);
-    entry->pages = {};
-    if (is_room_coming()) return Outcome::kWait;
-    // Nobody is to leave for what would not fit into empty tables.
-    RunAllocator empty(slabs_of(budget_bytes_), FLAMED_SLAB_ROWS);
-    runs.clear();
-    const bool fits = allocate_rows(empty, rows_of_pages, runs, first_rows);
-    if (fits && evict_one(*entry)) return Outcome::kWait;
+  entry = &found->second;
+  if (!filled) {
+    give_back(placement);
     return refuse(*entry);
-  };
-  const std::optional<std::uint32_t> first_page = page_runs_.allocate(page_count);
-  if (!first_page) return give_up();
-  entry->pages = {*first_page, page_count};
-  if (!allocate_rows(row_runs_, rows_of_pages, runs, first_rows)) return give_up();
-
-  const std::vector<std::uint16_t> numbers = translate_rules(rows.rules);
-  std::uint16_t carry = unwinder::kNoneRule.value;
-  for (std::uint32_t page = 0; page < page_count; ++page) {
-    const auto [first, last] = pages.of_page[page];
-    flamed_unwind_page& to = maps_.pages()[*first_page + page];
-    const bool dense = rows_of_pages[page] == 0 && last != first;
-    to = {first_rows[page] / FLAMED_SLAB_ROWS, first_rows[page] % FLAMED_SLAB_ROWS, rows_of_pages[page],
-          dense ? unwinder::kUnsupportedRule.value : carry};
-    if (rows_of_pages[page] != 0) {
-      const Result<std::span<std::uint32_t>> slab = maps_.slab(to.slab);
-      if (!slab) return give_up();
-      slab_exists_[to.slab] = true;
-      for (std::size_t i = first; i < last; ++i) {
-        const auto place = static_cast<std::uint32_t>(rows.base + rows.rows[i].offset) & 0xffff;
-        (*slab)[to.first_row + (i - first)] = (place << 16) | numbers[rows.rows[i].rule.value];
-      }
-    }
-    if (last != first) carry = numbers[rows.rows[last - 1].rule.value];
   }
-  module.first_page = *first_page;
-  module.page_count = page_count;
-  module.base_page = static_cast<std::uint32_t>(pages.base_page);
+  flamed_unwind_module& module = maps_.modules()[entry->index];
+  module.first_page = placement.page_run.first;
+  module.page_count = placement.page_run.count;
+  module.base_page = static_cast<std::uint32_t>(placement.pages.base_page);
+  module.edition = ++last_edition_;
   store_release(module.state, FLAMED_MODULE_READY);
   entry->ready = true;
   entry->refusals = 0;
-  for (const auto& [first, count] : runs) {
-    entry->rows.push_back({first, count});
-    entry->row_count += count;
-  }
+  entry->pages = placement.page_run;
+  for (const Run& run : placement.runs) entry->row_count += run.count;
+  entry->rows = std::move(placement.runs);
   stats_.rows += entry->row_count;
+  stats_.dense_pages += placement.dense_pages;
   ++stats_.modules;
   return Outcome::kDone;
 }

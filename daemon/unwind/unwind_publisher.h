@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -64,6 +66,9 @@ class UnwindPublisher {
   /// `rows` by file offset. Without any row the module's code is left by frame pointers.
   Outcome publish_rows(ModuleId module, const unwinder::UnwindRows& rows);
 
+  /// Gives the memory of slabs back in which no rows stand any more.
+  void drop_empty_slabs();
+
   /// No run of the kernel program, which holds off interrupts, takes as long: what it may have seen is free after this.
   static constexpr std::int64_t kGraceNs = 20 * kNsPerMs;
 
@@ -88,6 +93,7 @@ class UnwindPublisher {
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
+  struct Placement;
   struct ModuleEntry {
     std::uint32_t index = 0;
     std::uint32_t processes = 0;  ///< whose mappings name the index
@@ -113,7 +119,6 @@ class UnwindPublisher {
   void leave_modules(const ProcessEntry& process);
   void retire(RunAllocator& from, Run run);
   void reclaim();
-  void free_rows(Run run);
   void unpublish(ModuleEntry& entry);
   void forget(std::unordered_map<ModuleId, ModuleEntry>::iterator module);
   void forget_unmapped();
@@ -121,6 +126,9 @@ class UnwindPublisher {
   bool evict_one(const ModuleEntry& in_favour_of);
   [[nodiscard]] bool is_room_coming() const;
   Outcome refuse(ModuleEntry& entry);
+  std::optional<Outcome> place(ModuleEntry& entry, const std::vector<unwinder::Rule>& rules, Placement& placement);
+  void give_back(Placement& placement);
+  [[nodiscard]] Status fill(const unwinder::UnwindRows& rows, const Placement& placement);
   [[nodiscard]] std::vector<std::uint16_t> translate_rules(const std::vector<unwinder::Rule>& rules);
 
   UnwindMaps& maps_;
@@ -128,6 +136,7 @@ class UnwindPublisher {
   const Clock& clock_;
 
   mutable std::mutex mutex_;  ///< everything below
+  std::uint32_t last_edition_ = 0;
   RunAllocator mapping_runs_;
   RunAllocator module_runs_;
   RunAllocator page_runs_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -89,6 +90,7 @@ struct Fixture {
     pass_grace();
     publisher.remove({-1, 0});
     publisher.retain(everything);
+    publisher.drop_empty_slabs();
   }
   /// The kernel program met the process's n-th module now.
   void sample(std::int32_t pid, std::size_t n) {
@@ -522,6 +524,7 @@ TEST_CASE("a module for which the kernel gives no memory is refused without a tr
   f.publisher.publish(process_of(100, {0, 1}));
   CHECK(f.publisher.publish_rows(module_id(0), even_rows(150'000, 32)) == Outcome::kNoRoom);
   CHECK(f.found(100, 0, 0x1100) == Found::kPending);
+  f.publisher.drop_empty_slabs();
   CHECK(f.maps.slabs() == 0);
   CHECK(f.publisher.stats().row_bytes == 0);
   const UnwindRows small = even_rows(1000);
@@ -570,6 +573,34 @@ TEST_CASE("a file that finds no room is read again ever less often") {
   }
   CHECK(builds >= 12);
   CHECK(builds <= 16);
+}
+
+TEST_CASE("rows are built and dropped on one thread while processes come and go on another") {
+  Fixture f(4 * kSlabBytes);
+  constexpr std::uint32_t kPrograms = 40;
+  std::thread builder([&] {
+    for (std::uint32_t round = 0; round < 400; ++round) {
+      static_cast<void>(f.publisher.publish_rows(module_id(round % kPrograms), even_rows(1000 + round * 20)));
+      f.publisher.drop_empty_slabs();
+      static_cast<void>(f.publisher.stats());
+    }
+  });
+  for (std::int32_t round = 0; round < 4000; ++round) {
+    const auto program = static_cast<std::uint32_t>(round) % kPrograms;
+    f.publisher.publish(process_of(100 + round % 7, {program, (program + 1) % kPrograms}));
+    if (round % 3 == 0) f.publisher.remove({100 + round % 7, 5000});
+    if (round % 50 == 0) f.publisher.retain({});
+    static_cast<void>(f.publisher.should_build(module_id(program)));
+    f.clock.advance_ns(kNsPerMs);
+  }
+  builder.join();
+  for (std::int32_t pid = 100; pid < 107; ++pid) f.publisher.remove({pid, 5000});
+  f.publisher.retain({});
+  f.reclaim();
+  CHECK(f.publisher.stats().row_bytes == 0);
+  CHECK(f.publisher.stats().modules == 0);
+  CHECK(f.publisher.stats().mappings == 0);
+  CHECK(f.maps.slabs() == 0);
 }
 
 // -- The budget
