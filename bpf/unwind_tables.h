@@ -28,6 +28,9 @@
 #define FLAMED_ROW_STEPS 14
 #define FLAMED_MAX_PAGE_ROWS (1 << FLAMED_ROW_STEPS)
 
+#define FLAMED_CACHED_RULES 65536 /* 512 KiB: one for each lower half of a place in a file */
+#define FLAMED_NO_RULE 0xffffffffu
+
 #define FLAMED_BLOCK_MAPPINGS 1024 /* 32 KiB: what one process can have at most; a browser has about 200 */
 #define FLAMED_MAPPING_STEPS 10
 #define FLAMED_MAPPING_BLOCKS 128 /* 4 MiB: 131,072 mappings */
@@ -57,7 +60,8 @@ struct flamed_unwind_module {
   __u32 base_page;    /* file offset >> FLAMED_PAGE_SHIFT of the first page */
   __u32 last_sampled; /* seconds of CLOCK_MONOTONIC, 0: never; written by the program */
   __u32 noticed;      /* 1: the daemon was told that the rows are missing; set by the program */
-  __u32 reserved[2];
+  __u32 edition;      /* another number each time that rows are entered, of whatever module; not 0 */
+  __u32 reserved;
 };
 
 struct flamed_unwind_page {

@@ -132,7 +132,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, bool use_unwind_table
     ::bpf_program__set_autoload(program->progs.walk_user_stack, false);
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
                          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
-                         program->maps.notices, program->maps.programs}) {
+                         program->maps.rule_cache, program->maps.notices, program->maps.programs}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
