@@ -412,7 +412,6 @@ UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwind
   module.page_count = placement.page_run.count;
   module.base_page = static_cast<std::uint32_t>(placement.pages.base_page);
   module.edition = ++last_edition_;
-  module.edition = ++last_edition_;
   store_release(module.state, FLAMED_MODULE_READY);
   entry->ready = true;
   entry->refusals = 0;

@@ -137,7 +137,6 @@ class UnwindPublisher {
 
   mutable std::mutex mutex_;  ///< everything below
   std::uint32_t last_edition_ = 0;
-  std::uint32_t last_edition_ = 0;
   RunAllocator mapping_runs_;
   RunAllocator module_runs_;
   RunAllocator page_runs_;
