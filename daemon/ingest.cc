@@ -21,6 +21,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
   if (trust == StackTrust::kCut) {
     return (sample.flags & FLAMED_WALKED_BY_TABLES) != 0 ? Truncation::kNoMapping : Truncation::kBrokenFramePointer;
   }
+  if (trust == StackTrust::kStale) return Truncation::kNoMapping;
   switch (sample.user_end) {
     case FLAMED_END_OUTERMOST:
     case FLAMED_END_NO_USER_SPACE:
@@ -100,7 +101,7 @@ void Ingest::apply(const EventBatch& batch) {
   }
   apply_counts(batch);
   processes_.take_changed([this](const symbolizer::Process& process) { publish(process); });
-  processes_.take_remapped([this](const symbolizer::Process& process) { publish_mappings(process); });
+  processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   let_go_of_modules();
@@ -118,7 +119,8 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
   }
 
   user_frames_.clear();
-  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_);
+  const bool by_tables = (header.flags & FLAMED_WALKED_BY_TABLES) != 0;
+  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, by_tables);
   if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
     // The kernel program knows of another exec than we do, or did not find the process's tables.
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
@@ -180,12 +182,13 @@ void Ingest::publish(const symbolizer::Process& process) {
   store_.update_process(info);
 }
 
-void Ingest::publish_mappings(const symbolizer::Process& process) {
+void Ingest::publish_mappings(symbolizer::Process& process) {
   if (process.ended) {
     unwind_->remove(process.id);
     return;
   }
   unwind_->publish(process);
+  process.tables.replace(process.maps, clock_.monotonic());
   processes_.want_files(process);
 }
 

@@ -32,7 +32,7 @@ class Ingest {
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
   void publish(const symbolizer::Process& process);
-  void publish_mappings(const symbolizer::Process& process);
+  void publish_mappings(symbolizer::Process& process);
   void let_go_of_modules();
 
   symbolizer::ProcessTable& processes_;

@@ -20,6 +20,10 @@ struct Mapping {
   /// When to ask again for the module's file; not part of what a mapping is, and changed through const references.
   mutable std::int64_t ask_again_ns = 0;
 
+  /// Do both show the same, wherever both are?
+  [[nodiscard]] bool continues(const Mapping& other) const {
+    return module == other.module && file_offset - start == other.file_offset - other.start;
+  }
   [[nodiscard]] Frame frame_at(std::uint64_t address) const { return {module, address - start + file_offset}; }
   friend constexpr bool operator==(const Mapping& a, const Mapping& b) {
     return a.start == b.start && a.end == b.end && a.file_offset == b.file_offset && a.module == b.module;

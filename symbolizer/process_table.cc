@@ -335,13 +335,19 @@ void ProcessTable::want_file(const Process& process, const Mapping& mapping) {
 }
 
 StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
-                                std::vector<Frame>& frames) {
+                                std::vector<Frame>& frames, bool by_tables) {
   if (addresses.empty()) return StackTrust::kAll;
   // The program counter is always in code. When no mapping covers it, news of one was missed.
   const auto covers_pc = [&] { return process.maps != nullptr && process.maps->find(addresses[0]) != nullptr; };
   if (!covers_pc() && !process.ended && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
 
   const bool known = process.maps != nullptr && !process.maps->mappings().empty();
+  const MappingSet* const tables = by_tables ? process.tables.at(time) : process.maps.get();
+  const auto is_stale = [&](std::uint64_t address, const Mapping& mapping) {
+    if (tables == process.maps.get()) return false;
+    const Mapping* const walked = tables == nullptr ? nullptr : tables->find(address);
+    return walked == nullptr || !walked->continues(mapping);
+  };
   const Mapping* mapping = nullptr;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     // Callers are known by their return address; the call itself lies before it.
@@ -361,6 +367,8 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
     } else {
       return StackTrust::kCut;
     }
+    // The address is right. What the tables showed there was something else, and led to no caller of this code.
+    if (mapping != nullptr && is_stale(address, *mapping)) return StackTrust::kStale;
   }
   return known ? StackTrust::kAll : StackTrust::kNoMaps;
 }

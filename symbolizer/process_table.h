@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,23 @@ struct MappingEvent {
   std::uint64_t start = 0, length = 0, file_offset = 0;
   FileKey file;
   std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
+};
+
+/// By which of a process's mappings its stacks were walked: a sample is older than what is known when it is looked at,
+/// and newer than the tables that were in force when it was taken.
+class TablesInForce {
+ public:
+  /// `maps` are in force from some moment before `from` on.
+  void replace(std::shared_ptr<const MappingSet> maps, MonotonicTime from) {
+    before_ = std::exchange(newest_, std::move(maps));
+    from_ = from;
+  }
+  /// Null: not known.
+  [[nodiscard]] const MappingSet* at(MonotonicTime time) const { return (time >= from_ ? newest_ : before_).get(); }
+
+ private:
+  std::shared_ptr<const MappingSet> newest_, before_;
+  MonotonicTime from_;
 };
 
 struct Process {
@@ -47,6 +65,7 @@ struct Process {
   bool sampled = false;         ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
   bool watched = false;  ///< see ProcessTable::watch_mappings()
+  TablesInForce tables;  ///< set by the caller
   bool remapped = false;
 };
 
@@ -55,6 +74,7 @@ enum class StackTrust : std::uint8_t {
   kAll,     ///< every address lies in known code
   kCut,     ///< an address in the middle does not, or is none of user space: it and what was outside are left out
   kNoMaps,  ///< nothing is known of the process's mappings: addresses are kept as they are
+  kStale,   ///< it was walked by tables that did not show an address's mapping: what was outside of that is left out
 };
 
 class ProcessTable {
@@ -78,8 +98,9 @@ class ProcessTable {
   Process& resolve(const ProcessId& id, MonotonicTime time);
 
   /// Appends the frames of a user stack, innermost first, to `frames`. Asks for the files of modules that it meets.
+  /// `by_tables`: the stack was walked by the process's tables, which the mappings may have outrun.
   StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
-                    std::vector<Frame>& frames);
+                    std::vector<Frame>& frames, bool by_tables = false);
 
   /// Forgets processes that ended long enough before `now` for no sample to be on its way any more. After events were
   /// lost, ends the processes that are no more.
@@ -100,7 +121,7 @@ class ProcessTable {
   /// From now on changes of the process's mappings are told by take_remapped(); the first time, and when `anew`, as
   /// they stand.
   void watch_mappings(Process& process, bool anew = false);
-  /// Watched processes whose mappings changed, or that ended, since the last call: `visit(const Process&)`.
+  /// Watched processes whose mappings changed, or that ended, since the last call: `visit(Process&)`.
   template <typename Visit>
   void take_remapped(Visit&& visit) {
     for (const ProcessId& id : remapped_) {

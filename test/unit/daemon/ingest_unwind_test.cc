@@ -201,6 +201,33 @@ TEST_CASE("kernel threads are not entered") {
   CHECK(p.maps.processes.empty());
 }
 
+TEST_CASE("a stack that was walked by tables older than the library in it is cut there") {
+  Pipeline p;
+  p.feed(1000, with(program(10, 100, 7), {map(12, 100, kLibrary, 8), sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
+  const auto walked = [](std::int64_t ms) {
+    test::SampleFields fields;
+    fields.tgid = 100;
+    fields.tid = 100;
+    fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick;
+    fields.exec_id = 3;
+    fields.flags = FLAMED_WALKED_BY_TABLES;
+    fields.user = {kLibrary + 0x20, kProgram + 0x100, kProgram + 0x200};
+    return test::sample_record(at(ms), fields);
+  };
+  const auto cut = [&] {
+    return p.store.stats().quality.truncated[static_cast<std::size_t>(store::Truncation::kNoMapping)];
+  };
+  // Before the other library, with it, and with the first one again, which the tables still show.
+  p.feed(2000, {walked(1100), map(1200, 100, kLibrary, 9), walked(1300), map(1400, 100, kLibrary, 8), walked(1500),
+                map(1600, 100, kLibrary, 9)});
+  CHECK(cut() == 1);
+  CHECK(p.store.stats().quality.whole == 2);
+  // The tables show it now, and did not before they were written.
+  p.feed(3000, {walked(1999), walked(2001)});
+  CHECK(cut() == 2);
+  CHECK(p.store.stats().quality.whole == 3);
+}
+
 TEST_CASE("after a crowd of short processes the tables hold none of them") {
   Pipeline p;
   for (std::int64_t second = 1; second <= 60; ++second) {
