@@ -18,6 +18,10 @@ std::size_t heap_bytes(const std::string& text) {
   return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
 }
 
+bool is_pending(const SymbolChain& chain) {
+  return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
+}
+
 bool is_unknown(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return !symbol.reason.empty(); });
 }
@@ -79,6 +83,7 @@ SymbolChainPtr CachingSymbolizer::look_up_locked(const Frame& frame, std::int64_
 }
 
 void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns) {
+  if (is_pending(*chain)) return;
   const bool short_lived = is_unknown(*chain);
   if (short_lived && options_.unknown_ttl_ns <= 0) return;
   Slot slot;

@@ -26,7 +26,8 @@ class CachingSymbolizer final : public Symbolizer {
   struct Options {
     /// Of everything kept, its bookkeeping included. A name that several addresses share is counted for each.
     std::size_t budget_bytes = std::size_t{32} << 20;
-    /// "Don't know" may be only "not yet": the file is still being opened, the kernel module just loaded.
+    /// "Don't know" may be only "not yet": the kernel module was just loaded, a file could not be read for a moment.
+    /// What is known to be on its way (Symbol::pending) is not kept at all.
     std::int64_t unknown_ttl_ns = 5 * kNsPerSecond;
   };
 

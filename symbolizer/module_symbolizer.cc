@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
 constexpr const char* kAnonymous = "no file behind this memory (JIT code?)";
+constexpr const char* kNotOpen = "the file is not open";
 constexpr const char* kForgotten = "the module is no longer known";
 
 std::string hex(std::uint64_t value) {
@@ -35,13 +36,13 @@ SymbolChainPtr chain_of(Symbol symbol) {
 
 /// `place` stands before the offset in the name: "libc.so.6", "kernel".
 SymbolChainPtr unknown(std::string_view place, std::string module, std::uint64_t offset, std::string_view reason,
-                       SymbolKind kind = SymbolKind::kUnknown) {
+                       SymbolKind kind = SymbolKind::kUnknown, bool pending = false) {
   std::string name = "[unknown] (";
   name += place;
   name += '+';
   name += hex(offset);
   name += ')';
-  return chain_of({std::move(name), std::move(module), kind, clean_name(reason)});
+  return chain_of({std::move(name), std::move(module), kind, clean_name(reason), pending});
 }
 
 /// "/usr/lib/libfoo.so.1 (deleted)" -> "libfoo.so.1".
@@ -114,7 +115,12 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
   }
   const std::string name = display_name(module->path);
   if (!module->file) {
-    return all_unknown(name, name, module->why_no_file.empty() ? "the file is not open" : module->why_no_file);
+    // The `modules` thread opens it, or tries again; looking here once more costs nothing.
+    for (const std::size_t i : group) {
+      const std::string_view why = module->why_no_file.empty() ? kNotOpen : std::string_view(module->why_no_file);
+      chains[i] = unknown(name, name, frames[i].offset, why, SymbolKind::kUnknown, /*pending=*/true);
+    }
+    return;
   }
   name_elf(frames, group, *table_of(module), name, SymbolKind::kNative, chains);
 }

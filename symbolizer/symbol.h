@@ -19,7 +19,8 @@ struct Symbol {
   std::string name;    ///< demangled; "[unknown] (module+0x1a2b)" without one
   std::string module;  ///< file name of the module, the kernel module, or "[kernel]", "[vdso]", "[anon]"
   SymbolKind kind = SymbolKind::kUnknown;
-  std::string reason;  ///< why there is no name; empty when there is one
+  std::string reason;    ///< why there is no name; empty when there is one
+  bool pending = false;  ///< the next time there may be one: what is asked for is on its way
 };
 
 /// The functions that one address stands for, outermost first. Never empty.

@@ -16,7 +16,13 @@
 
 #include "base/file.h"
 #include "bpf/events.h"
+
+// Written by bpftool, in C.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "bpf/sampler.skel.h"
+#pragma GCC diagnostic pop
 
 namespace flamed::daemon {
 namespace {

@@ -101,6 +101,8 @@ describe("the page", () => {
     assert.match(facts, /CPU1 min 45 s/);
     assert.match(facts, /Truncated0.57 % depth limit 60/);
     assert.match(facts, /Lost12 ring full 12/);
+    assert.equal(await text(page, "#warnings"), "");
+    await open(page, `${daemon.url}/?pid=4242&from=now-24h`);
     assert.match(await text(page, "#warnings"), /outside of what is retained/);
   });
 

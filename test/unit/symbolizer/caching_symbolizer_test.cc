@@ -19,7 +19,7 @@ class CountingSymbolizer final : public Symbolizer {
     std::vector<SymbolChainPtr> chains;
     for (const Frame& frame : frames) {
       Symbol symbol{"f" + std::to_string(frame.offset), "m" + std::to_string(frame.module.value), SymbolKind::kNative,
-                    reason};
+                    reason, pending};
       chains.push_back(std::make_shared<const SymbolChain>(SymbolChain{symbol}));
     }
     return chains;
@@ -27,6 +27,7 @@ class CountingSymbolizer final : public Symbolizer {
   std::atomic<std::size_t> calls = 0;
   std::atomic<std::size_t> asked = 0;
   std::string reason;
+  bool pending = false;
 };
 
 Frame frame(std::uint64_t offset, std::uint32_t module = 20) { return {ModuleId{module}, offset}; }
@@ -94,6 +95,20 @@ TEST_CASE("an answer with a reason is kept for a short time only") {
   clock.advance_ns(1000 * kNsPerSecond);
   static_cast<void>(name_of(cache, frame(1)));
   CHECK(inner.asked == 2);
+  CHECK(cache.stats().entries == 1);
+}
+
+TEST_CASE("an answer that is on its way is not kept, so that the next question gets it") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  inner.reason = "not opened yet";
+  inner.pending = true;
+  CachingSymbolizer cache(inner, clock);
+  static_cast<void>(name_of(cache, frame(1)));
+  CHECK(cache.stats().entries == 0);
+  inner.reason.clear();
+  inner.pending = false;
+  CHECK(cache.symbolise(std::vector{frame(1)}).at(0)->at(0).reason.empty());
   CHECK(cache.stats().entries == 1);
 }
 
