@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs, libraries and threads that come and go faster than anybody could follow: what is named must be right, and
+// nothing of the dead may stay behind. FLAMED_CHURN_SECONDS makes it longer than the 5 s of every day.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+int churn_seconds() {
+  const char* configured = std::getenv("FLAMED_CHURN_SECONDS");
+  return configured == nullptr ? 5 : std::atoi(configured);
+}
+
+std::vector<std::string> frames_of(const std::string& stack) {
+  std::vector<std::string> frames;
+  std::istringstream words(stack);
+  for (std::string frame; std::getline(words, frame, ';');) frames.push_back(frame);
+  return frames;
+}
+
+/// The name of the file whose NAME_outer, NAME_middle or NAME_work (churn_chain.h) this is; empty when it is none.
+std::string chain_of(const std::string& frame, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (frame == name + "_outer" || frame == name + "_middle" || frame == name + "_work") return name;
+  }
+  return {};
+}
+
+/// In a stack may stand NAME_outer; NAME_middle; NAME_work of one and the same file, in this order and next to each
+/// other, with the outer ones missing where the stack was cut short, and the kernel's frames behind them.
+bool is_right(const std::string& stack, const std::vector<std::string>& names) {
+  const std::vector<std::string> frames = frames_of(stack);
+  const auto is_of_chain = [&](const std::string& frame) { return !chain_of(frame, names).empty(); };
+  auto frame = std::find_if(frames.begin(), frames.end(), is_of_chain);
+  if (frame == frames.end()) return true;
+  const std::string name = chain_of(*frame, names);
+  const std::array<std::string, 3> chain = {name + "_outer", name + "_middle", name + "_work"};
+  auto expected = std::find(chain.begin(), chain.end(), *frame);
+  while (frame != frames.end() && expected != chain.end() && *frame == *expected) {
+    ++frame;
+    ++expected;
+  }
+  return std::none_of(frame, frames.end(), is_of_chain);
+}
+
+std::uint64_t truncated(const FoldedStacks& stacks) {
+  return count_if(stacks, [](const std::string& stack) { return stack.find("[truncated") != std::string::npos; });
+}
+
+struct Tables {
+  double processes, mappings, resident_bytes;
+};
+
+Tables tables_of(const RunningDaemon& daemon) {
+  auto metrics = daemon.metrics();
+  return {metrics["flamed_unwind_processes"], metrics["flamed_unwind_mappings"], metrics["flamed_resident_bytes"]};
+}
+
+std::ptrdiff_t running_processes() {
+  return std::count_if(std::filesystem::directory_iterator("/proc"), {},
+                       [](const auto& entry) { return std::isdigit(entry.path().filename().string()[0]) != 0; });
+}
+
+/// Nobody who is gone stands in the tables any more.
+void check_no_dead(const RunningDaemon& daemon) {
+  Tables tables{};
+  CHECK(RunningDaemon::eventually(seconds(10), [&] {
+    tables = tables_of(daemon);
+    return tables.processes <= static_cast<double>(running_processes());
+  }));
+  INFO(tables.processes << " processes in the tables, " << running_processes() << " are running");
+}
+
+TEST_CASE("thousands of execs a second are never taken for one another, and leave nothing behind") {
+  const std::vector<std::string> names = {"alpha", "beta", "gamma", "delta"};
+  RunningDaemon daemon;
+  const auto churn = [&](int duration) {
+    // Two workers; ten execs in each process, with about 100 us of work each.
+    std::vector<std::string> command{victim("churn_driver"), std::to_string(duration), "2", "10", "60000"};
+    for (const std::string& name : names) command.push_back(victim("churn_" + name));
+    ChildProcess driver(command);
+    const auto line = driver.read_line(seconds(4 * duration + 30));
+    REQUIRE(line.has_value());
+    REQUIRE(driver.wait(seconds(10)) == 0);
+    return std::stod(*line) / duration;
+  };
+  churn(2);
+  const Tables before = tables_of(daemon);
+  const double rate = churn(churn_seconds());
+  check_no_dead(daemon);
+  const Tables after = tables_of(daemon);
+
+  const FoldedStacks stacks = daemon.folded("/profile?format=folded");
+  std::uint64_t in_chains = 0;
+  for (const auto& [stack, count] : stacks) {
+    const std::vector<std::string> frames = frames_of(stack);
+    const auto is_of_chain = [&](const std::string& frame) { return !chain_of(frame, names).empty(); };
+    if (std::any_of(frames.begin(), frames.end(), is_of_chain)) in_chains += count;
+    if (!is_right(stack, names)) UNSCOPED_INFO(count << "  " << stack);
+  }
+  WARN(rate << " execs/s, " << in_chains << " samples in the programs, " << truncated(stacks) << " of " << total(stacks)
+            << " truncated; resident " << before.resident_bytes / 1048576 << " MiB before, "
+            << after.resident_bytes / 1048576 << " MiB after");
+  CHECK(count_if(stacks, [&](const std::string& stack) { return is_right(stack, names); }) == total(stacks));
+  CHECK(in_chains > 0);
+  // What is stored of thousands of processes, and nothing for each exec: 3 MiB in 30 s of 5,900 execs a second.
+  CHECK(after.resident_bytes - before.resident_bytes < 16 * 1048576.0);
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.lost == 0);
+  CHECK(end.taken == end.whole + end.truncated);
+}
+
+TEST_CASE("libraries that are loaded in each other's place are never taken for one another") {
+  RunningDaemon daemon;
+  const std::string folder = std::filesystem::path(victim("x")).parent_path().string();
+  ChildProcess loader({victim("churn_loader"), std::to_string(churn_seconds() + 2), folder + "/libchurn_one.so",
+                       folder + "/libchurn_two.so"});
+  const auto line = loader.read_line(seconds(churn_seconds() + 30));
+  REQUIRE(line.has_value());
+  double loaded = 0;
+  double in_place = 0;
+  std::istringstream(*line) >> loaded >> in_place;
+  CHECK(in_place > 0.9 * loaded);
+
+  FoldedStacks stacks;
+  std::uint64_t before = 0;
+  static_cast<void>(RunningDaemon::eventually(seconds(5), [&] {
+    stacks = daemon.folded(profile_of(loader.pid()));
+    return total(stacks) == std::exchange(before, total(stacks)) && before > 0;
+  }));
+  const auto is_wrong = [](const std::string& folded) {
+    const std::string stack = ";" + folded + ";";
+    const auto has = [&](const char* part) { return stack.find(part) != std::string::npos; };
+    const bool one = has(";one_");
+    const bool two = has(";two_");
+    if ((one && (two || has(";call_two;"))) || (two && has(";call_one;"))) return true;
+    if (!is_right(folded, {"one", "two"})) return true;
+    // What is not cut short comes from the beginning, through the caller.
+    if (has("[truncated") || (!one && !two)) return false;
+    return !has(";main;call_one;one_outer;") && !has(";main;call_two;two_outer;");
+  };
+  for (const auto& [stack, count] : stacks) {
+    if (is_wrong(stack)) UNSCOPED_INFO(count << "  " << stack);
+  }
+  WARN(loaded << " libraries loaded, " << with(stacks, ";one_outer;") + with(stacks, ";two_outer;") << " of "
+              << total(stacks) << " samples whole and in them, " << truncated(stacks) << " truncated");
+  CHECK(count_if(stacks, is_wrong) == 0);
+  CHECK(with(stacks, ";one_work;") + with(stacks, ";two_work;") > total(stacks) / 4);
+  CHECK(daemon.end().lost == 0);
+}
+
+TEST_CASE("two thousand threads keep their own names, and leave nothing behind") {
+  RunningDaemon daemon;
+  pid_t pid = 0;
+  {
+    ChildProcess program({victim("churn_threads"), std::to_string(churn_seconds()), "2000"});
+    pid = program.pid();
+    REQUIRE(program.wait(seconds(churn_seconds() + 120)) == 0);
+  }
+  REQUIRE(has_samples(daemon, pid, 99));
+  const FoldedStacks stacks = daemon.folded(profile_of(pid));
+  const auto is_exact = [](const std::string& stack) {
+    const bool even = stack.find(";even_thread;even_work;") != std::string::npos;
+    const bool odd = stack.find(";odd_thread;odd_work;") != std::string::npos;
+    return even != odd;
+  };
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  // The rest are the threads' start and end, and the first moments, before the rows stand.
+  CHECK(with(stacks, ";even_thread;even_work;") > total(stacks) / 4);
+  CHECK(with(stacks, ";odd_thread;odd_work;") > total(stacks) / 4);
+  const auto mixed = count_if(stacks, [&](const std::string& stack) {
+    return stack.find("even_") != std::string::npos && stack.find("odd_") != std::string::npos;
+  });
+  CHECK(mixed == 0);
+  CHECK(count_if(stacks, [&](const std::string& stack) { return is_exact(stack + ";"); }) > total(stacks) * 8 / 10);
+  check_no_dead(daemon);
+  CHECK(daemon.end().lost == 0);
+}
+
+}  // namespace
+}  // namespace flamed::test
