@@ -29,6 +29,16 @@ std::uint64_t with(const FoldedStacks& stacks, const std::string& part) {
                   [&](const std::string& stack) { return (";" + stack + ";").find(part) != std::string::npos; });
 }
 
+FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid) {
+  FoldedStacks stacks = daemon.folded(profile_of(pid));
+  for (auto it = stacks.begin(); it != stacks.end();) {
+    const bool early = it->first.rfind("[truncated: the process had only just begun]", 0) == 0 ||
+                       it->first.rfind("[truncated: unwind rows not ready]", 0) == 0;
+    it = early ? stacks.erase(it) : std::next(it);
+  }
+  return stacks;
+}
+
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
   return RunningDaemon::eventually(std::chrono::seconds(30),
                                    [&] { return total(daemon.folded(profile_of(pid))) >= wanted; });

@@ -27,6 +27,9 @@ std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(cons
 /// Samples whose stack holds `part`, which begins and ends with ';' where whole frames are meant.
 std::uint64_t with(const FoldedStacks& stacks, const std::string& part);
 
+/// Samples of the process that were taken once its tables stood.
+FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid);
+
 /// Waits until the process has as many samples.
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted);
 

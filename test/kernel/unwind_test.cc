@@ -15,17 +15,6 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Samples of the process that were taken once its tables stood.
-FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid) {
-  FoldedStacks stacks = daemon.folded(profile_of(pid));
-  for (auto it = stacks.begin(); it != stacks.end();) {
-    const bool early = it->first.rfind("[truncated: the process had only just begun]", 0) == 0 ||
-                       it->first.rfind("[truncated: unwind rows not ready]", 0) == 0;
-    it = early ? stacks.erase(it) : std::next(it);
-  }
-  return stacks;
-}
-
 /// Frames of the stack from the first `from` on; empty when it is not there.
 std::string tail_from(const std::string& stack, const std::string& from) {
   const std::size_t at = (";" + stack).find(";" + from + ";");
