@@ -35,7 +35,14 @@
 
 #include "base/handle.h"
 #include "daemon/sampler/perf_ring.h"
+
+// Written by bpftool, in C.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 #include "test/bench/unwind/get_stack.skel.h"
+#pragma GCC diagnostic pop
+
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 

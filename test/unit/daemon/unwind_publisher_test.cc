@@ -201,13 +201,13 @@ TEST_CASE("code that begins far into its file takes pages from there on only") {
 }
 
 TEST_CASE("a page with as many rows as a search covers is right; one with more is taken for unsupported, no other") {
-  for (const std::uint32_t count : {FLAMED_MAX_PAGE_ROWS, FLAMED_MAX_PAGE_ROWS + 1}) {
+  for (const std::uint32_t count : {std::uint32_t{FLAMED_MAX_PAGE_ROWS}, std::uint32_t{FLAMED_MAX_PAGE_ROWS} + 1}) {
     CAPTURE(count);
     const bool dense = count > FLAMED_MAX_PAGE_ROWS;
     Fixture f;
     std::vector<std::uint32_t> offsets{0x8000};
     for (std::uint32_t i = 0; i < count; ++i) offsets.push_back(0x10000 + i * 2);
-    for (const std::uint32_t offset : {0x30000, 0x30010, 0x30020}) offsets.push_back(offset);
+    for (const std::uint32_t offset : {0x30000U, 0x30010U, 0x30020U}) offsets.push_back(offset);
     const UnwindRows rows = rows_at(0, offsets);
     f.publisher.publish(process_of(100, {0}));
     REQUIRE(f.publisher.publish_rows(module_id(0), rows) == Outcome::kDone);
