@@ -34,10 +34,14 @@ describe("the page over a running daemon", () => {
     await page.click(row);
     await page.waitForFunction((count) => Number(document.body.dataset.loaded) > count, before);
     const frames = await mirror(page);
-    const depth = (name) => frames.find((frame) => frame.name === name)?.depth;
-    const main = depth("main");
-    assert.ok(main !== undefined, `no main among ${frames.map((frame) => frame.name)}`);
-    assert.deepEqual(["outer", "middle", "work_two"].map(depth), [main + 1, main + 2, main + 3]);
+    // Samples from before the process's unwind tables stood make branches of their own: one of them all has the chain.
+    const path = [];
+    const paths = frames.map((frame) => {
+      path.length = frame.depth;
+      path[frame.depth] = frame.name;
+      return path.join(";");
+    });
+    assert.ok(paths.some((names) => names.endsWith(";main;outer;middle;work_two")), paths.join("\n"));
     assert.ok((await painted(page)).colours > 3);
     assert.deepEqual(page.troubles, []);
     await page.screenshot({ path: join(process.env.FLAMED_SHOTS ?? ".", "live.png") });
