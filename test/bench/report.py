@@ -42,8 +42,47 @@ def mib(value):
     return f"{value / 2**20:.1f} MiB"
 
 
+def percent(value, digits=1):
+    return "–" if value is None else f"{100 * value:.{digits}f}"
+
+
+def mixed_row(name, program):
+    truncated = program["tables"]["truncated"]
+    samples = program["tables"]["samples"]
+    reasons = ", ".join(f"{reason} {percent(count / samples)}" for reason, count in
+                        sorted(truncated.items(), key=lambda item: -item[1]))
+    agreement = program["agreement"] or {}
+    cells = (name, samples, percent(program["tables"]["whole_share"]), reasons,
+             percent(program["frame_pointers"]["whole_share"]), percent(program["perf"]["whole_share"]),
+             percent(agreement.get("flamed_in_perf")), percent(agreement.get("flamed_steps_in_perf"), 2),
+             percent(agreement.get("perf_in_itself")), percent(agreement.get("perf_steps_in_itself"), 2),
+             f"{program['bpf_ns_per_sample']:.0f}")
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def mixed_section(mixed):
+    if mixed is None:
+        return "Not measured: there was no `perf` on the machine."
+    rows = "\n".join(mixed_row(name, program) for name, program in mixed["programs"].items())
+    return f"""Programs as Debian ships them, {mixed["seconds"]} s each, sampled at the same time by flamed with unwind tables, by flamed with
+frame pointers alone, and by `perf record --call-graph dwarf`. Shares in %. *Whole*: down to the process's or thread's
+entry; the reasons of the rest are those of `quality`. *Agreement*, where both are whole: stacks of flamed that perf saw as
+they are, or all of whose steps from caller to callee perf saw; and the share of single steps. What perf's second half
+shares with its first in the same way is beside it: the rest is chance, in programs with many rare stacks.
+
+| program | samples | whole by tables | otherwise | whole by frame pointers | whole by perf | stacks agree | steps agree | perf with itself, stacks | steps | ns per sample |
+|---|---|---|---|---|---|---|---|---|---|---|
+{rows}
+
+All programs together: {percent(mixed["tables"]["whole_share"])} % whole by tables, {percent(mixed["frame_pointers"]["whole_share"])} % by frame pointers. A JVM keeps frame
+pointers in the code that it makes only with `-XX:+PreserveFramePointer`; without, such stacks end there and are counted as
+`no_unwind_information`. perf cannot go through code made by JIT compilers at all. The last column is the kernel program's
+time on the whole machine while perf copied stacks beside it, with what else ran: an upper bound."""
+
+
 def main(folder):
     overhead, unwind, ingest, store = (load(folder, name) for name in ("overhead", "unwind", "ingest", "store"))
+    mixed = load(folder, "mixed") if os.path.exists(os.path.join(folder, "mixed.json")) else None
     print(f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
 # What flamed costs
 
@@ -77,6 +116,10 @@ frame pointers, sampled {unwind["hertz"]} times a second by each program in turn
 {unwind_row("flamed, unwind tables, no frame pointers in the program", unwind["tables"])}
 {unwind_row("bpf_get_stack and a perf buffer, nothing else", unwind["get_stack"])}
 {unwind_row("flamed, frame pointers", unwind["frame_pointers"])}
+
+## Whole stacks
+
+{mixed_section(mixed)}
 
 ## A sample's way through user space
 

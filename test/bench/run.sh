@@ -10,11 +10,12 @@ out=$build/bench
 seconds=20
 repetitions=5
 unwind_repetitions=7
+mixed_seconds=20
 write=
 while (($# > 0)); do
   case $1 in
     --write) write=docs/overhead.md ;;
-    --quick) seconds=3 repetitions=3 unwind_repetitions=3 ;;
+    --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 ;;
     *)
       echo "usage: ./dev bench [--quick] [--write]" >&2
       exit 2
@@ -29,6 +30,13 @@ echo "steady state: $repetitions times $seconds s ..." >&2
 "$build/test/bench/overhead/overhead_bench" "$seconds" "$repetitions" >"$out/overhead.json"
 echo "unwinding: $unwind_repetitions rounds of 12 times 1 s ..." >&2
 "$build/test/bench/unwind/unwind_bench" "$unwind_repetitions" >"$out/unwind.json"
+if command -v perf >/dev/null; then
+  echo "mixed load: nine programs, $mixed_seconds s each, beside perf ..." >&2
+  python3 test/bench/mixed/mixed_bench.py "$FLAMED_BINARY" "$mixed_seconds" >"$out/mixed.json"
+else
+  echo "mixed load: SKIP: there is no perf here (Debian: linux-perf)" >&2
+  rm -f "$out/mixed.json"
+fi
 echo "replay: recording 5 s of a load ..." >&2
 "$FLAMED_VICTIMS/victim_known_chain" 8000 &
 load=$!

@@ -53,7 +53,10 @@ std::vector<Recorded> record(Sampler& sampler, int seconds) {
 
 int run(int seconds, int rounds) {
   const SystemClock clock;
-  Result<std::unique_ptr<Sampler>> sampler = Sampler::start({}, clock);
+  // Nobody fills tables here: the load has frame pointers.
+  SamplerOptions options;
+  options.use_unwind_tables = false;
+  Result<std::unique_ptr<Sampler>> sampler = Sampler::start(options, clock);
   if (!sampler) {
     std::fprintf(stderr, "%s\n", sampler.error().message().c_str());
     return 1;
