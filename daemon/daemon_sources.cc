@@ -123,6 +123,9 @@ void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Met
   metrics.push_back(gauge("flamed_unwind_slab_bytes", "Kernel memory reserved for rows so far.", unwind.slab_bytes));
   metrics.push_back(gauge("flamed_unwind_budget_bytes", "What rows may take.", unwind.budget_bytes));
   metrics.push_back(gauge("flamed_unwind_rules", "Distinct unwind rules.", unwind.rules));
+  metrics.push_back(counter("flamed_unwind_builds_total", "Files whose unwind rows were built.", unwind.builds));
+  metrics.push_back(counter("flamed_unwind_build_seconds_total", "Time that building unwind rows took.",
+                            static_cast<double>(unwind.build_ns) / kNsPerSecond));
   metrics.push_back(
       counter("flamed_unwind_evictions_total", "Modules whose rows made room for others.", unwind.evictions));
   metrics.push_back({"flamed_unwind_refused_total",

@@ -90,7 +90,10 @@ void publish_vdso(UnwindPublisher& unwind) {
 
 void publish_module(const std::stop_token& stop, const symbolizer::Module& module, UnwindPublisher& unwind) {
   if (unwind.is_ready(module.id)) return;
+  const SystemClock clock;
+  const MonotonicTime start = clock.monotonic();
   Result<unwinder::UnwindRows> rows = read_module_rows(module.file.get());
+  unwind.count_build(clock.monotonic().ns - start.ns);
   if (!rows) {
     spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
     rows = unwinder::UnwindRows{};

@@ -229,6 +229,12 @@ bool UnwindPublisher::has(std::int32_t pid) const {
   return processes_.count(pid) != 0;
 }
 
+void UnwindPublisher::count_build(std::int64_t took_ns) {
+  std::lock_guard lock(mutex_);
+  ++stats_.builds;
+  stats_.build_ns += took_ns;
+}
+
 bool UnwindPublisher::is_ready(ModuleId module) const {
   std::lock_guard lock(mutex_);
   const auto found = modules_.find(module);

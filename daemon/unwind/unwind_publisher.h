@@ -60,6 +60,9 @@ class UnwindPublisher {
     kWait,    ///< an older module has been asked to leave: try again after kGraceNs
     kNoRoom,  ///< everything that stands is in use or was sampled since, or the rows alone exceed the budget
   };
+  /// Counts the time that reading a file and building its rows took, for stats().
+  void count_build(std::int64_t took_ns);
+
   /// Do the module's rows stand, or is it known to have none?
   [[nodiscard]] bool is_ready(ModuleId module) const;
 
@@ -81,6 +84,8 @@ class UnwindPublisher {
     std::size_t slab_bytes = 0;  ///< kernel memory that rows take, in whole slabs
     std::size_t budget_bytes = 0;
     std::size_t rules = 0;
+    std::uint64_t builds = 0;   ///< files whose rows were built, again after evictions
+    std::int64_t build_ns = 0;  ///< time that took in all
     std::uint64_t evictions = 0;
     std::uint64_t refused_processes = 0;  ///< no room for their mappings
     std::uint64_t refused_modules = 0;    ///< no room for their rows
