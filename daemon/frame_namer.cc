@@ -12,6 +12,8 @@ store::FrameKind kind_of(symbolizer::SymbolKind kind) {
       return store::FrameKind::kKernel;
     case symbolizer::SymbolKind::kNative:
       return store::FrameKind::kNative;
+    case symbolizer::SymbolKind::kGo:
+      return store::FrameKind::kGo;
     case symbolizer::SymbolKind::kVdso:
       return store::FrameKind::kVdso;
     case symbolizer::SymbolKind::kJit:
@@ -26,7 +28,8 @@ std::shared_ptr<const store::InlineChain> convert(const symbolizer::SymbolChain&
   auto chain = std::make_shared<store::InlineChain>();
   chain->reserve(symbols.size());
   for (const symbolizer::Symbol& symbol : symbols) {
-    chain->push_back({symbol.name, symbol.module, kind_of(symbol.kind), symbol.reason});
+    chain->push_back({symbol.name, symbol.module, kind_of(symbol.kind), symbol.reason, symbol.full_name,
+                      symbol.build_id, symbol.file, symbol.line, symbol.inlined});
   }
   return chain;
 }

@@ -29,7 +29,6 @@
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
-#include "daemon/unwind/module_rows.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
@@ -37,6 +36,7 @@
 #include "symbolizer/caching_symbolizer.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_opener.h"
+#include "symbolizer/module_rows.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
 #include "symbolizer/process_table.h"
@@ -80,7 +80,7 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, symbolizer::Process
 }
 
 void publish_vdso(UnwindPublisher& unwind) {
-  const Result<unwinder::UnwindRows> rows = read_vdso_rows();
+  const Result<unwinder::UnwindRows> rows = symbolizer::read_vdso_rows();
   if (!rows) {
     spdlog::warn("stacks through the vdso will be incomplete: {}", rows.error().message());
     return;
@@ -92,7 +92,7 @@ void publish_module(const std::stop_token& stop, const symbolizer::Module& modul
   if (unwind.is_ready(module.id)) return;
   const SystemClock clock;
   const MonotonicTime start = clock.monotonic();
-  Result<unwinder::UnwindRows> rows = read_module_rows(module.file.get());
+  Result<unwinder::UnwindRows> rows = symbolizer::read_module_rows(module.file.get());
   unwind.count_build(clock.monotonic().ns - start.ns);
   if (!rows) {
     spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());

@@ -9,6 +9,8 @@ std::string_view name_of(FrameKind kind) {
       return "root";
     case FrameKind::kNative:
       return "native";
+    case FrameKind::kGo:
+      return "go";
     case FrameKind::kKernel:
       return "kernel";
     case FrameKind::kVdso:

@@ -27,6 +27,7 @@ struct WallWindow {
 enum class FrameKind : std::uint8_t {
   kRoot,  ///< the tree's own root, and the per-process level of a whole-machine profile
   kNative,
+  kGo,
   kKernel,
   kVdso,
   kJit,      ///< memory without a file
@@ -35,12 +36,18 @@ enum class FrameKind : std::uint8_t {
 };
 std::string_view name_of(FrameKind kind);
 
-/// One frame as a person reads it. Two addresses in the same function give equal NamedFrames.
+/// One frame as a person reads it.
 struct NamedFrame {
-  std::string name;    ///< demangled, or "[unknown] (module+0x1a2b)"
+  std::string name;    ///< demangled and shortened, or "[unknown] (module+0x1a2b)"
   std::string module;  ///< file name or "[kernel]", "nf_tables", "[vdso]"; may be empty
   FrameKind kind = FrameKind::kUnknown;
   std::string reason;  ///< why it has no name; empty when it has one
+
+  std::string full_name{};   ///< with template arguments and parameters; empty where that is `name`
+  std::string build_id{};    ///< of the module, in hex; may be empty
+  std::string file{};        ///< source file; empty where not known
+  std::uint32_t line = 0;  ///< in `file`; 0 where not known
+  bool inlined = false;    ///< stands in the function before it in its chain
 
   friend bool operator==(const NamedFrame&, const NamedFrame&) = default;
 };

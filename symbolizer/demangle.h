@@ -14,6 +14,14 @@ inline constexpr std::size_t kMaxMangledBytes = 4096;
 /// A name that demangles to more is shown mangled: back references make a name of 100 bytes stand for gigabytes.
 inline constexpr std::size_t kMaxDemangledBytes = 64 * 1024;
 
+/// What a person reads in the place of a mangled name.
+struct DemangledName {
+  std::string name;       ///< without parameters, long template arguments as <...>
+  std::string full_name;  ///< with both; empty where that is `name`
+
+  friend bool operator==(const DemangledName&, const DemangledName&) = default;
+};
+
 /// C++ (Itanium ABI) and Rust (legacy and v0). As in perf and pprof, without parameter lists and return types, and
 /// without Rust's hashes. Compiler clones keep their mark: "f [clone .cold]". Anything else, and whatever fails to
 /// demangle within the limits, comes back unchanged. Not sanitised: see clean_name().

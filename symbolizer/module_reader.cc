@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/module_reader.h"
 
-#include "symbolizer/demangle.h"
+#include "symbolizer/module_rows.h"
 
 namespace flamed::symbolizer {
 
-Result<ElfSymbols> DirectModuleReader::read(int fd) { return read_elf_symbols(fd); }
+Result<ElfFacts> DirectModuleReader::inspect(int fd) { return read_elf_facts(fd); }
 
-std::vector<std::string> DirectModuleReader::demangle(std::span<const std::string> mangled) {
-  std::vector<std::string> names;
+Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { return read_elf_symbols(files.module); }
+
+Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& /*files*/,
+                                                            std::span<const std::uint64_t> offsets) {
+  return std::vector<SourceChain>(offsets.size());
+}
+
+Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
+
+Result<SymbolTable> DirectModuleReader::read_jit_symbols(int /*fd*/, JitFormat /*format*/) { return SymbolTable(); }
+
+Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {
+  std::vector<DemangledName> names;
   names.reserve(mangled.size());
-  for (const std::string& name : mangled) names.push_back(symbolizer::demangle(name));
+  for (const std::string& name : mangled) names.push_back({symbolizer::demangle(name), {}});
   return names;
 }
 

@@ -4,30 +4,62 @@
 // values out, so that an unprivileged worker process can do it (design decision 5).
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/demangle.h"
+#include "symbolizer/elf_facts.h"
 #include "symbolizer/elf_symbols.h"
+#include "symbolizer/source_chain.h"
+#include "symbolizer/symbol_table.h"
+#include "unwinder/row.h"
 
 namespace flamed::symbolizer {
+
+/// The files that tell of one module. The descriptors stay the caller's, their positions don't matter and aren't
+/// changed. -1: there is none.
+struct ModuleFiles {
+  int module = -1;     ///< what was mapped
+  int debug = -1;      ///< its separate debug file
+  int alternate = -1;  ///< what .gnu_debugaltlink names: pieces that several debug files share (dwz)
+};
+
+enum class JitFormat : std::uint8_t {
+  kPerfMap,  ///< text: "START SIZE name" in hex, a line each
+  kJitDump,  ///< binary, as perf inject reads it
+};
 
 /// Any thread; calls may overlap.
 class ModuleReader {
  public:
   virtual ~ModuleReader() = default;
-  /// The functions of the file behind `fd`, which stays the caller's.
-  virtual Result<ElfSymbols> read(int fd) = 0;
-  /// One name for each mangled one, in order.
-  virtual std::vector<std::string> demangle(std::span<const std::string> mangled) = 0;
+  /// What kind of file this is and where else there may be more of it.
+  virtual Result<ElfFacts> inspect(int fd) = 0;
+  /// The functions of a module.
+  virtual Result<ElfSymbols> read_symbols(const ModuleFiles& files) = 0;
+  /// One chain for each *file offset* in the module, in order.
+  virtual Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) = 0;
+  /// By file offset. A file without unwind information, or for another architecture, gives no rows and is no error.
+  virtual Result<unwinder::UnwindRows> read_unwind_rows(int fd) = 0;
+  /// The functions that a just-in-time compiler wrote down, by address in its process; where two of them had an address
+  /// one after the other, the last one counts.
+  virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;
+  /// One for each name, in order.
+  virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };
 
 /// Reads in the calling thread.
 class DirectModuleReader final : public ModuleReader {
  public:
-  Result<ElfSymbols> read(int fd) override;
-  std::vector<std::string> demangle(std::span<const std::string> mangled) override;
+  Result<ElfFacts> inspect(int fd) override;
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override;
+  Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override;
+  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override;
+  Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
+  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 
 }  // namespace flamed::symbolizer

@@ -131,8 +131,8 @@ void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, C
     if (found.ok()) {
       // The parts of the kernel that are written in Rust carry v0 names.
       if (found->name.rfind("_R", 0) == 0) {
-        std::vector<std::string> names = reader_.demangle(std::span(&found->name, 1));
-        if (names.size() == 1 && !names.front().empty()) found->name = clean_name(names.front());
+        const std::vector<DemangledName> names = demangle(std::span(&found->name, 1));
+        if (!names.front().name.empty()) found->name = clean_name(names.front().name);
       }
       chains[i] = chain_of({std::move(found->name), std::move(found->module), SymbolKind::kKernel, {}});
     } else {
@@ -162,12 +162,10 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     name_of[k] = mangled.size() - 1;
   }
 
-  std::vector<std::string> names;
-  if (!mangled.empty()) names = reader_.demangle(mangled);
-  names.resize(mangled.size());
+  const std::vector<DemangledName> names = demangle(mangled);
   std::vector<SymbolChainPtr> named(names.size());
   for (std::size_t n = 0; n < names.size(); ++n) {
-    const std::string& shown = names[n].empty() ? mangled[n] : names[n];
+    const std::string& shown = names[n].name.empty() ? mangled[n] : names[n].name;
     named[n] = chain_of({clean_name(shown), module, kind, {}});
   }
   const char* reason = table->source() == ElfSymbols::Source::kDynsym
@@ -177,6 +175,15 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     const std::size_t i = group[k];
     chains[i] = name_of[k] != kNone ? named[name_of[k]] : unknown(place, module, frames[i].offset, reason);
   }
+}
+
+std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::string> mangled) {
+  std::vector<DemangledName> names;
+  if (!mangled.empty()) {
+    if (Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled)) names = std::move(demangled).value();
+  }
+  names.resize(mangled.size());
+  return names;
 }
 
 const ModuleSymbolizer::Table& ModuleSymbolizer::vdso() {
@@ -215,7 +222,7 @@ ModuleSymbolizer::TablePtr ModuleSymbolizer::table_of(const ModulePtr& module) {
 ModuleSymbolizer::TablePtr ModuleSymbolizer::load(const Module& module) {
   // Others wait on the promise, so this must come back with a value whatever happens.
   try {
-    return std::make_shared<const Table>(reader_.read(module.file.get()));
+    return std::make_shared<const Table>(reader_.read_symbols({module.file.get()}));
   } catch (const std::exception& e) {
     return std::make_shared<const Table>(Error(std::string("cannot read the symbols: ") + e.what()));
   }

@@ -76,6 +76,9 @@ class ModuleSymbolizer final : public Symbolizer {
   void name_elf(std::span<const Frame> frames, Group group, const Table& table, const std::string& module,
                 SymbolKind kind, Chains& chains);
 
+  /// One for each name; empty ones where the reader failed.
+  std::vector<DemangledName> demangle(std::span<const std::string> mangled);
+
   TablePtr table_of(const ModulePtr& module);
   [[nodiscard]] TablePtr load(const Module& module);
   void settle(ModuleId id, std::uint64_t load, const TablePtr& table, std::int64_t took_ns);

@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/handle.h"
-#include "daemon/unwind/module_rows.h"
+#include "symbolizer/module_rows.h"
 #include "symbolizer/proc_text.h"
 #include "test/catch.h"
 #include "test/unit/daemon/fake_unwind_maps.h"
@@ -144,7 +144,7 @@ TEST_CASE("look-ups find the rules of this program and of each library that it u
     CAPTURE(std::string(line.path));
     const Fd file(::open(std::string(line.path).c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(file);
-    const Result<UnwindRows> rows = read_module_rows(file.get());
+    const Result<UnwindRows> rows = symbolizer::read_module_rows(file.get());
     REQUIRE(rows.ok());
     if (rows->rows.empty()) continue;
     Fixture f;

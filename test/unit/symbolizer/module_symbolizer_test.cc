@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "test/catch.h"
+#include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"
 
 namespace flamed::symbolizer {
@@ -35,23 +36,20 @@ class FakeModules final : public Modules {
   std::map<std::uint32_t, ModulePtr> modules_;
 };
 
-class CountingReader final : public ModuleReader {
+class CountingReader final : public ForwardingReader {
  public:
-  Result<ElfSymbols> read(int fd) override {
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override {
     ++reads;
     if (throws) throw std::runtime_error("worker died");
-    return direct_.read(fd);
+    return ForwardingReader::read_symbols(files);
   }
-  std::vector<std::string> demangle(std::span<const std::string> mangled) override {
+  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
     demangled += mangled.size();
-    return direct_.demangle(mangled);
+    return ForwardingReader::demangle(mangled);
   }
   std::atomic<int> reads = 0;
   std::atomic<std::size_t> demangled = 0;
   std::atomic<bool> throws = false;
-
- private:
-  DirectModuleReader direct_;
 };
 
 struct Fixture {
@@ -307,19 +305,16 @@ TEST_CASE("the table of a module that is gone is dropped when the next one is re
   CHECK(f.symbolizer.stats().tables == 1);
 }
 
-/// Blocks in read() until it is let go.
-class BlockingReader final : public ModuleReader {
+/// Blocks in read_symbols() until it is let go.
+class BlockingReader final : public ForwardingReader {
  public:
-  Result<ElfSymbols> read(int fd) override {
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override {
     std::unique_lock lock(mutex_);
     ++reads_;
     changed_.notify_all();
-    if (fd == blocked_fd) changed_.wait(lock, [&] { return released_; });
+    if (files.module == blocked_fd) changed_.wait(lock, [&] { return released_; });
     lock.unlock();
-    return read_elf_symbols(fd);
-  }
-  std::vector<std::string> demangle(std::span<const std::string> mangled) override {
-    return {mangled.begin(), mangled.end()};
+    return read_elf_symbols(files.module);
   }
   void wait_for_reads(int count) {
     std::unique_lock lock(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/unwind/module_rows.h"
+#include "symbolizer/module_rows.h"
 
 #include <sys/auxv.h>
 
@@ -14,10 +14,8 @@
 #include "unwinder/file_rows.h"
 #include "unwinder/rows_builder.h"
 
-namespace flamed::daemon {
+namespace flamed::symbolizer {
 namespace {
-
-using symbolizer::ElfUnwindSource;
 
 #if defined(__aarch64__)
 constexpr auto kMachine = ElfUnwindSource::Machine::kArm64;
@@ -57,7 +55,7 @@ Result<unwinder::UnwindRows> rows_of(const ElfUnwindSource& source) {
 }  // namespace
 
 Result<unwinder::UnwindRows> read_module_rows(int fd) {
-  const Result<ElfUnwindSource> source = symbolizer::read_elf_unwind_source(fd);
+  const Result<ElfUnwindSource> source = read_elf_unwind_source(fd);
   if (!source) return Error(source.error());
   return rows_of(*source);
 }
@@ -66,15 +64,15 @@ Result<unwinder::UnwindRows> read_vdso_rows() {
   constexpr std::size_t kMapsLimitBytes = 4U << 20;
   const Result<std::string> maps = read_file("/proc/self/maps", kMapsLimitBytes);
   if (!maps) return Error(maps.error()).with_context("finding the vdso");
-  for (const symbolizer::MapsLine& line : symbolizer::parse_executable_maps(*maps)) {
+  for (const MapsLine& line : parse_executable_maps(*maps)) {
     if (line.path != "[vdso]") continue;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that /proc tells.
     const auto* image = reinterpret_cast<const std::byte*>(line.start);
-    const Result<ElfUnwindSource> source = symbolizer::read_elf_unwind_source(std::span(image, line.end - line.start));
+    const Result<ElfUnwindSource> source = read_elf_unwind_source(std::span(image, line.end - line.start));
     if (!source) return Error(source.error()).with_context("reading the vdso");
     return rows_of(*source);
   }
   return unwinder::UnwindRows{};
 }
 
-}  // namespace flamed::daemon
+}  // namespace flamed::symbolizer

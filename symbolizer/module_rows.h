@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "unwinder/row.h"
 
-namespace flamed::daemon {
+namespace flamed::symbolizer {
 
 /// Rows by file offset. A file without unwind information, or for another architecture, gives no rows and is no error.
 Result<unwinder::UnwindRows> read_module_rows(int fd);
@@ -14,4 +14,4 @@ Result<unwinder::UnwindRows> read_module_rows(int fd);
 /// Of the vdso that is mapped into this process, by offset from its start.
 Result<unwinder::UnwindRows> read_vdso_rows();
 
-}  // namespace flamed::daemon
+}  // namespace flamed::symbolizer

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ElfFacts: what must be known of an ELF file to find the other files that tell of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace flamed::symbolizer {
+
+struct ElfFacts {
+  std::string build_id;    ///< in hex; empty: none
+  std::string debug_link;  ///< file name in .gnu_debuglink, without directories; empty: none
+  std::uint32_t debug_link_crc = 0;
+  std::string alternate_link;      ///< path in .gnu_debugaltlink; empty: none
+  std::string alternate_build_id;  ///< of the file that this path should lead to, in hex
+  bool has_symtab = false;
+  bool has_debug_info = false;
+  bool has_mini_debug_info = false;  ///< .gnu_debugdata
+  bool is_go = false;                ///< has a .gopclntab
+
+  friend bool operator==(const ElfFacts&, const ElfFacts&) = default;
+};
+
+/// Every size in the file is checked before memory is spent on it. A file that is no ELF or damaged is an error.
+Result<ElfFacts> read_elf_facts(int fd);
+
+}  // namespace flamed::symbolizer

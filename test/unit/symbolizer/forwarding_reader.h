@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ForwardingReader: a DirectModuleReader of which a test replaces what it wants to see or to break.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "symbolizer/module_reader.h"
+
+namespace flamed::symbolizer {
+
+class ForwardingReader : public ModuleReader {
+ public:
+  Result<ElfFacts> inspect(int fd) override { return direct_.inspect(fd); }
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override { return direct_.read_symbols(files); }
+  Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override {
+    return direct_.locate(files, offsets);
+  }
+  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override { return direct_.read_unwind_rows(fd); }
+  Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override {
+    return direct_.read_jit_symbols(fd, format);
+  }
+  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override {
+    return direct_.demangle(mangled);
+  }
+
+ private:
+  DirectModuleReader direct_;
+};
+
+}  // namespace flamed::symbolizer
