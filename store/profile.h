@@ -43,11 +43,11 @@ struct NamedFrame {
   FrameKind kind = FrameKind::kUnknown;
   std::string reason;  ///< why it has no name; empty when it has one
 
-  std::string full_name{};   ///< with template arguments and parameters; empty where that is `name`
-  std::string build_id{};    ///< of the module, in hex; may be empty
-  std::string file{};        ///< source file; empty where not known
-  std::uint32_t line = 0;  ///< in `file`; 0 where not known
-  bool inlined = false;    ///< stands in the function before it in its chain
+  std::string full_name{};  ///< with template arguments and parameters; empty where that is `name`
+  std::string build_id{};   ///< of the module, in hex; may be empty
+  std::string file{};       ///< source file; empty where not known
+  std::uint32_t line = 0;   ///< in `file`; 0 where not known
+  bool inlined = false;     ///< stands in the function before it in its chain
 
   friend bool operator==(const NamedFrame&, const NamedFrame&) = default;
 };

@@ -22,11 +22,11 @@ struct Symbol {
   std::string reason;    ///< why there is no name; empty when there is one
   bool pending = false;  ///< the next time there may be one: what is asked for is on its way
 
-  std::string full_name{};   ///< with template arguments and parameters; empty where that is `name`
-  std::string build_id{};    ///< of the module, in hex; may be empty
-  std::string file{};        ///< source file as the compiler named it; empty where not known
-  std::uint32_t line = 0;  ///< in `file`: of the address, or of the call for a function that others were inlined into
-  bool inlined = false;    ///< has no code of its own: the compiler put it into the function before it in the chain
+  std::string full_name{};  ///< with template arguments and parameters; empty where that is `name`
+  std::string build_id{};   ///< of the module, in hex; may be empty
+  std::string file{};       ///< source file as the compiler named it; empty where not known
+  std::uint32_t line = 0;   ///< in `file`: of the address, or of the call for a function that others were inlined into
+  bool inlined = false;     ///< has no code of its own: the compiler put it into the function before it in the chain
 };
 
 /// The functions that one address stands for, outermost first. Never empty.
