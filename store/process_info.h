@@ -19,6 +19,15 @@ struct ProcessInfo {
   std::uint64_t cgroup_id = 0;
   std::optional<WallTime> started;
   std::optional<WallTime> ended;  ///< empty while it runs, as far as known
+
+  /// Who started it: known even when that one has ended since, so that what it started can be found. 0: not known.
+  std::int32_t parent_pid = 0;
+  std::uint64_t parent_start_ticks = 0;  ///< of the parent; 0: not known
+  std::optional<std::uint32_t> uid{};    ///< effective, as the host's user namespace counts
+  std::string command_line{};            ///< one line, made safe to print; empty where not known or not kept
+  std::string cgroup{};                  ///< path below the root of cgroup v2, "/" for the root; empty: not known
+  std::string unit{};                    ///< of systemd, from the cgroup: "nginx.service"; may be empty
+  std::string container{};               ///< from the cgroup: an id of 64 hex digits or a name; may be empty
 };
 
 }  // namespace flamed::store

@@ -9,6 +9,11 @@ namespace {
 
 // Longer than any path that the kernel hands out (PATH_MAX).
 constexpr std::size_t kLongestString = 4096;
+/// Every process of a build has a command line of its own, of kilobytes. Once all of them take this part of the budget,
+/// further ones are kept by their beginning.
+constexpr std::size_t kCommandLinesPart = 16;
+constexpr std::size_t kShortCommandLine = 128;
+constexpr std::string_view kCut = "...";
 
 std::uint64_t hash_of(ProcessId id) {
   return mix(static_cast<std::uint64_t>(id.pid) * 0x9e3779b97f4a7c15ULL + id.start_ticks);
@@ -24,17 +29,35 @@ std::int64_t ns_or_none(std::optional<WallTime> time) { return time ? time->ns :
 }  // namespace
 
 ProcessInfo ProcessRecord::info() const {
-  return {
+  ProcessInfo info{
       id, *comm, executable ? *executable : std::string(), cgroup_id, time_or_none(started_ns), time_or_none(ended_ns)};
+  info.parent_pid = parent_pid;
+  info.parent_start_ticks = parent_start_ticks;
+  if (uid != kNoUid) info.uid = uid;
+  if (command_line) info.command_line = *command_line;
+  if (place) {
+    info.cgroup = place->cgroup;
+    info.unit = place->unit;
+    info.container = place->container;
+  }
+  return info;
 }
 
 ProcessTable::~ProcessTable() {
   for (const auto& [text, shared] : strings_) budget_.give_back(bytes_of(text));
+  budget_.give_back(command_line_bytes_);
+  for (const auto& [key, place] : places_) budget_.give_back(bytes_of(key, *place));
 }
 
 std::size_t ProcessTable::bytes_of(std::string_view text) {
   // The string, its heap part, the shared_ptr's counts, and a node and bucket of the map.
   return sizeof(std::string) + text.size() + 1 + 16 + sizeof(std::string_view) + sizeof(SharedString) + 24;
+}
+
+std::size_t ProcessTable::bytes_of(const std::string& key, const ProcessRecord::Place& place) {
+  // The place, the heap parts of the four strings, the shared_ptr's counts, and a node and bucket of the map.
+  return sizeof(place) + key.size() + place.cgroup.size() + place.unit.size() + place.container.size() + 4 + 16 +
+         sizeof(std::string) + sizeof(SharedPlace) + 24;
 }
 
 ProcessTable::SharedString ProcessTable::share(std::string_view text) {
@@ -47,12 +70,70 @@ ProcessTable::SharedString ProcessTable::share(std::string_view text) {
   return shared;
 }
 
+ProcessTable::SharedString ProcessTable::share_command_line(std::string_view text) {
+  text = text.substr(0, kLongestString);
+  if (const auto found = command_lines_.find(text); found != command_lines_.end()) return found->second;
+  std::string kept(text);
+  if (command_line_bytes_ > budget_.limit_bytes() / kCommandLinesPart && kept.size() > kShortCommandLine) {
+    std::size_t cut = kShortCommandLine;
+    // Not within a character of UTF-8, whose further bytes are 10xxxxxx.
+    while (cut > 0 && (static_cast<unsigned char>(kept[cut]) & 0xC0U) == 0x80U) --cut;
+    kept.resize(cut);
+    kept += kCut;
+    if (const auto found = command_lines_.find(kept); found != command_lines_.end()) return found->second;
+  }
+  const std::size_t bytes = bytes_of(kept);
+  auto shared = std::make_shared<const std::string>(std::move(kept));
+  command_lines_.emplace(*shared, shared);
+  budget_.take(bytes);
+  command_line_bytes_ += bytes;
+  return shared;
+}
+
+ProcessTable::SharedPlace ProcessTable::share_place(const ProcessInfo& info) {
+  const auto limited = [](const std::string& text) { return text.substr(0, kLongestString); };
+  ProcessRecord::Place place{limited(info.cgroup), limited(info.unit), limited(info.container)};
+  // No part has a NUL: none is in a path.
+  std::string key = place.cgroup + '\0' + place.unit + '\0' + place.container;
+  if (const auto found = places_.find(key); found != places_.end()) return found->second;
+  budget_.take(bytes_of(key, place));
+  return places_.emplace(std::move(key), std::make_shared<const ProcessRecord::Place>(std::move(place))).first->second;
+}
+
+void ProcessTable::forget_unused_strings() {
+  // A string that only snapshots still hold is forgotten one sweep later, which costs nothing but a little memory.
+  const auto forget = [&](std::unordered_map<std::string_view, SharedString>& strings) {
+    std::size_t bytes = 0;
+    for (auto it = strings.begin(); it != strings.end();) {
+      if (it->second.use_count() != 1) {
+        ++it;
+        continue;
+      }
+      bytes += bytes_of(it->first);
+      const SharedString last = it->second;  // the key views into it
+      it = strings.erase(it);
+    }
+    budget_.give_back(bytes);
+    return bytes;
+  };
+  forget(strings_);
+  command_line_bytes_ -= forget(command_lines_);
+  for (auto it = places_.begin(); it != places_.end();) {
+    if (it->second.use_count() != 1) {
+      ++it;
+      continue;
+    }
+    budget_.give_back(bytes_of(it->first, *it->second));
+    it = places_.erase(it);
+  }
+}
+
 std::uint32_t ProcessTable::find(ProcessId id) const {
   return index_.find(hash_of(id), [&](std::uint32_t other) { return records_[other].id == id; });
 }
 
 std::optional<std::uint32_t> ProcessTable::create(ProcessId id) {
-  if (!budget_.has_room(2 * (bytes_of({}) + kLongestString))) return std::nullopt;  // its strings
+  if (!budget_.has_room(4 * (bytes_of({}) + kLongestString))) return std::nullopt;  // its strings
   if (!index_.make_room([&](std::uint32_t other) { return hash_of(records_[other].id); })) return std::nullopt;
   std::optional<std::uint32_t> process = records_.allocate();
   if (!process) return std::nullopt;
@@ -90,7 +171,12 @@ bool ProcessTable::update(const ProcessInfo& info, std::uint32_t sequence) {
   ProcessRecord& record = records_.writable(process);
   record.comm = share(info.comm);
   record.executable = info.executable.empty() ? nullptr : share(info.executable);
+  record.command_line = info.command_line.empty() ? nullptr : share_command_line(info.command_line);
+  record.place = info.cgroup.empty() ? nullptr : share_place(info);
   record.cgroup_id = info.cgroup_id;
+  record.parent_pid = info.parent_pid;
+  record.parent_start_ticks = info.parent_start_ticks;
+  record.uid = info.uid.value_or(ProcessRecord::kNoUid);
   record.started_ns = ns_or_none(info.started);
   record.ended_ns = ns_or_none(info.ended);
   record.only_sampled = false;
@@ -110,16 +196,7 @@ void ProcessTable::sweep(std::uint32_t sequence, bool even_running) {
   records_.trim();
   index_.reset(records_.size());
   records_.for_each([&](std::uint32_t process) { index_.insert(hash_of(records_[process].id), process); });
-  // A string that only snapshots still hold is forgotten one sweep later, which costs nothing but a little memory.
-  for (auto it = strings_.begin(); it != strings_.end();) {
-    if (it->second.use_count() == 1) {
-      budget_.give_back(bytes_of(it->first));
-      SharedString last = it->second;  // the key views into it
-      it = strings_.erase(it);
-    } else {
-      ++it;
-    }
-  }
+  forget_unused_strings();
 }
 
 }  // namespace flamed::store

@@ -21,17 +21,28 @@
 
 namespace flamed::store {
 
-/// A ProcessInfo in 80 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
+/// A ProcessInfo in 136 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
 /// all of them share their strings.
 struct ProcessRecord {
   static constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::uint32_t kNoUid = std::numeric_limits<std::uint32_t>::max();  ///< nobody's: (uid_t)-1
+
+  /// What a cgroup says of its processes.
+  struct Place {
+    std::string cgroup, unit, container;
+  };
 
   ProcessId id;
-  std::shared_ptr<const std::string> comm;  ///< null in a place that is not in use
-  std::shared_ptr<const std::string> executable;
+  std::shared_ptr<const std::string> comm;        ///< null in a place that is not in use
+  std::shared_ptr<const std::string> executable;  ///< the others are null where not known
+  std::shared_ptr<const std::string> command_line;
+  std::shared_ptr<const Place> place;
   std::uint64_t cgroup_id = 0;
+  std::uint64_t parent_start_ticks = 0;
   std::int64_t started_ns = kNoTime;
   std::int64_t ended_ns = kNoTime;
+  std::int32_t parent_pid = 0;
+  std::uint32_t uid = kNoUid;
   std::uint32_t threads = 0;  ///< rows of the ThreadTable that name it
   bool only_sampled = false;  ///< update() was never called for it
 
@@ -69,16 +80,24 @@ class ProcessTable {
 
  private:
   using SharedString = std::shared_ptr<const std::string>;
+  using SharedPlace = std::shared_ptr<const ProcessRecord::Place>;
 
   [[nodiscard]] std::uint32_t find(ProcessId id) const;
   std::optional<std::uint32_t> create(ProcessId id);
   SharedString share(std::string_view text);
+  SharedString share_command_line(std::string_view text);
+  SharedPlace share_place(const ProcessInfo& info);
   static std::size_t bytes_of(std::string_view text);
+  static std::size_t bytes_of(const std::string& key, const ProcessRecord::Place& place);
+  void forget_unused_strings();
 
   Budget& budget_;
   Records records_;
   IdIndex index_;
-  std::unordered_map<std::string_view, SharedString> strings_;  ///< keys view into the values
+  std::unordered_map<std::string_view, SharedString> strings_;        ///< keys view into the values
+  std::unordered_map<std::string_view, SharedString> command_lines_;  ///< likewise
+  std::size_t command_line_bytes_ = 0;
+  std::unordered_map<std::string, SharedPlace> places_;
 };
 
 }  // namespace flamed::store

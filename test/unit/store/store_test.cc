@@ -344,13 +344,61 @@ TEST_CASE("an ended process is known for as long as a slot names it") {
   CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
 }
 
+TEST_CASE("what is known of a process comes back whole") {
+  TestStore t;
+  ProcessInfo info{kProcess, "worker", "/bin/worker", 7, kNoon, {}};
+  info.parent_pid = 12;
+  info.parent_start_ticks = 34;
+  info.uid = 0;
+  info.command_line = "worker --fast";
+  info.cgroup = "/system.slice/worker.service";
+  info.unit = "worker.service";
+  info.container = "box";
+  t.store.update_process(info);
+  t.add({code(16)});
+  const std::vector<ProcessUsage> usage = process_usage(t.store.snapshot(), t.everything());
+  REQUIRE(usage.size() == 1);
+  CHECK(usage[0].info.parent_pid == 12);
+  CHECK(usage[0].info.parent_start_ticks == 34);
+  CHECK(usage[0].info.uid == 0U);
+  CHECK(usage[0].info.command_line == "worker --fast");
+  CHECK(usage[0].info.cgroup == "/system.slice/worker.service");
+  CHECK(usage[0].info.unit == "worker.service");
+  CHECK(usage[0].info.container == "box");
+}
+
+TEST_CASE("long command lines are kept by their beginning once they take a sixteenth of the budget") {
+  TestStore t({60 * kNsPerMinute, 8U << 20});
+  for (std::int32_t pid = 1; pid <= 400; ++pid) {
+    ProcessInfo info{{pid, 1}, "cc1", "/usr/lib/gcc/cc1", 0, kNoon, {}};
+    info.command_line = "cc1 " + std::to_string(pid) + std::string(4000, 'x');
+    t.store.update_process(info);
+    t.add({code(16)}, info.id);
+  }
+  std::size_t whole = 0;
+  for (const ProcessUsage& usage : process_usage(t.store.snapshot(), t.everything())) {
+    if (usage.info.command_line.size() > 4000) {
+      ++whole;
+    } else {
+      CHECK(usage.info.command_line.size() == 128 + 3);
+    }
+    CHECK(usage.info.command_line.starts_with("cc1 " + std::to_string(usage.info.id.pid) + "x"));
+  }
+  CHECK(whole > 100);
+  CHECK(whole < 140);
+}
+
 TEST_CASE("processes that come and go without samples leave nothing behind") {
   TestStore t;
   t.store.advance(t.clock.monotonic());
   std::size_t before = t.store.stats().used_bytes;
   for (std::uint64_t i = 0; i < 20'000; ++i) {
     auto pid = static_cast<std::int32_t>(i % 4000);
-    t.store.update_process({{pid, i}, "c" + std::to_string(i), "/tmp/c" + std::to_string(i), 0, {}, kNoon});
+    ProcessInfo info{{pid, i}, "c" + std::to_string(i), "/tmp/c" + std::to_string(i), 0, {}, kNoon};
+    info.command_line = "c --run=" + std::to_string(i);
+    info.cgroup = "/run-" + std::to_string(i) + ".scope";
+    info.unit = "run-" + std::to_string(i) + ".scope";
+    t.store.update_process(info);
     if (i % 100 == 99) t.pass_minutes(1);
   }
   t.pass_minutes(5);
