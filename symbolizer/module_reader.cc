@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/module_reader.h"
 
+#include "symbolizer/jit_dump.h"
 #include "symbolizer/module_rows.h"
+#include "symbolizer/perf_map.h"
 
 namespace flamed::symbolizer {
 
@@ -16,7 +18,9 @@ Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& /
 
 Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
 
-Result<SymbolTable> DirectModuleReader::read_jit_symbols(int /*fd*/, JitFormat /*format*/) { return SymbolTable(); }
+Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat format) {
+  return format == JitFormat::kPerfMap ? read_perf_map(fd) : read_jit_dump(fd);
+}
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {
   std::vector<DemangledName> names;
