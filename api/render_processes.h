@@ -7,6 +7,7 @@
 #include <string>
 
 #include "store/profile.h"
+#include "store/usage.h"
 
 namespace flamed::api {
 

@@ -214,10 +214,12 @@ Response Router::profile(const Parameters& parameters) {
   const store::Snapshot snapshot = sources_.snapshot();
   const auto window = window_of(parameters, sources_.clock().wall(), snapshot);
   if (const auto* problem = std::get_if<Problem>(&window)) return problem_response(*problem);
-  const store::Selection selection{std::get<store::WallWindow>(window), parameters.process("pid")};
+  store::Selection selection{std::get<store::WallWindow>(window)};
+  const std::optional<store::ProcessSelector> process = parameters.process("pid");
+  if (process) selection.processes.push_back(*process);
 
-  if (selection.process && !store::knows(snapshot, *selection.process) && !is_running(*selection.process)) {
-    return problem_response(unknown_process("flamed has never seen " + describe(*selection.process) +
+  if (process && !store::knows(snapshot, *process) && !is_running(*process)) {
+    return problem_response(unknown_process("flamed has never seen " + describe(*process) +
                                             ", or no longer remembers it. /processes lists who used CPU in a window; "
                                             "leave pid out for the whole machine."));
   }

@@ -12,16 +12,11 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "store/answer_facts.h"
 #include "store/process_info.h"
 #include "store/quality.h"
 
 namespace flamed::store {
-
-/// [from, to) on the wall clock.
-struct WallWindow {
-  WallTime from;
-  WallTime to;
-};
 
 /// What a frame is, for colouring and for `annotate`.
 enum class FrameKind : std::uint8_t {
@@ -73,23 +68,18 @@ struct ProfileNode {
   std::uint64_t total_ns = 0;  ///< total_samples weighted by the period of each
 };
 
-struct Profile {
-  WallWindow asked;
-  WallWindow used;  ///< rounded outwards to `resolution_ns`, and cut to what is retained
-  std::int64_t resolution_ns = 0;
-  std::int64_t period_ns = 0;      ///< of the newest slot used
-  std::vector<NamedFrame> frames;  ///< distinct
-  std::vector<ProfileNode> nodes;  ///< at least the root
-  Quality quality;  ///< of the selection; `lost` is the whole machine's, since a lost sample has no process
-  std::vector<ProcessInfo> processes;  ///< those with samples here, and the one asked for
-  std::vector<std::string> warnings;   ///< what a person should know before trusting this, a sentence each
+/// How much of the CPU time that the kernel itself accounted the samples stand for.
+struct Coverage {
+  std::uint64_t cpu_ns_accounted = 0;  ///< of the selection in `used`, by schedstat or cpu.stat
+  double share = 0;                    ///< sampled CPU time / cpu_ns_accounted
 };
 
-/// One row of /processes.
-struct ProcessUsage {
-  ProcessInfo info;
-  std::uint64_t samples = 0;
-  std::uint64_t cpu_ns = 0;  ///< samples × period
+/// A flame graph.
+struct Profile : AnswerFacts {
+  std::vector<NamedFrame> frames;      ///< distinct
+  std::vector<ProfileNode> nodes;      ///< at least the root
+  std::vector<ProcessInfo> processes;  ///< those with samples here, and those asked for by pid
+  std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
 };
 
 }  // namespace flamed::store

@@ -80,16 +80,16 @@ class ProfileBuilder {
   void collect() {
     std::vector<std::uint32_t> part_of(snapshot_.processes.limit(), kNone);
     std::vector<bool> wanted;
-    if (selection_.process) {
+    if (!selection_.processes.empty()) {
       wanted.assign(snapshot_.processes.limit(), false);
       snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
-        wanted[process] = record.in_use() && matches(*selection_.process, record.id);
+        wanted[process] = record.in_use() && is_selected(record.id);
       });
     }
     for (const SelectedSlot& slot : slots_.slots()) {
       slot.histogram->for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
         std::uint32_t process = snapshot_.threads[thread].process;
-        if (selection_.process && !wanted[process]) return;
+        if (!selection_.processes.empty() && !wanted[process]) return;
         if (part_of[process] == kNone) {
           part_of[process] = static_cast<std::uint32_t>(processes_.size());
           processes_.push_back(process);
@@ -138,7 +138,7 @@ class ProfileBuilder {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return samples_of_[a] > samples_of_[b]; });
     std::vector<std::uint32_t> part_of(processes_.size(), 0);
-    if (selection_.process) {
+    if (one_pid()) {
       labels_.emplace_back();
     } else {
       std::unordered_map<std::int32_t, std::size_t> pid_uses;
@@ -174,9 +174,18 @@ class ProfileBuilder {
     stacks_ = std::move(grouped);
   }
 
+  /// The selected process when only one pid is asked for, else null.
+  [[nodiscard]] const ProcessSelector* one_pid() const {
+    return selection_.processes.size() == 1 ? &selection_.processes.front() : nullptr;
+  }
+  [[nodiscard]] bool is_selected(ProcessId id) const {
+    return std::any_of(selection_.processes.begin(), selection_.processes.end(),
+                       [&](const ProcessSelector& selector) { return matches(selector, id); });
+  }
+
   NamedFrame root_frame() const {
-    if (!selection_.process) return {"all", "", FrameKind::kRoot, ""};
-    if (processes_.empty()) return {"pid " + std::to_string(selection_.process->pid), "", FrameKind::kRoot, ""};
+    if (!one_pid()) return {"all", "", FrameKind::kRoot, ""};
+    if (processes_.empty()) return {"pid " + std::to_string(one_pid()->pid), "", FrameKind::kRoot, ""};
     return {label(snapshot_.processes[processes_.back()], false), "", FrameKind::kRoot, ""};
   }
 
@@ -204,7 +213,7 @@ class ProfileBuilder {
   /// Adds the subtree of one part, and its share of the quality.
   void add_part(ProfileTree& tree, std::uint32_t part, Profile& profile) {
     std::uint32_t top = 0;
-    if (!selection_.process) top = tree.child(0, tree.intern({labels_[part], "", FrameKind::kRoot, ""}));
+    if (!one_pid()) top = tree.child(0, tree.intern({labels_[part], "", FrameKind::kRoot, ""}));
     placed_[kEmptyStack.value] = top;
     touched_.assign(1, kEmptyStack.value);  // nodes to forget afterwards
 
@@ -265,20 +274,20 @@ class ProfileBuilder {
 
   void describe_processes(Profile& profile) const {
     for (std::uint32_t process : processes_) profile.processes.push_back(snapshot_.processes[process].info());
-    if (selection_.process && processes_.empty()) {
+    if (!selection_.processes.empty() && processes_.empty()) {
       snapshot_.processes.for_each_place([&](std::uint32_t, const ProcessRecord& record) {
-        if (record.in_use() && matches(*selection_.process, record.id)) profile.processes.push_back(record.info());
+        if (record.in_use() && is_selected(record.id)) profile.processes.push_back(record.info());
       });
     }
     std::sort(profile.processes.begin(), profile.processes.end(),
               [](const ProcessInfo& a, const ProcessInfo& b) { return a.id < b.id; });
-    if (selection_.process && processes_.size() > 1) {
+    if (one_pid() != nullptr && processes_.size() > 1) {
       std::string choices;
       for (const ProcessInfo& info : profile.processes) {
         choices += (choices.empty() ? "pid=" : ", pid=") + std::to_string(info.id.pid) + "@" +
                    std::to_string(info.id.start_ticks) + " (" + info.comm + ")";
       }
-      profile.warnings.push_back("Several processes had pid " + std::to_string(selection_.process->pid) +
+      profile.warnings.push_back("Several processes had pid " + std::to_string(one_pid()->pid) +
                                  " in the window and are merged here. Choose one with " + choices + ".");
     }
     if (tree_was_cut_) {
@@ -287,8 +296,8 @@ class ProfileBuilder {
           "their caller's. A single process or a shorter window is shown in full.");
     }
     if (profile.nodes[0].total_samples == 0 && !slots_.slots().empty()) {
-      profile.warnings.push_back(selection_.process
-                                     ? "Process " + std::to_string(selection_.process->pid) +
+      profile.warnings.push_back(one_pid() != nullptr
+                                     ? "Process " + std::to_string(one_pid()->pid) +
                                            " has no samples in the window: it used no CPU, or did not exist."
                                      : std::string("There are no samples in the window: the machine was idle."));
     }

@@ -25,6 +25,9 @@ namespace flamed::store {
 struct Limits {
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::size_t budget_bytes = 256U << 20;
+  /// The part of `budget_bytes` in which the newest minutes' samples are kept one by one, in the order of time. The
+  /// minutes' histograms have the rest. Empty: a quarter, which at 99 Hz lasts 8 busy CPUs for more than three hours.
+  std::optional<std::size_t> exact_budget_bytes{};
 };
 
 /// One normalised sample. Borrowed for the length of add().
@@ -35,6 +38,7 @@ struct StackSample {
   std::string_view comm;          ///< the thread's name
   std::span<const Frame> frames;  ///< outermost first; may be empty
   std::optional<Truncation> truncation;
+  std::uint16_t cpu = 0;
 };
 
 /// Figures for /metrics and for tests. Bytes are what the store accounts against its budget.
@@ -48,7 +52,11 @@ struct StoreStats {
   std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
   std::uint64_t slots_dropped_for_age = 0;
   std::uint64_t slots_dropped_for_budget = 0;
-  std::optional<WallTime> oldest;  ///< start of the oldest slot held
+  std::optional<WallTime> oldest;      ///< start of the oldest slot held
+  std::size_t exact_bytes = 0;         ///< of samples that are kept one by one; part of used_bytes
+  std::size_t exact_budget_bytes = 0;  ///< the most that exact_bytes may be
+  std::size_t exact_samples = 0;
+  std::optional<WallTime> exact_from;  ///< start of the oldest minute since which samples are kept one by one
 };
 
 class Store {

@@ -219,7 +219,9 @@ void measure_day(Figures& figures, int minutes) {
     WallTime to = clock.wall();
     namer.took_ns = 0;
     start = now_ns();
-    Profile profile = build_profile(snapshot, {{{to.ns - hours * 60 * kNsPerMinute}, to}, process}, namer);
+    Selection selection{{{to.ns - hours * 60 * kNsPerMinute}, to}};
+    if (process) selection.processes.push_back(*process);
+    Profile profile = build_profile(snapshot, selection, namer);
     figures.add(name, (now_ns() - start - namer.took_ns) / 1e6);
     return profile.nodes.size();
   };

@@ -76,7 +76,7 @@ struct Pipeline {
   }
   [[nodiscard]] store::Profile profile(std::int32_t pid) const {
     PathNamer namer(modules);
-    return store::build_profile(store.snapshot(), {everything(), store::ProcessSelector{pid, std::nullopt}}, namer);
+    return store::build_profile(store.snapshot(), {everything(), {store::ProcessSelector{pid, std::nullopt}}}, namer);
   }
   [[nodiscard]] store::WallWindow everything() const { return {{0}, {clock.wall().ns + kNsPerMinute}}; }
   /// "outer;inner count" for each stack of a process, without the root's own name.

@@ -40,7 +40,7 @@ TEST_CASE("names are asked for once per profile, for distinct frames, never for 
   t.add({code(0x10), code(0x20)});
   t.add({code(0x10), code(0x20), code(0x10)}, {7, 7}, Truncation::kUnreadableStack);
   TestNamer namer;
-  build_profile(t.store.snapshot(), {t.everything(), {}}, namer);
+  build_profile(t.store.snapshot(), {t.everything()}, namer);
   CHECK(namer.calls == 1);
   CHECK(std::set<Frame>(namer.asked.begin(), namer.asked.end()).size() == namer.asked.size());
   CHECK(namer.asked.size() == 2);

@@ -73,7 +73,9 @@ struct TestStore {
   }
   [[nodiscard]] Profile profile_of(WallWindow window, std::optional<ProcessSelector> process = {}) const {
     TestNamer namer;
-    return build_profile(store.snapshot(), {window, process}, namer);
+    Selection selection{window};
+    if (process) selection.processes.push_back(*process);
+    return build_profile(store.snapshot(), selection, namer);
   }
 
   ManualClock clock{MonotonicTime{1'000 * kNsPerSecond}, kNoon};

@@ -255,7 +255,7 @@ TEST_CASE("a snapshot does not change while the store goes on, drops, sweeps and
   Snapshot held = t.store.snapshot();
   WallWindow window = t.everything();
   TestNamer namer;
-  auto before = folded(build_profile(held, {window, {}}, namer));
+  auto before = folded(build_profile(held, {window}, namer));
   t.add({code(16), code(32), code(48)});
   t.store.update_process({kProcess, "after", "/bin/after", 1, {}, kNoon});
   for (std::uint64_t minute = 0; minute < 30; ++minute) {
@@ -264,7 +264,7 @@ TEST_CASE("a snapshot does not change while the store goes on, drops, sweeps and
   }
   CHECK(t.store.stats().slots_dropped_for_age > 20);
   CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
-  CHECK(folded(build_profile(held, {window, {}}, namer)) == before);
+  CHECK(folded(build_profile(held, {window}, namer)) == before);
   CHECK(before == std::vector<std::string>{"all;before (100);f1;f2;f3 1"});
 }
 
@@ -275,7 +275,7 @@ TEST_CASE("a snapshot outlives the store") {
   WallWindow window = t->everything();
   t.reset();
   TestNamer namer;
-  CHECK(folded(build_profile(held, {window, {}}, namer)) == std::vector<std::string>{"all;worker (100);f1 1"});
+  CHECK(folded(build_profile(held, {window}, namer)) == std::vector<std::string>{"all;worker (100);f1 1"});
 }
 
 TEST_CASE("readers see consistent snapshots while the writer adds, drops and reuses") {
@@ -288,7 +288,7 @@ TEST_CASE("readers see consistent snapshots while the writer adds, drops and reu
     TestNamer namer;
     while (!done || profiles < 4) {
       Snapshot snapshot = t.store.snapshot();
-      Profile profile = build_profile(snapshot, {{{0}, {kNoon.ns * 2}}, {}}, namer);
+      Profile profile = build_profile(snapshot, {{{0}, {kNoon.ns * 2}}}, namer);
       for (const ProfileNode& node : profile.nodes) {
         if (node.self_samples == 0) continue;
         const std::string& inner = profile.frames[node.frame].name;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AnswerFacts: what every answer says of itself, whatever its shape.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/quality.h"
+#include "store/selection.h"
+
+namespace flamed::store {
+
+struct AnswerFacts {
+  WallWindow asked;
+  /// Every sample of the selection within is in the answer, and none from outside: `asked`, cut to what is retained,
+  /// with each edge moved outwards to a whole minute where the samples of that minute are no longer kept one by one.
+  WallWindow used;
+  /// Of the coarser edge of `used`: 1 where samples are kept one by one, else kNsPerMinute.
+  std::int64_t resolution_ns = kNsPerMinute;
+  std::int64_t period_ns = 0;  ///< of the newest slot used
+  /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process.
+  Quality quality;
+  std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
+
+  [[nodiscard]] bool exact() const { return resolution_ns == 1; }
+};
+
+}  // namespace flamed::store

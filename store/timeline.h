@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timeline: how much CPU a selection used, step by step. A plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/answer_facts.h"
+#include "store/process_info.h"
+#include "store/query_budget.h"
+#include "store/snapshot.h"
+
+namespace flamed::store {
+
+/// A sample is the kernel's when it has a kernel frame.
+struct TimelineStep {
+  std::uint64_t user_samples = 0;
+  std::uint64_t kernel_samples = 0;
+  std::uint64_t user_ns = 0;  ///< CPU time: samples × period
+  std::uint64_t kernel_ns = 0;
+};
+
+struct ProcessTimeline {
+  ProcessInfo info;
+  std::vector<TimelineStep> steps;  ///< as many as Timeline::steps
+};
+
+struct Timeline : AnswerFacts {
+  /// As asked; where samples are no longer kept one by one, rounded up to whole minutes, and a warning says so.
+  std::int64_t step_ns = 0;
+  WallTime start;                          ///< of the first step: a multiple of `step_ns`, not after used.from
+  std::vector<TimelineStep> steps;         ///< up to used.to; the first and the last may be covered in part only
+  std::vector<ProcessTimeline> processes;  ///< those that used most, most first
+};
+
+/// `step_ns` from one second on: less is taken for one second. `most_processes`: how many of Timeline::processes.
+Result<Timeline> timeline(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
+                          std::size_t most_processes, QueryBudget& budget);
+
+}  // namespace flamed::store
