@@ -12,19 +12,25 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/module_files.h"
 #include "symbolizer/symbol_table.h"
 
 namespace flamed::symbolizer {
 
 class ElfSymbols {
  public:
+  /// Where the names came from, from the least to the most complete.
   enum class Source : std::uint8_t {
-    kNone,    ///< no function symbols at all
-    kDynsym,  ///< stripped: only what other modules may call
-    kSymtab,
+    kNone,           ///< no function symbols at all
+    kDynsym,         ///< stripped: only what other modules may call
+    kMiniDebugInfo,  ///< .dynsym, and .gnu_debugdata for the rest
+    kDebugFile,      ///< .symtab of the separate debug file
+    kGo,             ///< .gopclntab
+    kSymtab,         ///< .symtab of the module itself
   };
 
   /// A loadable segment: file bytes [offset, offset + size) appear at `address`.
@@ -39,25 +45,38 @@ class ElfSymbols {
   /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
 
-  [[nodiscard]] Source source() const { return source_; }
+  /// All that it consists of: whoever carries it from one process to another carries these.
+  struct Parts {
+    SymbolTable table{};
+    std::vector<Segment> segments{};
+    std::string build_id{};
+    Source source = Source::kNone;
+    bool is_go = false;
+  };
+  ElfSymbols() = default;
+  explicit ElfSymbols(Parts parts) : parts_(std::move(parts)) {}
+  [[nodiscard]] const Parts& parts() const& { return parts_; }
+  [[nodiscard]] Parts parts() && { return std::move(parts_); }
+
+  [[nodiscard]] Source source() const { return parts_.source; }
   /// GNU build-id in hex; empty when the file has none.
-  [[nodiscard]] const std::string& build_id() const { return build_id_; }
-  [[nodiscard]] std::size_t size() const { return table_.size(); }
+  [[nodiscard]] const std::string& build_id() const { return parts_.build_id; }
+  /// Whether the Go compiler wrote it.
+  [[nodiscard]] bool is_go() const { return parts_.is_go; }
+  [[nodiscard]] std::size_t size() const { return parts_.table.size(); }
   /// Memory held, for budgets.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  friend class ElfReader;
-  SymbolTable table_;
-  std::vector<Segment> segments_;
-  std::string build_id_;
-  Source source_ = Source::kNone;
+  Parts parts_;
 };
 
-/// Reads the file behind `fd`, whose position doesn't matter and isn't changed: .symtab, or .dynsym where that is
-/// missing, and "name@plt" for the stubs of the procedure linkage table (x86-64).
-/// A file without symbols is not an error; a file that is no ELF, is damaged or exceeds a limit is.
-Result<ElfSymbols> read_elf_symbols(int fd);
+/// The functions of a module, from the first that has some: its own .symtab, that of the separate debug file,
+/// .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of the procedure linkage
+/// table (x86-64) comes on top.
+/// A module without symbols is not an error; one that is no ELF, is damaged or exceeds a limit is. A debug file or
+/// MiniDebugInfo that is damaged counts as not there.
+Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);
 
 /// The same from an image in memory, such as the vdso.
 Result<ElfSymbols> read_elf_symbols(std::span<const std::byte> image);

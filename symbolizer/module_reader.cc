@@ -9,7 +9,7 @@ namespace flamed::symbolizer {
 
 Result<ElfFacts> DirectModuleReader::inspect(int fd) { return read_elf_facts(fd); }
 
-Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { return read_elf_symbols(files.module); }
+Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { return read_elf_symbols(files); }
 
 Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& /*files*/,
                                                             std::span<const std::uint64_t> offsets) {

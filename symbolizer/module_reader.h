@@ -13,19 +13,12 @@
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_facts.h"
 #include "symbolizer/elf_symbols.h"
+#include "symbolizer/module_files.h"
 #include "symbolizer/source_chain.h"
 #include "symbolizer/symbol_table.h"
 #include "unwinder/row.h"
 
 namespace flamed::symbolizer {
-
-/// The files that tell of one module. The descriptors stay the caller's, their positions don't matter and aren't
-/// changed. -1: there is none.
-struct ModuleFiles {
-  int module = -1;     ///< what was mapped
-  int debug = -1;      ///< its separate debug file
-  int alternate = -1;  ///< what .gnu_debugaltlink names: pieces that several debug files share (dwz)
-};
 
 enum class JitFormat : std::uint8_t {
   kPerfMap,  ///< text: "START SIZE name" in hex, a line each

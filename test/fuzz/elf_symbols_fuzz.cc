@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // libelf reads a descriptor through other code than memory.
   static const flamed::Fd file(::memfd_create("elf_symbols_fuzz", MFD_CLOEXEC));
   if (::ftruncate(file.get(), 0) != 0 || ::pwrite(file.get(), data, size, 0) != static_cast<ssize_t>(size)) return 0;
-  const Result<ElfSymbols> from_file = flamed::symbolizer::read_elf_symbols(file.get());
+  const Result<ElfSymbols> from_file = flamed::symbolizer::read_elf_symbols({file.get()});
   use(from_file);
   return 0;
 }

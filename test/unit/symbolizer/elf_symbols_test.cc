@@ -12,7 +12,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-ElfSymbols symbols_of(const char* victim) { return read_elf_symbols(open_victim(victim).get()).value(); }
+ElfSymbols symbols_of(const char* victim) { return read_elf_symbols({open_victim(victim).get()}).value(); }
 
 std::string name_at(const ElfSymbols& symbols, std::uint64_t offset) {
   const auto found = symbols.find(offset);
@@ -54,7 +54,7 @@ TEST_CASE("a program stripped to its dynamic symbols names what it exports and n
 }
 
 TEST_CASE("a program without function symbols is no error") {
-  const Result<ElfSymbols> symbols = read_elf_symbols(open_victim(VICTIM_NAMELESS).get());
+  const Result<ElfSymbols> symbols = read_elf_symbols({open_victim(VICTIM_NAMELESS).get()});
   REQUIRE(symbols.ok());
   CHECK(symbols->source() == ElfSymbols::Source::kNone);
   CHECK(name_at(*symbols, truth_of(VICTIM_NAMELESS).at("main")) == "-");
@@ -93,7 +93,7 @@ TEST_CASE("an offset outside the code has no name") {
 TEST_CASE("where the descriptor stands in the file doesn't matter, and doesn't change") {
   const Fd fd = open_victim(VICTIM_C);
   REQUIRE(::lseek(fd.get(), 1234, SEEK_SET) == 1234);
-  CHECK(read_elf_symbols(fd.get()).ok());
+  CHECK(read_elf_symbols({fd.get()}).ok());
   CHECK(::lseek(fd.get(), 0, SEEK_CUR) == 1234);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("an image in memory gives the same as the file") {
 /// The message for a file of `bytes`; the same for a descriptor and for memory.
 std::string error_for(const std::string& bytes) {
   const Fd fd = file_with(bytes);
-  const Result<ElfSymbols> from_file = read_elf_symbols(fd.get());
+  const Result<ElfSymbols> from_file = read_elf_symbols({fd.get()});
   const Result<ElfSymbols> from_memory = read_elf_symbols(std::as_bytes(std::span(bytes)));
   REQUIRE(from_file.ok() == from_memory.ok());
   if (from_file.ok()) return "";
@@ -151,8 +151,8 @@ TEST_CASE("a descriptor that is no regular file is refused") {
   REQUIRE(::pipe(ends) == 0);
   const Fd reading(ends[0]);
   const Fd writing(ends[1]);
-  CHECK(read_elf_symbols(reading.get()).error().message() == "not a regular file");
-  CHECK_FALSE(read_elf_symbols(-1).ok());
+  CHECK(read_elf_symbols({reading.get()}).error().message() == "not a regular file");
+  CHECK_FALSE(read_elf_symbols(ModuleFiles{}).ok());
 }
 
 TEST_CASE("a file of another byte order is refused") {
@@ -208,7 +208,7 @@ TEST_CASE("a symbol table larger than the limit is an error even where a sparse 
   });
   const Fd fd = file_with(bytes);
   REQUIRE(::ftruncate(fd.get(), off_t{1} << 30) == 0);
-  const Result<ElfSymbols> symbols = read_elf_symbols(fd.get());
+  const Result<ElfSymbols> symbols = read_elf_symbols({fd.get()});
   REQUIRE_FALSE(symbols.ok());
   CHECK(mentions(symbols.error().message(), "larger than the limit"));
 }
@@ -248,7 +248,7 @@ TEST_CASE("a file without section headers has no symbols but still its build-id"
     h.e_shnum = 0;
     h.e_shstrndx = 0;
   });
-  const Result<ElfSymbols> symbols = read_elf_symbols(file_with(bytes).get());
+  const Result<ElfSymbols> symbols = read_elf_symbols({file_with(bytes).get()});
   REQUIRE(symbols.ok());
   CHECK(symbols->source() == ElfSymbols::Source::kNone);
   CHECK(symbols->build_id() == "00112233445566778899aabbccddeeff01234567");

@@ -314,7 +314,7 @@ class BlockingReader final : public ForwardingReader {
     changed_.notify_all();
     if (files.module == blocked_fd) changed_.wait(lock, [&] { return released_; });
     lock.unlock();
-    return read_elf_symbols(files.module);
+    return read_elf_symbols(files);
   }
   void wait_for_reads(int count) {
     std::unique_lock lock(mutex_);
