@@ -13,17 +13,13 @@
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_facts.h"
 #include "symbolizer/elf_symbols.h"
+#include "symbolizer/jit_file.h"
 #include "symbolizer/module_files.h"
 #include "symbolizer/source_chain.h"
 #include "symbolizer/symbol_table.h"
 #include "unwinder/row.h"
 
 namespace flamed::symbolizer {
-
-enum class JitFormat : std::uint8_t {
-  kPerfMap,  ///< text: "START SIZE name" in hex, a line each
-  kJitDump,  ///< binary, as perf inject reads it
-};
 
 /// Any thread; calls may overlap.
 class ModuleReader {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JitFile: a file in which a process's just-in-time compiler says what it put where, held open.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/handle.h"
+
+namespace flamed::symbolizer {
+
+enum class JitFormat : std::uint8_t {
+  kPerfMap,  ///< text: "START SIZE name" in hex, a line each
+  kJitDump,  ///< binary, as perf inject reads it
+};
+
+/// An immutable value. Whoever holds the pointer keeps the descriptor open, so the names outlive the file's, the
+/// process's and the container's end.
+struct JitFile {
+  JitFormat format = JitFormat::kPerfMap;
+  std::string path;  ///< in the process's root
+  Fd file;           ///< regular, readable
+  std::uint64_t device = 0, inode = 0;
+};
+using JitFilePtr = std::shared_ptr<const JitFile>;
+
+/// What was found of one process.
+struct JitFiles {
+  std::vector<JitFilePtr> files;  ///< at most one of each format
+  std::string why_none;           ///< for people; empty when there is one
+  bool is_jvm = false;            ///< libjvm.so is mapped
+};
+using JitFilesPtr = std::shared_ptr<const JitFiles>;
+
+}  // namespace flamed::symbolizer

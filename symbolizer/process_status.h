@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// /proc/PID/status, parsed: text in, value out. Layout: proc(5).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace flamed::symbolizer {
+
+struct ProcessStatus {
+  struct Ids {
+    std::uint32_t real = 0, effective = 0, saved = 0, file_system = 0;
+  };
+  Ids uid;                           ///< as seen from flamed's user namespace
+  Ids gid;                           ///< likewise
+  std::int32_t innermost_pid = 0;    ///< as the process knows itself
+  std::uint64_t caught_signals = 0;  ///< bit n - 1: it has a handler for signal n
+
+  [[nodiscard]] bool catches(int signal) const { return (caught_signals >> (signal - 1) & 1) != 0; }
+  /// Is `user` one that the process acts for?
+  [[nodiscard]] bool acts_for(std::uint32_t user) const {
+    return user == uid.real || user == uid.effective || user == uid.file_system;
+  }
+};
+
+/// Empty when a line is missing or not of the form that the kernel writes.
+std::optional<ProcessStatus> parse_process_status(std::string_view text);
+
+}  // namespace flamed::symbolizer
