@@ -34,6 +34,7 @@
 #include "daemon/vitals.h"
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/jit_file_opener.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_opener.h"
 #include "symbolizer/module_rows.h"
@@ -121,6 +122,11 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, UnwindPublisher* unwind) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
+    if (request->jit_owner) {
+      const symbolizer::JitFilesPtr known = modules.jit_files(*request->jit_owner);
+      modules.finish_jit(*request->jit_owner, symbolizer::open_jit_files(*request->jit_owner, known.get(), "/proc"));
+      continue;
+    }
     const symbolizer::ModulePtr known = modules.find(request->module);
     if (known == nullptr || !known->file) {
       Result<Fd> file = symbolizer::open_module(*request, "/proc");

@@ -22,8 +22,10 @@ bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
 
-bool is_unknown(const SymbolChain& chain) {
-  return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return !symbol.reason.empty(); });
+/// "Don't know" may be only "not yet", and just-in-time compilers use their memory again for other functions.
+bool is_short_lived(const SymbolChain& chain) {
+  return std::any_of(chain.begin(), chain.end(),
+                     [](const Symbol& symbol) { return !symbol.reason.empty() || symbol.kind == SymbolKind::kJit; });
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ SymbolChainPtr CachingSymbolizer::look_up_locked(const Frame& frame, std::int64_
 
 void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns) {
   if (is_pending(*chain)) return;
-  const bool short_lived = is_unknown(*chain);
+  const bool short_lived = is_short_lived(*chain);
   if (short_lived && options_.unknown_ttl_ns <= 0) return;
   Slot slot;
   slot.frame = frame;

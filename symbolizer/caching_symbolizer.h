@@ -27,7 +27,8 @@ class CachingSymbolizer final : public Symbolizer {
     /// Of everything kept, its bookkeeping included. A name that several addresses share is counted for each.
     std::size_t budget_bytes = std::size_t{32} << 20;
     /// "Don't know" may be only "not yet": the kernel module was just loaded, a file could not be read for a moment.
-    /// What is known to be on its way (Symbol::pending) is not kept at all.
+    /// What is known to be on its way (Symbol::pending) is not kept at all. Names of JIT code are kept as long: its
+    /// memory is used again for other functions.
     std::int64_t unknown_ttl_ns = 5 * kNsPerSecond;
   };
 

@@ -106,8 +106,7 @@ void JitSymbols::settle(const SlotPtr& slot, std::size_t bytes, bool failed, std
   ++stats_.loads;
   if (failed) ++stats_.failed_loads;
   stats_.load_ns += took_ns;
-  const bool kept =
-      std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) { return entry.second == slot; });
+  const bool kept = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) { return entry.second == slot; });
   if (!kept) return;
   stats_.table_bytes = stats_.table_bytes - slot->bytes + bytes;
   slot->bytes = bytes;

@@ -5,7 +5,8 @@
 // only. The reader and the clock must outlive it.
 //
 // These files grow while their process runs, so they are looked at again when asked for, and read again when they have
-// changed: whole, because what is new may stand anywhere in the order of addresses and take the place of what was known.
+// changed: whole, because what is new may stand anywhere in the order of addresses and take the place of what was
+// known.
 #pragma once
 
 #include <cstddef>

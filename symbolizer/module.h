@@ -9,6 +9,7 @@
 
 #include "base/handle.h"
 #include "base/identity.h"
+#include "symbolizer/jit_file.h"
 
 namespace flamed::symbolizer {
 
@@ -28,6 +29,7 @@ struct Module {
   ProcessId owner;   ///< of kAnonymous: whose memory
   Fd file;           ///< of kFile: the file itself, readable, even when it was deleted or replaced since
   std::string why_no_file;  ///< of kFile without descriptor: why, for people ("not opened yet", "deleted before ...")
+  JitFilesPtr jit{};        ///< of kAnonymous: the files that name its code; null: not looked for yet
 };
 using ModulePtr = std::shared_ptr<const Module>;
 

@@ -17,7 +17,7 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
-constexpr const char* kAnonymous = "no file behind this memory (JIT code?)";
+constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
 constexpr const char* kForgotten = "the module is no longer known";
 
@@ -68,7 +68,12 @@ ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel
 
 ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
                                    const Clock& clock, Options options)
-    : modules_(modules), kernel_(kernel), reader_(reader), clock_(clock), options_(options) {}
+    : modules_(modules),
+      kernel_(kernel),
+      reader_(reader),
+      clock_(clock),
+      options_(options),
+      jit_(reader, clock, {options.table_budget_bytes}) {}
 
 std::vector<SymbolChainPtr> ModuleSymbolizer::symbolise(std::span<const Frame> frames) {
   Chains chains(frames.size());
@@ -109,7 +114,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     case ModuleKind::kVdso:
       return name_elf(frames, group, vdso(), "[vdso]", SymbolKind::kVdso, chains);
     case ModuleKind::kAnonymous:
-      return all_unknown("anon", "[anon]", kAnonymous, SymbolKind::kJit);
+      return name_jit(frames, group, *module, chains);
     case ModuleKind::kFile:
       break;
   }
@@ -174,6 +179,39 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
   for (std::size_t k = 0; k < group.size(); ++k) {
     const std::size_t i = group[k];
     chains[i] = name_of[k] != kNone ? named[name_of[k]] : unknown(place, module, frames[i].offset, reason);
+  }
+}
+
+void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains) {
+  if (module.jit == nullptr) {
+    for (const std::size_t i : group) {
+      chains[i] = unknown("anon", "[anon]", frames[i].offset, kNotLookedFor, SymbolKind::kJit, /*pending=*/true);
+    }
+    return;
+  }
+  const JitSymbols::View view = jit_.view(*module.jit);
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::vector<std::string> names;
+  std::vector<std::size_t> name_of(group.size(), kNone);
+  const char* last = nullptr;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const std::optional<SymbolTable::Found> found = view.find(frames[group[k]].offset);
+    if (!found) continue;
+    if (found->name.data() != last) names.emplace_back(found->name);
+    last = found->name.data();
+    name_of[k] = names.size() - 1;
+  }
+  // Most compilers write names as people know them; those that are built on LLVM write what its linker would see.
+  const std::vector<DemangledName> demangled = demangle(names);
+  std::vector<SymbolChainPtr> named(names.size());
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    const std::string& shown = demangled[n].name.empty() ? names[n] : demangled[n].name;
+    named[n] = chain_of({clean_name(shown), "[jit]", SymbolKind::kJit, {}});
+  }
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const std::size_t i = group[k];
+    chains[i] = name_of[k] != kNone ? named[name_of[k]]
+                                    : unknown("anon", "[anon]", frames[i].offset, view.why_none, SymbolKind::kJit);
   }
 }
 

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "base/result.h"
+#include "symbolizer/jit_symbols.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module.h"
 #include "symbolizer/module_reader.h"
@@ -54,6 +55,8 @@ class ModuleSymbolizer final : public Symbolizer {
     std::int64_t load_ns = 0;        ///< time spent in reading
   };
   [[nodiscard]] Stats stats() const;
+  /// Of what just-in-time compilers wrote; it has a budget of the same size of its own.
+  [[nodiscard]] JitSymbols::Stats jit_stats() const { return jit_.stats(); }
 
  private:
   using Table = Result<ElfSymbols>;
@@ -76,6 +79,8 @@ class ModuleSymbolizer final : public Symbolizer {
   void name_elf(std::span<const Frame> frames, Group group, const Table& table, const std::string& module,
                 SymbolKind kind, Chains& chains);
 
+  void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
+
   /// One for each name; empty ones where the reader failed.
   std::vector<DemangledName> demangle(std::span<const std::string> mangled);
 
@@ -90,6 +95,7 @@ class ModuleSymbolizer final : public Symbolizer {
   ModuleReader& reader_;
   const Clock& clock_;
   const Options options_;
+  JitSymbols jit_;
 
   std::once_flag vdso_once_;
   TablePtr vdso_;

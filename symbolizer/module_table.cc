@@ -9,6 +9,7 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr std::size_t kRequestQueue = 4096;
+constexpr std::int64_t kLookForNewerNs = 30 * kNsPerSecond;
 constexpr const char* kNotOpened = "its file has not been opened yet";
 
 ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const ProcessId& owner, Fd file,
@@ -21,6 +22,21 @@ ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const Proc
   module->file = std::move(file);
   module->why_no_file = std::move(why_no_file);
   return module;
+}
+
+std::string too_many_files(std::size_t limit) {
+  return "flamed holds its limit of " + std::to_string(limit) + " open files already; raise LimitNOFILE of its service";
+}
+
+/// The same module with other files to name its code.
+void show_jit(ModulePtr& module, JitFilesPtr files) {
+  auto newer = std::make_shared<Module>();
+  newer->id = module->id;
+  newer->kind = module->kind;
+  newer->path = module->path;
+  newer->owner = module->owner;
+  newer->jit = std::move(files);
+  module = std::move(newer);
 }
 
 }  // namespace
@@ -63,6 +79,9 @@ ModuleId ModuleTable::per_process(std::unordered_map<ProcessId, ModuleId>& ids, 
   if (found != ids.end()) return found->second;
   const ModuleId id = enter(ModuleKind::kAnonymous, path, owner, {});
   ids.emplace(owner, id);
+  if (const auto jit = jit_.find(owner); jit != jit_.end() && jit->second.files != nullptr) {
+    show_jit(entries_.at(id).module, jit->second.files);
+  }
   return id;
 }
 
@@ -83,6 +102,16 @@ void ModuleTable::want(const OpenRequest& request) {
   if (requests_.try_push(std::move(copy))) entry.state = FileState::kQueued;
 }
 
+void ModuleTable::want_jit(const ProcessId& owner) {
+  std::unique_lock lock(mutex_);
+  if (anonymous_.count(owner) == 0 && unmapped_.count(owner) == 0) return;
+  Jit& jit = jit_[owner];
+  if (jit.queued || clock_.monotonic() < jit.look_after) return;
+  OpenRequest request;
+  request.jit_owner = owner;
+  jit.queued = requests_.try_push(std::move(request));
+}
+
 void ModuleTable::want_again(ModuleId module) {
   std::shared_lock lock(mutex_);
   const auto found = entries_.find(module);
@@ -101,8 +130,7 @@ void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   if (found == entries_.end()) return;  // let go meanwhile
   Entry& entry = found->second;
   if (opened && open_files_ >= open_file_limit_) {
-    opened = Error("flamed holds its limit of " + std::to_string(open_file_limit_) +
-                   " open files already; raise LimitNOFILE of its service");
+    opened = Error(too_many_files(open_file_limit_));
   }
   Fd file;
   std::string why;
@@ -119,6 +147,42 @@ void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   }
   entry.module =
       make_module(request.module, ModuleKind::kFile, entry.module->path, {}, std::move(file), std::move(why));
+}
+
+JitFilesPtr ModuleTable::jit_files(const ProcessId& owner) const {
+  std::shared_lock lock(mutex_);
+  const auto found = jit_.find(owner);
+  return found == jit_.end() ? nullptr : found->second.files;
+}
+
+void ModuleTable::finish_jit(const ProcessId& owner, JitFiles found) {
+  constexpr unsigned kMostFailures = 6;  // half a minute apart
+  std::unique_lock lock(mutex_);
+  const auto entry = jit_.find(owner);
+  if (entry == jit_.end()) return;  // let go meanwhile
+  Jit& jit = entry->second;
+  const std::size_t held = jit.files != nullptr ? jit.files->files.size() : 0;
+  if (found.files.size() > held && open_files_ + found.files.size() - held > open_file_limit_) {
+    found.files.clear();
+    found.why_none = too_many_files(open_file_limit_);
+  }
+  std::int64_t distance_ns = kLookForNewerNs;
+  if (found.files.empty()) {
+    jit.failures = std::min(jit.failures + 1, kMostFailures);
+    distance_ns = (kNsPerSecond << jit.failures) / 2;
+  }
+  jit.queued = false;
+  jit.look_after = {clock_.monotonic().ns + distance_ns};
+  replace_jit(jit, std::make_shared<const JitFiles>(std::move(found)));
+  for (const auto* ids : {&anonymous_, &unmapped_}) {
+    if (const auto id = ids->find(owner); id != ids->end()) show_jit(entries_.at(id->second).module, jit.files);
+  }
+}
+
+void ModuleTable::replace_jit(Jit& jit, JitFilesPtr files) {
+  if (jit.files != nullptr) open_files_ -= jit.files->files.size();
+  jit.files = std::move(files);
+  if (jit.files != nullptr) open_files_ += jit.files->files.size();
 }
 
 void ModuleTable::retain(std::span<const ModuleId> live) {
@@ -157,6 +221,11 @@ void ModuleTable::forget(const Entry& entry) {
   for (auto* ids : {&anonymous_, &unmapped_}) {
     const auto owned = ids->find(module.owner);
     if (owned != ids->end() && owned->second == module.id) ids->erase(owned);
+  }
+  if (anonymous_.count(module.owner) != 0 || unmapped_.count(module.owner) != 0) return;
+  if (const auto jit = jit_.find(module.owner); jit != jit_.end()) {
+    replace_jit(jit->second, nullptr);
+    jit_.erase(jit);
   }
 }
 

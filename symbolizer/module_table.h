@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <stop_token>
@@ -34,6 +35,8 @@ struct OpenRequest {
   std::int32_t pid = 0;
   std::int32_t parent_pid = 0;  ///< likely to be in the same mount namespace when the process is gone already
   std::uint64_t start = 0, end = 0;
+  /// Given: what is asked for are the files that name this process's JIT code, and nothing above counts.
+  std::optional<ProcessId> jit_owner{};
 };
 
 class ModuleTable final : public Modules {
@@ -56,6 +59,10 @@ class ModuleTable final : public Modules {
   /// distance, as other processes show where it may be found. A no-op for modules without file.
   void want(const OpenRequest& request);
 
+  /// A sample was seen in the owner's memory without a file: what names its code is needed. Queues the search; again,
+  /// with growing distance, for as long as there is nothing, and now and then to see whether there is something newer.
+  void want_jit(const ProcessId& owner);
+
   /// Queues a module whose file is open already for the `modules` thread once more.
   void want_again(ModuleId module);
 
@@ -70,6 +77,9 @@ class ModuleTable final : public Modules {
   /// Waits for the next file to open. Empty when `stop` is requested.
   std::optional<OpenRequest> next_request(std::stop_token stop);
   void finish(const OpenRequest& request, Result<Fd> opened);
+  /// What is open of the files that name the owner's JIT code; null: not looked for yet.
+  [[nodiscard]] JitFilesPtr jit_files(const ProcessId& owner) const;
+  void finish_jit(const ProcessId& owner, JitFiles found);
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
 
@@ -93,9 +103,17 @@ class ModuleTable final : public Modules {
     unsigned failures = 0;
     MonotonicTime retry_after{};
   };
+  /// What names the JIT code of one process; `anonymous_` and `unmapped_` share it.
+  struct Jit {
+    JitFilesPtr files;
+    bool queued = false;
+    unsigned failures = 0;
+    MonotonicTime look_after{};
+  };
 
   ModuleId enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key);
   void forget(const Entry& entry);
+  void replace_jit(Jit& jit, JitFilesPtr files);
   ModuleId per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner, const char* path);
 
   const std::size_t open_file_limit_;
@@ -107,6 +125,7 @@ class ModuleTable final : public Modules {
   std::unordered_map<FileKey, ModuleId> by_file_;
   std::unordered_map<ProcessId, ModuleId> anonymous_;
   std::unordered_map<ProcessId, ModuleId> unmapped_;
+  std::unordered_map<ProcessId, Jit> jit_;
   std::uint32_t next_id_ = kFirstFreeModule.value;
   std::size_t open_files_ = 0;
   std::uint64_t failed_opens_ = 0;

@@ -26,8 +26,13 @@ constexpr std::int64_t kRereadNs = kNsPerSecond;
 /// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
 constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
+constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
 /// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
+
+/// No file to be named by: .NET has the same memory mapped twice, writes its code at one address and runs it at
+/// another.
+constexpr std::string_view kDotnetMemory = "/memfd:doublemapper";
 
 std::string proc_path(const std::string& proc, std::int32_t pid, const char* file) {
   return proc + "/" + std::to_string(pid) + "/" + file;
@@ -126,7 +131,7 @@ Mapping ProcessTable::mapping_of(const MappingEvent& event) {
   Mapping mapping;
   mapping.start = event.start;
   mapping.end = event.start + event.length;
-  if (event.file.is_file()) {
+  if (event.file.is_file() && event.path.substr(0, kDotnetMemory.size()) != kDotnetMemory) {
     mapping.module = modules_.file(event.file, without_deleted_mark(event.path));
     mapping.file_offset = event.file_offset;
   } else if (event.path == "[vdso]") {
@@ -334,6 +339,13 @@ void ProcessTable::want_file(const Process& process, const Mapping& mapping) {
   modules_.want({mapping.module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end});
 }
 
+void ProcessTable::want_jit(Process& process) {
+  const std::int64_t now = clock_.monotonic().ns;
+  if (now < process.ask_jit_again_ns) return;
+  process.ask_jit_again_ns = now + kAskJitAgainNs;
+  modules_.want_jit(process.id);
+}
+
 StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
                                 std::vector<Frame>& frames, bool by_tables) {
   if (addresses.empty()) return StackTrust::kAll;
@@ -361,9 +373,11 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
     } else if (mapping != nullptr) {
       if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
       frames.push_back({process.anonymous, address});
+      want_jit(process);
     } else if (i == 0 || (!known && address < kUserEnd)) {
       if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
       frames.push_back({process.unmapped, address});
+      want_jit(process);
     } else {
       return StackTrust::kCut;
     }

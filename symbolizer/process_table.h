@@ -57,12 +57,13 @@ struct Process {
   MonotonicTime looked_at;           ///< when /proc/PID was last read
   bool stale = false;                ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
-  MonotonicTime last_seen;      ///< of ended processes: the last event
-  ModuleId anonymous;           ///< its memory without a file, once a sample was there
-  ModuleId unmapped;            ///< its addresses outside of all mappings, likewise
-  std::uint64_t cgroup_id = 0;  ///< set by the caller, who learns it from samples
-  std::uint64_t exec_id = 0;    ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
-  bool sampled = false;         ///< set by the caller: its changes are told by take_changed() from then on
+  MonotonicTime last_seen;            ///< of ended processes: the last event
+  ModuleId anonymous;                 ///< its memory without a file, once a sample was there
+  ModuleId unmapped;                  ///< its addresses outside of all mappings, likewise
+  std::int64_t ask_jit_again_ns = 0;  ///< when to ask again for what names its JIT code
+  std::uint64_t cgroup_id = 0;        ///< set by the caller, who learns it from samples
+  std::uint64_t exec_id = 0;          ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
+  bool sampled = false;               ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
   bool watched = false;  ///< see ProcessTable::watch_mappings()
   TablesInForce tables;  ///< set by the caller
@@ -156,6 +157,7 @@ class ProcessTable {
   void note_change(Process& process);
   void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping);
+  void want_jit(Process& process);
 
   ModuleTable& modules_;
   const Clock& clock_;
