@@ -34,6 +34,7 @@
 #include "daemon/vitals.h"
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/debug_file_finder.h"
 #include "symbolizer/jit_file_opener.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_opener.h"
@@ -186,7 +187,8 @@ int run(const Config& config, const sigset_t& signals) {
 
   symbolizer::KernelSymbols kernel_symbols(clock);
   symbolizer::DirectModuleReader module_reader;
-  symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, clock);
+  symbolizer::DebugFileFinder debug_files(module_reader);
+  symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
 

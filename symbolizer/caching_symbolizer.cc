@@ -37,8 +37,14 @@ CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock, Opti
     : inner_(inner), clock_(clock), options_(options) {}
 
 std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> frames) {
+  forget_renewed(frames);
   std::vector<SymbolChainPtr> chains(frames.size());
   std::vector<std::size_t> missing;
+  std::uint64_t forgotten_before = 0;
+  {
+    std::lock_guard lock(mutex_);
+    forgotten_before = forgotten_;
+  }
   const std::int64_t asked_ns = clock_.monotonic().ns;
   for (std::size_t first = 0; first < frames.size(); first += kFramesPerLock) {
     const std::size_t end = std::min(first + kFramesPerLock, frames.size());
@@ -70,9 +76,25 @@ std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> 
   for (std::size_t first = 0; first < asked.size(); first += kFramesPerLock) {
     const std::size_t end = std::min(first + kFramesPerLock, asked.size());
     std::lock_guard lock(mutex_);
+    // These may be the answers of before: rather asked for once more than kept for good.
+    if (forgotten_ != forgotten_before) break;
     for (std::size_t i = first; i < end; ++i) insert_locked(asked[i], answers[i], answered_ns);
   }
   return chains;
+}
+
+void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
+  std::vector<ModuleId> modules;
+  for (const Frame& frame : frames) {
+    if (modules.empty() || modules.back() != frame.module) modules.push_back(frame.module);
+  }
+  std::sort(modules.begin(), modules.end());
+  modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
+  for (const ModuleId module : inner_.renewed(modules)) {
+    forget(module);
+    std::lock_guard lock(mutex_);
+    ++stats_.renewals;
+  }
 }
 
 SymbolChainPtr CachingSymbolizer::look_up_locked(const Frame& frame, std::int64_t now_ns) {
@@ -94,7 +116,10 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   slot.expires_ns = short_lived ? now_ns + options_.unknown_ttl_ns : std::numeric_limits<std::int64_t>::max();
   slot.bytes = sizeof(Slot) + kBookkeepingBytes + sizeof(SymbolChain) + chain->capacity() * sizeof(Symbol);
   for (const Symbol& symbol : *chain) {
-    slot.bytes += heap_bytes(symbol.name) + heap_bytes(symbol.module) + heap_bytes(symbol.reason);
+    for (const std::string* text :
+         {&symbol.name, &symbol.module, &symbol.reason, &symbol.full_name, &symbol.build_id, &symbol.file}) {
+      slot.bytes += heap_bytes(*text);
+    }
   }
   if (slot.bytes > options_.budget_bytes) return;
 
@@ -137,6 +162,7 @@ void CachingSymbolizer::evict_locked() {
 
 void CachingSymbolizer::forget(ModuleId module) {
   std::lock_guard lock(mutex_);
+  ++forgotten_;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].chain != nullptr && slots_[i].frame.module == module) free_locked(i);
   }

@@ -36,14 +36,16 @@ class CachingSymbolizer final : public Symbolizer {
   CachingSymbolizer(Symbolizer& inner, const Clock& clock, Options options);
 
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
+  std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
 
-  /// Drops what is kept of one module.
+  /// Drops what is kept of one module, and doesn't keep what is just being answered.
   void forget(ModuleId module);
 
   struct Stats {
     std::uint64_t hits = 0;
     std::uint64_t misses = 0;     ///< frames that the inner symbolizer was asked for; expired answers too
     std::uint64_t evictions = 0;  ///< for the budget
+    std::uint64_t renewals = 0;   ///< modules forgotten because more became known of them
     std::size_t entries = 0;
     std::size_t bytes = 0;
   };
@@ -60,6 +62,7 @@ class CachingSymbolizer final : public Symbolizer {
     bool recently_used = false;
   };
 
+  void forget_renewed(std::span<const Frame> frames);
   [[nodiscard]] SymbolChainPtr look_up_locked(const Frame& frame, std::int64_t now_ns);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);
   void free_locked(std::size_t slot);
@@ -74,6 +77,7 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<std::size_t> free_slots_;
   std::unordered_map<Frame, std::size_t> slot_of_;
   std::size_t hand_ = 0;
+  std::uint64_t forgotten_ = 0;  ///< calls of forget()
   Stats stats_;
 };
 

@@ -39,6 +39,8 @@ class Modules {
   virtual ~Modules() = default;
   /// Null when nothing stored names the module any more.
   [[nodiscard]] virtual ModulePtr find(ModuleId id) const = 0;
+  /// A process that has the module mapped, or had it when a sample was last seen there. 0: not known.
+  [[nodiscard]] virtual std::int32_t process_of(ModuleId /*id*/) const { return 0; }
 };
 
 }  // namespace flamed::symbolizer

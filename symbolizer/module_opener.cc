@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 
 #include "base/file.h"
 #include "symbolizer/proc_text.h"
+#include "symbolizer/root_directory.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -25,17 +24,6 @@ constexpr std::size_t kMapsLimitBytes = 16U << 20;
 #ifndef BTRFS_SUPER_MAGIC
 constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 #endif
-
-/// O_PATH touches nothing: what stands there can be looked at before it is opened for reading, which for a device or a
-/// FIFO may block or have effects.
-Result<Fd> reopen_regular(const Fd& path_only, const std::string& name) {
-  struct stat status {};
-  if (::fstat(path_only.get(), &status) != 0) return Error::from_errno("stat " + name);
-  if (!S_ISREG(status.st_mode)) return Error(name + " is not a regular file");
-  Fd file(::open(("/proc/self/fd/" + std::to_string(path_only.get())).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return Error::from_errno("open " + name);
-  return file;
-}
 
 /// Is it the file that was mapped? On file systems that show stat(2) another device than they show in mappings, the
 /// inode alone has to do.
@@ -80,17 +68,14 @@ Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   return reopen_regular(found, name);
 }
 
-/// `path` as it resolves inside the directory tree `root`: links of a container can't lead out of it.
+/// `path` in the tree `root`, when it is the file that was mapped.
 Result<Fd> open_in_root(const std::string& root, const std::string& path, const FileKey& key) {
-  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root_fd) return Error::from_errno("open " + root);
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const Fd found(static_cast<int>(::syscall(SYS_openat2, root_fd.get(), path.c_str(), &how, sizeof(how))));
-  if (!found) return Error::from_errno("open " + path);
-  if (!is_same_file(found, key)) return Error(path + " was deleted or replaced since it was mapped");
-  return reopen_regular(found, path);
+  const Result<RootDirectory> directory = RootDirectory::open(root);
+  if (!directory) return directory.error();
+  const Result<Fd> found = directory->find(path);
+  if (!found) return found.error();
+  if (!is_same_file(*found, key)) return Error(path + " was deleted or replaced since it was mapped");
+  return reopen_regular(*found, path);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "symbolizer/clean_name.h"
+#include "symbolizer/proc_text.h"
 #include "symbolizer/vdso_symbols.h"
 
 namespace flamed::symbolizer {
@@ -47,11 +48,8 @@ SymbolChainPtr unknown(std::string_view place, std::string module, std::uint64_t
 
 /// "/usr/lib/libfoo.so.1 (deleted)" -> "libfoo.so.1".
 std::string display_name(std::string_view path) {
-  constexpr std::string_view kDeleted = " (deleted)";
   constexpr std::size_t kMaxBytes = 255;  // NAME_MAX
-  if (path.size() > kDeleted.size() && path.substr(path.size() - kDeleted.size()) == kDeleted) {
-    path.remove_suffix(kDeleted.size());
-  }
+  path = without_deleted_mark(path);
   path = path.substr(path.find_last_of('/') + 1);
   return path.empty() ? "[file]" : clean_name(path, kMaxBytes);
 }
@@ -63,14 +61,15 @@ bool same_module(const std::weak_ptr<const Module>& a, const ModulePtr& b) {
 }  // namespace
 
 ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
-                                   const Clock& clock)
-    : ModuleSymbolizer(modules, kernel, reader, clock, Options()) {}
+                                   DebugFileFinder& debug_files, const Clock& clock)
+    : ModuleSymbolizer(modules, kernel, reader, debug_files, clock, Options()) {}
 
 ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
-                                   const Clock& clock, Options options)
+                                   DebugFileFinder& debug_files, const Clock& clock, Options options)
     : modules_(modules),
       kernel_(kernel),
       reader_(reader),
+      debug_files_(debug_files),
       clock_(clock),
       options_(options),
       jit_(reader, clock, {options.table_budget_bytes}) {}
@@ -96,7 +95,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     for (const std::size_t i : group) chains[i] = unknown(place, module, frames[i].offset, reason, kind);
   };
   if (id == kKernelModule) return name_kernel(frames, group, chains);
-  if (id == kVdsoModule) return name_elf(frames, group, vdso(), "[vdso]", SymbolKind::kVdso, chains);
+  if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
   if (id == kNoModule) return all_unknown("no module", "[unknown]", "no mapping covered this address");
   if (id == kTruncatedModule) {
     for (const std::size_t i : group) {
@@ -112,7 +111,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     case ModuleKind::kKernel:
       return name_kernel(frames, group, chains);
     case ModuleKind::kVdso:
-      return name_elf(frames, group, vdso(), "[vdso]", SymbolKind::kVdso, chains);
+      return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
     case ModuleKind::kAnonymous:
       return name_jit(frames, group, *module, chains);
     case ModuleKind::kFile:
@@ -127,7 +126,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     }
     return;
   }
-  name_elf(frames, group, *table_of(module), name, SymbolKind::kNative, chains);
+  name_elf(frames, group, *loaded(module), module->file.get(), name, SymbolKind::kNative, chains);
 }
 
 void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, Chains& chains) {
@@ -146,40 +145,142 @@ void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, C
   }
 }
 
-void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, const Table& table,
+namespace {
+
+/// The mangled names of one question, each once.
+class Names {
+ public:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  std::size_t add(std::string_view mangled) {
+    if (mangled.empty()) return kNone;
+    const auto [known, is_new] = numbers_.try_emplace(std::string(mangled), mangled_.size());
+    if (is_new) mangled_.push_back(known->first);
+    return known->second;
+  }
+  [[nodiscard]] std::span<const std::string> mangled() const { return mangled_; }
+
+ private:
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::vector<std::string> mangled_;
+};
+
+const char* why_no_symbol(ElfSymbols::Source source) {
+  return source == ElfSymbols::Source::kDynsym
+             ? "no symbol covers this address (stripped? only dynamic symbols are left)"
+             : kNoSymbol;
+}
+
+}  // namespace
+
+void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file,
                                 const std::string& module, SymbolKind kind, Chains& chains) {
   const std::string_view place = kind == SymbolKind::kVdso ? std::string_view("vdso") : std::string_view(module);
-  if (!table.ok()) {
-    for (const std::size_t i : group) chains[i] = unknown(place, module, frames[i].offset, table.error().message());
+  const bool pending = loaded.debug.pending;
+  if (!loaded.symbols.ok()) {
+    for (const std::size_t i : group) {
+      chains[i] = unknown(place, module, frames[i].offset, loaded.symbols.error().message());
+    }
     return;
   }
-  // The group is in order of offset, so the addresses of one function stand together, share a chain, and cost one
-  // demangling.
-  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  std::vector<std::string> mangled;
-  std::vector<std::size_t> name_of(group.size(), kNone);
+  const ElfSymbols& symbols = *loaded.symbols;
+  if (symbols.is_go()) kind = SymbolKind::kGo;
+  const std::vector<SourceChain> sources = locate(frames, group, loaded, file);
+
+  // The group is in order of offset, so the addresses of one function stand together.
+  Names names;
+  std::vector<std::size_t> function_of(group.size(), Names::kNone);
+  std::vector<std::vector<std::size_t>> source_names(group.size());
   const char* last = nullptr;
   for (std::size_t k = 0; k < group.size(); ++k) {
-    const std::optional<SymbolTable::Found> found = table->find(frames[group[k]].offset);
-    if (!found) continue;
-    if (found->name.data() != last) mangled.emplace_back(found->name);
-    last = found->name.data();
-    name_of[k] = mangled.size() - 1;
+    if (const std::optional<SymbolTable::Found> found = symbols.find(frames[group[k]].offset)) {
+      function_of[k] = found->name.data() == last ? function_of[k - 1] : names.add(found->name);
+      last = found->name.data();
+    } else {
+      last = nullptr;
+    }
+    for (const SourceFrame& source : sources[k]) source_names[k].push_back(names.add(source.function));
   }
+  const std::vector<DemangledName> demangled = demangle(names.mangled());
 
-  const std::vector<DemangledName> names = demangle(mangled);
-  std::vector<SymbolChainPtr> named(names.size());
-  for (std::size_t n = 0; n < names.size(); ++n) {
-    const std::string& shown = names[n].name.empty() ? mangled[n] : names[n].name;
-    named[n] = chain_of({clean_name(shown), module, kind, {}});
-  }
-  const char* reason = table->source() == ElfSymbols::Source::kDynsym
-                           ? "no symbol covers this address (stripped? only dynamic symbols are left)"
-                           : kNoSymbol;
+  const auto symbol_of = [&](std::size_t name) {
+    Symbol symbol;
+    const DemangledName& shown = demangled[name];
+    symbol.name = clean_name(shown.name.empty() ? names.mangled()[name] : shown.name);
+    symbol.full_name = clean_name(shown.full_name);
+    symbol.module = module;
+    symbol.kind = kind;
+    symbol.pending = pending;
+    symbol.build_id = symbols.build_id();
+    return symbol;
+  };
+  std::vector<SymbolChainPtr> whole(names.mangled().size());  // without lines, the same for all addresses of a function
   for (std::size_t k = 0; k < group.size(); ++k) {
     const std::size_t i = group[k];
-    chains[i] = name_of[k] != kNone ? named[name_of[k]] : unknown(place, module, frames[i].offset, reason);
+    const SourceChain& source = sources[k];
+    // The symbol table goes first, as without debug information: a debug package doesn't change a function's name.
+    // It also knows a compiler's copies from the function itself.
+    const std::size_t outermost =
+        function_of[k] != Names::kNone || source.empty() ? function_of[k] : source_names[k].front();
+    if (outermost == Names::kNone && source.size() < 2) {
+      chains[i] =
+          unknown(place, module, frames[i].offset, why_no_symbol(symbols.source()), SymbolKind::kUnknown, pending);
+      continue;
+    }
+    if (source.empty()) {
+      if (whole[outermost] == nullptr) whole[outermost] = chain_of(symbol_of(outermost));
+      chains[i] = whole[outermost];
+      continue;
+    }
+    if (k != 0 && function_of[k] == function_of[k - 1] && source == sources[k - 1]) {
+      chains[i] = chains[group[k - 1]];
+      continue;
+    }
+    SymbolChain chain;
+    chain.reserve(source.size());
+    for (std::size_t n = 0; n < source.size(); ++n) {
+      const std::size_t name = n == 0 ? outermost : source_names[k][n];
+      chain.push_back(
+          name != Names::kNone
+              ? symbol_of(name)
+              : unknown(place, module, frames[i].offset, "the debug information has no name for it")->front());
+      chain.back().file = clean_name(source[n].file);
+      chain.back().line = source[n].line;
+      chain.back().inlined = n != 0;
+    }
+    chains[i] = std::make_shared<const SymbolChain>(std::move(chain));
   }
+}
+
+std::vector<SourceChain> ModuleSymbolizer::locate(std::span<const Frame> frames, Group group, const Loaded& loaded,
+                                                  int file) {
+  std::vector<SourceChain> chains(group.size());
+  if (file < 0 || !loaded.has_lines()) return chains;
+  std::vector<std::uint64_t> offsets;
+  for (const std::size_t i : group) {
+    if (offsets.empty() || offsets.back() != frames[i].offset) offsets.push_back(frames[i].offset);
+  }
+  const MonotonicTime started = clock_.monotonic();
+  Result<std::vector<SourceChain>> located = Error("not asked");
+  try {
+    located = reader_.locate({file, loaded.debug.debug.get(), loaded.debug.alternate.get()}, offsets);
+  } catch (const std::exception& e) {
+    located = Error(e.what());
+  }
+  const bool good = located.ok() && located->size() == offsets.size();
+  {
+    std::lock_guard lock(mutex_);
+    stats_.located += offsets.size();
+    stats_.locate_ns += clock_.monotonic().ns - started.ns;
+    if (!good) ++stats_.failed_locates;
+  }
+  if (!good) return chains;  // names are worth having without lines
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    while (offsets[at] != frames[group[k]].offset) ++at;
+    chains[k] = (*located)[at];
+  }
+  return chains;
 }
 
 void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains) {
@@ -224,88 +325,183 @@ std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::strin
   return names;
 }
 
-const ModuleSymbolizer::Table& ModuleSymbolizer::vdso() {
-  std::call_once(vdso_once_, [&] { vdso_ = std::make_shared<const Table>(read_vdso_symbols()); });
+const ModuleSymbolizer::Loaded& ModuleSymbolizer::vdso() {
+  std::call_once(vdso_once_, [&] { vdso_ = std::make_shared<const Loaded>(Loaded{read_vdso_symbols()}); });
   return *vdso_;
 }
 
-ModuleSymbolizer::TablePtr ModuleSymbolizer::table_of(const ModulePtr& module) {
-  std::promise<TablePtr> promise;
-  std::shared_future<TablePtr> table;
+bool ModuleSymbolizer::Loaded::has_lines() const {
+  return facts.has_debug_info || debug.debug_facts.has_debug_info || facts.is_go;
+}
+
+bool ModuleSymbolizer::Loaded::may_improve() const {
+  const bool can_be_found = !facts.build_id.empty() || !facts.debug_link.empty();
+  const bool lacks_symbols = !facts.has_symtab && !debug.debug_facts.has_symtab;
+  const bool lacks_lines = !facts.has_debug_info && !debug.debug_facts.has_debug_info;
+  const bool names_alternate = !facts.alternate_link.empty() || !debug.debug_facts.alternate_link.empty();
+  return symbols.ok() && ((can_be_found && (lacks_symbols || lacks_lines)) || (names_alternate && !debug.alternate));
+}
+
+std::size_t ModuleSymbolizer::Loaded::bytes() const {
+  return sizeof(Entry) + sizeof(Loaded) + (symbols.ok() ? symbols->bytes() : symbols.error().message().size());
+}
+
+ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
+  std::promise<LoadedPtr> promise;
+  std::shared_future<LoadedPtr> loaded;
   std::optional<std::uint64_t> my_load;
   {
     std::lock_guard lock(mutex_);
     Entry& entry = entries_[module->id];
-    const bool retry = entry.failed_at && clock_.monotonic().ns - entry.failed_at->ns >= options_.retry_failed_after_ns;
-    if (!entry.table.valid() || !same_module(entry.module, module) || retry) {
-      stats_.table_bytes -= entry.bytes;
+    if (!same_module(entry.module, module)) {
+      drop_locked(entry);
       entry = Entry();
       entry.module = module;
-      entry.table = promise.get_future().share();
+    }
+    const bool retry = entry.failed_at && clock_.monotonic().ns - entry.failed_at->ns >= options_.retry_failed_after_ns;
+    if (!entry.loaded.valid() || retry) {
+      drop_locked(entry);
+      entry.loaded = promise.get_future().share();
       entry.load = ++stats_.loads;
       my_load = entry.load;
     }
     entry.last_used = ++uses_;
-    table = entry.table;
+    loaded = entry.loaded;
   }
-  if (!my_load) return table.get();
+  if (!my_load) return loaded.get();
 
   const MonotonicTime started = clock_.monotonic();
-  TablePtr loaded = load(*module);
-  promise.set_value(loaded);
-  settle(module->id, *my_load, loaded, clock_.monotonic().ns - started.ns);
-  return loaded;
+  LoadedPtr mine = load(module);
+  promise.set_value(mine);
+  settle(module->id, *my_load, mine, clock_.monotonic().ns - started.ns);
+  return mine;
 }
 
-ModuleSymbolizer::TablePtr ModuleSymbolizer::load(const Module& module) {
+DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const ElfFacts& facts) {
+  return debug_files_.find({module.path, facts, modules_.process_of(module.id)});
+}
+
+ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
   // Others wait on the promise, so this must come back with a value whatever happens.
   try {
-    return std::make_shared<const Table>(reader_.read_symbols({module.file.get()}));
+    Result<ElfFacts> facts = reader_.inspect(module->file.get());
+    if (!facts) return std::make_shared<const Loaded>(Loaded{std::move(facts).error()});
+    DebugFiles debug = find_debug_files(*module, *facts);
+    Result<ElfSymbols> symbols = reader_.read_symbols({module->file.get(), debug.debug.get(), debug.alternate.get()});
+    return std::make_shared<const Loaded>(Loaded{std::move(symbols), std::move(facts).value(), std::move(debug)});
   } catch (const std::exception& e) {
-    return std::make_shared<const Table>(Error(std::string("cannot read the symbols: ") + e.what()));
+    return std::make_shared<const Loaded>(Loaded{Error(std::string("cannot read the symbols: ") + e.what())});
   }
 }
 
-void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const TablePtr& table, std::int64_t took_ns) {
+void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns) {
   std::lock_guard lock(mutex_);
   stats_.load_ns += took_ns;
-  if (!table->ok()) ++stats_.failed_loads;
+  const bool good = loaded->symbols.ok();
+  if (good) {
+    ++stats_.loads_from[static_cast<std::size_t>(loaded->symbols->source())];
+    if (loaded->debug.debug) ++stats_.debug_files_found;
+    if (!loaded->debug.debug && loaded->may_improve()) ++stats_.debug_files_missed;
+  } else {
+    ++stats_.failed_loads;
+  }
   const auto found = entries_.find(id);
   if (found == entries_.end() || found->second.load != load) return;
   Entry& entry = found->second;
-  entry.bytes = sizeof(Entry) + sizeof(Table) + (table->ok() ? (*table)->bytes() : table->error().message().size());
-  if (!table->ok()) entry.failed_at = clock_.monotonic();
+  entry.bytes = loaded->bytes();
+  entry.debug_files = std::size_t{loaded->debug.debug ? 1U : 0U} + std::size_t{loaded->debug.alternate ? 1U : 0U};
+  entry.pending = loaded->debug.pending;
+  entry.watch.reset();
+  if (!good) entry.failed_at = clock_.monotonic();
+  if (loaded->may_improve()) {
+    entry.watch = Entry::Watch{loaded->facts, static_cast<bool>(loaded->debug.debug),
+                               static_cast<bool>(loaded->debug.alternate), clock_.monotonic()};
+  }
   stats_.table_bytes += entry.bytes;
+  open_debug_files_ += entry.debug_files;
   evict_locked();
+}
+
+std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> modules) {
+  struct Due {
+    ModulePtr module;
+    Entry::Watch watch;
+  };
+  std::vector<Due> due;
+  {
+    std::lock_guard lock(mutex_);
+    const MonotonicTime now = clock_.monotonic();
+    for (const ModuleId id : modules) {
+      const auto found = entries_.find(id);
+      if (found == entries_.end() || !found->second.watch) continue;
+      Entry& entry = found->second;
+      // What is on its way may be here with the next question.
+      if (!entry.pending && now.ns - entry.watch->looked_at.ns < options_.look_again_after_ns) continue;
+      entry.watch->looked_at = now;
+      if (ModulePtr module = entry.module.lock()) due.push_back({std::move(module), *entry.watch});
+    }
+  }
+  std::vector<ModuleId> renewed;
+  for (const Due& candidate : due) {
+    const DebugFiles files = find_debug_files(*candidate.module, candidate.watch.facts);
+    const bool has_more =
+        (files.debug && !candidate.watch.has_debug) || (files.alternate && !candidate.watch.has_alternate);
+    std::lock_guard lock(mutex_);
+    const auto found = entries_.find(candidate.module->id);
+    if (found == entries_.end() || !same_module(found->second.module, candidate.module)) continue;
+    // A search that ended without a file settles the answers that were given meanwhile: they can be kept.
+    const bool ended = found->second.pending && !files.pending;
+    if (!has_more && !ended) continue;
+    drop_locked(found->second);
+    renewed.push_back(candidate.module->id);
+  }
+  return renewed;
+}
+
+/// Forgets the table, not what is known of the module.
+void ModuleSymbolizer::drop_locked(Entry& entry) {
+  stats_.table_bytes -= entry.bytes;
+  open_debug_files_ -= entry.debug_files;
+  entry.bytes = 0;
+  entry.debug_files = 0;
+  entry.loaded = {};
+  entry.failed_at.reset();
 }
 
 void ModuleSymbolizer::evict_locked() {
   // Tables of modules that no stored stack names any more can't be asked for again.
   for (auto it = entries_.begin(); it != entries_.end();) {
-    if (it->second.bytes != 0 && it->second.module.expired()) {
-      stats_.table_bytes -= it->second.bytes;
+    const bool loading = it->second.loaded.valid() && it->second.bytes == 0;
+    if (!loading && it->second.module.expired()) {
+      drop_locked(it->second);
       it = entries_.erase(it);
     } else {
       ++it;
     }
   }
-  while (stats_.table_bytes > options_.table_budget_bytes) {
+  const auto drop_oldest = [&](bool with_debug_files) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-      if (it->second.bytes == 0) continue;  // still being read
+      if (it->second.bytes == 0) continue;  // nothing there, or still being read
+      if (with_debug_files && it->second.debug_files == 0) continue;
       if (oldest == entries_.end() || it->second.last_used < oldest->second.last_used) oldest = it;
     }
-    if (oldest == entries_.end()) return;
-    stats_.table_bytes -= oldest->second.bytes;
-    entries_.erase(oldest);
+    if (oldest == entries_.end()) return false;
+    drop_locked(oldest->second);
     ++stats_.evictions;
+    return true;
+  };
+  while (stats_.table_bytes > options_.table_budget_bytes && drop_oldest(false)) {
+  }
+  while (open_debug_files_ > options_.max_open_debug_files && drop_oldest(true)) {
   }
 }
 
 ModuleSymbolizer::Stats ModuleSymbolizer::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
-  stats.tables = entries_.size();
+  stats.tables = static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.bytes != 0; }));
   return stats;
 }
 

@@ -94,6 +94,7 @@ void ModuleTable::want(const OpenRequest& request) {
   if (found == entries_.end() || found->second.module->kind != ModuleKind::kFile) return;
   Entry& entry = found->second;
   entry.wanted = true;
+  entry.pid = request.pid;
   const bool retry = entry.state == FileState::kFailed && clock_.monotonic() >= entry.retry_after;
   if (entry.state != FileState::kNotAsked && !retry) return;
   OpenRequest copy = request;
@@ -233,6 +234,12 @@ ModulePtr ModuleTable::find(ModuleId id) const {
   std::shared_lock lock(mutex_);
   const auto found = entries_.find(id);
   return found == entries_.end() ? nullptr : found->second.module;
+}
+
+std::int32_t ModuleTable::process_of(ModuleId id) const {
+  std::shared_lock lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? 0 : found->second.pid;
 }
 
 ModuleTable::Stats ModuleTable::stats() const {

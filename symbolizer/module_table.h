@@ -84,6 +84,7 @@ class ModuleTable final : public Modules {
   // -- Any thread ----------------------------------------------------------------------------------------------------
 
   [[nodiscard]] ModulePtr find(ModuleId id) const override;
+  [[nodiscard]] std::int32_t process_of(ModuleId id) const override;
 
   struct Stats {
     std::size_t modules = 0;
@@ -100,6 +101,7 @@ class ModuleTable final : public Modules {
     FileKey key;  ///< of files
     FileState state = FileState::kNotAsked;
     bool wanted = false;
+    std::int32_t pid = 0;  ///< of the newest request
     unsigned failures = 0;
     MonotonicTime retry_after{};
   };

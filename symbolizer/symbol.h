@@ -39,6 +39,9 @@ class Symbolizer {
   virtual ~Symbolizer() = default;
   /// One chain for each frame, in order; never null.
   virtual std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) = 0;
+  /// Those of `modules` of which more is known by now than when they were last named, so that what was answered for
+  /// them is worth asking for again. Tells each change once. Cheap enough for every query.
+  virtual std::vector<ModuleId> renewed(std::span<const ModuleId> /*modules*/) { return {}; }
 };
 
 }  // namespace flamed::symbolizer

@@ -57,7 +57,9 @@ struct Fixture {
   FakeModules modules;
   CountingReader reader;
   KernelSymbols kernel{clock, {.path = "/nonexistent/kallsyms"}};
-  ModuleSymbolizer symbolizer{modules, kernel, reader, clock};
+  // No debug file that happens to be installed here counts.
+  DebugFileFinder debug_files{reader, {.proc = "/nonexistent", .host_root = "/nonexistent"}};
+  ModuleSymbolizer symbolizer{modules, kernel, reader, debug_files, clock};
 
   SymbolChain name(ModuleId module, std::uint64_t offset) {
     const Frame frame{module, offset};
@@ -241,7 +243,7 @@ TEST_CASE("kernel addresses are named with their module") {
       "ffffffffc0000100 t _RNvC6_123foo3bar\t[rust_mod]\n";
   REQUIRE(::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   KernelSymbols kernel(f.clock, {.path = path});
-  ModuleSymbolizer symbolizer(f.modules, kernel, f.reader, f.clock);
+  ModuleSymbolizer symbolizer(f.modules, kernel, f.reader, f.debug_files, f.clock);
   const std::vector<Frame> frames = {{kKernelModule, 0xffffffff81000004},
                                      {kKernelModule, 0xffffffffc0000004},
                                      {kKernelModule, 0xffffffffc0000104},
@@ -271,7 +273,7 @@ TEST_CASE("tables stay within the budget; the one used last stays") {
   const ModuleId cpp = f.modules.add_file(21, "victim_cpp", open_victim(VICTIM_CPP));
   static_cast<void>(f.name(c, 0));
   const std::size_t one = f.symbolizer.stats().table_bytes;
-  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.clock, {.table_budget_bytes = one + one / 2});
+  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.debug_files, f.clock, {.table_budget_bytes = one + one / 2});
   const Frame in_c{c, 0};
   const Frame in_cpp{cpp, 0};
   static_cast<void>(small.symbolise(std::span(&in_c, 1)));
@@ -289,7 +291,7 @@ TEST_CASE("tables stay within the budget; the one used last stays") {
 TEST_CASE("a table larger than the budget still answers") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
-  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.clock, {.table_budget_bytes = 10});
+  ModuleSymbolizer small(f.modules, f.kernel, f.reader, f.debug_files, f.clock, {.table_budget_bytes = 10});
   const Frame frame{id, truth_of(VICTIM_C).at("main")};
   CHECK(small.symbolise(std::span(&frame, 1))[0]->front().name == "main");
   CHECK(small.stats().table_bytes == 0);
@@ -347,7 +349,8 @@ TEST_CASE("a module that takes long to read doesn't keep others waiting, and is 
   reader.blocked_fd = slow_file.get();
   const ModuleId slow = modules.add_file(20, "slow", std::move(slow_file));
   const ModuleId quick = modules.add_file(21, "quick", open_victim(VICTIM_C));
-  ModuleSymbolizer symbolizer(modules, kernel, reader, clock);
+  DebugFileFinder debug_files(reader, {.proc = "/nonexistent", .host_root = "/nonexistent"});
+  ModuleSymbolizer symbolizer(modules, kernel, reader, debug_files, clock);
   const std::uint64_t offset = truth_of(VICTIM_C).at("main");
 
   std::atomic<int> named = 0;
