@@ -32,6 +32,9 @@ class [[nodiscard]] Error {
   /// The same error with "<what>: " before its message.
   [[nodiscard]] Error with_context(std::string_view what) &&;
 
+  /// The same error with another code.
+  [[nodiscard]] Error with_code(int code) && { return Error(std::move(message_), code); }
+
   [[nodiscard]] const std::string& message() const { return message_; }
   [[nodiscard]] int code() const { return code_; }
 

@@ -136,6 +136,34 @@ void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Met
                       {{{"what", "dense_page"}}, static_cast<double>(unwind.dense_pages)}}});
 }
 
+void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, std::vector<Metric>& metrics) {
+  using symbolizer::RequestKind;
+  using Worker = symbolizer::WorkerModuleReader;
+  Metric requests{"flamed_worker_requests_total",
+                  "What was asked of the ELF worker, by what came of it.",
+                  Metric::Type::kCounter,
+                  {}};
+  Metric seconds{"flamed_worker_seconds_total", "Time that these requests took.", Metric::Type::kCounter, {}};
+  for (std::size_t k = 0; k < symbolizer::kRequestKinds; ++k) {
+    const std::string kind = symbolizer::name_of(static_cast<RequestKind>(k));
+    for (std::size_t o = 0; o < Worker::kOutcomes; ++o) {
+      const std::string outcome = Worker::name_of(static_cast<Worker::Outcome>(o));
+      requests.values.push_back({{{"kind", kind}, {"outcome", outcome}}, static_cast<double>(worker.requests[k][o])});
+    }
+    seconds.values.push_back({{{"kind", kind}}, static_cast<double>(worker.request_ns[k]) / kNsPerSecond});
+  }
+  metrics.push_back(std::move(requests));
+  metrics.push_back(std::move(seconds));
+  metrics.push_back(gauge("flamed_worker_in_flight", "Requests that the ELF worker is at.", worker.in_flight));
+  metrics.push_back(counter("flamed_worker_restarts_total", "ELF workers that were started in the place of a dead one.",
+                            worker.starts == 0 ? 0 : worker.starts - 1));
+  metrics.push_back(
+      counter("flamed_worker_failed_starts_total", "ELF workers that did not come up.", worker.failed_starts));
+  metrics.push_back(counter("flamed_worker_cpu_seconds_total", "CPU time that the ELF worker has used.",
+                            static_cast<double>(worker.cpu_ns) / kNsPerSecond));
+  metrics.push_back(gauge("flamed_worker_peak_bytes", "Resident memory of its largest request.", worker.peak_bytes));
+}
+
 }  // namespace
 
 std::string DaemonSources::version() const { return kVersion; }
@@ -182,6 +210,8 @@ api::Health DaemonSources::health() const {
                                    : "the kernel does not tell of mapping changes: they are read from /proc, and "
                                      "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
+  const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
+  health.components.push_back({"symbols", worker.ok, worker.detail});
   health.components.push_back({"store", true,
                                mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
                                    std::to_string(store.slots) + " minutes"});
@@ -214,8 +244,10 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(
       counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
   metrics.push_back(gauge("flamed_symbol_table_bytes", "Memory of the symbol tables.", tables.table_bytes));
-  metrics.push_back(
-      counter("flamed_cpu_seconds_total", "CPU time that the daemon itself has used.", own_cpu_seconds()));
+  const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
+  append_worker_metrics(worker, metrics);
+  metrics.push_back(counter("flamed_cpu_seconds_total", "CPU time that the daemon has used, its ELF worker included.",
+                            own_cpu_seconds() + static_cast<double>(worker.cpu_ns) / kNsPerSecond));
   metrics.push_back(gauge("flamed_resident_bytes", "Resident memory of the daemon.", resident_bytes()));
   return metrics;
 }

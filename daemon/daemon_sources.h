@@ -17,6 +17,7 @@
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
+#include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {
 
@@ -31,6 +32,7 @@ class DaemonSources final : public api::Sources {
     const store::Store& store;
     const symbolizer::ModuleTable& modules;
     const symbolizer::ModuleSymbolizer& symbolizer;
+    const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::CachingSymbolizer& cache;
     store::FrameNamer& namer;
     const UnwindPublisher* unwind;  ///< null where stacks are walked by frame pointers alone

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // flamed: the wiring.
+#include <pwd.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -42,6 +44,8 @@
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
 #include "symbolizer/process_table.h"
+#include "symbolizer/worker/spawner.h"
+#include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {
 namespace {
@@ -90,11 +94,12 @@ void publish_vdso(UnwindPublisher& unwind) {
   static_cast<void>(unwind.publish_rows(kVdsoModule, *rows));
 }
 
-void publish_module(const std::stop_token& stop, const symbolizer::Module& module, UnwindPublisher& unwind) {
+void publish_module(const std::stop_token& stop, const symbolizer::Module& module, symbolizer::ModuleReader& reader,
+                    UnwindPublisher& unwind) {
   if (unwind.is_ready(module.id)) return;
   const SystemClock clock;
   const MonotonicTime start = clock.monotonic();
-  Result<unwinder::UnwindRows> rows = symbolizer::read_module_rows(module.file.get());
+  Result<unwinder::UnwindRows> rows = reader.read_unwind_rows(module.file.get());
   unwind.count_build(clock.monotonic().ns - start.ns);
   if (!rows) {
     spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
@@ -120,7 +125,8 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
   return std::move(maps).value();
 }
 
-void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, UnwindPublisher* unwind) {
+void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::ModuleReader& reader,
+                 UnwindPublisher* unwind) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (request->jit_owner) {
@@ -135,7 +141,7 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       modules.finish(*request, std::move(file));
     }
     const symbolizer::ModulePtr module = modules.find(request->module);
-    if (unwind != nullptr && module != nullptr && module->file) publish_module(stop, *module, *unwind);
+    if (unwind != nullptr && module != nullptr && module->file) publish_module(stop, *module, reader, *unwind);
     if (unwind != nullptr) unwind->drop_empty_slabs();
   }
 }
@@ -145,9 +151,21 @@ VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Re
   return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0};
 }
 
+/// The user of the package, which owns nothing and may do nothing, or else nobody.
+symbolizer::WorkerProcess::Program worker_program() {
+  symbolizer::WorkerProcess::Program program;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  if (::getpwnam_r("flamed", &entry, text.data(), text.size(), &found) == 0 && found != nullptr && entry.pw_uid != 0) {
+    program.user = entry.pw_uid;
+  }
+  return program;
+}
+
 /// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
 void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampler, const Reader& reader,
-               Vitals& vitals) {
+               symbolizer::WorkerModuleReader& module_reader, Vitals& vitals) {
   for (;;) {
     const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
@@ -156,6 +174,7 @@ void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampl
       spdlog::info("SIGHUP: the configuration is read at start only; restart to change it");
       continue;
     }
+    module_reader.look_after();
     vitals.tick(read_vital_signs(clock, sampler, reader));
     if (vitals.well())
       ::sd_notify(0, "WATCHDOG=1");
@@ -186,15 +205,15 @@ int run(const Config& config, const sigset_t& signals) {
   Reader reader(sampler, queues, clock);
 
   symbolizer::KernelSymbols kernel_symbols(clock);
-  symbolizer::DirectModuleReader module_reader;
+  symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
   symbolizer::DebugFileFinder debug_files(module_reader);
   symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
 
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
-  DaemonSources sources(
-      {config, clock, sampler, queues, vitals, store, modules, symbolizer, cache, namer, unwind_or_null});
+  DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader, cache,
+                         namer, unwind_or_null});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
   if (!server) {
@@ -202,8 +221,8 @@ int run(const Config& config, const sigset_t& signals) {
     return kExitCannotListen;
   }
 
-  std::jthread modules_thread =
-      start_thread("modules", [&](const std::stop_token& stop) { run_modules(stop, modules, unwind_or_null); });
+  std::jthread modules_thread = start_thread(
+      "modules", [&](const std::stop_token& stop) { run_modules(stop, modules, module_reader, unwind_or_null); });
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, processes, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
@@ -214,7 +233,7 @@ int run(const Config& config, const sigset_t& signals) {
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  supervise(signals, clock, sampler, reader, vitals);
+  supervise(signals, clock, sampler, reader, module_reader, vitals);
   ::sd_notify(0, "STOPPING=1");
   // In the direction of the flow: what was taken is still stored and counted.
   for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread}) {
@@ -257,6 +276,8 @@ int main_with(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   try {
+    flamed::symbolizer::DirectModuleReader reader;
+    if (const std::optional<int> ended = flamed::symbolizer::run_spawner_if_asked(argc, argv, reader)) return *ended;
     return flamed::daemon::main_with(std::span<const char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "flamed: %s\n", exception.what());

@@ -5,6 +5,8 @@
 #define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csetjmp>
@@ -60,7 +62,15 @@ void call_libiberty(Run& run) {
 constexpr std::size_t kLongNameBytes = 1024;
 constexpr std::size_t kLongNameStackBytes = std::size_t{64} << 20;
 
+/// The first thread's stack grows up to the limit, so where that is high there is no need for another thread. The ELF
+/// worker has it so: it may not start threads.
+bool has_large_stack() {
+  rlimit limit{};
+  return ::gettid() == ::getpid() && ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur > kLongNameStackBytes;
+}
+
 void call_on_large_stack(Run& run) {
+  if (has_large_stack()) return call_libiberty(run);
   ::pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return;
   ::pthread_t thread{};

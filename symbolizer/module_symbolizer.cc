@@ -2,6 +2,7 @@
 #include "symbolizer/module_symbolizer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <exception>
 #include <iterator>
@@ -176,16 +177,19 @@ const char* why_no_symbol(ElfSymbols::Source source) {
 void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file,
                                 const std::string& module, SymbolKind kind, Chains& chains) {
   const std::string_view place = kind == SymbolKind::kVdso ? std::string_view("vdso") : std::string_view(module);
-  const bool pending = loaded.debug.pending;
   if (!loaded.symbols.ok()) {
+    const Error& error = loaded.symbols.error();
     for (const std::size_t i : group) {
-      chains[i] = unknown(place, module, frames[i].offset, loaded.symbols.error().message());
+      chains[i] = unknown(place, module, frames[i].offset, error.message(), SymbolKind::kUnknown,
+                          /*pending=*/error.code() == EAGAIN);
     }
     return;
   }
   const ElfSymbols& symbols = *loaded.symbols;
   if (symbols.is_go()) kind = SymbolKind::kGo;
-  const std::vector<SourceChain> sources = locate(frames, group, loaded, file);
+  const Lines lines = locate(frames, group, loaded, file);
+  const std::vector<SourceChain>& sources = lines.chains;
+  const bool pending = loaded.debug.pending || lines.pending;
 
   // The group is in order of offset, so the addresses of one function stand together.
   Names names;
@@ -210,7 +214,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     symbol.full_name = clean_name(shown.full_name);
     symbol.module = module;
     symbol.kind = kind;
-    symbol.pending = pending;
+    symbol.pending = pending || shown.name.empty();
     symbol.build_id = symbols.build_id();
     return symbol;
   };
@@ -252,10 +256,19 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
   }
 }
 
-std::vector<SourceChain> ModuleSymbolizer::locate(std::span<const Frame> frames, Group group, const Loaded& loaded,
-                                                  int file) {
-  std::vector<SourceChain> chains(group.size());
-  if (file < 0 || !loaded.has_lines()) return chains;
+ModuleSymbolizer::Lines ModuleSymbolizer::locate(std::span<const Frame> frames, Group group, const Loaded& loaded,
+                                                 int file) {
+  Lines lines{std::vector<SourceChain>(group.size())};
+  if (file < 0 || !loaded.has_lines()) return lines;
+  const ModuleId id = frames[group.front()].module;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(id);
+    if (entry != entries_.end() && entry->second.line_failures.retry_at &&
+        clock_.monotonic() < *entry->second.line_failures.retry_at) {
+      return lines;
+    }
+  }
   std::vector<std::uint64_t> offsets;
   for (const std::size_t i : group) {
     if (offsets.empty() || offsets.back() != frames[i].offset) offsets.push_back(frames[i].offset);
@@ -273,14 +286,22 @@ std::vector<SourceChain> ModuleSymbolizer::locate(std::span<const Frame> frames,
     stats_.located += offsets.size();
     stats_.locate_ns += clock_.monotonic().ns - started.ns;
     if (!good) ++stats_.failed_locates;
+    if (const auto entry = entries_.find(id); entry != entries_.end()) {
+      if (good) {
+        entry->second.line_failures = {};
+      } else {
+        note_failure(entry->second.line_failures, located.ok() ? Error("not one for each") : located.error());
+      }
+    }
   }
-  if (!good) return chains;  // names are worth having without lines
+  lines.pending = !located.ok() && located.error().code() == EAGAIN;
+  if (!good) return lines;  // names are worth having without lines
   std::size_t at = 0;
   for (std::size_t k = 0; k < group.size(); ++k) {
     while (offsets[at] != frames[group[k]].offset) ++at;
-    chains[k] = (*located)[at];
+    lines.chains[k] = (*located)[at];
   }
-  return chains;
+  return lines;
 }
 
 void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains) {
@@ -306,8 +327,12 @@ void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, cons
   const std::vector<DemangledName> demangled = demangle(names);
   std::vector<SymbolChainPtr> named(names.size());
   for (std::size_t n = 0; n < names.size(); ++n) {
-    const std::string& shown = demangled[n].name.empty() ? names[n] : demangled[n].name;
-    named[n] = chain_of({clean_name(shown), "[jit]", SymbolKind::kJit, {}});
+    const bool is_demangled = !demangled[n].name.empty();
+    named[n] = chain_of({clean_name(is_demangled ? demangled[n].name : names[n]),
+                         "[jit]",
+                         SymbolKind::kJit,
+                         {},
+                         /*pending=*/!is_demangled});
   }
   for (std::size_t k = 0; k < group.size(); ++k) {
     const std::size_t i = group[k];
@@ -358,7 +383,8 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
       entry = Entry();
       entry.module = module;
     }
-    const bool retry = entry.failed_at && clock_.monotonic().ns - entry.failed_at->ns >= options_.retry_failed_after_ns;
+    const std::optional<MonotonicTime>& retry_at = entry.load_failures.retry_at;
+    const bool retry = retry_at && clock_.monotonic() >= *retry_at;
     if (!entry.loaded.valid() || retry) {
       drop_locked(entry);
       entry.loaded = promise.get_future().share();
@@ -394,6 +420,13 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
   }
 }
 
+void ModuleSymbolizer::note_failure(Failures& failures, const Error& error) {
+  failures.retry_at = clock_.monotonic();
+  if (error.code() == EAGAIN) return;
+  const std::size_t pause = std::min(failures.count++, options_.retry_failed_after_ns.size() - 1);
+  failures.retry_at->ns += options_.retry_failed_after_ns[pause];
+}
+
 void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns) {
   std::lock_guard lock(mutex_);
   stats_.load_ns += took_ns;
@@ -412,7 +445,11 @@ void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& 
   entry.debug_files = std::size_t{loaded->debug.debug ? 1U : 0U} + std::size_t{loaded->debug.alternate ? 1U : 0U};
   entry.pending = loaded->debug.pending;
   entry.watch.reset();
-  if (!good) entry.failed_at = clock_.monotonic();
+  if (good) {
+    entry.load_failures = {};
+  } else {
+    note_failure(entry.load_failures, loaded->symbols.error());
+  }
   if (loaded->may_improve()) {
     entry.watch = Entry::Watch{loaded->facts, static_cast<bool>(loaded->debug.debug),
                                static_cast<bool>(loaded->debug.alternate), clock_.monotonic()};
@@ -465,7 +502,7 @@ void ModuleSymbolizer::drop_locked(Entry& entry) {
   entry.bytes = 0;
   entry.debug_files = 0;
   entry.loaded = {};
-  entry.failed_at.reset();
+  entry.load_failures.retry_at.reset();
 }
 
 void ModuleSymbolizer::evict_locked() {

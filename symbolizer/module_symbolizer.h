@@ -39,8 +39,9 @@ class ModuleSymbolizer final : public Symbolizer {
     /// Of all tables together; the least recently used go first. A table larger than this alone serves the call that
     /// read it and isn't kept.
     std::size_t table_budget_bytes = std::size_t{64} << 20;
-    /// A file that couldn't be read is tried again after this: the worker may have died, memory been short.
-    std::int64_t retry_failed_after_ns = 60 * kNsPerSecond;
+    /// A file that couldn't be read is tried again after the first of these, then after the second, and from then on
+    /// after the last: memory may have been short. One whose reader wasn't there (ModuleReader) is tried again at once.
+    std::array<std::int64_t, 3> retry_failed_after_ns = {5 * kNsPerSecond, 30 * kNsPerSecond, 300 * kNsPerSecond};
     /// How often a module that lacks symbols or lines is looked at for a debug file that was installed meanwhile.
     std::int64_t look_again_after_ns = 60 * kNsPerSecond;
     /// Held open with the tables; those of the least recently used modules go first.
@@ -87,6 +88,12 @@ class ModuleSymbolizer final : public Symbolizer {
   };
   using LoadedPtr = std::shared_ptr<const Loaded>;
 
+  /// Of one file in a row. A file that takes its reader ten seconds must not cost every question as much.
+  struct Failures {
+    std::optional<MonotonicTime> retry_at;  ///< none: the last time all was well
+    std::size_t count = 0;                  ///< those that the file is to blame for
+  };
+
   struct Entry {
     std::weak_ptr<const Module> module;  ///< tells a module from one that replaced it under the same id
     std::shared_future<LoadedPtr> loaded;
@@ -94,7 +101,8 @@ class ModuleSymbolizer final : public Symbolizer {
     std::uint64_t last_used = 0;  ///< in uses_
     std::size_t bytes = 0;        ///< 0 while there is no table: not loaded yet, or dropped for the budget
     std::size_t debug_files = 0;  ///< held open
-    std::optional<MonotonicTime> failed_at;
+    Failures load_failures;
+    Failures line_failures;
     bool pending = false;  ///< a debug file is on its way
     /// Of a module that a debug file would tell more of; outlives the table, because answers do.
     struct Watch {
@@ -113,12 +121,16 @@ class ModuleSymbolizer final : public Symbolizer {
   /// `file` is -1 for what is no file.
   void name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file, const std::string& module,
                 SymbolKind kind, Chains& chains);
-  /// One for each frame of the group; empty ones where there are no lines.
-  std::vector<SourceChain> locate(std::span<const Frame> frames, Group group, const Loaded& loaded, int file);
+  struct Lines {
+    std::vector<SourceChain> chains;  ///< one for each frame of the group; empty ones where there are no lines
+    bool pending = false;             ///< the next time there may be some
+  };
+  Lines locate(std::span<const Frame> frames, Group group, const Loaded& loaded, int file);
+  void note_failure(Failures& failures, const Error& error);
 
   void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
 
-  /// One for each name; empty ones where the reader failed.
+  /// One for each name. Empty ones where the reader wasn't there: what is shown instead isn't to be kept.
   std::vector<DemangledName> demangle(std::span<const std::string> mangled);
 
   LoadedPtr loaded(const ModulePtr& module);

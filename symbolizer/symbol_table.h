@@ -41,6 +41,7 @@ class SymbolTable {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
+  friend class ValueCodec;
   static constexpr std::uint32_t kNoName = 0;
 
   /// A range that resumes after a nested function: its function starts elsewhere.

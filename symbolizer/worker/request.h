@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the daemon and the ELF worker say to each other. Both ends are the same program, so these structures have no
+// version; they travel over sockets that nobody else can reach.
+//
+//   control socket (SOCK_SEQPACKET), one for each spawner
+//     spawner -> daemon   Hello, once; then Usage whenever a child has ended
+//     daemon -> spawner   Order with two descriptors: the child's end of the request socket, the write end of the news
+//                         pipe
+//   request socket (SOCK_STREAM), one for each request
+//     daemon -> child     RequestHead with the files' descriptors, then RequestHead::size bytes
+//     child -> daemon     AnswerHead, then AnswerHead::size bytes: the value (value_codec.h) or an error. Hostile.
+//   news pipe, one for each request
+//     spawner -> daemon   News. The child never has it, so it can't lie about its end.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace flamed::symbolizer {
+
+enum class RequestKind : std::uint8_t { kInspect, kSymbols, kLocate, kUnwindRows, kJitSymbols, kDemangle };
+inline constexpr std::size_t kRequestKinds = 6;
+
+/// As in the label of a metric.
+constexpr const char* name_of(RequestKind kind) {
+  constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",     "lines",
+                                                             "unwind_rows", "jit_symbols", "demangle"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// What one request may use up. The kernel enforces all of them on the child; the daemon doesn't wait longer than
+/// wall_ns whatever the child does.
+struct RequestLimits {
+  std::int64_t wall_ns = 10 * kNsPerSecond;
+  std::uint32_t cpu_seconds = 10;
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< of address space
+  std::uint64_t answer_bytes = std::uint64_t{320} << 20;
+  std::int32_t nice = 0;
+};
+
+/// By RequestKind. The largest legitimate answer of symbols holds 256 MiB of names, see SymbolTable::Builder.
+constexpr RequestLimits default_limits(RequestKind kind) {
+  constexpr std::uint64_t kMebibyte = 1U << 20;
+  switch (kind) {
+    case RequestKind::kInspect:
+      return {2 * kNsPerSecond, 2, 256 * kMebibyte, kMebibyte, 0};
+    case RequestKind::kDemangle:
+      return {2 * kNsPerSecond, 2, 512 * kMebibyte, 128 * kMebibyte, 0};
+    case RequestKind::kLocate:
+      return {10 * kNsPerSecond, 10, 1024 * kMebibyte, 128 * kMebibyte, 0};
+    case RequestKind::kUnwindRows:
+      // Nobody waits for it, so it may wait for others itself.
+      return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 10};
+    case RequestKind::kSymbols:
+    case RequestKind::kJitSymbols:
+      break;
+  }
+  return {};
+}
+
+struct Hello {
+  static constexpr std::uint32_t kMagic = 0x666c6d01;
+  std::uint32_t magic = kMagic;
+  std::uint32_t uid = 0;
+  std::int32_t pid = 0;
+  /// errno of each step, 0: in force.
+  std::int32_t own_user_error = 0;
+  std::int32_t empty_root_error = 0;
+  std::int32_t no_capabilities_error = 0;
+  std::int32_t system_calls_error = 0;
+};
+
+/// Since the spawner's start, its own share and its children's.
+struct Usage {
+  static constexpr std::uint32_t kMagic = 0x666c6d02;
+  std::uint32_t magic = kMagic;
+  std::uint32_t padding = 0;
+  std::int64_t cpu_ns = 0;
+  std::uint64_t peak_bytes = 0;  ///< resident, of the largest child
+};
+
+struct Order {
+  static constexpr std::uint32_t kMagic = 0x666c6d03;
+  static constexpr std::size_t kFds = 2;
+  std::uint32_t magic = kMagic;
+  std::uint32_t padding = 0;
+  RequestLimits limits;
+};
+
+struct News {
+  enum class What : std::uint32_t {
+    kStarted = 1,
+    kEnded,    ///< `detail` is the status as of wait(2)
+    kRefused,  ///< `detail` is an errno
+  };
+  What what;
+  std::int32_t detail;
+};
+
+struct RequestHead {
+  static constexpr std::uint32_t kMagic = 0x666c6d04;
+  static constexpr std::size_t kMaxFds = 3;
+  std::uint32_t magic = kMagic;
+  RequestKind kind = RequestKind::kInspect;
+  std::uint8_t jit_format = 0;
+  std::uint8_t fd_mask = 0;  ///< bit i: descriptor i (ModuleFiles: module, debug, alternate) comes along
+  std::uint8_t padding = 0;
+  std::uint64_t size = 0;
+};
+
+struct AnswerHead {
+  static constexpr std::uint32_t kMagic = 0x666c6d05;
+  enum class Kind : std::uint32_t { kValue = 1, kError = 2 };
+  std::uint32_t magic = kMagic;
+  Kind kind = Kind::kValue;
+  std::uint64_t size = 0;
+};
+
+}  // namespace flamed::symbolizer

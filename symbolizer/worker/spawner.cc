@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/spawner.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/handle.h"
+#include "symbolizer/worker/fd_message.h"
+#include "symbolizer/worker/sandbox.h"
+#include "symbolizer/worker/value_codec.h"
+#include "symbolizer/worker/wire.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+/// The daemon starts the spawner with its control socket here, and a child has its request socket here: the one
+/// descriptor that the filter of system calls lets it write to.
+constexpr int kSocket = 0;
+/// More than the daemon ever asks at once: children that hang in a file system that doesn't answer stay, and count.
+constexpr std::size_t kMaxChildren = 24;
+constexpr int kExitNoDaemon = 1;
+constexpr int kExitBadRequest = 2;
+constexpr int kExitNoSandbox = 3;
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+std::int64_t ns_of(const timeval& time) { return time.tv_sec * kNsPerSecond + time.tv_usec * kNsPerUs; }
+std::int64_t cpu_ns_of(const rusage& usage) { return ns_of(usage.ru_utime) + ns_of(usage.ru_stime); }
+
+// ---- A child: one request ----
+
+class RequestSocket final : public ByteSource {
+ public:
+  Status read(std::span<std::byte> to) override {
+    while (!to.empty()) {
+      const ssize_t size = ::read(kSocket, to.data(), to.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return Error::from_errno("read");
+      if (size == 0) return Error("the daemon hung up");
+      to = to.subspan(static_cast<std::size_t>(size));
+    }
+    return {};
+  }
+  static void write(std::vector<iovec> pieces) {
+    std::span<iovec> left(pieces);
+    while (!left.empty()) {
+      msghdr message{};
+      message.msg_iov = left.data();
+      message.msg_iovlen = std::min<std::size_t>(left.size(), IOV_MAX);
+      ssize_t sent = ::sendmsg(kSocket, &message, MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0) ::_exit(kExitNoDaemon);
+      while (!left.empty() && static_cast<std::size_t>(sent) >= left.front().iov_len) {
+        sent -= static_cast<ssize_t>(left.front().iov_len);
+        left = left.subspan(1);
+      }
+      if (!left.empty()) {
+        left.front().iov_base = static_cast<std::byte*>(left.front().iov_base) + sent;
+        left.front().iov_len -= static_cast<std::size_t>(sent);
+      }
+    }
+  }
+};
+
+struct Request {
+  RequestHead head;
+  std::vector<Fd> fds;
+  std::vector<std::byte> payload;
+
+  /// Descriptor `i` of the head's mask, or -1.
+  [[nodiscard]] int fd(unsigned i) const {
+    if ((head.fd_mask & (1U << i)) == 0) return -1;
+    std::size_t before = 0;
+    for (unsigned k = 0; k < i; ++k) before += (head.fd_mask & (1U << k)) != 0 ? 1 : 0;
+    return before < fds.size() ? fds[before].get() : -1;
+  }
+  [[nodiscard]] ModuleFiles files() const { return {fd(0), fd(1), fd(2)}; }
+};
+
+/// The daemon is to be trusted, but a program that replaced its file is not the same daemon.
+std::optional<Request> receive_request() {
+  Request request;
+  Result<ReceivedMessage> message = receive_message(kSocket, std::as_writable_bytes(std::span(&request.head, 1)));
+  if (!message || message->bytes != sizeof(RequestHead) || request.head.magic != RequestHead::kMagic) return {};
+  request.fds = std::move(message->fds);
+  RequestSocket socket;
+  request.payload.resize(request.head.size);
+  if (!socket.read(request.payload).ok()) return {};
+  return request;
+}
+
+void answer_error(const Error& error) {
+  WireWriter body;
+  body.number(std::int32_t{error.code()});
+  body.text(error.message());
+  const AnswerHead head{AnswerHead::kMagic, AnswerHead::Kind::kError, body.size()};
+  std::vector<iovec> pieces{{const_cast<AnswerHead*>(&head), sizeof(head)}};
+  for (const auto piece : body.pieces()) pieces.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+  RequestSocket::write(std::move(pieces));
+}
+
+template <typename T>
+void answer(const Result<T>& result, std::uint64_t max_bytes) {
+  if (!result) return answer_error(result.error());
+  WireWriter body;
+  ValueCodec::encode(body, *result);
+  if (body.size() > max_bytes) {
+    return answer_error(
+        Error("what this file holds is larger than the limit of " + std::to_string(max_bytes) + " bytes for one file"));
+  }
+  const AnswerHead head{AnswerHead::kMagic, AnswerHead::Kind::kValue, body.size()};
+  std::vector<iovec> pieces{{const_cast<AnswerHead*>(&head), sizeof(head)}};
+  for (const auto piece : body.pieces()) pieces.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+  RequestSocket::write(std::move(pieces));
+}
+
+void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes) {
+  MemorySource source(request.payload);
+  WireReader payload(source, request.payload.size());
+  switch (request.head.kind) {
+    case RequestKind::kInspect:
+      return answer(reader.inspect(request.fd(0)), max_bytes);
+    case RequestKind::kSymbols:
+      return answer(reader.read_symbols(request.files()), max_bytes);
+    case RequestKind::kUnwindRows:
+      return answer(reader.read_unwind_rows(request.fd(0)), max_bytes);
+    case RequestKind::kJitSymbols:
+      return answer(reader.read_jit_symbols(request.fd(0), static_cast<JitFormat>(request.head.jit_format)), max_bytes);
+    case RequestKind::kLocate: {
+      std::vector<std::uint64_t> offsets;
+      if (!payload.array(offsets, request.payload.size())) break;
+      return answer(reader.locate(request.files(), offsets), max_bytes);
+    }
+    case RequestKind::kDemangle: {
+      std::vector<std::string> names;
+      std::uint64_t count = 0;
+      if (!payload.number(count) || count > request.payload.size()) break;
+      names.resize(count);
+      const auto read_name = [&](std::string& name) { return payload.text(name, request.payload.size()); };
+      if (!std::all_of(names.begin(), names.end(), read_name)) break;
+      return answer(reader.demangle(names), max_bytes);
+    }
+  }
+  ::_exit(kExitBadRequest);
+}
+
+[[noreturn]] void run_child(pid_t spawner, const RequestLimits& limits, const SystemCallFilter* filter,
+                            ModuleReader& reader) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != spawner) ::_exit(kExitNoDaemon);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const std::optional<Request> request = receive_request();
+  if (!request) ::_exit(kExitBadRequest);
+  if (!limit_request(limits).ok() || (filter != nullptr && !filter->enforce().ok())) ::_exit(kExitNoSandbox);
+  try {
+    serve(*request, reader, limits.answer_bytes);
+  } catch (const std::exception& e) {
+    answer_error(Error(std::string("cannot read the file: ") + e.what(), ENOMEM));
+  }
+  // Without destructors: the kernel takes the memory back as a whole.
+  ::_exit(0);
+}
+
+// ---- The spawner ----
+
+class Spawner {
+ public:
+  Spawner(ModuleReader& reader, const SystemCallFilter* child_filter) : reader_(reader), child_filter_(child_filter) {}
+
+  /// Until the daemon goes away.
+  int run();
+
+ private:
+  struct Child {
+    pid_t pid;
+    Fd news;
+    bool is_killed = false;
+  };
+
+  /// False: the daemon is gone.
+  bool take_order();
+  void start_child(const Order& order, Fd socket, Fd news);
+  void reap();
+
+  ModuleReader& reader_;
+  const SystemCallFilter* child_filter_;
+  std::vector<Child> children_;
+  std::int64_t children_cpu_ns_ = 0;
+  std::uint64_t peak_bytes_ = 0;
+};
+
+void tell(const Fd& news, News::What what, std::int32_t detail) {
+  const News text{what, detail};
+  // The pipe is empty but for one earlier News, and a daemon that doesn't listen any more needs none.
+  if (::write(news.get(), &text, sizeof(text)) != sizeof(text)) return;
+}
+
+void Spawner::start_child(const Order& order, Fd socket, Fd news) {
+  if (children_.size() >= kMaxChildren) return tell(news, News::What::kRefused, EBUSY);
+  const pid_t self = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return tell(news, News::What::kRefused, errno);
+  if (pid == 0) {
+    if (::dup2(socket.get(), kSocket) != kSocket || ::close_range(kSocket + 1, ~0U, 0) != 0) ::_exit(kExitNoSandbox);
+    run_child(self, order.limits, child_filter_, reader_);
+  }
+  tell(news, News::What::kStarted, pid);
+  children_.push_back({pid, std::move(news)});
+}
+
+bool Spawner::take_order() {
+  Order order;
+  Result<ReceivedMessage> message = receive_message(kSocket, std::as_writable_bytes(std::span(&order, 1)));
+  if (!message) return message.error().code() == EAGAIN;
+  if (message->bytes == 0) return false;
+  if (message->bytes != sizeof(order) || order.magic != Order::kMagic || message->fds.size() != Order::kFds) {
+    return true;  // its descriptors are closed, which is an answer
+  }
+  start_child(order, std::move(message->fds[0]), std::move(message->fds[1]));
+  return true;
+}
+
+void Spawner::reap() {
+  bool any = false;
+  for (;;) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = ::wait4(-1, &status, WNOHANG, &usage);
+    if (pid <= 0) break;
+    any = true;
+    children_cpu_ns_ += cpu_ns_of(usage);
+    peak_bytes_ = std::max(peak_bytes_, static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);
+    const auto child =
+        std::find_if(children_.begin(), children_.end(), [&](const Child& candidate) { return candidate.pid == pid; });
+    if (child == children_.end()) continue;
+    tell(child->news, News::What::kEnded, status);
+    children_.erase(child);
+  }
+  if (!any) return;
+  rusage own{};
+  ::getrusage(RUSAGE_SELF, &own);
+  Usage usage;
+  usage.cpu_ns = cpu_ns_of(own) + children_cpu_ns_;
+  usage.peak_bytes = peak_bytes_;
+  // When the daemon hasn't looked for long there is no room; what comes later says it all.
+  static_cast<void>(send_message(kSocket, bytes_of(usage), {}).ok());
+}
+
+int Spawner::run() {
+  std::vector<pollfd> polled;
+  // SIGCHLD is blocked but while it waits, so that no child's end falls between a look and the wait.
+  sigset_t while_waiting;
+  ::sigemptyset(&while_waiting);
+  for (;;) {
+    polled.assign(1, {kSocket, POLLIN, 0});
+    // An error on the write end: the daemon waits no longer.
+    for (const Child& child : children_) polled.push_back({child.is_killed ? -1 : child.news.get(), 0, 0});
+    const int ready = ::ppoll(polled.data(), polled.size(), nullptr, &while_waiting);
+    if (ready < 0 && errno != EINTR) return kExitNoDaemon;
+    if (ready > 0) {
+      for (std::size_t i = 1; i < polled.size(); ++i) {
+        if ((polled[i].revents & POLLERR) == 0) continue;
+        Child& child = children_[i - 1];
+        child.is_killed = true;
+        ::kill(child.pid, SIGKILL);
+      }
+    }
+    reap();
+    if (ready > 0 && polled.front().revents != 0 && !take_order()) break;
+  }
+  // They would end with this process, as their parent; but only at their next look at signals.
+  for (const Child& child : children_) ::kill(child.pid, SIGKILL);
+  return 0;
+}
+
+void note_end_of_child(int /*signal*/) {}
+
+void prepare_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_end_of_child;  // not SIG_IGN, which would reap by itself and interrupt no wait
+  ::sigaction(SIGCHLD, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGCHLD);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+std::uint32_t number_of(std::string_view text) {
+  std::uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+int run_spawner(uid_t user, gid_t group, ModuleReader& reader) {
+  ::prctl(PR_SET_NAME, "elf-worker");
+  prepare_signals();
+  const Result<SystemCallFilter> for_spawning = SystemCallFilter::for_spawning();
+  const Result<SystemCallFilter> for_reading = SystemCallFilter::for_reading();
+  Hello hello = give_up_rights(user, group);
+  if (!for_spawning || !for_reading) {
+    hello.system_calls_error = ENOSYS;
+  } else if (Status enforced = for_spawning->enforce(); !enforced.ok()) {
+    hello.system_calls_error = enforced.error().code();
+  }
+  if (!send_message(kSocket, bytes_of(hello), {}).ok()) return kExitNoDaemon;
+  return Spawner(reader, hello.system_calls_error == 0 ? &*for_reading : nullptr).run();
+}
+
+}  // namespace
+
+std::optional<int> run_spawner_if_asked(int argc, char** argv, ModuleReader& reader) {
+  if (argc != 4 || std::strcmp(argv[1], kSpawnerArgument) != 0) return std::nullopt;
+  return run_spawner(number_of(argv[2]), number_of(argv[3]), reader);
+}
+
+}  // namespace flamed::symbolizer

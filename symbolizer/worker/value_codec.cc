@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/value_codec.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "symbolizer/clean_name.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::size_t kMaxBuildIdDigits = 256;
+constexpr std::size_t kMaxPathBytes = 4096;
+constexpr std::size_t kMaxSegments = 0xffff;  // PN_XNUM: what a header can count
+constexpr std::size_t kMaxRules = unwinder::RuleTable::kMaxRules;
+constexpr std::size_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMaxFramesPerChain = 4096;
+constexpr std::size_t kMaxSourceTextBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTexts = 4'000'000;
+/// A name that fails to demangle comes back as it is; the mark of a clone is added to one that does not.
+constexpr std::size_t kMaxDemangledTextBytes = kMaxDemangledBytes + 2 * kMaxMangledBytes;
+
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool decode_build_id(WireReader& from, std::string& build_id) {
+  if (!from.text(build_id, kMaxBuildIdDigits)) return false;
+  return is_hex(build_id) || from.damaged("a build-id is not in hex");
+}
+
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+// These stop the build with -Wswitch when a value is added.
+bool is_valid(ElfSymbols::Source source) {
+  switch (source) {
+    case ElfSymbols::Source::kNone:
+    case ElfSymbols::Source::kDynsym:
+    case ElfSymbols::Source::kMiniDebugInfo:
+    case ElfSymbols::Source::kDebugFile:
+    case ElfSymbols::Source::kGo:
+    case ElfSymbols::Source::kSymtab:
+      return true;
+  }
+  return false;
+}
+
+bool is_valid(const unwinder::Rule& rule) {
+  const auto& [cfa, fp, ra, signal_frame, ra_signed, cfa_register, other_register, plt_threshold, cfa_offset,
+               cfa_addend, fp_offset, ra_offset] = rule;
+  // Registers and offsets may be any: whoever walks stacks by them checks what he reads.
+  static_cast<void>(cfa_register);
+  static_cast<void>(other_register);
+  static_cast<void>(plt_threshold);
+  static_cast<void>(cfa_offset);
+  static_cast<void>(cfa_addend);
+  static_cast<void>(fp_offset);
+  static_cast<void>(ra_offset);
+  return static_cast<std::size_t>(cfa) < unwinder::kCfaKinds && fp <= unwinder::FpKind::kUnknown &&
+         ra <= unwinder::RaKind::kInRegister && signal_frame <= 1 && ra_signed <= 1;
+}
+
+/// Gives each different text a number. 0 is the empty one.
+class TextTable {
+ public:
+  TextTable() { static_cast<void>(number_of({})); }
+  std::uint32_t number_of(std::string_view text) {
+    const auto [found, is_new] = numbers_.try_emplace(text, static_cast<std::uint32_t>(sizes_.size()));
+    if (is_new) {
+      sizes_.push_back(static_cast<std::uint32_t>(text.size()));
+      blob_ += text;
+    }
+    return found->second;
+  }
+  void encode(WireWriter& to) const {
+    to.array(std::span(sizes_));
+    to.text(blob_);
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;  ///< into what the caller holds
+  std::vector<std::uint32_t> sizes_;
+  std::string blob_;
+};
+
+struct WireFrame {
+  std::uint32_t function;
+  std::uint32_t file;
+  std::uint32_t line;
+  std::uint32_t inlined;
+};
+
+std::size_t memory_of(const SourceFrame& frame) {
+  return sizeof(SourceFrame) + frame.function.size() + frame.file.size();
+}
+
+}  // namespace
+
+// ---- ElfFacts ----
+
+void ValueCodec::encode(WireWriter& to, const ElfFacts& value) {
+  const auto& [build_id, debug_link, debug_link_crc, alternate_link, alternate_build_id, has_symtab, has_debug_info,
+               has_mini_debug_info, is_go] = value;
+  to.text(build_id);
+  to.text(debug_link);
+  to.number(debug_link_crc);
+  to.text(alternate_link);
+  to.text(alternate_build_id);
+  for (const bool flag : {has_symtab, has_debug_info, has_mini_debug_info, is_go}) to.number(flag);
+}
+
+bool ValueCodec::decode(WireReader& from, ElfFacts& value) {
+  auto& [build_id, debug_link, debug_link_crc, alternate_link, alternate_build_id, has_symtab, has_debug_info,
+         has_mini_debug_info, is_go] = value;
+  if (!decode_build_id(from, build_id) || !from.text(debug_link, kMaxPathBytes) || !from.number(debug_link_crc) ||
+      !from.text(alternate_link, kMaxPathBytes) || !decode_build_id(from, alternate_build_id) ||
+      !from.flag(has_symtab) || !from.flag(has_debug_info) || !from.flag(has_mini_debug_info) || !from.flag(is_go)) {
+    return false;
+  }
+  // It is looked for in directories that the daemon may read and the file's owner perhaps may not.
+  if (debug_link == "." || debug_link == ".." || debug_link.find('/') != std::string::npos || has_nul(debug_link)) {
+    return from.damaged("a debug link is not a file name");
+  }
+  return !has_nul(alternate_link) || from.damaged("a path holds NUL");
+}
+
+// ---- SymbolTable ----
+
+void ValueCodec::encode(WireWriter& to, const SymbolTable& value) {
+  const auto& [base, narrow, wide, names, resumed, blob, named_ranges] = value;
+  static_cast<void>(named_ranges);  // counted again
+  to.number(base);
+  to.array(std::span(narrow));
+  to.array(std::span(wide));
+  to.array(std::span(names));
+  to.array(std::span(resumed));
+  to.text(blob);
+}
+
+bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
+  auto& [base, narrow, wide, names, resumed, blob, named_ranges] = value;
+  if (!from.number(base) || !from.array(narrow, kNoLimit) || !from.array(wide, kNoLimit) ||
+      !from.array(names, kNoLimit) || !from.array(resumed, kNoLimit) || !from.text(blob, kNoLimit)) {
+    return false;
+  }
+  const auto ascends = [](const auto& starts) {
+    return std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
+  };
+  if (!narrow.empty() && !wide.empty()) return from.damaged("a symbol table has two sets of ranges");
+  if (names.size() != std::max(narrow.size(), wide.size())) return from.damaged("ranges and names differ in number");
+  if (!ascends(narrow) || !ascends(wide)) return from.damaged("the ranges are not in order");
+  if (names.empty()) {
+    return (resumed.empty() && blob.empty()) || from.damaged("a symbol table without ranges has names");
+  }
+  const std::uint64_t last_start = narrow.empty() ? wide.back() : narrow.back();
+  if (last_start > std::numeric_limits<std::uint64_t>::max() - base) return from.damaged("a range starts nowhere");
+  if (names.back() != SymbolTable::kNoName) return from.damaged("the last range has no end");
+
+  if (blob.empty() || blob.front() != '\0' || blob.back() != '\0') return from.damaged("a name has no end");
+  // Many ranges may share a name, and users copy names: a long one would be a bomb.
+  for (std::size_t start = 0; start < blob.size();) {
+    const auto* end = static_cast<const char*>(std::memchr(blob.data() + start, '\0', blob.size() - start));
+    const std::size_t length = static_cast<std::size_t>(end - blob.data()) - start;
+    if (length > kMaxNameBytes) return from.damaged("a name is too long");
+    start += length + 1;
+  }
+  named_ranges = 0;
+  for (const std::uint32_t name : names) {
+    if (name >= blob.size()) return from.damaged("a name lies nowhere");
+    if (name != SymbolTable::kNoName && blob[name] == '\0') return from.damaged("a name is empty");
+    named_ranges += name != SymbolTable::kNoName ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < resumed.size(); ++i) {
+    const auto& [range, function_start] = resumed[i];
+    if (range >= names.size() || (i != 0 && resumed[i - 1].range >= range)) {
+      return from.damaged("the resumed ranges are not in order");
+    }
+    if (function_start > value.range_start(range)) return from.damaged("a function starts behind its code");
+  }
+  return true;
+}
+
+// ---- ElfSymbols ----
+
+void ValueCodec::encode(WireWriter& to, const ElfSymbols& value) {
+  const auto& [table, segments, build_id, source, is_go] = value.parts();
+  encode(to, table);
+  to.array(std::span(segments));
+  to.text(build_id);
+  to.number(source);
+  to.number(is_go);
+}
+
+bool ValueCodec::decode(WireReader& from, ElfSymbols& value) {
+  ElfSymbols::Parts parts;
+  auto& [table, segments, build_id, source, is_go] = parts;
+  std::uint8_t source_number = 0;
+  if (!decode(from, table) || !from.array(segments, kMaxSegments) || !decode_build_id(from, build_id) ||
+      !from.number(source_number) || !from.flag(is_go)) {
+    return false;
+  }
+  source = static_cast<ElfSymbols::Source>(source_number);
+  if (!is_valid(source)) return from.damaged("the symbols have no known source");
+  value = ElfSymbols(std::move(parts));
+  return true;
+}
+
+// ---- SourceChains ----
+
+void ValueCodec::encode(WireWriter& to, const std::vector<SourceChain>& value) {
+  TextTable texts;
+  std::vector<std::uint32_t> sizes;
+  std::vector<WireFrame> frames;
+  sizes.reserve(value.size());
+  std::size_t memory = 0;
+  for (const SourceChain& chain : value) {
+    std::size_t chain_memory = 0;
+    bool fits = chain.size() <= kMaxFramesPerChain;
+    for (const SourceFrame& frame : chain) {
+      chain_memory += memory_of(frame);
+      fits = fits && frame.function.size() <= kMaxSourceTextBytes && frame.file.size() <= kMaxSourceTextBytes;
+    }
+    if (!fits || chain_memory > kMaxChainBytes - memory) {
+      sizes.push_back(0);
+      continue;
+    }
+    memory += chain_memory;
+    sizes.push_back(static_cast<std::uint32_t>(chain.size()));
+    for (const SourceFrame& frame : chain) {
+      const auto& [function, file, line, inlined] = frame;
+      frames.push_back({texts.number_of(function), texts.number_of(file), line, inlined ? 1U : 0U});
+    }
+  }
+  // These arrays end with this function; the writer must not refer to them.
+  WireWriter own;
+  texts.encode(own);
+  own.array(std::span<const std::uint32_t>(sizes));
+  own.array(std::span<const WireFrame>(frames));
+  to.copy(own);
+}
+
+bool ValueCodec::decode(WireReader& from, std::vector<SourceChain>& value, std::size_t count) {
+  std::vector<std::uint32_t> text_sizes;
+  std::string blob;
+  std::vector<std::uint32_t> chain_sizes;
+  std::vector<WireFrame> frames;
+  if (!from.array(text_sizes, kMaxTexts) || !from.text(blob, kNoLimit) || !from.array(chain_sizes, kNoLimit) ||
+      !from.array(frames, kNoLimit)) {
+    return false;
+  }
+  if (chain_sizes.size() != count) return from.damaged("it has not one chain for each address");
+
+  std::vector<std::string_view> texts;
+  texts.reserve(text_sizes.size());
+  std::size_t text_at = 0;
+  for (const std::uint32_t size : text_sizes) {
+    if (size > kMaxSourceTextBytes || size > blob.size() - text_at) return from.damaged("a text lies nowhere");
+    texts.emplace_back(blob.data() + text_at, size);
+    text_at += size;
+  }
+  if (text_at != blob.size()) return from.damaged("there is text that belongs to nothing");
+
+  value.clear();
+  value.resize(count);
+  std::size_t memory = 0;
+  std::size_t next_frame = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = chain_sizes[i];
+    if (size > kMaxFramesPerChain || size > frames.size() - next_frame) return from.damaged("a chain is too long");
+    value[i].reserve(size);
+    for (std::size_t k = 0; k < size; ++k) {
+      const WireFrame& frame = frames[next_frame++];
+      if (frame.function >= texts.size() || frame.file >= texts.size() || frame.inlined > 1) {
+        return from.damaged("a frame names nothing");
+      }
+      memory += sizeof(SourceFrame) + texts[frame.function].size() + texts[frame.file].size();
+      if (memory > kMaxChainBytes) return from.damaged("the chains are too large");
+      value[i].push_back(
+          {std::string(texts[frame.function]), std::string(texts[frame.file]), frame.line, frame.inlined == 1});
+    }
+  }
+  return next_frame == frames.size() || from.damaged("there are frames that belong to nothing");
+}
+
+// ---- UnwindRows ----
+
+void ValueCodec::encode(WireWriter& to, const unwinder::UnwindRows& value) {
+  const auto& [base, rows, rules, stats] = value;
+  const auto& [functions, rows_before_merging, skipped, cut_short] = stats;
+  to.number(base);
+  to.array(std::span(rows));
+  to.array(std::span(rules));
+  to.number(functions);
+  to.number(rows_before_merging);
+  for (const std::uint64_t count : skipped) to.number(count);
+  to.number(cut_short);
+}
+
+bool ValueCodec::decode(WireReader& from, unwinder::UnwindRows& value) {
+  auto& [base, rows, rules, stats] = value;
+  auto& [functions, rows_before_merging, skipped, cut_short] = stats;
+  if (!from.number(base) || !from.array(rows, kNoLimit) || !from.array(rules, kMaxRules) || !from.number(functions) ||
+      !from.number(rows_before_merging)) {
+    return false;
+  }
+  for (std::uint64_t& count : skipped) {
+    if (!from.number(count)) return false;
+  }
+  if (!from.flag(cut_short)) return false;
+
+  if (!rows.empty() && base > std::numeric_limits<std::uint64_t>::max() - rows.back().offset) {
+    return from.damaged("a row lies nowhere");
+  }
+  if (!std::all_of(rules.begin(), rules.end(), [](const unwinder::Rule& rule) { return is_valid(rule); })) {
+    return from.damaged("a rule is of no known kind");
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].rule.value >= rules.size()) return from.damaged("a row has no rule");
+    if (i != 0 && rows[i - 1].offset >= rows[i].offset) return from.damaged("the rows are not in order");
+  }
+  return rows.empty() || rows.back().rule == unwinder::kNoneRule || from.damaged("the last row has no end");
+}
+
+// ---- DemangledNames ----
+
+void ValueCodec::encode(WireWriter& to, const std::vector<DemangledName>& value) {
+  to.number(std::uint64_t{value.size()});
+  for (const DemangledName& demangled : value) {
+    const auto& [name, full_name] = demangled;
+    to.text(name);
+    to.text(full_name);
+  }
+}
+
+bool ValueCodec::decode(WireReader& from, std::vector<DemangledName>& value, std::size_t count) {
+  std::uint64_t names = 0;
+  if (!from.number(names)) return false;
+  if (names != count) return from.damaged("it has not one name for each that was asked for");
+  value.clear();
+  value.resize(count);
+  for (DemangledName& demangled : value) {
+    auto& [name, full_name] = demangled;
+    if (!from.text(name, kMaxDemangledTextBytes) || !from.text(full_name, kMaxDemangledTextBytes)) return false;
+  }
+  return true;
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WireWriter and WireReader: values as bytes between the daemon and the ELF worker. Both ends are the same program on
+// the same machine, so numbers travel as they lie in memory.
+//
+// The writer keeps large arrays where they are and names them for sendmsg(). The reader takes its bytes for hostile: it
+// believes no count before the bytes could be there, and spends memory only on those that have arrived.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamed::symbolizer {
+
+class WireWriter {
+ public:
+  template <typename T>
+  void number(T value) {
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
+    append(&value, sizeof(value));
+  }
+  void text(std::string_view text) {
+    number(std::uint64_t{text.size()});
+    block(text.data(), text.size());
+  }
+  /// `values` must outlive what is made of the writer.
+  template <typename T>
+  void array(std::span<const T> values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    number(std::uint64_t{values.size()});
+    block(values.data(), values.size_bytes());
+  }
+
+  /// All of `other`, copied.
+  void copy(const WireWriter& other);
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  /// All bytes in order. Valid until the writer changes.
+  [[nodiscard]] std::vector<std::span<const std::byte>> pieces() const;
+  [[nodiscard]] std::vector<std::byte> bytes() const;
+
+ private:
+  /// From here on a copy would cost more than one more piece.
+  static constexpr std::size_t kLargeBytes = 4096;
+
+  struct Piece {
+    const std::byte* outside;  ///< null: the next `size` bytes of copied_
+    std::size_t size;
+  };
+
+  void block(const void* data, std::size_t bytes);
+  void append(const void* data, std::size_t bytes);
+
+  std::vector<std::byte> copied_;
+  std::vector<Piece> pieces_;
+  std::size_t size_ = 0;
+};
+
+/// Where bytes come from.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Fills `to`, or says why it can't.
+  virtual Status read(std::span<std::byte> to) = 0;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : left_(bytes) {}
+  Status read(std::span<std::byte> to) override;
+
+ private:
+  std::span<const std::byte> left_;
+};
+
+/// Every function returns false once anything was wrong, and then the reader is of no more use.
+class WireReader {
+ public:
+  /// `size` bytes of `source` are there to be read.
+  WireReader(ByteSource& source, std::uint64_t size) : source_(source), left_(size) {}
+
+  template <typename T>
+  [[nodiscard]] bool number(T& value) {
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
+    return take(&value, sizeof(value));
+  }
+  /// Any other byte than 0 and 1 is damage.
+  [[nodiscard]] bool flag(bool& value);
+  [[nodiscard]] bool text(std::string& text, std::size_t max_bytes);
+  template <typename T>
+  [[nodiscard]] bool array(std::vector<T>& values, std::size_t max_count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::uint64_t count = 0;
+    if (!number(count)) return false;
+    if (count > max_count || count > left_ / sizeof(T)) return damaged("a count is too large");
+    return fill(values, static_cast<std::size_t>(count));
+  }
+
+  /// Notes what is wrong with a value; returns false.
+  [[nodiscard]] bool damaged(const char* what);
+  [[nodiscard]] std::uint64_t left() const { return left_; }
+  /// Nothing was wrong and nothing is left.
+  [[nodiscard]] bool finished();
+
+  /// What the source said.
+  [[nodiscard]] const std::optional<Error>& source_error() const { return source_error_; }
+  /// Null while nothing is wrong with the bytes themselves.
+  [[nodiscard]] const char* damage() const { return damage_; }
+
+ private:
+  static constexpr std::size_t kStepBytes = std::size_t{1} << 20;
+
+  [[nodiscard]] bool take(void* to, std::size_t bytes);
+  /// Memory is reserved at once, which costs nothing until it is touched, and touched as bytes arrive.
+  template <typename Container>
+  [[nodiscard]] bool fill(Container& to, std::size_t count) {
+    constexpr std::size_t kItem = sizeof(typename Container::value_type);
+    to.clear();
+    to.reserve(count);
+    while (to.size() < count) {
+      const std::size_t from = to.size();
+      const std::size_t items = std::min(count - from, kStepBytes / kItem);
+      to.resize(from + items);
+      if (!take(to.data() + from, items * kItem)) return false;
+    }
+    return true;
+  }
+
+  ByteSource& source_;
+  std::uint64_t left_;
+  std::optional<Error> source_error_;
+  const char* damage_ = nullptr;
+};
+
+}  // namespace flamed::symbolizer

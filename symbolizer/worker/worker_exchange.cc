@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/worker_exchange.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "symbolizer/worker/fd_message.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+/// A child is gone before the spawner has told of it.
+constexpr std::int64_t kNewsNs = kNsPerSecond / 2;
+
+}  // namespace
+
+Status WorkerExchange::wait(short events) {
+  for (;;) {
+    pollfd polled{ends_.socket.get(), events, 0};
+    const int ready = ::poll(&polled, 1, deadline_.left_ms());
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return Error::from_errno("poll");
+    if (deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
+  }
+}
+
+Status WorkerExchange::send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload) {
+  if (Status sent = send_message(ends_.socket.get(), std::as_bytes(std::span(&head, 1)), fds); !sent.ok()) return sent;
+  for (std::span<const std::byte> piece : payload.pieces()) {
+    while (!piece.empty()) {
+      const ssize_t size = ::send(ends_.socket.get(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (size >= 0) {
+        piece = piece.subspan(static_cast<std::size_t>(size));
+      } else if (errno == EAGAIN) {
+        if (Status ready = wait(POLLOUT); !ready.ok()) return ready;
+      } else if (errno != EINTR) {
+        return Error::from_errno("send");
+      }
+    }
+  }
+  return {};
+}
+
+Status WorkerExchange::read(std::span<std::byte> to) {
+  while (!to.empty()) {
+    const ssize_t size = ::recv(ends_.socket.get(), to.data(), to.size(), MSG_DONTWAIT);
+    if (size > 0) {
+      to = to.subspan(static_cast<std::size_t>(size));
+    } else if (size == 0) {
+      return Error("the answer ends too early", EPIPE);
+    } else if (errno == EAGAIN) {
+      if (Status ready = wait(POLLIN); !ready.ok()) return ready;
+    } else if (errno != EINTR) {
+      return Error::from_errno("recv");
+    }
+    // One that always has a byte more would never let poll() look at the clock.
+    if (!to.empty() && deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
+  }
+  return {};
+}
+
+WorkerExchange::Ending WorkerExchange::ending() {
+  const bool timed_out = deadline_.is_over();
+  const Deadline patience = Deadline::after(timed_out ? 0 : std::min(kNewsNs, deadline_.left_ns()));
+  bool has_started = false;
+  for (;;) {
+    News news{};
+    const ssize_t size = ::read(ends_.news.get(), &news, sizeof(news));
+    if (size == 0) return {Ending::Kind::kLost};
+    if (size == sizeof(news)) {
+      if (news.what == News::What::kRefused) return {Ending::Kind::kRefused, news.detail};
+      if (news.what == News::What::kEnded) return {Ending::Kind::kEnded, news.detail};
+      has_started = true;
+      continue;
+    }
+    if (size < 0 && errno == EINTR) continue;
+    if (timed_out || patience.is_over()) return {has_started ? Ending::Kind::kTimedOut : Ending::Kind::kNotStarted};
+    pollfd polled{ends_.news.get(), POLLIN, 0};
+    ::poll(&polled, 1, patience.left_ms());
+  }
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/worker_module_reader.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "symbolizer/clean_name.h"
+#include "symbolizer/worker/value_codec.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+using Outcome = WorkerModuleReader::Outcome;
+
+/// A request that lost its worker, or was killed, through no fault of its file.
+constexpr int kAttempts = 3;
+/// New workers: as many at once, and then as many a second. One costs about 10 ms of CPU time.
+constexpr double kStartsAtOnce = 20;
+constexpr double kStartsPerSecond = 12;
+/// After a worker that did not come up, and twice as long after each further one, up to the most.
+constexpr std::int64_t kFirstPauseNs = kNsPerSecond;
+constexpr std::int64_t kMostPauseNs = 60 * kNsPerSecond;
+constexpr std::size_t kMaxErrorBytes = 1024;
+
+std::int64_t now_ns() { return SystemClock().monotonic().ns; }
+
+std::string seconds_of(std::int64_t ns) {
+  return ns % kNsPerSecond == 0 ? std::to_string(ns / kNsPerSecond) + " s" : std::to_string(ns / kNsPerMs) + " ms";
+}
+
+bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows; }
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+Error no_answer(const std::string& why, int code = 0) { return Error("the ELF worker " + why, code); }
+
+}  // namespace
+
+/// A place among the requests in flight, for as long as it lives. Queries and background work have places of their own,
+/// so neither waits for the other.
+class WorkerModuleReader::Turn {
+ public:
+  Turn(WorkerModuleReader& reader, RequestKind kind, std::int64_t patience_ns)
+      : reader_(reader),
+        used_(is_background(kind) ? reader.background_ : reader.queries_),
+        most_(is_background(kind) ? reader.options_.max_background : reader.options_.max_queries) {
+    std::unique_lock lock(reader_.mutex_);
+    has_ = reader_.turn_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] { return used_ < most_; });
+    if (has_) ++used_;
+  }
+  ~Turn() {
+    if (!has_) return;
+    {
+      std::lock_guard lock(reader_.mutex_);
+      --used_;
+    }
+    reader_.turn_.notify_all();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const { return has_; }
+
+ private:
+  WorkerModuleReader& reader_;
+  std::size_t& used_;
+  const std::size_t most_;
+  bool has_ = false;
+};
+
+std::array<RequestLimits, kRequestKinds> WorkerModuleReader::all_default_limits() {
+  std::array<RequestLimits, kRequestKinds> limits;
+  for (std::size_t i = 0; i < limits.size(); ++i) limits[i] = default_limits(static_cast<RequestKind>(i));
+  return limits;
+}
+
+WorkerModuleReader::WorkerModuleReader() : WorkerModuleReader(Options()) {}
+
+WorkerModuleReader::WorkerModuleReader(Options options)
+    : options_(std::move(options)), starts_allowed_(kStartsAtOnce), starts_counted_ns_(now_ns()) {
+  look_after();
+}
+
+WorkerModuleReader::~WorkerModuleReader() = default;
+
+// ---- The worker ----
+
+void WorkerModuleReader::look_after() { static_cast<void>(worker().ok()); }
+
+Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
+  WorkerPtr old;  // its end is waited for without the lock
+  std::lock_guard lock(worker_mutex_);
+  if (worker_ != nullptr && worker_->is_alive()) return worker_;
+  if (worker_ != nullptr) {
+    std::lock_guard stats_lock(mutex_);
+    const Usage usage = worker_->usage();
+    retired_cpu_ns_ += usage.cpu_ns;
+    stats_.peak_bytes = std::max(stats_.peak_bytes, usage.peak_bytes);
+    old = std::move(worker_);
+    worker_ = nullptr;
+    why_no_worker_ = "the ELF worker has ended";
+  }
+  return start_locked(now_ns());
+}
+
+Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::start_locked(std::int64_t now) {
+  starts_allowed_ = std::min(kStartsAtOnce, starts_allowed_ + static_cast<double>(now - starts_counted_ns_) *
+                                                                  (kStartsPerSecond / kNsPerSecond));
+  starts_counted_ns_ = now;
+  if (now < not_before_ns_) return Error(why_no_worker_, EAGAIN);
+  if (starts_allowed_ < 1) return Error("the ELF worker ends again and again", EAGAIN);
+  starts_allowed_ -= 1;
+
+  Result<std::unique_ptr<WorkerProcess>> started = WorkerProcess::start(options_.program);
+  {
+    std::lock_guard lock(mutex_);
+    ++(started ? stats_.starts : stats_.failed_starts);
+  }
+  if (!started) {
+    why_no_worker_ = started.error().message();
+    const std::int64_t pause_ns = kFirstPauseNs << std::min<std::int64_t>(failed_in_a_row_, 16);
+    not_before_ns_ = now_ns() + std::min(kMostPauseNs, pause_ns);
+    ++failed_in_a_row_;
+    return Error(why_no_worker_, EAGAIN);
+  }
+  failed_in_a_row_ = 0;
+  worker_ = std::move(started).value();
+  return worker_;
+}
+
+// ---- A request ----
+
+WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange, WorkerProcess& worker,
+                                                        RequestKind kind) const {
+  using Kind = WorkerExchange::Ending::Kind;
+  const RequestLimits& limits = options_.limits[static_cast<std::size_t>(kind)];
+  const char* what = kind == RequestKind::kDemangle ? " names" : " this file";
+  const auto too_long = [&] {
+    return Attempt{Outcome::kTimeout, no_answer("took longer than " + seconds_of(limits.wall_ns) + " to read" + what)};
+  };
+  const WorkerExchange::Ending ending = exchange.ending();
+  switch (ending.kind) {
+    case Kind::kTimedOut:
+      return too_long();
+    case Kind::kNotStarted:
+      worker.give_up();
+      return {Outcome::kUnavailable, no_answer("does not respond", EAGAIN)};
+    case Kind::kRefused:
+      return {Outcome::kUnavailable,
+              Error::from_errno("the ELF worker cannot start another process", ending.detail).with_code(EAGAIN)};
+    case Kind::kLost:
+      return {Outcome::kKilled, no_answer("was killed", EAGAIN), true};
+    case Kind::kEnded:
+      break;
+  }
+  if (!WIFSIGNALED(ending.detail)) {
+    const int code = WEXITSTATUS(ending.detail);
+    if (code == 0) return {Outcome::kDamaged, no_answer("gave a damaged answer (it ends too early)")};
+    return {Outcome::kCrashed, no_answer("ended with exit code " + std::to_string(code) + " while reading" + what)};
+  }
+  const int signal = WTERMSIG(ending.detail);
+  switch (signal) {
+    case SIGALRM:
+      return too_long();
+    case SIGXCPU:
+      return {Outcome::kTimeout,
+              no_answer("used more than " + std::to_string(limits.cpu_seconds) + " s of CPU time to read" + what)};
+    case SIGKILL:
+      return {Outcome::kKilled, no_answer(std::string("was killed while reading") + what, EAGAIN), true};
+    case SIGSYS:
+      return {Outcome::kCrashed, no_answer(std::string("was ended by SIGSYS, for a system call that it may not make, "
+                                                       "while reading") +
+                                           what)};
+    default:
+      return {Outcome::kCrashed, no_answer("was ended by " + signal_name(signal) + " while reading" + what)};
+  }
+}
+
+template <typename Decode>
+WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question, Decode decode) {
+  const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
+  Result<WorkerPtr> process = worker();
+  if (!process) return {Outcome::kUnavailable, process.error()};
+  Result<WorkerProcess::Ends> ends = (*process)->order(limits);
+  if (!ends) {
+    const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
+    if (is_gone) (*process)->give_up();
+    return {Outcome::kUnavailable, Error(ends.error()).with_context("cannot ask the ELF worker").with_code(EAGAIN),
+            is_gone};
+  }
+
+  WorkerExchange exchange(std::move(ends).value(), Deadline::after(limits.wall_ns));
+  RequestHead head;
+  head.kind = question.kind;
+  head.jit_format = question.jit_format;
+  head.size = question.payload.size();
+  std::vector<int> fds;
+  for (std::size_t i = 0; i < question.fds.size(); ++i) {
+    if (question.fds[i] < 0) continue;
+    fds.push_back(question.fds[i]);
+    head.fd_mask = static_cast<std::uint8_t>(head.fd_mask | (1U << i));
+  }
+  AnswerHead answer;
+  if (!exchange.send(head, fds, question.payload).ok() ||
+      !exchange.read(std::as_writable_bytes(std::span(&answer, 1))).ok()) {
+    return explain(exchange, **process, question.kind);
+  }
+  const auto damaged = [](const char* what) {
+    return Attempt{Outcome::kDamaged, no_answer(std::string("gave a damaged answer (") + what + ")")};
+  };
+  if (answer.magic != AnswerHead::kMagic) return damaged("it has no head");
+  if (answer.size > limits.answer_bytes) return damaged("it is too large");
+  WireReader reader(exchange, answer.size);
+  Attempt result{Outcome::kOk, std::nullopt};
+  if (answer.kind == AnswerHead::Kind::kValue) {
+    static_cast<void>(decode(reader) && reader.finished());
+  } else {
+    std::int32_t code = 0;
+    std::string message;
+    static_cast<void>(reader.number(code) && reader.text(message, 2 * kMaxErrorBytes) && reader.finished());
+    // EAGAIN is this class's own word.
+    result = {Outcome::kError, Error(clean_name(message, kMaxErrorBytes), code == EAGAIN ? 0 : code)};
+  }
+  if (reader.source_error()) return explain(exchange, **process, question.kind);
+  if (reader.damage() != nullptr) return damaged(reader.damage());
+  return result;
+}
+
+template <typename T, typename Decode>
+Result<T> WorkerModuleReader::ask(const Question& question, Decode decode) {
+  const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
+  const Turn turn(*this, question.kind, limits.wall_ns);
+  if (!turn) {
+    count(question.kind, Outcome::kUnavailable, 0);
+    return no_answer("is busy with other files", EAGAIN);
+  }
+  const std::int64_t start = now_ns();
+  for (int tries = 1;; ++tries) {
+    T value;
+    Attempt result = attempt(question, [&](WireReader& reader) { return decode(reader, value); });
+    if (result.again && tries < kAttempts) continue;
+    count(question.kind, result.outcome, now_ns() - start);
+    if (result.error) return std::move(*result.error);
+    return value;
+  }
+}
+
+Result<ElfFacts> WorkerModuleReader::inspect(int fd) {
+  return ask<ElfFacts>({RequestKind::kInspect, {fd, -1, -1}},
+                       [](WireReader& from, ElfFacts& facts) { return ValueCodec::decode(from, facts); });
+}
+
+Result<ElfSymbols> WorkerModuleReader::read_symbols(const ModuleFiles& files) {
+  return ask<ElfSymbols>({RequestKind::kSymbols, {files.module, files.debug, files.alternate}},
+                         [](WireReader& from, ElfSymbols& symbols) { return ValueCodec::decode(from, symbols); });
+}
+
+Result<std::vector<SourceChain>> WorkerModuleReader::locate(const ModuleFiles& files,
+                                                            std::span<const std::uint64_t> offsets) {
+  if (offsets.empty()) return std::vector<SourceChain>();
+  Question question{RequestKind::kLocate, {files.module, files.debug, files.alternate}};
+  question.payload.array(offsets);
+  return ask<std::vector<SourceChain>>(question, [&](WireReader& from, std::vector<SourceChain>& chains) {
+    return ValueCodec::decode(from, chains, offsets.size());
+  });
+}
+
+Result<unwinder::UnwindRows> WorkerModuleReader::read_unwind_rows(int fd) {
+  return ask<unwinder::UnwindRows>(
+      {RequestKind::kUnwindRows, {fd, -1, -1}},
+      [](WireReader& from, unwinder::UnwindRows& rows) { return ValueCodec::decode(from, rows); });
+}
+
+Result<SymbolTable> WorkerModuleReader::read_jit_symbols(int fd, JitFormat format) {
+  return ask<SymbolTable>({RequestKind::kJitSymbols, {fd, -1, -1}, static_cast<std::uint8_t>(format)},
+                          [](WireReader& from, SymbolTable& table) { return ValueCodec::decode(from, table); });
+}
+
+Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const std::string> mangled) {
+  if (mangled.empty()) return std::vector<DemangledName>();
+  Question question{RequestKind::kDemangle};
+  question.payload.number(std::uint64_t{mangled.size()});
+  for (const std::string& name : mangled) question.payload.text(name);
+  return ask<std::vector<DemangledName>>(question, [&](WireReader& from, std::vector<DemangledName>& names) {
+    return ValueCodec::decode(from, names, mangled.size());
+  });
+}
+
+// ---- What it says of itself ----
+
+const char* WorkerModuleReader::name_of(Outcome outcome) {
+  constexpr std::array<const char*, kOutcomes> kNames = {"ok",     "error",   "crashed",    "timeout",
+                                                         "killed", "damaged", "unavailable"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+void WorkerModuleReader::count(RequestKind kind, Outcome outcome, std::int64_t took_ns) {
+  std::lock_guard lock(mutex_);
+  ++stats_.requests[static_cast<std::size_t>(kind)][static_cast<std::size_t>(outcome)];
+  stats_.request_ns[static_cast<std::size_t>(kind)] += took_ns;
+}
+
+WorkerModuleReader::Stats WorkerModuleReader::stats() const {
+  std::lock_guard worker_lock(worker_mutex_);
+  std::lock_guard lock(mutex_);
+  Stats stats = stats_;
+  stats.in_flight = queries_ + background_;
+  stats.cpu_ns = retired_cpu_ns_;
+  if (worker_ != nullptr) {
+    const Usage usage = worker_->usage();
+    stats.cpu_ns += usage.cpu_ns;
+    stats.peak_bytes = std::max(stats.peak_bytes, usage.peak_bytes);
+  }
+  return stats;
+}
+
+WorkerModuleReader::State WorkerModuleReader::state() const {
+  std::lock_guard lock(worker_mutex_);
+  if (worker_ == nullptr) return {false, "files are not read for now: " + why_no_worker_};
+  const Hello& hello = worker_->hello();
+  std::string detail = "a process without rights reads the files (pid " + std::to_string(hello.pid);
+  std::string missing;
+  const auto step = [&](const std::string& in_force, const char* not_in_force, std::int32_t error) {
+    if (error == 0) {
+      detail += ", " + in_force;
+    } else {
+      missing += (missing.empty() ? "; but " : ", ") + std::string(not_in_force) + " (" + std::strerror(error) + ")";
+    }
+  };
+  step("user " + std::to_string(hello.uid), "as the daemon's own user", hello.own_user_error);
+  step("no capabilities", "with capabilities", hello.no_capabilities_error);
+  step("an empty root directory", "with the daemon's root directory", hello.empty_root_error);
+  step("system calls filtered", "with all system calls", hello.system_calls_error);
+  return {true, detail + ")" + missing};
+}
+
+}  // namespace flamed::symbolizer

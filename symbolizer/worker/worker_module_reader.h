@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkerModuleReader: a ModuleReader whose work is done by a process without rights. Any thread; calls overlap, up to
+// a bound for the queries that people wait for and another one for what is built in the background.
+//
+// A file that crashes, stalls or takes over its reader costs that one request: it becomes an Error which says what
+// happened. When the worker itself is killed the request is asked again of a new one. An Error with code EAGAIN says
+// nothing of the file: to ask again may well help.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "symbolizer/module_reader.h"
+#include "symbolizer/worker/request.h"
+#include "symbolizer/worker/worker_exchange.h"
+#include "symbolizer/worker/worker_process.h"
+
+namespace flamed::symbolizer {
+
+class WorkerModuleReader final : public ModuleReader {
+ public:
+  struct Options {
+    WorkerProcess::Program program{};
+    std::size_t max_queries = 4;
+    std::size_t max_background = 2;
+    /// By RequestKind.
+    std::array<RequestLimits, kRequestKinds> limits = all_default_limits();
+  };
+
+  /// Starts the worker. When that fails the daemon goes on without names for now, see state(); it is tried again.
+  WorkerModuleReader();
+  explicit WorkerModuleReader(Options options);
+  ~WorkerModuleReader() override;
+
+  Result<ElfFacts> inspect(int fd) override;
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override;
+  Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override;
+  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override;
+  Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
+  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
+
+  /// Takes the status of a worker that has died, and starts another one. To be called now and then.
+  void look_after();
+
+  enum class Outcome : std::uint8_t {
+    kOk,
+    kError,        ///< the file can't be read, and the worker says why
+    kCrashed,      ///< reading it ended the child
+    kTimeout,      ///< it took too long, or too much CPU time
+    kKilled,       ///< by somebody else, or for lack of memory
+    kDamaged,      ///< the answer was none
+    kUnavailable,  ///< there is no worker, or it is busy
+  };
+  static constexpr std::size_t kOutcomes = 7;
+  /// As in the label of a metric.
+  static const char* name_of(Outcome outcome);
+
+  struct Stats {
+    std::array<std::array<std::uint64_t, kOutcomes>, kRequestKinds> requests{};
+    std::array<std::int64_t, kRequestKinds> request_ns{};
+    std::size_t in_flight = 0;
+    std::uint64_t starts = 0;
+    std::uint64_t failed_starts = 0;
+    std::int64_t cpu_ns = 0;
+    std::uint64_t peak_bytes = 0;  ///< resident memory of the largest request so far
+  };
+  [[nodiscard]] Stats stats() const;
+
+  struct State {
+    bool ok = false;
+    std::string detail;  ///< which protection is in force, and which isn't and why
+  };
+  [[nodiscard]] State state() const;
+
+ private:
+  using WorkerPtr = std::shared_ptr<WorkerProcess>;
+
+  struct Question {
+    RequestKind kind;
+    std::array<int, RequestHead::kMaxFds> fds = {-1, -1, -1};
+    std::uint8_t jit_format = 0;
+    WireWriter payload{};
+  };
+  /// What came of one attempt.
+  struct Attempt {
+    Outcome outcome;
+    std::optional<Error> error;  ///< none: the value is there
+    bool again = false;          ///< the file isn't to blame
+  };
+
+  class Turn;
+
+  static std::array<RequestLimits, kRequestKinds> all_default_limits();
+
+  template <typename T, typename Decode>
+  Result<T> ask(const Question& question, Decode decode);
+  template <typename Decode>
+  Attempt attempt(const Question& question, Decode decode);
+  Attempt explain(WorkerExchange& exchange, WorkerProcess& worker, RequestKind kind) const;
+
+  Result<WorkerPtr> worker();
+  Result<WorkerPtr> start_locked(std::int64_t now_ns);
+  void count(RequestKind kind, Outcome outcome, std::int64_t took_ns);
+
+  const Options options_;
+
+  mutable std::mutex worker_mutex_;  ///< guards what follows; held while a worker is started
+  WorkerPtr worker_;
+  std::string why_no_worker_;
+  double starts_allowed_;
+  std::int64_t starts_counted_ns_ = 0;
+  std::int64_t failed_in_a_row_ = 0;
+  std::int64_t not_before_ns_ = 0;
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::condition_variable turn_;
+  std::size_t queries_ = 0;
+  std::size_t background_ = 0;
+  mutable Stats stats_;
+  std::int64_t retired_cpu_ns_ = 0;
+};
+
+}  // namespace flamed::symbolizer

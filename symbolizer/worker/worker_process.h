@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WorkerProcess: the daemon's hold on one spawner. Any thread. When it dies, so does the process, and the children
+// with it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/handle.h"
+#include "base/result.h"
+#include "symbolizer/worker/request.h"
+
+namespace flamed::symbolizer {
+
+class WorkerProcess {
+ public:
+  struct Program {
+    std::string path = "/proc/self/exe";  ///< calls run_spawner_if_asked() first thing in its main()
+    uid_t user = 65534;                   ///< to become, where this process may change its own
+    gid_t group = 65534;
+  };
+
+  /// Starts the program and waits, for at most two seconds, until it has given up its rights.
+  static Result<std::unique_ptr<WorkerProcess>> start(const Program& program);
+  /// Ends the process and takes its last status; takes a moment.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  /// The daemon's ends of a request's sockets, see request.h.
+  struct Ends {
+    Fd socket;
+    Fd news;
+  };
+  /// Has a child started. An error means that the process is dead, or so far behind that it could as well be.
+  Result<Ends> order(const RequestLimits& limits);
+
+  [[nodiscard]] bool is_alive() const;
+  /// Another one is to be started in its place, since it doesn't do its work.
+  void give_up() { given_up_ = true; }
+  [[nodiscard]] const Hello& hello() const { return hello_; }
+  /// What the process has told so far.
+  [[nodiscard]] Usage usage();
+
+ private:
+  WorkerProcess(pid_t pid, Fd pidfd, Fd control) : pid_(pid), pidfd_(std::move(pidfd)), control_(std::move(control)) {}
+
+  const pid_t pid_;
+  const Fd pidfd_;
+  Fd control_;
+  Hello hello_;
+  std::atomic<bool> given_up_ = false;
+  std::mutex usage_mutex_;  ///< guards usage_ and reading from control_
+  Usage usage_;
+};
+
+}  // namespace flamed::symbolizer
