@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Boots Debian's own kernels in a virtual machine with the built tree, under a real systemd, and runs test/vm/guest.sh there.
+#
+#   test/vm/run.sh BUILD_DIR [KERNEL...]   every kernel, or only those whose release begins with KERNEL, e.g. 6.1
+#
+# The machine is emulated (no KVM): slower by ten to twenty times, but it runs anywhere. Root is needed to make the tree;
+# nothing is mounted. The packages come from wherever this machine's own apt gets its own. The tree with the packages
+# is kept in BUILD_DIR/vm and made anew when the list below changes; VM_KEEP=1 keeps the disks too.
+set -euo pipefail
+
+here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+build_dir=$(realpath "${1:?usage: run.sh BUILD_DIR [KERNEL...]}")
+shift
+readonly here build_dir work_dir=$build_dir/vm
+readonly boot_limit_s=${VM_LIMIT_S:-1500}
+
+# What flamed itself is linked with comes on top, see libraries().
+readonly packages=(systemd systemd-sysv dbus udev kmod initramfs-tools zstd curl iproute2 procps python3 strace)
+
+die() {
+  printf 'vm: %s\n' "$*" >&2
+  exit 1
+}
+
+((EUID == 0)) || die "this needs root"
+for tool in mmdebstrap qemu-system-x86_64 mke2fs; do
+  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs"
+done
+[[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
+
+# The packages that hold the shared libraries of the built programs.
+libraries() {
+  ldd "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests" | awk '$2 == "=>" { print $3 }' | sort -u |
+    xargs -n 1 readlink -f | xargs dpkg-query --search 2>/dev/null | sed 's/:.*//' | sort -u
+}
+
+# One kernel of the release, and one of its backports where there are any.
+make_base() { # make_base TAR
+  local release sources=() file
+  # shellcheck source=/dev/null
+  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  rm -rf "$work_dir/sources"
+  mkdir -p "$work_dir/sources"
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    [[ -s $file ]] || continue
+    sources+=("$work_dir/sources/${file##*/}")
+    # Backports stand beside "-updates" on every mirror.
+    sed -E "s/\b$release-updates\b/$release-updates $release-backports/" "$file" >"${sources[-1]}"
+  done
+  ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
+  # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
+  mmdebstrap --mode=root --variant=minbase \
+    --include="$(IFS=,; echo "${packages[*]},linux-image-cloud-amd64")" --include="$(libraries | paste -sd,)" \
+    --customize-hook='chroot "$1" apt-get install -y --no-install-recommends -t '"$release"'-backports linux-image-cloud-amd64' \
+    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
+    "$release" "$1.new" "${sources[@]}"
+  mv "$1.new" "$1"
+}
+
+# The disk: the base, the tree as `meson install` lays it out, and the tests in /opt/flamed-tests.
+make_disk() { # make_disk TREE DISK
+  local tests=$1/opt/flamed-tests
+  DESTDIR=$1 meson install -C "$build_dir" --no-rebuild --quiet
+  mkdir -p "$tests/victims"
+  cp "$build_dir/test/kernel/kernel_tests" "$here/guest.sh" "$tests/"
+  find "$build_dir/test/kernel/victims" -maxdepth 1 -type f -exec cp -t "$tests/victims" {} +
+  install -m 0644 "$here/flamed-tests.service" "$1/etc/systemd/system/"
+  ln -sf ../flamed-tests.service "$1/etc/systemd/system/multi-user.target.wants/flamed-tests.service"
+  echo flamed-vm >"$1/etc/hostname"
+  # Sparse; 1 GiB is left for journals and what tests write.
+  mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
+}
+
+# Emulated with as many threads as the guest has CPUs. What the guest says comes out of its second serial line.
+boot() { # boot DISK KERNEL_RELEASE LOG
+  local status=0
+  timeout --kill-after=5 "$boot_limit_s" qemu-system-x86_64 \
+    -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nodefaults -nographic -no-reboot \
+    -kernel "$work_dir/boot/vmlinuz-$2" -initrd "$work_dir/boot/initrd.img-$2" \
+    -append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.mask=serial-getty@ttyS0.service" \
+    -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
+    -serial "file:$3.console" -serial "file:$3" || status=$?
+  ((status == 0)) || echo "FAIL the machine did not end by itself within $boot_limit_s s (status $status)" >>"$3"
+}
+
+main() {
+  local base tree=$work_dir/tree release log failed=0 ran=0
+  mkdir -p "$work_dir"
+  base=$work_dir/base-$( (declare -f make_base; echo "${packages[*]}"; libraries) | sha256sum | cut -c1-12).tar
+  if [[ ! -e $base ]]; then
+    rm -f "$work_dir"/base-*.tar
+    make_base "$base"
+  fi
+  rm -rf --one-file-system "$tree" "${work_dir:?}/boot"
+  mkdir -p "$tree"
+  tar -C "$tree" -xf "$base"
+  mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"
+  cp -r "$tree/boot" "$work_dir/boot"
+  make_disk "$tree" "$work_dir/disk"
+  rm -rf --one-file-system "$tree"
+
+  for release in $(cd "$work_dir/boot" && printf '%s\n' vmlinuz-* | sed 's/^vmlinuz-//' | sort -V); do
+    (($# == 0)) || [[ " $* " == *" ${release%%-*} "* || " $* " == *" ${release%.*} "* ]] || continue
+    ran=$((ran + 1))
+    log=$work_dir/$release.log
+    rm -f "$log" "$log.console"
+    echo "=== Linux $release"
+    cp --sparse=always "$work_dir/disk" "$work_dir/disk.$release"
+    boot "$work_dir/disk.$release" "$release" "$log"
+    [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk.$release"
+    cat "$log"
+    grep -q '^END' "$log" || echo "FAIL the guest's tests did not come to their end; see $log.console" | tee -a "$log"
+    ! grep -q '^FAIL' "$log" || failed=$((failed + 1))
+  done
+  [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk"
+  ((ran > 0)) || die "no such kernel: $*"
+  echo "vm: $((ran - failed)) of $ran kernels passed"
+  ((failed == 0))
+}
+
+main "$@"
