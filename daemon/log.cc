@@ -5,10 +5,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace flamed::daemon {
@@ -16,13 +19,21 @@ namespace {
 
 constexpr std::chrono::seconds kRepeatPeriod{10};
 
+/// Whether standard error goes to the journal: systemd says which file that is ("device:inode"), and a child that was
+/// given another standard error still sees it said.
+bool writes_to_journal() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  if (stream == nullptr || ::fstat(STDERR_FILENO, &status) != 0) return false;
+  return stream == std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
 }  // namespace
 
 void start_logging(const std::string& level) {
-  // systemd sets JOURNAL_STREAM where standard error goes to the journal; sd_journal_send() keeps the level.
-  const bool journal = std::getenv("JOURNAL_STREAM") != nullptr && std::getenv("INVOCATION_ID") != nullptr;
   spdlog::sink_ptr sink;
-  if (journal) {
+  if (writes_to_journal()) {
+    // Keeps the level of each line, which standard error would not.
     sink = std::make_shared<spdlog::sinks::systemd_sink_mt>();
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();

@@ -29,10 +29,11 @@ for tool in mmdebstrap qemu-system-x86_64 mke2fs; do
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
 
-# The packages that hold the shared libraries of the built programs.
+# The packages that hold the shared libraries of the built programs. By name, since packages and the dynamic linker do
+# not agree whether they stand in /lib or /usr/lib.
 libraries() {
   ldd "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests" | awk '$2 == "=>" { print $3 }' | sort -u |
-    xargs -n 1 readlink -f | xargs dpkg-query --search 2>/dev/null | sed 's/:.*//' | sort -u
+    xargs -n 1 readlink -f | sed 's|.*/|*/|' | xargs dpkg-query --search | sed 's/:.*//' | sort -u
 }
 
 # One kernel of the release, and one of its backports where there are any.
