@@ -33,7 +33,8 @@ done
 # not agree whether they stand in /lib or /usr/lib.
 libraries() {
   ldd "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests" | awk '$2 == "=>" { print $3 }' | sort -u |
-    xargs -n 1 readlink -f | sed 's|.*/|*/|' | xargs dpkg-query --search | sed 's/:.*//' | sort -u
+    xargs -n 1 readlink -f | sed 's|.*/|*/|' | xargs dpkg-query --search |
+    sed -n "\|/debug/|d; s/:$(dpkg --print-architecture): .*//p" | sort -u
 }
 
 # One kernel of the release, and one of its backports where there are any.
