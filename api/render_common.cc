@@ -39,18 +39,38 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process) {
       json.null();
     }
   };
+  const auto append_text = [&](std::string_view name, const std::string& text) {
+    json.key(name);
+    if (text.empty()) {
+      json.null();
+    } else {
+      json.string(text);
+    }
+  };
   json.key("id").string(std::to_string(process.id.pid) + "@" + std::to_string(process.id.start_ticks));
   json.key("pid").number(std::int64_t{process.id.pid});
   json.key("start_ticks").number(process.id.start_ticks);
   json.key("comm").string(process.comm);
-  json.key("executable");
-  if (process.executable.empty()) {
-    json.null();
-  } else {
-    json.string(process.executable);
-  }
+  append_text("executable", process.executable);
   append_time("started", process.started);
   append_time("ended", process.ended);
+  append_text("command_line", process.command_line);
+  json.key("uid");
+  if (process.uid) {
+    json.number(std::uint64_t{*process.uid});
+  } else {
+    json.null();
+  }
+  append_text("unit", process.unit);
+  append_text("container", process.container);
+  append_text("cgroup", process.cgroup);
+  std::string parent;
+  if (process.parent_start_ticks != 0) {
+    parent = std::to_string(process.parent_pid) + "@" + std::to_string(process.parent_start_ticks);
+  } else if (process.parent_pid != 0) {
+    parent = std::to_string(process.parent_pid);
+  }
+  append_text("parent", parent);
 }
 
 double cpu_seconds(std::uint64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }

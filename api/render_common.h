@@ -17,7 +17,8 @@ void append_window(JsonWriter& json, const store::WallWindow& window);
 void append_quality(JsonWriter& json, const store::Quality& quality);
 
 /// Members of a process's object: id ("pid@start_ticks", as the parameter pid takes it), pid, start_ticks, comm,
-/// executable, started, ended; null where not known.
+/// executable, started, ended, command_line, uid, unit, container, cgroup, parent (an id, or a pid where its start is not
+/// known); null where not known.
 void append_process(JsonWriter& json, const store::ProcessInfo& process);
 
 double cpu_seconds(std::uint64_t ns);

@@ -22,6 +22,10 @@ std::vector<std::string> render_frames(const std::vector<store::NamedFrame>& fra
     json.key("kind").string(name_of(frame.kind));
     if (!frame.module.empty()) json.key("module").string(frame.module);
     if (!frame.reason.empty()) json.key("reason").string(frame.reason);
+    if (!frame.build_id.empty()) json.key("build_id").string(frame.build_id);
+    if (!frame.file.empty()) json.key("file").string(frame.file);
+    if (frame.line != 0) json.key("line").number(std::uint64_t{frame.line});
+    if (frame.inlined) json.key("inlined").boolean(true);
     rendered.push_back(std::move(text));
   }
   return rendered;

@@ -12,7 +12,7 @@
 namespace flamed::api {
 
 /// {window, frequency_hz, samples, cpu_seconds, processes: [{id, pid, start_ticks, comm, executable, started, ended,
-/// samples, cpu_seconds}]}, in the order given.
+/// command_line, uid, unit, container, cgroup, parent, samples, cpu_seconds}]}, in the order given.
 std::string render_processes(const store::WallWindow& window, std::span<const store::ProcessUsage> usage,
                              double frequency_hz);
 

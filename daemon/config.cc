@@ -82,13 +82,25 @@ Status set_unwind_memory(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_command_lines(Config& config, std::string_view text) {
+  if (text == "full")
+    config.command_lines = symbolizer::CommandLines::kFull;
+  else if (text == "redacted")
+    config.command_lines = symbolizer::CommandLines::kRedacted;
+  else if (text == "off")
+    config.command_lines = symbolizer::CommandLines::kOff;
+  else
+    return Error("no such way");
+  return {};
+}
+
 Status set_log_level(Config& config, std::string_view text) {
   if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
   config.log_level = std::string(text);
   return {};
 }
 
-constexpr std::array<Setting, 7> kSettings{{
+constexpr std::array<Setting, 8> kSettings{{
     {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
@@ -101,6 +113,8 @@ constexpr std::array<Setting, 7> kSettings{{
      "tables or frame-pointers", set_unwind},
     {"unwind_memory", "--unwind-memory", "SIZE", "kernel memory for unwind rows; default 128MiB",
      "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory},
+    {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
+     "full, redacted or off", set_command_lines},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
      set_log_level},
 }};

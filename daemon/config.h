@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "symbolizer/command_line.h"
 
 namespace flamed::daemon {
 
@@ -28,6 +29,7 @@ struct Config {
   std::uint64_t memory_budget_bytes = 256U << 20;
   bool use_unwind_tables = true;
   std::uint64_t unwind_budget_bytes = 128U << 20;
+  symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   std::string log_level = "info";
 };
 
@@ -39,9 +41,9 @@ struct CommandLine {
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
-/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, unwind, unwind_memory, log_level. An
-/// unknown key or a bad value is an error that names the key, the value and what is allowed. Values not given keep
-/// those of `config`.
+/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, unwind, unwind_memory, command_lines,
+/// log_level. An unknown key or a bad value is an error that names the key, the value and what is allowed. Values not
+/// given keep those of `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

@@ -14,6 +14,8 @@ using symbolizer::StackTrust;
 
 /// Not worth a sweep: a machine's programs and libraries.
 constexpr std::size_t kFewModules = 8'192;
+/// Deeper than processes are nested: shells, builds, containers.
+constexpr int kMostAncestors = 64;
 
 /// What the walk's end (enum flamed_user_end) means for the stack; empty when it is whole.
 std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
@@ -53,9 +55,10 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 }  // namespace
 
-Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store,
-               const Clock& clock, UnwindPublisher* unwind)
+Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details,
+               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind)
     : processes_(processes),
+      details_(details),
       modules_(modules),
       store_(store),
       clock_(clock),
@@ -100,7 +103,7 @@ void Ingest::apply(const EventBatch& batch) {
     }
   }
   apply_counts(batch);
-  processes_.take_changed([this](const symbolizer::Process& process) { publish(process); });
+  processes_.take_changed([this](symbolizer::Process& process) { publish(process); });
   processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
@@ -115,6 +118,10 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
     process.sampled = true;
     process.cgroup_id = header.cgroup_id;
     if (process.comm.empty()) process.comm = std::string(sample.comm());
+    publish(process);
+  } else if (process.cgroup_id != header.cgroup_id) {
+    process.cgroup_id = header.cgroup_id;
+    process.cgroup = details_.cgroup(header.cgroup_id, id);
     publish(process);
   }
 
@@ -170,12 +177,47 @@ void Ingest::apply_counts(const EventBatch& batch) {
   }
 }
 
-void Ingest::publish(const symbolizer::Process& process) {
+/// Reads what /proc tells of a sampled process, once for each program that it runs.
+void Ingest::describe(symbolizer::Process& process) {
+  process.described = true;
+  process.detail = {};
+  if (!process.cgroup) process.cgroup = details_.cgroup(process.cgroup_id, process.id);
+  if (process.ended) return;
+  if (auto detail = details_.read(process.id)) process.detail = std::move(*detail);
+}
+
+/// So that a subtree can be asked for although those between its root and who used CPU never did themselves.
+void Ingest::publish_ancestors(symbolizer::Process& process) {
+  process.published = true;
+  symbolizer::Process* child = &process;
+  for (int i = 0; i < kMostAncestors; ++i) {
+    symbolizer::Process* const parent = processes_.parent_of(*child);
+    if (parent == nullptr || parent->published) return;
+    parent->published = true;
+    // Its own parent first, whose start the record names.
+    static_cast<void>(processes_.parent_of(*parent));
+    publish(*parent);
+    child = parent;
+  }
+}
+
+void Ingest::publish(symbolizer::Process& process) {
+  if (process.sampled && !process.described) describe(process);
+  if (!process.published) publish_ancestors(process);
   store::ProcessInfo info;
   info.id = process.id;
   info.comm = process.comm;
   info.executable = process.executable;
   info.cgroup_id = process.cgroup_id;
+  info.parent_pid = process.parent_pid;
+  info.parent_start_ticks = process.parent_start_ticks;
+  info.uid = process.detail.uid;
+  info.command_line = process.detail.command_line;
+  if (process.cgroup != nullptr) {
+    info.cgroup = process.cgroup->path;
+    info.unit = process.cgroup->unit;
+    info.container = process.cgroup->container;
+  }
   const std::int64_t started_boottime_ns = static_cast<std::int64_t>(process.id.start_ticks * ProcessId::kNsPerTick);
   info.started = WallTime{clock_.wall().ns - (clock_.boottime_ns() - started_boottime_ns)};
   if (process.ended) info.ended = WallTime{process.last_seen.ns + clock_.wall_offset_ns()};

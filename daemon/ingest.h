@@ -14,6 +14,7 @@
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/store.h"
 #include "symbolizer/module_table.h"
+#include "symbolizer/process_details.h"
 #include "symbolizer/process_table.h"
 
 namespace flamed::daemon {
@@ -21,8 +22,8 @@ namespace flamed::daemon {
 class Ingest {
  public:
   /// `unwind` is null where stacks are walked by frame pointers alone.
-  Ingest(symbolizer::ProcessTable& processes, symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock,
-         UnwindPublisher* unwind = nullptr);
+  Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
+         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr);
 
   /// Takes every event of the batch, in its order.
   void apply(const EventBatch& batch);
@@ -31,11 +32,14 @@ class Ingest {
   void apply_sample(MonotonicTime time, const SampleRecord& sample);
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
-  void publish(const symbolizer::Process& process);
+  void describe(symbolizer::Process& process);
+  void publish(symbolizer::Process& process);
+  void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
   void let_go_of_modules();
 
   symbolizer::ProcessTable& processes_;
+  symbolizer::ProcessDetails& details_;
   symbolizer::ModuleTable& modules_;
   store::Store& store_;
   const Clock& clock_;

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,7 @@
 #include "symbolizer/module_rows.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
+#include "symbolizer/process_details.h"
 #include "symbolizer/process_table.h"
 #include "symbolizer/worker/spawner.h"
 #include "symbolizer/worker/worker_module_reader.h"
@@ -75,6 +77,12 @@ sigset_t block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+/// Where the unified hierarchy of cgroups is mounted: elsewhere when the host uses the first version beside it.
+std::string unified_cgroups() {
+  constexpr const char* kBeside = "/sys/fs/cgroup/unified";
+  return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
 }
 
 void run_ingest(const std::stop_token& stop, Ingest& ingest, symbolizer::ProcessTable& processes, BatchQueues& queues) {
@@ -200,7 +208,8 @@ int run(const Config& config, const sigset_t& signals) {
   std::optional<UnwindPublisher> unwind;
   if (unwind_maps != nullptr) unwind.emplace(*unwind_maps, config.unwind_budget_bytes, clock);
   UnwindPublisher* const unwind_or_null = unwind ? &*unwind : nullptr;
-  Ingest ingest(processes, modules, store, clock, unwind_or_null);
+  symbolizer::ProcessDetails details(config.command_lines, "/proc", unified_cgroups());
+  Ingest ingest(processes, details, modules, store, clock, unwind_or_null);
   BatchQueues queues;
   Reader reader(sampler, queues, clock);
 

@@ -184,11 +184,31 @@ bool ProcessTable::update(const ProcessInfo& info, std::uint32_t sequence) {
   return true;
 }
 
+std::vector<bool> ProcessTable::parents_of_named() {
+  std::vector<bool> parents;
+  records_.for_each([&](std::uint32_t process) {
+    if (records_[process].threads == 0) return;
+    for (std::uint32_t child = process;;) {
+      const ProcessRecord& record = records_[child];
+      const std::uint32_t parent =
+          record.parent_start_ticks == 0 ? IdIndex::kNone : find({record.parent_pid, record.parent_start_ticks});
+      if (parent == IdIndex::kNone || (parent < parents.size() && parents[parent])) return;
+      if (parent >= parents.size()) parents.resize(parent + std::size_t{1});
+      parents[parent] = true;
+      child = parent;
+    }
+  });
+  return parents;
+}
+
 void ProcessTable::sweep(std::uint32_t sequence, bool even_running) {
   std::size_t before = records_.size();
+  const std::vector<bool> has_child = parents_of_named();
   records_.for_each([&](std::uint32_t process) {
     const ProcessRecord& record = records_[process];
-    if (record.threads != 0 || sequence < records_.stamp(process) + 2) return;
+    if (record.threads != 0 || (process < has_child.size() && has_child[process]) ||
+        sequence < records_.stamp(process) + 2)
+      return;
     bool over = record.only_sampled || record.ended_ns != ProcessRecord::kNoTime;
     if (over || even_running) records_.release(process);
   });

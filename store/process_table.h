@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/identity.h"
 #include "store/budget.h"
@@ -70,9 +71,9 @@ class ProcessTable {
 
   [[nodiscard]] const ProcessRecord& operator[](std::uint32_t process) const { return records_[process]; }
 
-  /// Reclaims processes that no thread names, once they ended (or were only ever known from samples) and
-  /// `sequence` is two past the last word of them: their last samples may still be on the way. With `even_running`
-  /// also those that run.
+  /// Reclaims processes that no thread names, nor those of a descendant, once they ended (or were only ever known from
+  /// samples) and `sequence` is two past the last word of them: their last samples may still be on the way. With
+  /// `even_running` also those that run.
   void sweep(std::uint32_t sequence, bool even_running);
 
   [[nodiscard]] Records::View view() { return records_.view(); }
@@ -90,6 +91,8 @@ class ProcessTable {
   static std::size_t bytes_of(std::string_view text);
   static std::size_t bytes_of(const std::string& key, const ProcessRecord::Place& place);
   void forget_unused_strings();
+  /// By process: is it an ancestor of one that threads name? Those stay, so that a subtree can be told later.
+  [[nodiscard]] std::vector<bool> parents_of_named();
 
   Budget& budget_;
   Records records_;

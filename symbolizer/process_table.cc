@@ -189,8 +189,10 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
   Process child;
   child.id = {pid, 0};
   child.parent_pid = parent_pid;
+  child.forked_at = time;
   const auto parent = running_.find(parent_pid);
   if (parent != running_.end()) {
+    child.parent_start_ticks = parent->second.id.start_ticks;
     child.comm = parent->second.comm;
     child.executable = parent->second.executable;
     child.maps = parent->second.maps;
@@ -209,6 +211,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) return;
   process.comm = std::string(comm);
   process.executable.clear();
+  process.described = false;
   process.maps = std::make_shared<MappingSet>();
   ++process.exec_id;
   note_remapping(process);
@@ -260,7 +263,7 @@ Process* ProcessTable::find(const ProcessId& id) {
 }
 
 void ProcessTable::note_change(Process& process) {
-  if (!process.sampled || process.changed) return;
+  if ((!process.sampled && !process.published) || process.changed) return;
   process.changed = true;
   changed_.push_back(process.id);
 }
@@ -300,7 +303,9 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   const auto found = running_.find(id.pid);
   if (found != running_.end()) {
     Process& process = found->second;
+    if (process.start_is_estimate && process.id.start_ticks == id.start_ticks + 1) process.id.start_ticks = 0;
     if (process.id.start_ticks == 0) process.id.start_ticks = id.start_ticks;
+    if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
     if (process.id.start_ticks == id.start_ticks) {
       const bool unsure = process.maps == nullptr || process.stale;
       if (unsure && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
@@ -330,6 +335,49 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   gone.ended = true;
   gone.last_seen = time;
   return ended_.insert_or_assign(id, std::move(gone)).first->second;
+}
+
+bool ProcessTable::learn_start(Process& process) const {
+  if (process.id.start_ticks != 0) return true;
+  // The kernel notes the start some microseconds before it tells of the fork: in one case of a thousand that is the
+  // tick before.
+  const std::int64_t boottime_ns = process.forked_at.ns + clock_.boottime_ns() - clock_.monotonic().ns;
+  const std::uint64_t estimate = static_cast<std::uint64_t>(boottime_ns) / ProcessId::kNsPerTick;
+  const bool has_estimate = process.forked_at.ns != 0;
+  if (!process.ended) {
+    const Result<std::string> text = read_file(proc_path(proc_, process.id.pid, "stat"), kStatLimitBytes);
+    const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
+    // By now the pid may be another's.
+    if (stat && (!has_estimate || stat->start_ticks == estimate || stat->start_ticks + 1 == estimate)) {
+      process.id.start_ticks = stat->start_ticks;
+      return true;
+    }
+  }
+  if (!has_estimate) return false;
+  process.id.start_ticks = estimate;
+  process.start_is_estimate = true;
+  return true;
+}
+
+Process* ProcessTable::parent_of(Process& process) {
+  const auto forked = [&](Process& candidate) {
+    // Whoever got the pid after the parent's end began after the child.
+    if (process.forked_at.ns != 0 && candidate.forked_at > process.forked_at) return false;
+    if (!learn_start(candidate)) return false;
+    const std::uint64_t start = candidate.id.start_ticks;
+    if (process.parent_start_ticks != 0) return process.parent_start_ticks == start;
+    return process.id.start_ticks == 0 || start <= process.id.start_ticks;
+  };
+  Process* parent = nullptr;
+  if (const auto running = running_.find(process.parent_pid); running != running_.end()) parent = &running->second;
+  if (parent == nullptr || !forked(*parent)) {
+    auto ended = ended_.find({process.parent_pid, process.parent_start_ticks});
+    if (ended == ended_.end()) ended = ended_.find({process.parent_pid, 0});
+    if (ended == ended_.end() || !forked(ended->second)) return nullptr;
+    parent = &ended->second;
+  }
+  process.parent_start_ticks = parent->id.start_ticks;
+  return parent;
 }
 
 void ProcessTable::want_file(const Process& process, const Mapping& mapping) {

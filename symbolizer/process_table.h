@@ -19,6 +19,7 @@
 #include "base/identity.h"
 #include "symbolizer/mapping_set.h"
 #include "symbolizer/module_table.h"
+#include "symbolizer/process_details.h"
 
 namespace flamed::symbolizer {
 
@@ -48,14 +49,17 @@ class TablesInForce {
 };
 
 struct Process {
-  ProcessId id;  ///< start_ticks is 0 until a sample or /proc has told it
-  std::int32_t parent_pid = 0;
-  std::string comm;                  ///< of the main thread
-  std::string executable;            ///< path in the process's mount namespace
-  std::shared_ptr<MappingSet> maps;  ///< shared with the parent until either maps something; null: not known
-  MonotonicTime maps_as_of;          ///< changes up to this time are known
-  MonotonicTime looked_at;           ///< when /proc/PID was last read
-  bool stale = false;                ///< changes may have been missed: read /proc/PID when next needed
+  ProcessId id;                          ///< start_ticks is 0 until a sample or /proc has told it
+  std::int32_t parent_pid = 0;           ///< who forked it, also when that one has ended since
+  std::uint64_t parent_start_ticks = 0;  ///< 0: not known; see ProcessTable::parent_of()
+  MonotonicTime forked_at;               ///< 0 where the FORK was not seen
+  bool start_is_estimate = false;        ///< id.start_ticks is that of forked_at: right to a tick
+  std::string comm;                      ///< of the main thread
+  std::string executable;                ///< path in the process's mount namespace
+  std::shared_ptr<MappingSet> maps;      ///< shared with the parent until either maps something; null: not known
+  MonotonicTime maps_as_of;              ///< changes up to this time are known
+  MonotonicTime looked_at;               ///< when /proc/PID was last read
+  bool stale = false;                    ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
   MonotonicTime last_seen;            ///< of ended processes: the last event
   ModuleId anonymous;                 ///< its memory without a file, once a sample was there
@@ -65,8 +69,12 @@ struct Process {
   std::uint64_t exec_id = 0;          ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
   bool sampled = false;               ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
-  bool watched = false;  ///< see ProcessTable::watch_mappings()
-  TablesInForce tables;  ///< set by the caller
+  bool watched = false;                  ///< see ProcessTable::watch_mappings()
+  TablesInForce tables;                  ///< set by the caller
+  bool described = false;                ///< set by the caller, once what follows was read; exec takes it back
+  ProcessDetail detail;                  ///< set by the caller, as is `cgroup`
+  std::shared_ptr<const Cgroup> cgroup;  ///< null: not known
+  bool published = false;                ///< set by the caller: its changes are told as if it were sampled
   bool remapped = false;
 };
 
@@ -107,7 +115,7 @@ class ProcessTable {
   /// lost, ends the processes that are no more.
   void purge(MonotonicTime now);
 
-  /// Sampled processes whose comm, executable or end changed since the last call: `visit(const Process&)`.
+  /// Sampled processes whose comm, executable or end changed since the last call: `visit(Process&)`.
   template <typename Visit>
   void take_changed(Visit&& visit) {
     for (const ProcessId& id : changed_) {
@@ -118,6 +126,10 @@ class ProcessTable {
     }
     changed_.clear();
   }
+
+  /// Who forked the process, if that one is known: it runs, or ended a moment ago. Makes its start known, by one look
+  /// at /proc, or from the time of its own fork when it is gone.
+  Process* parent_of(Process& process);
 
   /// From now on changes of the process's mappings are told by take_remapped(); the first time, and when `anew`, as
   /// they stand.
@@ -154,6 +166,7 @@ class ProcessTable {
   MappingSet& own_maps(Process& process);
   [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
   [[nodiscard]] Process* find(const ProcessId& id);
+  bool learn_start(Process& process) const;
   void note_change(Process& process);
   void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping);

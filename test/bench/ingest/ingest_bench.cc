@@ -72,7 +72,8 @@ int run(int seconds, int rounds) {
   }
 
   store::Store store({}, clock, (*sampler)->period_ns());
-  Ingest ingest(processes, modules, store, clock);
+  symbolizer::ProcessDetails details(symbolizer::CommandLines::kFull);
+  Ingest ingest(processes, details, modules, store, clock);
   EventBatch batch;
   EventBatch later;
   std::int64_t drain_ns = 0;

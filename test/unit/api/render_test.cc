@@ -183,6 +183,46 @@ TEST_CASE("processes are listed with their share of the CPU") {
   CHECK(answer["processes"][0]["cpu_seconds"] == 1.0);
 }
 
+TEST_CASE("a process is listed with whose it is and where it belongs, as far as known") {
+  store::ProcessUsage usage{{{10, 20}, "worker", "", 0, std::nullopt, std::nullopt}, 1, 1};
+  usage.info.uid = 0;
+  usage.info.command_line = "worker --fast";
+  usage.info.cgroup = "/system.slice/docker-x.scope";
+  usage.info.unit = "docker-x.scope";
+  usage.info.parent_pid = 5;
+  usage.info.parent_start_ticks = 6;
+  store::ProcessUsage unknown{{{11, 21}, "gone", "", 0, std::nullopt, std::nullopt}, 1, 1};
+  const std::vector<store::ProcessUsage> rows{usage, unknown};
+  const json answer = json::parse(render_processes({WallTime{0}, WallTime{kNsPerMinute}}, rows, 99));
+  const json& row = answer["processes"][0];
+  CHECK(row["uid"] == 0);
+  CHECK(row["command_line"] == "worker --fast");
+  CHECK(row["cgroup"] == "/system.slice/docker-x.scope");
+  CHECK(row["unit"] == "docker-x.scope");
+  CHECK(row["container"].is_null());
+  CHECK(row["parent"] == "5@6");
+  for (const char* member : {"uid", "command_line", "cgroup", "unit", "container", "parent"}) {
+    CHECK(answer["processes"][1].at(member).is_null());
+  }
+}
+
+TEST_CASE("a frame has the members that are known of it") {
+  ProfileBuilder builder;
+  store::NamedFrame frame{"f", "lib.so", store::FrameKind::kNative, ""};
+  frame.build_id = "0a1b";
+  frame.file = "src/f.cc";
+  frame.line = 7;
+  frame.inlined = true;
+  builder.add(0, frame, 1);
+  builder.add(0, "g", 1);
+  const json tree = json::parse(render_flamegraph(builder.profile, 99));
+  CHECK(tree["children"][0]["build_id"] == "0a1b");
+  CHECK(tree["children"][0]["file"] == "src/f.cc");
+  CHECK(tree["children"][0]["line"] == 7);
+  CHECK(tree["children"][0]["inlined"] == true);
+  for (const char* member : {"build_id", "file", "line", "inlined"}) CHECK_FALSE(tree["children"][1].contains(member));
+}
+
 TEST_CASE("metrics follow the Prometheus text format") {
   const std::vector<Metric> metrics{
       {"flamed_samples_total",

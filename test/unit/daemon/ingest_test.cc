@@ -108,7 +108,8 @@ struct Pipeline {
   store::Store store{{}, clock, 10 * kNsPerMs};
   symbolizer::ModuleTable modules{100, clock};
   symbolizer::ProcessTable processes{modules, clock, proc.path()};
-  Ingest ingest{processes, modules, store, clock};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
+  Ingest ingest{processes, details, modules, store, clock};
 };
 
 std::vector<std::byte> fork(std::int64_t ms, std::int32_t pid, std::int32_t parent_pid) {
@@ -163,6 +164,51 @@ TEST_CASE("a process is followed from its fork to its end, all within one batch"
   CHECK(info.started == WallTime{50 * kNsPerSecond + kWallOffsetNs});
   CHECK(info.ended == WallTime{at(40).ns + kWallOffsetNs});
   CHECK(pipeline.quality().whole == 1);
+}
+
+TEST_CASE("a process is told with its user, command line and cgroup, anew after exec") {
+  Pipeline pipeline;
+  test::FakeProcess process{100, 5000};
+  process.cmdline = std::string("sh\0-c\0x\0", 8);
+  process.cgroup = "0::/system.slice/cron.service\n";
+  process.uid = 8;
+  pipeline.proc.put(process);
+  pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  CHECK(pipeline.info({100, 5000}).command_line == "sh -c x");
+  CHECK(pipeline.info({100, 5000}).uid == 8U);
+  CHECK(pipeline.info({100, 5000}).cgroup == "/system.slice/cron.service");
+  CHECK(pipeline.info({100, 5000}).unit == "cron.service");
+
+  process.cmdline = std::string("cat\0", 4);
+  process.uid = 0;
+  pipeline.proc.put(process);
+  pipeline.feed(2000, {exec(1500, 100, "cat")});
+  CHECK(pipeline.info({100, 5000}).command_line == "cat");
+  CHECK(pipeline.info({100, 5000}).uid == 0U);
+
+  pipeline.proc.remove(100);
+  pipeline.feed(3000, {exec(2500, 100, "gone"), exit(2600, 100)});
+  CHECK(pipeline.info({100, 5000}).comm == "gone");
+  CHECK(pipeline.info({100, 5000}).command_line.empty());
+}
+
+TEST_CASE("a process is told with its ancestors, also those that were never sampled and are gone") {
+  Pipeline pipeline;
+  test::FakeProcess make{50, 4000};
+  make.comm = "make";
+  pipeline.proc.put(make);
+  pipeline.processes.scan();
+  SampleFields compiler = sample_of(101, {kProgram});
+  compiler.start_boottime_ns = static_cast<std::uint64_t>(at(20).ns);
+  pipeline.feed(1000, {fork(10, 100, 50), exec(11, 100, "sh"), fork(20, 101, 100), exec(21, 101, "cc1"),
+                       map(22, 101, kProgram, 7, "/bin/cc1"), test::sample_record(at(30), compiler), exit(40, 101),
+                       exit(41, 100)});
+  const ProcessId shell{100, static_cast<std::uint64_t>(at(10).ns) / ProcessId::kNsPerTick};
+  const store::ProcessInfo info = pipeline.info({101, compiler.start_boottime_ns / ProcessId::kNsPerTick});
+  CHECK(info.parent_pid == 100);
+  CHECK(info.parent_start_ticks == shell.start_ticks);
+  CHECK(store::knows(pipeline.store.snapshot(), {100, shell.start_ticks}));
+  CHECK(store::knows(pipeline.store.snapshot(), {50, 4000}));
 }
 
 TEST_CASE("the order in which the CPUs were drained does not matter") {

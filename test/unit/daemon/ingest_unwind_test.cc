@@ -63,7 +63,8 @@ struct Pipeline {
   symbolizer::ProcessTable processes{modules, clock, proc.path()};
   test::FakeUnwindMaps maps;
   UnwindPublisher publisher{maps, 1U << 20, clock};
-  Ingest ingest{processes, modules, store, clock, &publisher};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
+  Ingest ingest{processes, details, modules, store, clock, &publisher};
 };
 
 Record sample(std::int64_t ms, std::uint32_t pid, std::uint64_t exec_id, std::uint8_t user_end,

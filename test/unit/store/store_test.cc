@@ -388,6 +388,29 @@ TEST_CASE("long command lines are kept by their beginning once they take a sixte
   CHECK(whole < 140);
 }
 
+TEST_CASE("ancestors of what was sampled are known for as long as that is") {
+  TestStore t({10 * kNsPerMinute, 8U << 20});
+  const ProcessId make{10, 1};
+  const ProcessId shell{11, 2};
+  const ProcessId compiler{12, 3};
+  ProcessInfo info{make, "make", "/bin/make", 0, kNoon, kNoon};
+  t.store.update_process(info);
+  info = {shell, "sh", "/bin/sh", 0, kNoon, kNoon};
+  info.parent_pid = make.pid;
+  info.parent_start_ticks = make.start_ticks;
+  t.store.update_process(info);
+  info = {compiler, "cc1", "/bin/cc1", 0, kNoon, kNoon};
+  info.parent_pid = shell.pid;
+  info.parent_start_ticks = shell.start_ticks;
+  t.store.update_process(info);
+  t.add({code(16)}, compiler);
+  t.pass_minutes(8);
+  CHECK(knows(t.store.snapshot(), {make.pid, make.start_ticks}));
+  CHECK(knows(t.store.snapshot(), {shell.pid, shell.start_ticks}));
+  t.pass_minutes(12);
+  CHECK(t.store.stats().processes == 0);
+}
+
 TEST_CASE("processes that come and go without samples leave nothing behind") {
   TestStore t;
   t.store.advance(t.clock.monotonic());

@@ -19,6 +19,9 @@ struct FakeProcess {
   std::string maps = "";
   std::string executable = "";
   char state = 'S';
+  std::string cmdline = "";
+  std::string cgroup = "";
+  std::uint32_t uid = 1000;
 };
 
 inline std::string stat_line(const FakeProcess& process) {
@@ -46,6 +49,11 @@ class FakeProc {
     const std::string folder = std::to_string(process.pid) + "/";
     directory_.write(folder + "stat", stat_line(process));
     directory_.write(folder + "maps", process.maps);
+    directory_.write(folder + "cmdline", process.cmdline);
+    directory_.write(folder + "cgroup", process.cgroup);
+    directory_.write(folder + "status", "Name:\t" + process.comm + "\nUmask:\t0022\nUid:\t1\t" +
+                                            std::to_string(process.uid) + "\t2\t3\nGid:\t4\t5\t6\t7\nNSpid:\t" +
+                                            std::to_string(process.pid) + "\nSigCgt:\t0000000000000000\n");
     const std::filesystem::path link = directory_.path(folder + "exe");
     std::filesystem::remove(link);
     if (!process.executable.empty()) std::filesystem::create_symlink(process.executable, link);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/process_details.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/handle.h"
+#include "symbolizer/cgroup_path.h"
+#include "symbolizer/clean_name.h"
+#include "symbolizer/proc_text.h"
+#include "symbolizer/process_status.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+/// More than any of the files has: status is about 1.5 KB, a path in cgroup is at most PATH_MAX.
+using Buffer = std::array<char, 8192>;
+
+/// What one read() gives, which for these files is all of it. Empty on failure.
+std::string_view read_once(const std::string& path, Buffer& buffer, std::size_t limit_bytes) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  const ssize_t size = ::read(fd.get(), buffer.data(), limit_bytes);
+  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+std::string file_of(const std::string& proc, std::int32_t pid, const char* name) {
+  return proc + "/" + std::to_string(pid) + "/" + name;
+}
+
+}  // namespace
+
+bool ProcessDetails::is_still(ProcessId id) const {
+  Buffer buffer;
+  const auto stat = parse_stat(read_once(file_of(proc_, id.pid, "stat"), buffer, buffer.size()));
+  return stat && stat->start_ticks == id.start_ticks;
+}
+
+std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
+  Buffer buffer;
+  ProcessDetail detail;
+  const auto status = parse_process_status(read_once(file_of(proc_, id.pid, "status"), buffer, buffer.size()));
+  if (!status) return std::nullopt;
+  detail.uid = status->uid.effective;
+  if (command_lines_ != CommandLines::kOff) {
+    detail.command_line = format_command_line(
+        read_once(file_of(proc_, id.pid, "cmdline"), buffer, kCommandLineLimitBytes), command_lines_);
+  }
+  if (!is_still(id)) return std::nullopt;
+  return detail;
+}
+
+std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, ProcessId id) {
+  if (const auto known = by_id_.find(cgroup_id); known != by_id_.end()) return known->second;
+  Buffer buffer;
+  const CgroupLine line = parse_proc_cgroup(read_once(file_of(proc_, id.pid, "cgroup"), buffer, buffer.size()));
+  if (line.path.empty()) return nullptr;
+  // The id of a cgroup is the inode number of its directory. What differs is another process's by now, or one that was
+  // moved, or lies in another view of the tree (a cgroup namespace).
+  struct stat status {};
+  const bool is_that_one = line.unified && cgroup_id != 0 &&
+                           ::stat((cgroups_ + std::string(line.path)).c_str(), &status) == 0 &&
+                           status.st_ino == cgroup_id;
+  if (!is_that_one && !is_still(id)) return nullptr;
+  CgroupNames names = parse_cgroup_path(line.path);
+  auto cgroup = std::make_shared<Cgroup>();
+  cgroup->path = clean_name(line.path);
+  cgroup->unit = clean_name(names.unit);
+  cgroup->container = clean_name(names.container);
+  if (is_that_one) {
+    if (by_id_.size() >= kMostCgroups) by_id_.clear();
+    by_id_.emplace(cgroup_id, cgroup);
+  }
+  return cgroup;
+}
+
+}  // namespace flamed::symbolizer

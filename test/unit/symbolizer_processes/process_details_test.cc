@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/process_details.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "test/catch.h"
+#include "test/unit/symbolizer_processes/fake_proc.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+using test::FakeProcess;
+
+struct Fixture {
+  std::uint64_t make_cgroup(const std::string& path) const {
+    std::filesystem::create_directories(cgroups.path(path.substr(1)));
+    struct stat status {};
+    REQUIRE(::stat(cgroups.path(path.substr(1)).c_str(), &status) == 0);
+    return status.st_ino;
+  }
+  FakeProcess put(std::int32_t pid, const std::string& cgroup) const {
+    FakeProcess process{pid, 5000};
+    process.cmdline = std::string("cat\0-n\0", 7);
+    process.cgroup = "0::" + cgroup + "\n";
+    process.uid = 33;
+    proc.put(process);
+    return process;
+  }
+
+  test::FakeProc proc;
+  test::TemporaryDirectory cgroups;
+  ProcessDetails details{CommandLines::kFull, proc.path(), cgroups.path().string()};
+};
+
+TEST_CASE("a process is described by its effective user and its command line") {
+  Fixture f;
+  f.put(100, "/");
+  const auto detail = f.details.read({100, 5000});
+  REQUIRE(detail);
+  CHECK(detail->uid == 33U);
+  CHECK(detail->command_line == "cat -n");
+}
+
+TEST_CASE("command lines that are off are not read") {
+  Fixture f;
+  f.put(100, "/");
+  const auto detail = ProcessDetails(CommandLines::kOff, f.proc.path()).read({100, 5000});
+  REQUIRE(detail);
+  CHECK(detail->command_line.empty());
+}
+
+TEST_CASE("what a pid's next owner says is not taken for the process's") {
+  Fixture f;
+  f.put(100, "/system.slice/next.service");
+  CHECK_FALSE(f.details.read({100, 4999}));
+  CHECK_FALSE(f.details.read({101, 5000}));
+  CHECK(f.details.cgroup(77, {100, 4999}) == nullptr);
+}
+
+TEST_CASE("a cgroup is asked for once, and then known for processes that are gone") {
+  Fixture f;
+  const std::uint64_t id = f.make_cgroup("/system.slice/cron.service");
+  f.put(100, "/system.slice/cron.service");
+  const auto first = f.details.cgroup(id, {100, 5000});
+  REQUIRE(first != nullptr);
+  CHECK(first->path == "/system.slice/cron.service");
+  CHECK(first->unit == "cron.service");
+  CHECK(f.details.cgroup(id, {4711, 1}) == first);
+}
+
+TEST_CASE("a process that has moved on is no witness of the cgroup that it was sampled in") {
+  Fixture f;
+  const std::uint64_t before = f.make_cgroup("/before.slice");
+  f.make_cgroup("/after.slice");
+  f.put(100, "/after.slice");
+  const auto now = f.details.cgroup(before, {100, 5000});
+  REQUIRE(now != nullptr);
+  CHECK(now->path == "/after.slice");
+  CHECK(f.details.cgroup(before, {4711, 1}) == nullptr);
+}
+
+TEST_CASE("a cgroup's name is made safe to print") {
+  Fixture f;
+  f.put(100, "/evil\x1b[2J.service");
+  const auto cgroup = f.details.cgroup(1, {100, 5000});
+  REQUIRE(cgroup != nullptr);
+  CHECK(cgroup->path == "/evil\uFFFD[2J.service");
+  CHECK(cgroup->unit == "evil\uFFFD[2J.service");
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
