@@ -24,7 +24,7 @@ die() {
 }
 
 ((EUID == 0)) || die "this needs root"
-for tool in mmdebstrap qemu-system-x86_64 mke2fs; do
+for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs; do
   command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs"
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
@@ -51,13 +51,15 @@ make_base() { # make_base TAR
     sed -E "s/\b$release-updates\b/$release-updates $release-backports/" "$file" >"${sources[-1]}"
   done
   ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
+  # mmdebstrap mounts /proc, /sys and /dev into the tree: in a mount namespace of its own, where nothing that is removed
+  # here later can reach them. Only the tar comes out.
   # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
-  mmdebstrap --mode=root --variant=minbase \
+  unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase \
     --include="$(IFS=,; echo "${packages[*]},linux-image-cloud-amd64")" --include="$(libraries | paste -sd,)" \
     --customize-hook='chroot "$1" apt-get install -y --no-install-recommends -t '"$release"'-backports linux-image-cloud-amd64' \
     --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
-    "$release" "$1.new" "${sources[@]}"
-  mv "$1.new" "$1"
+    "$release" "$work_dir/new.tar" "${sources[@]}"
+  mv "$work_dir/new.tar" "$1"
 }
 
 # The disk: the base, the tree as `meson install` lays it out, and the tests in /opt/flamed-tests.
