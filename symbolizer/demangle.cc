@@ -13,10 +13,12 @@
 #include <exception>
 #include <optional>
 
+#include "symbolizer/short_name.h"
+
 namespace flamed::symbolizer {
 namespace {
 
-enum class Language { kCpp, kRust };
+using Language = NameLanguage;
 
 /// One run of libiberty. It has no way to stop it from its output callback, and the output of a short hostile name can
 /// be exponentially long, so the callback jumps out. That is sound because it jumps over C frames alone, which own
@@ -89,6 +91,7 @@ std::optional<std::string> run_demangler(const std::string& mangled, Language la
   run.mangled = mangled.c_str();
   run.language = language;
   run.out.reserve(kReservedBytes);
+  if (language == Language::kCpp) run.options = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP;
   if (language == Language::kCpp && mangled.size() > kLongNameBytes) {
     run.options |= DMGL_NO_RECURSE_LIMIT;
     call_on_large_stack(run);
@@ -101,6 +104,9 @@ std::optional<std::string> run_demangler(const std::string& mangled, Language la
 }
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
 
 /// Where the suffix begins that GCC or LLVM gave to a copy of a function (".isra.0", ".cold", ".llvm.123"), else the
 /// size. Mangled names may hold dots themselves, but what follows those has capitals.
@@ -112,34 +118,53 @@ std::size_t clone_suffix(std::string_view name) {
   return is_suffix ? dot : name.size();
 }
 
+constexpr std::string_view kPltMark = "@plt";
+
+DemangledName both_names(const std::string& full, Language language, const std::string& mark) {
+  DemangledName names{short_name(full, language) + mark, full + mark};
+  if (names.full_name == names.name) names.full_name.clear();
+  return names;
+}
+
+/// `mark` is what stands behind the name in any case.
+std::optional<DemangledName> demangle_rust(const std::string& name, const std::string& mark) {
+  const std::optional<std::string> full = run_demangler(name, Language::kRust);
+  if (!full) return std::nullopt;
+  return both_names(*full, Language::kRust, mark);
+}
+
+std::optional<DemangledName> demangle_cpp(const std::string& name, const std::string& mark) {
+  const std::size_t suffix_at = clone_suffix(name);
+  const std::optional<std::string> full = run_demangler(name.substr(0, suffix_at), Language::kCpp);
+  if (!full) return std::nullopt;
+  const std::string clone = suffix_at == name.size() ? "" : " [clone " + name.substr(suffix_at) + "]";
+  return both_names(*full, Language::kCpp, clone + mark);
+}
+
 }  // namespace
 
-std::string demangle(std::string_view name) {
-  std::string original(name);
+DemangledName demangle(std::string_view name) {
+  DemangledName unchanged{std::string(name), {}};
   if (name.size() < 3 || name.size() > kMaxMangledBytes || name.front() != '_' ||
       name.find('\0') != std::string_view::npos) {
-    return original;
+    return unchanged;
   }
   try {
-    if (starts_with(name, "_R")) {
-      return run_demangler(original, Language::kRust).value_or(original);
+    std::string mangled(name);
+    std::string mark;
+    if (ends_with(name, kPltMark)) {
+      mangled.resize(name.size() - kPltMark.size());
+      mark = kPltMark;
     }
-    if (!starts_with(name, "_Z")) return original;
+    std::optional<DemangledName> names;
     // Legacy Rust names are valid C++ names that end in a segment of "h" and 16 hex digits.
-    if (starts_with(name, "_ZN") && name.find("17h") != std::string_view::npos) {
-      if (std::optional<std::string> rust = run_demangler(original, Language::kRust)) return *std::move(rust);
-    }
-    const std::size_t suffix_at = clone_suffix(name);
-    std::optional<std::string> cpp = run_demangler(original.substr(0, suffix_at), Language::kCpp);
-    if (!cpp) return original;
-    if (suffix_at != name.size()) {
-      *cpp += " [clone ";
-      *cpp += name.substr(suffix_at);
-      *cpp += ']';
-    }
-    return *std::move(cpp);
+    const bool may_be_rust =
+        starts_with(mangled, "_R") || (starts_with(mangled, "_ZN") && mangled.find("17h") != std::string::npos);
+    if (may_be_rust) names = demangle_rust(mangled, mark);
+    if (!names && starts_with(mangled, "_Z")) names = demangle_cpp(mangled, mark);
+    return names ? *std::move(names) : unchanged;
   } catch (const std::exception&) {
-    return original;  // out of memory
+    return unchanged;  // out of memory
   }
 }
 

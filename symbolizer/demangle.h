@@ -22,9 +22,9 @@ struct DemangledName {
   friend bool operator==(const DemangledName&, const DemangledName&) = default;
 };
 
-/// C++ (Itanium ABI) and Rust (legacy and v0). As in perf and pprof, without parameter lists and return types, and
-/// without Rust's hashes. Compiler clones keep their mark: "f [clone .cold]". Anything else, and whatever fails to
-/// demangle within the limits, comes back unchanged. Not sanitised: see clean_name().
-std::string demangle(std::string_view name);
+/// C++ (Itanium ABI) and Rust (legacy and v0); see short_name.h for what `name` leaves out. Neither has return types,
+/// nor Rust's hashes. Compiler clones keep their mark ("f [clone .cold]"), and so do stubs ("f@plt"). Anything else,
+/// and whatever fails to demangle within the limits, comes back unchanged. Not sanitised: see clean_name().
+DemangledName demangle(std::string_view name);
 
 }  // namespace flamed::symbolizer

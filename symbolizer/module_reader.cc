@@ -25,7 +25,7 @@ Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat forma
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {
   std::vector<DemangledName> names;
   names.reserve(mangled.size());
-  for (const std::string& name : mangled) names.push_back({symbolizer::demangle(name), {}});
+  for (const std::string& name : mangled) names.push_back(symbolizer::demangle(name));
   return names;
 }
 
