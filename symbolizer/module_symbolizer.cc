@@ -344,7 +344,13 @@ void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, cons
 std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::string> mangled) {
   std::vector<DemangledName> names;
   if (!mangled.empty()) {
-    if (Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled)) names = std::move(demangled).value();
+    Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled);
+    if (demangled) {
+      names = std::move(demangled).value();
+    } else if (demangled.error().code() != EAGAIN) {
+      // One of them is made to break the demangler, and would the next time.
+      for (const std::string& name : mangled) names.push_back({name, {}});
+    }
   }
   names.resize(mangled.size());
   return names;

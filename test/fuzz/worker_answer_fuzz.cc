@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as an answer of the ELF worker: damage, or a value that its users can work with, and that says the same
+// after another journey. The first byte chooses the kind of value, the second how many were asked for.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "symbolizer/worker/value_codec.h"
+
+namespace {
+
+using namespace flamed::symbolizer;
+namespace unwinder = flamed::unwinder;
+using Bytes = std::vector<std::byte>;
+
+void use(const SymbolTable& table) {
+  for (std::uint64_t address = 0; address < 0x4000; address += 61) {
+    const auto found = table.find(address);
+    if (found && (found->name.empty() || found->offset > address)) std::abort();
+  }
+  static_cast<void>(table.find(UINT64_MAX));
+}
+void use(const ElfSymbols& symbols) {
+  for (std::uint64_t offset = 0; offset < 0x4000; offset += 61) static_cast<void>(symbols.find(offset));
+  static_cast<void>(symbols.find(UINT64_MAX));
+}
+void use(const unwinder::UnwindRows& rows) {
+  for (std::uint64_t address = 0; address < 0x4000; address += 61) static_cast<void>(rows.find(address));
+  static_cast<void>(rows.find(UINT64_MAX));
+}
+void use(const ElfFacts& facts) {
+  if (facts.debug_link.find('/') != std::string::npos) std::abort();
+}
+void use(const std::vector<SourceChain>& chains) { static_cast<void>(chains); }
+void use(const std::vector<DemangledName>& names) { static_cast<void>(names); }
+
+template <typename T, typename Decode>
+void arrive(std::span<const std::byte> bytes, Decode decode) {
+  T value;
+  MemorySource source(bytes);
+  WireReader reader(source, bytes.size());
+  const bool good = decode(reader, value) && reader.finished();
+  if (good != (reader.damage() == nullptr)) std::abort();
+  if (!good) return;
+  use(value);
+
+  WireWriter writer;
+  ValueCodec::encode(writer, value);
+  const Bytes again = writer.bytes();
+  T other;
+  MemorySource other_source(again);
+  WireReader other_reader(other_source, again.size());
+  if (!decode(other_reader, other) || !other_reader.finished()) std::abort();
+  WireWriter third;
+  ValueCodec::encode(third, other);
+  if (third.bytes() != again) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  const std::size_t count = data[1];
+  const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
+  const auto plain = [](WireReader& from, auto& value) { return ValueCodec::decode(from, value); };
+  const auto counted = [&](WireReader& from, auto& value) { return ValueCodec::decode(from, value, count); };
+  switch (data[0] % 6) {
+    case 0:
+      arrive<ElfFacts>(bytes, plain);
+      break;
+    case 1:
+      arrive<SymbolTable>(bytes, plain);
+      break;
+    case 2:
+      arrive<ElfSymbols>(bytes, plain);
+      break;
+    case 3:
+      arrive<unwinder::UnwindRows>(bytes, plain);
+      break;
+    case 4:
+      arrive<std::vector<SourceChain>>(bytes, counted);
+      break;
+    default:
+      arrive<std::vector<DemangledName>>(bytes, counted);
+      break;
+  }
+  return 0;
+}

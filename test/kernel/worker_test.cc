@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process that reads other people's files: what it may do, that its death is nobody else's, and that it leaves
+// nothing behind. FLAMED_CHURN_SECONDS makes the killing longer than the 5 s of every day.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+int kill_seconds() {
+  const char* configured = std::getenv("FLAMED_CHURN_SECONDS");
+  return configured == nullptr ? 5 : std::atoi(configured);
+}
+
+/// Of all its threads.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+    std::ifstream file(task.path() / "children");
+    for (pid_t child = 0; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
+/// The spawner, and its children.
+std::vector<pid_t> worker_processes(pid_t daemon) {
+  std::vector<pid_t> all = children_of(daemon);
+  for (const pid_t spawner : std::vector<pid_t>(all)) {
+    const std::vector<pid_t> children = children_of(spawner);
+    all.insert(all.end(), children.begin(), children.end());
+  }
+  return all;
+}
+
+bool exists(pid_t pid) { return std::filesystem::exists("/proc/" + std::to_string(pid)); }
+
+std::map<std::string, std::string> status_of(pid_t pid) {
+  std::map<std::string, std::string> lines;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    const std::size_t value = line.find_first_not_of(" \t", colon + 1);
+    lines[line.substr(0, colon)] = value == std::string::npos ? "" : line.substr(value);
+  }
+  return lines;
+}
+
+/// Copies of a program, each of them a file that the daemon has never seen.
+class NewFiles {
+ public:
+  NewFiles() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "flamed-worker-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+  }
+  ~NewFiles() { std::filesystem::remove_all(folder_); }
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+
+  std::string next() {
+    const std::filesystem::path file = folder_ / ("program_" + std::to_string(count_++));
+    std::filesystem::copy_file(victim("known_chain"), file);
+    return file.string();
+  }
+
+ private:
+  std::filesystem::path folder_;
+  unsigned count_ = 0;
+};
+
+TEST_CASE("the worker has no capabilities, a filter of system calls, a user that is not root, and one descriptor") {
+  RunningDaemon daemon;
+  const std::vector<pid_t> workers = children_of(daemon.process().pid());
+  REQUIRE(workers.size() == 1);
+  auto status = status_of(workers.front());
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
+    INFO(set);
+    CHECK(status[set] == "0000000000000000");
+  }
+  CHECK(status["NoNewPrivs"] == "1");
+  CHECK(status["Seccomp"] == "2");
+  CHECK(status["Uid"].rfind("0\t", 0) != 0);
+  CHECK(status["Groups"].empty());
+  const std::string proc = "/proc/" + std::to_string(workers.front());
+  std::vector<std::string> open;
+  for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
+    open.push_back(std::filesystem::read_symlink(entry).string());
+  }
+  REQUIRE(open.size() == 1);
+  CHECK(open.front().rfind("socket:", 0) == 0);
+  CHECK(::access((proc + "/root/etc").c_str(), F_OK) != 0);
+
+  const std::string health = daemon.get("/healthz").body;
+  CHECK(health.find("system calls filtered") != std::string::npos);
+  CHECK(health.find("; but") == std::string::npos);
+}
+
+TEST_CASE("the worker can be killed ten times a second: sampling goes on, and later questions are answered right") {
+  RunningDaemon daemon;
+  NewFiles files;
+  ChildProcess load({victim("known_chain")});
+  REQUIRE(has_samples(daemon, load.pid(), 50));
+
+  std::atomic<bool> stop = false;
+  std::atomic<unsigned> killed = 0;
+  std::jthread killer([&] {
+    while (!stop) {
+      for (const pid_t pid : worker_processes(daemon.process().pid())) killed += ::kill(pid, SIGKILL) == 0 ? 1U : 0U;
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+  });
+  unsigned asked = 0;
+  unsigned answered = 0;
+  std::vector<pid_t> programs;
+  const double taken_before = daemon.metrics()["flamed_samples_taken_total"];
+  const auto start = std::chrono::steady_clock::now();
+  const auto end = start + seconds(kill_seconds());
+  while (std::chrono::steady_clock::now() < end) {
+    ChildProcess program({files.next(), "200"});
+    programs.push_back(program.pid());
+    static_cast<void>(program.wait(seconds(20)));
+    ++asked;
+    if (daemon.get("/profile?format=folded").status == 200) ++answered;
+  }
+  const double taken = daemon.metrics()["flamed_samples_taken_total"] - taken_before;
+  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  stop = true;
+  killer.join();
+  CHECK(answered == asked);
+  CHECK(killed >= static_cast<unsigned>(kill_seconds()));
+  // One CPU at least is always busy, at 99 Hz.
+  CHECK(taken > 80.0 * took);
+  CHECK(daemon.get("/healthz").status == 200);
+
+  programs.push_back(load.pid());
+  for (const pid_t program : programs) {
+    FoldedStacks stacks;
+    const auto is_right = [&] {
+      stacks = settled_profile(daemon, program);
+      const std::uint64_t in_chain = with(stacks, ";main;outer;middle;");
+      return in_chain > 0 && static_cast<double>(in_chain) >= 0.9 * static_cast<double>(total(stacks));
+    };
+    const bool right = RunningDaemon::eventually(seconds(7), is_right);
+    for (const auto& [stack, count] : stacks) {
+      if (!right) UNSCOPED_INFO(count << "  " << stack);
+    }
+    CHECK(right);
+  }
+  auto metrics = daemon.metrics();
+  WARN(killed << " processes killed in " << took << " s, " << metrics["flamed_worker_restarts_total"] << " restarts, "
+              << asked << " questions, " << programs.size() << " programs, taken " << taken);
+  CHECK(metrics["flamed_samples_lost_total"] == 0);
+
+  const RunningDaemon::End ended = daemon.end();
+  CHECK(ended.exit_code == 0);
+  CHECK(ended.lost == 0);
+  CHECK(ended.taken == ended.whole + ended.truncated + ended.lost);
+}
+
+TEST_CASE("no process of the worker outlives the daemon, however that ends") {
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    RunningDaemon daemon;
+    const std::vector<pid_t> workers = worker_processes(daemon.process().pid());
+    REQUIRE_FALSE(workers.empty());
+    daemon.process().signal(signal);
+    REQUIRE(daemon.process().wait(seconds(5)).has_value());
+    for (const pid_t pid : workers) {
+      // After SIGKILL it is init that takes its status, or whoever stands in for it: a zombie is no process any more.
+      CHECK(RunningDaemon::eventually(seconds(2), [&] { return !exists(pid) || status_of(pid)["State"][0] == 'Z'; }));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flamed::test

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/value_codec.h"
+
+#include <fcntl.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/handle.h"
+#include "symbolizer/module_reader.h"
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Fd own_program() { return Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)); }
+
+ElfSymbols own_symbols() {
+  DirectModuleReader reader;
+  const Fd file = own_program();
+  return reader.read_symbols({file.get()}).value();
+}
+
+unwinder::UnwindRows own_rows() {
+  DirectModuleReader reader;
+  return reader.read_unwind_rows(own_program().get()).value();
+}
+
+template <typename T>
+Bytes encoded(const T& value) {
+  WireWriter writer;
+  ValueCodec::encode(writer, value);
+  return writer.bytes();
+}
+
+/// Decodes with what a request would add. Returns what is wrong, or an empty text.
+template <typename T>
+std::string decode(std::span<const std::byte> bytes, T& value, std::size_t count = 0) {
+  MemorySource source(bytes);
+  WireReader reader(source, bytes.size());
+  bool good = false;
+  if constexpr (requires { ValueCodec::decode(reader, value, count); }) {
+    good = ValueCodec::decode(reader, value, count) && reader.finished();
+  } else {
+    good = ValueCodec::decode(reader, value) && reader.finished();
+  }
+  CHECK(good == (reader.damage() == nullptr));
+  return good ? "" : reader.damage();
+}
+
+/// No prefix of the bytes is a value, and nor are the bytes with one more.
+template <typename T>
+void check_every_cut(const T& value, std::size_t count = 0) {
+  Bytes bytes = encoded(value);
+  std::size_t taken_for_whole = 0;
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    T cut;
+    if (decode(std::span(bytes).first(size), cut, count).empty()) ++taken_for_whole;
+  }
+  CHECK(taken_for_whole == 0);
+  bytes.push_back({});
+  T longer;
+  CHECK(decode(std::span<const std::byte>(bytes), longer, count) == "it is longer than its contents");
+}
+
+ElfFacts some_facts() {
+  return {.build_id = "00ff",
+          .debug_link = "libfoo.debug",
+          .debug_link_crc = 0x12345678,
+          .alternate_link = "/usr/lib/debug/.dwz/foo",
+          .alternate_build_id = "abcd",
+          .has_symtab = true,
+          .has_debug_info = false,
+          .has_mini_debug_info = true,
+          .is_go = true};
+}
+
+std::vector<SourceChain> some_chains() {
+  return {{{"main", "/src/main.c", 7, false}},
+          {},
+          {{"main", "/src/main.c", 9, false}, {"inner", "/src/inner.h", 3, true}, {"", "", 0, true}}};
+}
+
+SymbolTable small_table() {
+  SymbolTable::Builder builder;
+  builder.add(0x1000, 0x100, 0x2000, SymbolBinding::kGlobal, "outer");
+  builder.add(0x1040, 0x20, 0x2000, SymbolBinding::kLocal, "nested");
+  builder.add(0x1800, 0x10, 0x2000, SymbolBinding::kWeak, "last");
+  return std::move(builder).build().value();
+}
+
+TEST_CASE("facts arrive as they were sent, field by field") {
+  ElfFacts arrived;
+  CHECK(decode(encoded(some_facts()), arrived).empty());
+  CHECK(arrived == some_facts());
+  check_every_cut(some_facts());
+}
+
+TEST_CASE("a debug link that leads to another directory is damage") {
+  for (const char* link : {"../shadow", "/etc/shadow", "..", "."}) {
+    ElfFacts facts = some_facts();
+    facts.debug_link = link;
+    ElfFacts arrived;
+    CHECK(decode(encoded(facts), arrived) == "a debug link is not a file name");
+  }
+  ElfFacts facts = some_facts();
+  facts.build_id = "../../etc";
+  ElfFacts arrived;
+  CHECK(decode(encoded(facts), arrived) == "a build-id is not in hex");
+}
+
+TEST_CASE("the symbols of a real program arrive as they were sent") {
+  const ElfSymbols sent = own_symbols();
+  REQUIRE(sent.size() > 100);
+  ElfSymbols arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  CHECK(arrived.size() == sent.size());
+  CHECK(arrived.source() == sent.source());
+  CHECK(arrived.build_id() == sent.build_id());
+  CHECK(arrived.is_go() == sent.is_go());
+  CHECK(encoded(arrived) == encoded(sent));
+  std::size_t different = 0;
+  for (std::uint64_t offset = 0; offset < (1U << 20); offset += 13) {
+    const auto a = sent.find(offset);
+    const auto b = arrived.find(offset);
+    if (a.has_value() != b.has_value() || (a && (a->name != b->name || a->offset != b->offset))) ++different;
+  }
+  CHECK(different == 0);
+}
+
+TEST_CASE("a symbol table with nested functions arrives as it was sent, and no part of it for the whole") {
+  SymbolTable arrived;
+  REQUIRE(decode(encoded(small_table()), arrived).empty());
+  CHECK(arrived.find(0x1050)->name == "nested");
+  CHECK(arrived.find(0x1070)->name == "outer");
+  CHECK(arrived.find(0x1070)->offset == 0x70);
+  CHECK_FALSE(arrived.find(0x1100).has_value());
+  check_every_cut(small_table());
+  SymbolTable empty;
+  CHECK(decode(encoded(SymbolTable()), empty).empty());
+  CHECK(empty.empty());
+}
+
+TEST_CASE("a symbol table of more than 4 GiB arrives as it was sent") {
+  SymbolTable::Builder builder;
+  builder.add(0x1000, 0x10, ~std::uint64_t{0}, SymbolBinding::kGlobal, "low");
+  builder.add(0x7f00'0000'0000, 0x10, ~std::uint64_t{0}, SymbolBinding::kGlobal, "high");
+  SymbolTable arrived;
+  REQUIRE(decode(encoded(std::move(builder).build().value()), arrived).empty());
+  CHECK(arrived.find(0x7f00'0000'0008)->name == "high");
+  CHECK(arrived.find(0x1008)->name == "low");
+}
+
+/// Changes one 32-bit number of the bytes.
+Bytes with(Bytes bytes, std::size_t at, std::uint32_t number) {
+  REQUIRE(at + sizeof(number) <= bytes.size());
+  std::memcpy(bytes.data() + at, &number, sizeof(number));
+  return bytes;
+}
+
+TEST_CASE("a symbol table that would lead its reader astray is damage") {
+  // base (8), starts: count (8) and 4 bytes each, wide starts: count (8), names: count (8) and 4 bytes each.
+  const Bytes good = encoded(small_table());
+  std::uint64_t ranges = 0;
+  std::memcpy(&ranges, good.data() + 8, sizeof(ranges));
+  const std::size_t names_at = 16 + ranges * 4 + 8 + 8;
+  SymbolTable table;
+  CHECK(decode(with(good, 20, 0), table) == "the ranges are not in order");
+  CHECK(decode(with(good, names_at, 0x7fffffff), table) == "a name lies nowhere");
+  CHECK(decode(with(good, names_at + (ranges - 1) * 4, 1), table) == "the last range has no end");
+  CHECK(decode(with(good, 8, 0x40000000), table) == "a count is too large");
+  Bytes open_ended = good;
+  open_ended.back() = std::byte{'x'};
+  CHECK(decode(open_ended, table) == "a name has no end");
+}
+
+TEST_CASE("a name that is long enough to hurt when it is copied often is damage") {
+  const auto table_with = [](std::size_t length) {
+    WireWriter writer;
+    const std::vector<std::uint32_t> starts = {0, 16};
+    const std::vector<std::uint32_t> names = {1, 0};
+    std::string blob(1, '\0');
+    blob.append(length, 'x');
+    blob.push_back('\0');
+    writer.number(std::uint64_t{0x1000});
+    writer.array(std::span<const std::uint32_t>(starts));
+    writer.array(std::span<const std::uint32_t>());
+    writer.array(std::span<const std::uint32_t>(names));
+    writer.number(std::uint64_t{0});  // resumed ranges
+    writer.text(blob);
+    return writer.bytes();
+  };
+  SymbolTable table;
+  CHECK(decode(table_with(4096), table).empty());
+  CHECK(decode(table_with(4097), table) == "a name is too long");
+}
+
+TEST_CASE("source chains arrive as they were sent, and share their texts on the way") {
+  const std::vector<SourceChain> sent = some_chains();
+  std::vector<SourceChain> arrived;
+  CHECK(decode(encoded(sent), arrived, sent.size()).empty());
+  CHECK(arrived == sent);
+  check_every_cut(sent, sent.size());
+
+  const std::vector<SourceChain> many(10'000, sent.front());
+  CHECK(encoded(many).size() < 10'000 * (16 + 4) + 200);
+  CHECK(decode(encoded(many), arrived, many.size()).empty());
+  CHECK(arrived == many);
+}
+
+TEST_CASE("source chains that are not one for each address, or would fill the memory, are damage") {
+  std::vector<SourceChain> arrived;
+  CHECK(decode(encoded(some_chains()), arrived, 2) == "it has not one chain for each address");
+
+  // A few MiB on the wire, 4 GiB in memory.
+  WireWriter bomb;
+  const std::uint32_t text_size = 1U << 20;
+  bomb.array(std::span<const std::uint32_t>(&text_size, 1));
+  bomb.text(std::string(text_size, 'x'));
+  const std::uint32_t frames_of_one = 4096;
+  bomb.array(std::span<const std::uint32_t>(&frames_of_one, 1));
+  const std::vector<std::uint32_t> frames(4096 * 4, 0);  // function 0, file 0, line 0, not inlined
+  bomb.number(std::uint64_t{4096});
+  for (const std::uint32_t number : frames) bomb.number(number);
+  CHECK(decode(bomb.bytes(), arrived, 1) == "the chains are too large");
+}
+
+TEST_CASE("what is beyond the limits of source chains stays behind, and the rest arrives") {
+  std::vector<SourceChain> sent = some_chains();
+  sent[0] = SourceChain(5000, SourceFrame{"deep", "", 1, true});
+  std::vector<SourceChain> arrived;
+  CHECK(decode(encoded(sent), arrived, sent.size()).empty());
+  CHECK(arrived[0].empty());
+  CHECK(arrived[2] == sent[2]);
+}
+
+TEST_CASE("the unwind rows of a real program arrive as they were sent") {
+  const unwinder::UnwindRows sent = own_rows();
+  REQUIRE(sent.rows.size() > 100);
+  unwinder::UnwindRows arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  CHECK(arrived.base == sent.base);
+  CHECK(arrived.rules == sent.rules);
+  CHECK(std::equal(arrived.rows.begin(), arrived.rows.end(), sent.rows.begin(), sent.rows.end(),
+                   [](const auto& a, const auto& b) { return a.offset == b.offset && a.rule == b.rule; }));
+  CHECK(arrived.stats.functions == sent.stats.functions);
+  CHECK(arrived.stats.rows_before_merging == sent.stats.rows_before_merging);
+  CHECK(arrived.stats.skipped == sent.stats.skipped);
+  CHECK(arrived.stats.cut_short == sent.stats.cut_short);
+  check_every_cut(unwinder::UnwindRows{});
+}
+
+TEST_CASE("unwind rows out of order, without a rule, or of an unknown kind are damage") {
+  using unwinder::RuleId;
+  unwinder::UnwindRows good;
+  good.base = 0x1000;
+  good.rules.resize(3);
+  good.rules[2].cfa = unwinder::CfaKind::kSpOffset;
+  good.rows = {{0, RuleId{2}}, {16, RuleId{1}}, {32, RuleId{0}}};
+  unwinder::UnwindRows arrived;
+  CHECK(decode(encoded(good), arrived).empty());
+  check_every_cut(good);
+
+  const auto damage_of = [&](const std::function<void(unwinder::UnwindRows&)>& change) {
+    unwinder::UnwindRows bad = good;
+    change(bad);
+    return decode(encoded(bad), arrived);
+  };
+  CHECK(damage_of([](auto& bad) { bad.rows[1].offset = 0; }) == "the rows are not in order");
+  CHECK(damage_of([](auto& bad) { bad.rows[1].rule = RuleId{3}; }) == "a row has no rule");
+  CHECK(damage_of([](auto& bad) { bad.rows.pop_back(); }) == "the last row has no end");
+  CHECK(damage_of([](auto& bad) { bad.rules[1].cfa = static_cast<unwinder::CfaKind>(77); }) ==
+        "a rule is of no known kind");
+  CHECK(damage_of([](auto& bad) { bad.base = ~std::uint64_t{0}; }) == "a row lies nowhere");
+}
+
+TEST_CASE("demangled names arrive as they were sent") {
+  const std::vector<DemangledName> sent = {{"f", "f(int)"}, {"g<...>", "g<int, char>()"}, {"", ""}};
+  std::vector<DemangledName> arrived;
+  CHECK(decode(encoded(sent), arrived, sent.size()).empty());
+  CHECK(arrived == sent);
+  CHECK(decode(encoded(sent), arrived, 4) == "it has not one name for each that was asked for");
+  check_every_cut(sent, sent.size());
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer

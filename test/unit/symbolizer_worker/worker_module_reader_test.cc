@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/worker/worker_module_reader.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/handle.h"
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+using Outcome = WorkerModuleReader::Outcome;
+
+Fd own_program() { return Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)); }
+
+WorkerModuleReader::Options options() {
+  WorkerModuleReader::Options options;
+  options.program.path = FAULTY_WORKER;
+  return options;
+}
+
+WorkerModuleReader::Options with_demangle_limits(std::int64_t wall_ns, std::uint32_t cpu_seconds,
+                                                 std::uint64_t answer_bytes = 128U << 20) {
+  WorkerModuleReader::Options changed = options();
+  RequestLimits& limits = changed.limits[static_cast<std::size_t>(RequestKind::kDemangle)];
+  limits.wall_ns = wall_ns;
+  limits.cpu_seconds = cpu_seconds;
+  limits.answer_bytes = answer_bytes;
+  return changed;
+}
+
+/// What a request says whose child does `command` (faulty_worker.cc).
+Error error_of(WorkerModuleReader& reader, const std::string& command) {
+  const std::vector<std::string> names = {command};
+  const Result<std::vector<DemangledName>> names_back = reader.demangle(names);
+  return names_back.ok() ? Error("it was answered") : names_back.error();
+}
+
+void check_is_well(WorkerModuleReader& reader) {
+  const std::vector<std::string> names = {"_ZN3foo3barEv"};
+  const Result<std::vector<DemangledName>> demangled = reader.demangle(names);
+  INFO((demangled.ok() ? "" : demangled.error().message()));
+  REQUIRE(demangled.ok());
+  CHECK(demangled->front().name == "foo::bar");
+}
+
+std::uint64_t outcomes(const WorkerModuleReader& reader, Outcome outcome) {
+  std::uint64_t sum = 0;
+  for (const auto& kind : reader.stats().requests) sum += kind[static_cast<std::size_t>(outcome)];
+  return sum;
+}
+
+/// Lines of /proc/PID/status.
+std::map<std::string, std::string> status_of(pid_t pid) {
+  std::map<std::string, std::string> lines;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    const std::size_t value = line.find_first_not_of(" \t", colon + 1);
+    lines[line.substr(0, colon)] = value == std::string::npos ? "" : line.substr(value);
+  }
+  return lines;
+}
+
+pid_t pid_of(const WorkerModuleReader& reader) {
+  const std::string detail = reader.state().detail;
+  const std::size_t at = detail.find("pid ");
+  return at == std::string::npos ? -1 : static_cast<pid_t>(std::stol(detail.substr(at + 4)));
+}
+
+TEST_CASE("a worker answers every kind of request as a reader in this process does") {
+  WorkerModuleReader reader(options());
+  DirectModuleReader direct;
+  const Fd file = own_program();
+  CHECK(reader.inspect(file.get()).value() == direct.inspect(file.get()).value());
+
+  const ElfSymbols symbols = reader.read_symbols({file.get()}).value();
+  const ElfSymbols expected = direct.read_symbols({file.get()}).value();
+  CHECK(symbols.size() == expected.size());
+  CHECK(symbols.build_id() == expected.build_id());
+
+  const unwinder::UnwindRows rows = reader.read_unwind_rows(file.get()).value();
+  CHECK(rows.rows.size() == direct.read_unwind_rows(file.get())->rows.size());
+
+  std::vector<std::uint64_t> offsets;
+  for (std::uint64_t offset = 0x10000; offset < 0x20000; offset += 0x100) offsets.push_back(offset);
+  CHECK(reader.locate({file.get()}, offsets).value() == direct.locate({file.get()}, offsets).value());
+
+  const Fd map(::memfd_create("perf.map", MFD_CLOEXEC));
+  const std::string text = "1000 20 jitted\n";
+  REQUIRE(::write(map.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  CHECK(reader.read_jit_symbols(map.get(), JitFormat::kPerfMap)->find(0x1010)->name == "jitted");
+  check_is_well(reader);
+  CHECK(outcomes(reader, Outcome::kOk) == 6);
+}
+
+TEST_CASE("a file that can't be read is the file's error, in the words of who read it") {
+  WorkerModuleReader reader(options());
+  DirectModuleReader direct;
+  const Fd file(::memfd_create("no elf", MFD_CLOEXEC));
+  REQUIRE(::write(file.get(), "no elf", 6) == 6);
+  CHECK(reader.read_symbols({file.get()}).error().message() == direct.read_symbols({file.get()}).error().message());
+  CHECK(outcomes(reader, Outcome::kError) == 1);
+}
+
+TEST_CASE("a request with many names goes both ways at once, whatever a socket holds") {
+  WorkerModuleReader reader(options());
+  const std::vector<std::string> names(50'000, "_ZN3foo3barEv");
+  const auto demangled = reader.demangle(names);
+  REQUIRE(demangled.ok());
+  CHECK(demangled->size() == names.size());
+  CHECK(demangled->back().name == "foo::bar");
+  CHECK(reader.demangle({})->empty());
+}
+
+TEST_CASE("names that take the demangler a large stack are demangled without a thread") {
+  std::string name = "_ZN";
+  for (int i = 0; i < 300; ++i) name += "9namespace";
+  name += "1fEv";
+  WorkerModuleReader reader(options());
+  const std::vector<std::string> names = {name};
+  const auto demangled = reader.demangle(names);
+  REQUIRE(demangled.ok());
+  CHECK(demangled->front().name.rfind("namespace::", 0) == 0);
+}
+
+TEST_CASE("a child that crashes or ends early costs its own request, and the error says what happened") {
+  WorkerModuleReader reader(options());
+  CHECK(error_of(reader, "crash").message() == "the ELF worker was ended by SIGSEGV while reading names");
+  CHECK(error_of(reader, "exit").message() == "the ELF worker ended with exit code 7 while reading names");
+  CHECK(outcomes(reader, Outcome::kCrashed) == 2);
+  check_is_well(reader);
+  CHECK(reader.stats().starts == 1);
+}
+
+TEST_CASE("a child that runs or hangs for too long is ended, and waited for no longer") {
+  WorkerModuleReader hasty(with_demangle_limits(300 * kNsPerMs, 10));
+  for (const char* command : {"spin", "hang", "say too much", "say it slowly"}) {
+    INFO(command);
+    const auto start = std::chrono::steady_clock::now();
+    const Error error = error_of(hasty, command);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+    if (std::string(command) != "say too much") {
+      CHECK(error.message() == "the ELF worker took longer than 300 ms to read names");
+    }
+    check_is_well(hasty);
+  }
+  CHECK(outcomes(hasty, Outcome::kTimeout) == 3);
+
+  WorkerModuleReader thrifty(with_demangle_limits(20 * kNsPerSecond, 1));
+  CHECK(error_of(thrifty, "spin").message() == "the ELF worker used more than 1 s of CPU time to read names");
+}
+
+TEST_CASE("an answer that is none is an error, however it is wrong") {
+  WorkerModuleReader reader(with_demangle_limits(2 * kNsPerSecond, 2, 1U << 20));
+  CHECK(error_of(reader, "say nothing").message() == "the ELF worker gave a damaged answer (it ends too early)");
+  CHECK(error_of(reader, "say noise").message() == "the ELF worker gave a damaged answer (it has no head)");
+  CHECK(error_of(reader, "say too much").message() == "the ELF worker gave a damaged answer (it is too large)");
+  CHECK(error_of(reader, "say half").message() == "the ELF worker gave a damaged answer (it ends too early)");
+  CHECK(error_of(reader, "say it endlessly").message() == "the ELF worker gave a damaged answer (it is too large)");
+  CHECK(outcomes(reader, Outcome::kDamaged) == 5);
+  check_is_well(reader);
+}
+
+bool is_filtered(const WorkerModuleReader& reader) {
+  return reader.state().detail.find("system calls filtered") != std::string::npos;
+}
+
+TEST_CASE("memory beyond the limit is an error of the request") {
+  WorkerModuleReader::Options small = options();
+  small.limits[static_cast<std::size_t>(RequestKind::kDemangle)].memory_bytes = 200U << 20;
+  WorkerModuleReader reader(small);
+  if (!is_filtered(reader)) return;  // built with a sanitizer, which has no such limit
+  CHECK(error_of(reader, "use memory").message().find("bad_alloc") != std::string::npos);
+  check_is_well(reader);
+}
+
+TEST_CASE("a child can't open, connect, start, signal, trace or map anything, nor lift its limits") {
+  WorkerModuleReader reader(options());
+  if (!is_filtered(reader)) {
+    WARN("not tried: " << reader.state().detail);
+    return;
+  }
+  for (const char* command : {"open", "create", "socket", "connect", "send elsewhere", "receive descriptors", "exec",
+                              "fork", "thread", "ptrace", "signal", "kill", "map code", "map a file", "make code",
+                              "lift a limit", "stop the timer", "block signals"}) {
+    INFO(command);
+    CHECK(error_of(reader, command).message().find("was ended by SIGSYS") != std::string::npos);
+  }
+  check_is_well(reader);
+  CHECK(reader.stats().starts == 1);
+}
+
+TEST_CASE("the worker has no rights, no environment and no descriptor but its socket") {
+  WorkerModuleReader reader(options());
+  const pid_t pid = pid_of(reader);
+  REQUIRE(pid > 0);
+  auto status = status_of(pid);
+  CHECK(status["CapPrm"] == "0000000000000000");
+  CHECK(status["CapEff"] == "0000000000000000");
+  CHECK(status["NoNewPrivs"] == "1");
+  if (is_filtered(reader)) CHECK(status["Seccomp"] == "2");
+  if (::getuid() != 0) return;  // the rest can be given up, and looked at, by root only
+  CHECK(status["Uid"] == "65534\t65534\t65534\t65534");
+  CHECK(status["Gid"] == "65534\t65534\t65534\t65534");
+  CHECK(status["Groups"].empty());
+  CHECK(status["CapBnd"] == "0000000000000000");
+  const std::string proc = "/proc/" + std::to_string(pid);
+  CHECK(::access((proc + "/fd/0").c_str(), F_OK) == 0);
+  for (int fd = 1; fd < 64; ++fd) CHECK(::access((proc + "/fd/" + std::to_string(fd)).c_str(), F_OK) != 0);
+  CHECK(::access((proc + "/root/etc").c_str(), F_OK) != 0);
+  std::string environment;
+  std::getline(std::ifstream(proc + "/environ"), environment);
+  CHECK(environment.empty());
+}
+
+TEST_CASE("a worker that was killed is replaced within the request, and its status is taken") {
+  WorkerModuleReader reader(options());
+  for (int i = 0; i < 5; ++i) {
+    const pid_t pid = pid_of(reader);
+    // By its own user or root; the test may be neither any more.
+    if (::kill(pid, SIGKILL) != 0) return;
+    check_is_well(reader);
+    CHECK(pid_of(reader) != pid);
+    CHECK(status_of(pid).empty());
+  }
+  CHECK(reader.stats().starts == 6);
+}
+
+TEST_CASE("requests whose worker is killed under them again and again are answered or say so") {
+  WorkerModuleReader reader(options());
+  std::atomic<bool> stop = false;
+  std::jthread killer([&] {
+    while (!stop) {
+      ::kill(pid_of(reader), SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  std::atomic<unsigned> good = 0;
+  std::atomic<unsigned> excused = 0;
+  std::atomic<unsigned> others = 0;
+  {
+    std::vector<std::jthread> askers;
+    for (int i = 0; i < 3; ++i) {
+      askers.emplace_back([&] {
+        const std::vector<std::string> names(100, "_ZN3foo3barEv");
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+        while (std::chrono::steady_clock::now() < end) {
+          const auto demangled = reader.demangle(names);
+          if (demangled.ok()) {
+            demangled->back().name == "foo::bar" ? ++good : ++others;
+          } else {
+            demangled.error().code() == EAGAIN ? ++excused : ++others;
+          }
+        }
+      });
+    }
+  }
+  stop = true;
+  killer.join();
+  CHECK(good > excused);
+  CHECK(others == 0);
+  // Starts are rationed; after a moment there is one again.
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  check_is_well(reader);
+}
+
+TEST_CASE("a worker that is stopped is given up after one request, and the next one gets another worker") {
+  WorkerModuleReader reader(with_demangle_limits(300 * kNsPerMs, 2));
+  const pid_t pid = pid_of(reader);
+  if (::kill(pid, SIGSTOP) != 0) return;
+  CHECK(error_of(reader, "_Z1fv").message() == "the ELF worker does not respond");
+  check_is_well(reader);
+  CHECK(pid_of(reader) != pid);
+}
+
+TEST_CASE("requests overlap up to their number, and background work has places of its own") {
+  WorkerModuleReader::Options narrow = with_demangle_limits(kNsPerSecond, 5);
+  narrow.max_queries = 2;
+  narrow.max_background = 1;
+  WorkerModuleReader reader(narrow);
+  std::vector<std::jthread> hanging;
+  for (int i = 0; i < 2; ++i) hanging.emplace_back([&] { static_cast<void>(error_of(reader, "hang")); });
+  while (reader.stats().in_flight < 2) std::this_thread::yield();
+  CHECK(reader.read_unwind_rows(own_program().get()).ok());
+  CHECK(reader.stats().in_flight == 2);
+  hanging.clear();
+  check_is_well(reader);
+  CHECK(reader.stats().in_flight == 0);
+}
+
+TEST_CASE("where no worker can be started, requests say why, and not every one tries again") {
+  WorkerModuleReader::Options options;
+  options.program.path = "/nonexistent/worker";
+  WorkerModuleReader reader(options);
+  CHECK_FALSE(reader.state().ok);
+  for (int i = 0; i < 10; ++i) {
+    const Error error = error_of(reader, "_Z1fv");
+    CHECK(error.code() == EAGAIN);
+    CHECK(error.message().find("/nonexistent/worker") != std::string::npos);
+  }
+  CHECK(reader.stats().failed_starts == 1);
+
+  options.program.path = "/bin/true";
+  WorkerModuleReader other(options);
+  CHECK(other.state().detail == "files are not read for now: the ELF worker ended while it was started");
+}
+
+TEST_CASE("no process is left when the reader ends, whatever its children are at") {
+  pid_t pid = -1;
+  std::jthread asker;
+  {
+    auto reader = std::make_shared<WorkerModuleReader>(with_demangle_limits(200 * kNsPerMs, 10));
+    pid = pid_of(*reader);
+    asker = std::jthread([reader] { static_cast<void>(error_of(*reader, "hang")); });
+  }
+  asker.join();
+  CHECK(status_of(pid).empty());
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
