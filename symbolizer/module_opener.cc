@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <climits>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -44,27 +45,47 @@ std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint6
   return proc + "/" + std::to_string(pid) + "/map_files/" + range.data();
 }
 
+struct CurrentMapping {
+  std::uint64_t start, end;
+  FileKey file;
+};
+
+/// What stands at a mapping's addresses can change between the look at /proc/PID/maps and the opening: a program may
+/// load libraries in each other's place thousands of times a second. On overlayfs, where mappings can show an inode
+/// that stat(2) never does, the path has to do.
+bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown) {
+  if (is_same_file(fd, request.file) || is_same_file(fd, shown)) return true;
+  struct statfs system {};
+  if (::fstatfs(fd.get(), &system) != 0 || static_cast<std::uint32_t>(system.f_type) != OVERLAYFS_SUPER_MAGIC) {
+    return false;
+  }
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), path.data(), path.size());
+  return size > 0 && without_deleted_mark({path.data(), static_cast<std::size_t>(size)}) == request.path;
+}
+
 /// A mapping of the file as it stands now: the one that was reported may have been split or merged since, and at its
 /// addresses may stand another file, of another process if the pid was given away again.
 /// On overlayfs some kernels tell of a mapping with another inode than /proc/PID/maps shows (perf_event_mmap_event()
 /// and show_map_vma()): there the same path at the same addresses has to do.
-std::optional<std::pair<std::uint64_t, std::uint64_t>> current_range(const OpenRequest& request,
-                                                                     const std::string& proc) {
+std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const std::string& proc) {
   const Result<std::string> maps = read_file(proc + "/" + std::to_string(request.pid) + "/maps", kMapsLimitBytes);
   if (!maps) return std::nullopt;
   for (const MapsLine& line : parse_executable_maps(*maps)) {
     const bool same_place = line.start == request.start && line.end == request.end && line.path == request.path;
-    if (line.file == request.file || (same_place && line.file.is_file())) return std::pair(line.start, line.end);
+    if (line.file == request.file || (same_place && line.file.is_file()))
+      return CurrentMapping{line.start, line.end, line.file};
   }
   return std::nullopt;
 }
 
 Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
-  const auto range = current_range(request, proc);
-  if (!range) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
-  const std::string name = map_files_path(proc, request.pid, range->first, range->second);
+  const std::optional<CurrentMapping> mapping = current_mapping(request, proc);
+  if (!mapping) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
+  const std::string name = map_files_path(proc, request.pid, mapping->start, mapping->end);
   const Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (!found) return Error::from_errno("open " + name);
+  if (!is_requested(found, request, mapping->file)) return Error("another file has taken the place of " + request.path);
   return reopen_regular(found, name);
 }
 

@@ -9,7 +9,9 @@
 
 #include <filesystem>
 #include <iostream>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "base/file.h"
 #include "symbolizer/proc_text.h"
@@ -262,6 +264,32 @@ TEST_CASE("a deleted file that a process still has mapped is opened through its 
     return;
   }
   CHECK(text_of(opened) == std::string(4096, 'x'));
+}
+
+TEST_CASE("a file that takes another one's place while that is being opened is never taken for it") {
+  const test::FakeProc files;
+  const std::string paths[] = {files.directory().write("one", "1"), files.directory().write("two", "2")};
+  const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(place != MAP_FAILED);
+  std::jthread churn([&](const std::stop_token& stop) {
+    const Fd open_files[] = {Fd(::open(paths[0].c_str(), O_RDONLY | O_CLOEXEC)),
+                             Fd(::open(paths[1].c_str(), O_RDONLY | O_CLOEXEC))};
+    for (unsigned i = 0; !stop.stop_requested(); ++i) {
+      ::mmap(place, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, open_files[i % 2].get(), 0);
+    }
+  });
+  const auto start = reinterpret_cast<std::uint64_t>(place);
+  int wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const OpenRequest request{ModuleId{16}, key_of(paths[0]), paths[0], ::getpid(), ::getppid(), start, start + bytes};
+    const Result<Fd> opened = open_module(request, "/proc");
+    if (opened && read_fd(opened->get(), 16).value() != "1") ++wrong;
+  }
+  churn.request_stop();
+  churn.join();
+  ::munmap(place, bytes);
+  CHECK(wrong == 0);
 }
 
 }  // namespace
