@@ -106,12 +106,15 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   int known =
       process && process->start_ticks == sample->start_boottime_ns / NS_PER_TICK && process->exec_id == sample->exec_id;
   if (known) {
+    walk->began_ns = bpf_ktime_get_ns();
+    sample->tables = (__u16)process->tables;
+    barrier();
     walk->block = process->block;
     walk->first = process->first;
     walk->count = process->count;
     /* The kernel gives a replaced or removed entry's memory to the next one at once, while we may be reading it. */
     barrier();
-    known = process->tgid == sample->tgid;
+    known = process->tgid == sample->tgid && (__u16)process->tables == sample->tables;
   }
   if (!known) {
     notify_daemon(work, FLAMED_END_NO_PROCESS);
@@ -122,7 +125,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   if (!walk->count) return 0;
   walk->mapping.start = 0;
   walk->mapping.end = 0;
-  walk->now_seconds = bpf_ktime_get_ns() / 1000000000ULL;
+  walk->now_seconds = walk->began_ns / 1000000000ULL;
   walk->frame.pc = regs->pc;
   walk->frame.sp = regs->sp;
   walk->frame.fp = regs->fp;
@@ -162,8 +165,12 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
     why_not = sample->user_end;
   }
   walk_frame_pointers(sample, work->record.addresses, &regs);
-  /* A chain of frame pointers that ends with 0 is whole without any table. */
-  if (why_not == FLAMED_END_NO_PROCESS && sample->user_end != FLAMED_END_OUTERMOST) sample->user_end = why_not;
+  /*
+   * A chain of frame pointers that ends with 0 is whole without any table. A 0 that is there from the beginning is no
+   * chain: in code that keeps no frame pointers it is just any number.
+   */
+  if (why_not == FLAMED_END_NO_PROCESS && (sample->user_end != FLAMED_END_OUTERMOST || sample->user_count < 2))
+    sample->user_end = why_not;
   return 0;
 }
 
@@ -229,6 +236,10 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
   if (work->walk.is_news) notify_daemon(work, end);
+  if (bpf_ktime_get_ns() - work->walk.began_ns >= FLAMED_GRACE_NS) {
+    sample->user_count = 1;
+    sample->user_end = FLAMED_END_NO_MAPPING;
+  }
   return finish(ctx, work);
 }
 
@@ -252,6 +263,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->weight_ns = ctx->sample_period;
   sample->kind = FLAMED_ON_CPU;
   sample->flags = 0;
+  sample->tables = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
   if (collect_user_stack(ctx, task, work)) {

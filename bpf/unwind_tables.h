@@ -36,6 +36,12 @@
 #define FLAMED_MAPPING_BLOCKS 128 /* 4 MiB: 131,072 mappings */
 #define FLAMED_MAX_PROCESSES 32768
 
+/*
+ * How long the daemon waits before it uses a place again that a run of the program may still read. A run that takes
+ * longer (a hypervisor can stop a CPU at any point) may have read anything, and gives up its stack.
+ */
+#define FLAMED_GRACE_NS 20000000ULL
+
 enum flamed_module_state {
   FLAMED_MODULE_PENDING = 0, /* its rows are being built, or were evicted */
   FLAMED_MODULE_READY = 1,
@@ -126,6 +132,8 @@ struct flamed_process {
   __u32 tgid;        /* the key once more: a removed entry may become another process's while it is read */
   /* flamed_sample.exec_id of the mappings' program. After an exec it differs, and they are no longer the process's. */
   __u64 exec_id;
+  __u32 tables; /* number of this edition of the process's tables, 16 bits: samples carry it */
+  __u32 reserved;
 };
 
 /* What the program tells the daemon at once, through a ring that wakes it. */

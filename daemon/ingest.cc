@@ -23,7 +23,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
   if (trust == StackTrust::kCut) {
     return (sample.flags & FLAMED_WALKED_BY_TABLES) != 0 ? Truncation::kNoMapping : Truncation::kBrokenFramePointer;
   }
-  if (trust == StackTrust::kStale) return Truncation::kNoMapping;
+  if (trust == StackTrust::kStale || trust == StackTrust::kDoubt) return Truncation::kNoMapping;
   switch (sample.user_end) {
     case FLAMED_END_OUTERMOST:
     case FLAMED_END_NO_USER_SPACE:
@@ -66,7 +66,8 @@ Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& 
       modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
-  if (batch.side_band_lost) processes_.on_events_lost();
+  if (!batch.has_side_band) processes_.on_no_events();
+  if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
   malformed_ = batch.malformed;
   for (const EventBatch::Event& event : batch.events()) {
     const std::span<const std::byte> body = batch.body(event);
@@ -126,8 +127,9 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
   }
 
   user_frames_.clear();
-  const bool by_tables = (header.flags & FLAMED_WALKED_BY_TABLES) != 0;
-  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, by_tables);
+  std::optional<std::uint16_t> tables;
+  if ((header.flags & FLAMED_WALKED_BY_TABLES) != 0) tables = header.tables;
+  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, tables);
   if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
     // The kernel program knows of another exec than we do, or did not find the process's tables.
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
@@ -229,8 +231,8 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
     unwind_->remove(process.id);
     return;
   }
+  process.tables.add(process.maps, clock_.monotonic());
   unwind_->publish(process);
-  process.tables.replace(process.maps, clock_.monotonic());
   processes_.want_files(process);
 }
 

@@ -85,8 +85,7 @@ std::string unified_cgroups() {
   return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
 }
 
-void run_ingest(const std::stop_token& stop, Ingest& ingest, symbolizer::ProcessTable& processes, BatchQueues& queues) {
-  processes.scan();
+void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues) {
   while (std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop)) {
     ingest.apply(**batch);
     static_cast<void>(queues.empty.try_push(std::move(*batch)));
@@ -204,6 +203,7 @@ int run(const Config& config, const sigset_t& signals) {
   store::Store store({config.retention_ns, config.memory_budget_bytes}, clock, sampler.period_ns());
   symbolizer::ModuleTable modules(raise_open_file_limit(), clock);
   symbolizer::ProcessTable processes(modules, clock);
+  processes.scan();
   const std::unique_ptr<BpfUnwindMaps> unwind_maps = open_unwind_maps(sampler);
   std::optional<UnwindPublisher> unwind;
   if (unwind_maps != nullptr) unwind.emplace(*unwind_maps, config.unwind_budget_bytes, clock);
@@ -220,6 +220,11 @@ int run(const Config& config, const sigset_t& signals) {
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
 
+  // Changes have been told of since before the scan: every sample finds its process known.
+  if (const Status begun = sampler.begin(); !begun) {
+    spdlog::critical("{}", begun.error().message());
+    return kExitCannotSample;
+  }
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader, cache,
                          namer, unwind_or_null});
@@ -233,7 +238,7 @@ int run(const Config& config, const sigset_t& signals) {
   std::jthread modules_thread = start_thread(
       "modules", [&](const std::stop_token& stop) { run_modules(stop, modules, module_reader, unwind_or_null); });
   std::jthread ingest_thread =
-      start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, processes, queues); });
+      start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
 
   spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on http://{}:{}/ (retention {}, store budget {})",

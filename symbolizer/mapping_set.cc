@@ -23,8 +23,10 @@ void MappingSet::insert(const Mapping& mapping) {
     replacement.push_back(*first);
     replacement.back().end = mapping.start;
   }
+  const std::size_t inserted = replacement.size();
   replacement.push_back(mapping);
   while (last != mappings_.end() && last->start < mapping.end) {
+    if (last->contested || !last->continues(mapping)) replacement[inserted].contested = true;
     if (last->end > mapping.end) {
       Mapping rest = *last;
       rest.file_offset += mapping.end - rest.start;
@@ -35,6 +37,15 @@ void MappingSet::insert(const Mapping& mapping) {
   }
   const auto at = mappings_.erase(first, last);
   mappings_.insert(at, replacement.begin(), replacement.end());
+}
+
+void MappingSet::contest(const MappingSet& before) {
+  for (Mapping& mapping : mappings_) {
+    for (auto old = first_ending_after(before.mappings_, mapping.start);
+         old != before.mappings_.end() && old->start < mapping.end; ++old) {
+      if (old->contested || !old->continues(mapping)) mapping.contested = true;
+    }
+  }
 }
 
 const Mapping* MappingSet::find(std::uint64_t address) const {

@@ -17,6 +17,8 @@ struct Mapping {
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
   ModuleId module;
+  /// Something else was mapped at some of these addresses before: only the order of events tells which was when.
+  bool contested = false;
   /// When to ask again for the module's file; not part of what a mapping is, and changed through const references.
   mutable std::int64_t ask_again_ns = 0;
 
@@ -36,6 +38,8 @@ class MappingSet {
  public:
   /// Puts `mapping` in; what it covers of older ones is cut away.
   void insert(const Mapping& mapping);
+  /// Marks as contested what `before`, an earlier state of the same address space, shows differently.
+  void contest(const MappingSet& before);
   /// Null when nothing is mapped there.
   [[nodiscard]] const Mapping* find(std::uint64_t address) const;
   [[nodiscard]] const std::vector<Mapping>& mappings() const { return mappings_; }

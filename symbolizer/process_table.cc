@@ -47,12 +47,28 @@ std::string read_link(const std::string& path) {
 
 }  // namespace
 
+void TableEditions::add(std::shared_ptr<const MappingSet> maps, MonotonicTime now) {
+  if (editions_.size() == kMost) editions_.erase(editions_.begin());
+  editions_.push_back({next_++, now, std::move(maps)});
+}
+
+const MappingSet* TableEditions::find(std::uint16_t number) const {
+  const auto found = std::find_if(editions_.rbegin(), editions_.rend(),
+                                  [&](const Edition& edition) { return edition.number == number; });
+  return found == editions_.rend() ? nullptr : found->maps.get();
+}
+
+void TableEditions::forget_replaced(MonotonicTime time) {
+  while (editions_.size() > 1 && editions_[1].from <= time) editions_.erase(editions_.begin());
+}
+
 ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
     : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
 
 /// What /proc/PID shows of a process.
 struct ProcessTable::Look {
   MonotonicTime as_of;
+  MonotonicTime done;
   bool alive = false;
   ProcessId id;
   std::int32_t parent_pid = 0;
@@ -83,6 +99,7 @@ ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
       look.maps->insert(mapping_of({pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
     }
   }
+  look.done = clock_.monotonic();
   // Last, because it says whose files the others were: had the pid changed hands, the start time would not be the old
   // one.
   const Result<std::string> text = read_file(proc_path(proc_, pid, "stat"), kStatLimitBytes);
@@ -106,7 +123,10 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
   process.executable = std::move(look.executable);
   process.maps = std::move(look.maps);
   process.maps_as_of = look.as_of;
+  process.maps_sure_from = look.done;
   process.looked_at = time;
+  // Had all events been told, it would be known: what was mapped before the look is anybody's guess.
+  if (events_are_told_ && time < look.done) process.doubt_from = {};
   return &running_.insert_or_assign(pid, std::move(process)).first->second;
 }
 
@@ -116,9 +136,13 @@ void ProcessTable::read_again(Process& process, MonotonicTime time) {
   // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
   const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
   if (!look.alive || look.id != process.id || !has_maps) return;
+  // The samples that are being placed are older than the look: it can show what came in the place of theirs.
+  process.earlier_maps = events_are_told_ ? std::move(process.maps) : nullptr;
   process.maps = std::move(look.maps);
+  if (process.earlier_maps != nullptr) process.maps->contest(*process.earlier_maps);
   note_remapping(process);
   process.maps_as_of = look.as_of;
+  process.maps_sure_from = look.done;
   process.stale = false;
   if (look.executable.empty()) look.executable = process.executable;
   if (process.comm == look.comm && process.executable == look.executable) return;
@@ -145,13 +169,37 @@ Mapping ProcessTable::mapping_of(const MappingEvent& event) {
   return mapping;
 }
 
-MappingSet& ProcessTable::own_maps(Process& process) {
-  if (process.maps == nullptr) {
-    process.maps = std::make_shared<MappingSet>();
-  } else if (process.maps.use_count() > 1) {
-    process.maps = std::make_shared<MappingSet>(*process.maps);
+MappingSet& ProcessTable::own(std::shared_ptr<MappingSet>& maps) {
+  if (maps == nullptr) {
+    maps = std::make_shared<MappingSet>();
+  } else if (maps.use_count() > 1) {
+    maps = std::make_shared<MappingSet>(*maps);
   }
-  return *process.maps;
+  return *maps;
+}
+
+/// Lets go of what only samples from before the last look at /proc need.
+void ProcessTable::settle(Process& process, MonotonicTime time) {
+  if (time < process.maps_sure_from) return;
+  process.earlier_maps.reset();
+  if (!process.stale) process.doubt_from = Process::kNoDoubt;
+}
+
+/// What was mapped at `address` at `time`.
+ProcessTable::Covering ProcessTable::covering(const Process& process, MonotonicTime time, std::uint64_t address) {
+  const Mapping* const now = process.maps == nullptr ? nullptr : process.maps->find(address);
+  const bool in_doubt = time >= process.doubt_from;
+  if (time >= process.maps_sure_from) {
+    // Read again in vain: the process is gone. What was known is still right where nothing was ever replaced.
+    if (in_doubt && now != nullptr && now->contested) return {nullptr, true};
+    return {now, false};
+  }
+  const Mapping* const then = process.earlier_maps == nullptr ? nullptr : process.earlier_maps->find(address);
+  if (!in_doubt) return {then != nullptr ? then : now, false};
+  if (now == nullptr && then == nullptr) return {nullptr, false};
+  // Both the same: nothing else was there in between, unless places like this one change hands.
+  const bool is_sure = now != nullptr && then != nullptr && then->continues(*now) && !now->contested;
+  return {is_sure ? then : nullptr, !is_sure};
 }
 
 void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
@@ -162,11 +210,15 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
     return;
   }
   Process& process = found->second;
-  if (process.maps != nullptr && time <= process.maps_as_of) return;
   if (event.start + event.length < event.start) return;
+  if (process.earlier_maps != nullptr && time <= process.maps_sure_from) {
+    own(process.earlier_maps).insert(mapping_of(event));
+  }
+  if (process.maps != nullptr && time <= process.maps_as_of) return;
+  settle(process, time);
   // What else is mapped is not known.
   if (process.maps == nullptr) process.stale = true;
-  own_maps(process).insert(mapping_of(event));
+  own(process.maps).insert(mapping_of(event));
   note_remapping(process);
   if (process.maps->mappings().size() > kMostMappings && time.ns - process.looked_at.ns >= kRereadNs) {
     read_again(process, time);
@@ -195,10 +247,14 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
     child.parent_start_ticks = parent->second.id.start_ticks;
     child.comm = parent->second.comm;
     child.executable = parent->second.executable;
-    child.maps = parent->second.maps;
-    child.stale = parent->second.stale;
+    settle(parent->second, time);
+    const Process& from = parent->second;
+    const bool before_look = time < from.maps_sure_from && from.earlier_maps != nullptr;
+    child.maps = before_look ? from.earlier_maps : from.maps;
+    child.doubt_from = from.doubt_from;
+    child.stale = from.stale || from.doubt_from != Process::kNoDoubt;
     // Nothing that was mapped before the fork is news to the child.
-    child.maps_as_of = time;
+    child.maps_as_of = child.maps_sure_from = time;
   }
   running_.insert_or_assign(pid, std::move(child));
 }
@@ -208,15 +264,20 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   const auto [entry, is_new] = running_.try_emplace(pid);
   Process& process = entry->second;
   if (is_new) process.id = {pid, 0};
-  if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) return;
+  if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) {
+    if (process.earlier_maps != nullptr) process.earlier_maps = std::make_shared<MappingSet>();
+    return;
+  }
   process.comm = std::string(comm);
   process.executable.clear();
   process.described = false;
   process.maps = std::make_shared<MappingSet>();
   ++process.exec_id;
   note_remapping(process);
-  process.maps_as_of = time;
+  process.maps_as_of = process.maps_sure_from = time;
+  process.earlier_maps.reset();
   process.stale = false;
+  process.doubt_from = Process::kNoDoubt;
   note_change(process);
 }
 
@@ -247,12 +308,19 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
   ended_.insert_or_assign(id, std::move(process));
 }
 
-void ProcessTable::on_events_lost() {
+void ProcessTable::on_events_lost(MonotonicTime from) {
   exits_missed_ = true;
   for (auto& [pid, process] : running_) {
+    settle(process, from);
     process.stale = true;
     process.looked_at = {};
+    process.doubt_from = std::min(process.doubt_from, from);
   }
+}
+
+void ProcessTable::on_no_events() {
+  events_are_told_ = false;
+  on_events_lost(Process::kNoDoubt);
 }
 
 Process* ProcessTable::find(const ProcessId& id) {
@@ -294,6 +362,10 @@ void ProcessTable::purge(MonotonicTime now) {
       if (::access(proc_path(proc_, process->first, "stat").c_str(), F_OK) != 0) end(process, now);
     }
   }
+  if (now.ns - forgot_editions_.ns >= kEditionsNs) {
+    for (auto& [pid, process] : running_) process.tables.forget_replaced(forgot_editions_);
+    forgot_editions_ = now;
+  }
   for (auto it = ended_.begin(); it != ended_.end();) {
     it = now.ns - it->second.last_seen.ns < kGraceNs ? std::next(it) : ended_.erase(it);
   }
@@ -308,7 +380,9 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
     if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
     if (process.id.start_ticks == id.start_ticks) {
       const bool unsure = process.maps == nullptr || process.stale;
-      if (unsure && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
+      if (unsure && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
+        read_again(process, time);
+      }
       return process;
     }
   }
@@ -395,25 +469,36 @@ void ProcessTable::want_jit(Process& process) {
 }
 
 StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
-                                std::vector<Frame>& frames, bool by_tables) {
+                                std::vector<Frame>& frames, std::optional<std::uint16_t> tables) {
   if (addresses.empty()) return StackTrust::kAll;
+  settle(process, time);
   // The program counter is always in code. When no mapping covers it, news of one was missed.
-  const auto covers_pc = [&] { return process.maps != nullptr && process.maps->find(addresses[0]) != nullptr; };
-  if (!covers_pc() && !process.ended && time.ns - process.looked_at.ns >= kRereadNs) read_again(process, time);
+  const auto misses_pc = [&] {
+    const Covering at_pc = covering(process, time, addresses[0]);
+    return at_pc.mapping == nullptr && !at_pc.doubtful;
+  };
+  if (misses_pc() && !process.ended && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
+    read_again(process, time);
+  }
 
   const bool known = process.maps != nullptr && !process.maps->mappings().empty();
-  const MappingSet* const tables = by_tables ? process.tables.at(time) : process.maps.get();
+  const bool is_plain = time >= process.maps_sure_from && time < process.doubt_from;
+  const MappingSet* const edition = tables ? process.tables.find(*tables) : nullptr;
   const auto is_stale = [&](std::uint64_t address, const Mapping& mapping) {
-    if (tables == process.maps.get()) return false;
-    const Mapping* const walked = tables == nullptr ? nullptr : tables->find(address);
+    if (!tables || (is_plain && edition == process.maps.get())) return false;
+    const Mapping* const walked = edition == nullptr ? nullptr : edition->find(address);
     return walked == nullptr || !walked->continues(mapping);
   };
   const Mapping* mapping = nullptr;
+  bool is_doubtful = false;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     // Callers are known by their return address; the call itself lies before it.
     const std::uint64_t address = i == 0 ? addresses[i] : addresses[i] - 1;
-    if (mapping == nullptr || address < mapping->start || address >= mapping->end) {
-      mapping = known ? process.maps->find(address) : nullptr;
+    if (mapping == nullptr || !is_plain || address < mapping->start || address >= mapping->end) {
+      const Covering found = covering(process, time, address);
+      mapping = found.mapping;
+      if (found.doubtful && i > 0) return StackTrust::kDoubt;
+      is_doubtful = found.doubtful;
       if (mapping != nullptr && mapping->module >= kFirstFreeModule) want_file(process, *mapping);
     }
     if (mapping != nullptr && mapping->module != kNoModule) {
@@ -429,6 +514,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
     } else {
       return StackTrust::kCut;
     }
+    if (is_doubtful) return StackTrust::kDoubt;
     // The address is right. What the tables showed there was something else, and led to no caller of this code.
     if (mapping != nullptr && is_stale(address, *mapping)) return StackTrust::kStale;
   }

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,21 +33,29 @@ struct MappingEvent {
   std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
 };
 
-/// By which of a process's mappings its stacks were walked: a sample is older than what is known when it is looked at,
-/// and newer than the tables that were in force when it was taken.
-class TablesInForce {
+/// The mappings that a process's unwind tables have shown. Each edition has a number, which samples carry that were
+/// walked by it: no clock tells to the instant when the kernel program went over from one to the next.
+class TableEditions {
  public:
-  /// `maps` are in force from some moment before `from` on.
-  void replace(std::shared_ptr<const MappingSet> maps, MonotonicTime from) {
-    before_ = std::exchange(newest_, std::move(maps));
-    from_ = from;
-  }
-  /// Null: not known.
-  [[nodiscard]] const MappingSet* at(MonotonicTime time) const { return (time >= from_ ? newest_ : before_).get(); }
+  /// The next edition. Its number stands in newest().
+  void add(std::shared_ptr<const MappingSet> maps, MonotonicTime now);
+  [[nodiscard]] std::uint16_t newest() const { return editions_.empty() ? 0 : editions_.back().number; }
+  /// Null: not known, or too old for a sample to be on its way still.
+  [[nodiscard]] const MappingSet* find(std::uint16_t number) const;
+  /// Lets go of what was replaced by `time`.
+  void forget_replaced(MonotonicTime time);
 
  private:
-  std::shared_ptr<const MappingSet> newest_, before_;
-  MonotonicTime from_;
+  /// Batches that wait for ingest were drained before what it publishes now: each stands for one edition at most, and
+  /// there are fewer of them (BatchQueues::kBatches, the reader's and the ring's).
+  static constexpr std::size_t kMost = 16;
+  struct Edition {
+    std::uint16_t number;
+    MonotonicTime from;
+    std::shared_ptr<const MappingSet> maps;
+  };
+  std::vector<Edition> editions_;  ///< oldest first
+  std::uint16_t next_ = 1;
 };
 
 struct Process {
@@ -58,8 +68,13 @@ struct Process {
   std::string executable;                ///< path in the process's mount namespace
   std::shared_ptr<MappingSet> maps;      ///< shared with the parent until either maps something; null: not known
   MonotonicTime maps_as_of;              ///< changes up to this time are known
-  MonotonicTime looked_at;               ///< when /proc/PID was last read
-  bool stale = false;                    ///< changes may have been missed: read /proc/PID when next needed
+  /// Samples from here on are placed by `maps` alone: the end of the look at /proc, which is no moment.
+  MonotonicTime maps_sure_from;
+  /// Where that look came after the samples that are being placed: what events told up to those.
+  std::shared_ptr<MappingSet> earlier_maps;
+  MonotonicTime doubt_from = kNoDoubt;  ///< events were lost from here on, until /proc was looked at
+  MonotonicTime looked_at;              ///< when /proc/PID was last read
+  bool stale = false;                   ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
   MonotonicTime last_seen;            ///< of ended processes: the last event
   ModuleId anonymous;                 ///< its memory without a file, once a sample was there
@@ -70,12 +85,14 @@ struct Process {
   bool sampled = false;               ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
   bool watched = false;                  ///< see ProcessTable::watch_mappings()
-  TablesInForce tables;                  ///< set by the caller
+  TableEditions tables;                  ///< set by the caller
   bool described = false;                ///< set by the caller, once what follows was read; exec takes it back
   ProcessDetail detail;                  ///< set by the caller, as is `cgroup`
   std::shared_ptr<const Cgroup> cgroup;  ///< null: not known
   bool published = false;                ///< set by the caller: its changes are told as if it were sampled
   bool remapped = false;
+
+  static constexpr MonotonicTime kNoDoubt{std::numeric_limits<std::int64_t>::max()};
 };
 
 /// What became of a user stack.
@@ -84,6 +101,7 @@ enum class StackTrust : std::uint8_t {
   kCut,     ///< an address in the middle does not, or is none of user space: it and what was outside are left out
   kNoMaps,  ///< nothing is known of the process's mappings: addresses are kept as they are
   kStale,   ///< it was walked by tables that did not show an address's mapping: what was outside of that is left out
+  kDoubt,   ///< what was mapped at an address then is not known for sure: it is left out, with what was outside of it
 };
 
 class ProcessTable {
@@ -99,17 +117,21 @@ class ProcessTable {
   void on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm);
   void on_comm(std::int32_t pid, std::string_view comm);
   void on_exit(MonotonicTime time, std::int32_t pid);
-  /// Events were lost: what is known may be out of date, and is read again from /proc when next needed.
-  void on_events_lost();
+  /// Events were lost, none from before `from`: what is known may be out of date, and is read again from /proc when
+  /// next needed. Until then only that is believed which nothing speaks against.
+  void on_events_lost(MonotonicTime from);
+  /// There is nobody who tells of events: what /proc shows is all that can be had, and is believed.
+  void on_no_events();
 
   /// The process of a sample. Found, or read from /proc, or entered with unknown mappings when it is gone already.
   /// The reference is good until the next call of a non-const function.
   Process& resolve(const ProcessId& id, MonotonicTime time);
 
   /// Appends the frames of a user stack, innermost first, to `frames`. Asks for the files of modules that it meets.
-  /// `by_tables`: the stack was walked by the process's tables, which the mappings may have outrun.
+  /// `tables`: the edition of the process's tables by which the stack was walked, and which the mappings may have
+  /// outrun; empty when it was walked without.
   StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
-                    std::vector<Frame>& frames, bool by_tables = false);
+                    std::vector<Frame>& frames, std::optional<std::uint16_t> tables = std::nullopt);
 
   /// Forgets processes that ended long enough before `now` for no sample to be on its way any more. After events were
   /// lost, ends the processes that are no more.
@@ -157,13 +179,21 @@ class ProcessTable {
  private:
   /// Samples are drained at least once a second.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
+  /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
+  static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
 
   struct Look;
   Look look_at(std::int32_t pid);
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
-  MappingSet& own_maps(Process& process);
+  static MappingSet& own(std::shared_ptr<MappingSet>& maps);
+  static void settle(Process& process, MonotonicTime time);
+  struct Covering {
+    const Mapping* mapping = nullptr;
+    bool doubtful = false;
+  };
+  static Covering covering(const Process& process, MonotonicTime time, std::uint64_t address);
   [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
   [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
@@ -180,6 +210,8 @@ class ProcessTable {
   std::vector<ProcessId> changed_;
   std::vector<ProcessId> remapped_;
   bool exits_missed_ = false;
+  bool events_are_told_ = true;
+  MonotonicTime forgot_editions_;
 };
 
 }  // namespace flamed::symbolizer

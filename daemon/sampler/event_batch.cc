@@ -23,7 +23,8 @@ void EventBatch::clear() {
   counts = {};
   drained_at = {};
   malformed = 0;
-  side_band_lost = false;
+  has_side_band = true;
+  side_band_lost_from.reset();
 }
 
 }  // namespace flamed::daemon

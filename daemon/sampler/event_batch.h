@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,7 +60,9 @@ class EventBatch {
   SampleCounts counts;  ///< since the last batch
   MonotonicTime drained_at;
   std::uint64_t malformed = 0;  ///< records that could not be decoded
-  bool side_band_lost = false;  ///< mapping changes were lost: what is known of processes may be out of date
+  bool has_side_band = true;    ///< does the kernel tell of mappings, forks and ends at all?
+  /// Some of that was lost, none from before this time: what is known of processes may be out of date.
+  std::optional<MonotonicTime> side_band_lost_from;
 
  private:
   std::vector<Event> events_;

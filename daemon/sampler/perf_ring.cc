@@ -72,7 +72,8 @@ PerfRing::PerfRing(PerfRing&& other) noexcept
       page_bytes_(other.page_bytes_),
       data_bytes_(other.data_bytes_),
       wrapped_(std::move(other.wrapped_)),
-      broken_(other.broken_) {}
+      broken_(other.broken_),
+      was_full_(other.was_full_) {}
 
 PerfRing& PerfRing::operator=(PerfRing&& other) noexcept {
   if (this == &other) return *this;
@@ -84,6 +85,7 @@ PerfRing& PerfRing::operator=(PerfRing&& other) noexcept {
   data_bytes_ = other.data_bytes_;
   wrapped_ = std::move(other.wrapped_);
   broken_ = other.broken_;
+  was_full_ = other.was_full_;
   return *this;
 }
 

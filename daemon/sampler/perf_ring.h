@@ -40,6 +40,7 @@ class PerfRing {
   void drain(Visit&& visit) {
     const std::uint64_t head = read_head();
     std::uint64_t tail = read_tail();
+    was_full_ = data_bytes_ - (head - tail) < kLargestRecordBytes;
     while (tail < head) {
       const std::span<const std::byte> record = record_at(tail, head);
       if (record.empty()) {
@@ -55,10 +56,16 @@ class PerfRing {
 
   [[nodiscard]] int fd() const { return event_.get(); }
   [[nodiscard]] int cpu() const { return cpu_; }
+  /// Had the last drain found so little room that a record may have been refused? The kernel says so itself only with
+  /// the next record that it writes, which is too late for what is drained now.
+  [[nodiscard]] bool was_full() const { return was_full_; }
   /// How often the ring held something that is no record. Never, unless the kernel or memory is broken.
   [[nodiscard]] std::uint64_t broken() const { return broken_; }
 
  private:
+  /// MMAP2 with a path of PATH_MAX, and a sample of all frames beside it.
+  static constexpr std::size_t kLargestRecordBytes = 8192;
+
   PerfRing(int cpu, Fd event, std::byte* memory, std::size_t page_bytes, std::size_t data_bytes);
 
   [[nodiscard]] std::uint64_t read_head() const;
@@ -74,6 +81,7 @@ class PerfRing {
   std::size_t data_bytes_;
   std::vector<std::byte> wrapped_;  ///< a record that runs over the ring's end, put together
   std::uint64_t broken_ = 0;
+  bool was_full_ = false;
 };
 
 }  // namespace flamed::daemon

@@ -66,6 +66,7 @@ struct CpuSampler {
   Fd timer;
   Attachment attachment;
   std::uint64_t last_running_ns = 0;
+  MonotonicTime last_record;  ///< nothing was lost before it that is not known of
 };
 
 }  // namespace
@@ -80,7 +81,8 @@ class Sampler::Impl {
         wake_up_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         online_(::open(kOnlineCpus, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
-        checked_liveness_(clock.monotonic()) {}
+        checked_liveness_(clock.monotonic()),
+        checked_(checked_liveness_) {}
 
   Status open_all() {
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
@@ -92,6 +94,14 @@ class Sampler::Impl {
     for (const int cpu : *cpus) {
       if (Status opened = open_cpu(cpu); !opened) return opened;
     }
+    return {};
+  }
+
+  Status begin() {
+    for (auto& [cpu, sampler] : cpus_by_number_) {
+      if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
+    }
+    has_begun_ = true;
     return {};
   }
 
@@ -138,12 +148,12 @@ class Sampler::Impl {
     batch.clear();
     std::swap(batch, carried_);
     const MonotonicTime cutoff = clock_.monotonic();
-    for (auto& [cpu, sampler] : cpus_by_number_) drain_ring(sampler.ring, batch);
+    for (auto& [cpu, sampler] : cpus_by_number_) drain_ring(sampler, batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
     batch.malformed = std::exchange(malformed_, 0);
-    // Where the kernel tells of no changes, all of them are missed.
-    batch.side_band_lost = std::exchange(side_band_lost_, false) || !side_band_;
+    batch.has_side_band = side_band_;
+    batch.side_band_lost_from = std::exchange(side_band_lost_from_, std::nullopt);
 
     const SampleCounts total = program_.counts();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,
@@ -159,6 +169,7 @@ class Sampler::Impl {
     const bool resumed = suspended - suspended_ns_ > kSuspendNs;
     suspended_ns_ = suspended;
     const MonotonicTime now = clock_.monotonic();
+    const MonotonicTime checked_before = std::exchange(checked_, now);
     const bool ask_each = resumed || recheck_ || now.ns - checked_liveness_.ns >= kLivenessPeriodNs;
 
     std::array<char, 4096> text{};
@@ -184,12 +195,14 @@ class Sampler::Impl {
       // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
       it->second.attachment.reset();
       it->second.timer.reset();
-      drain_ring(it->second.ring, carried_);
+      drain_ring(it->second, carried_);
       if (silent) ++reopened_;
       it = cpus_by_number_.erase(it);
     }
     for (const int cpu : *online) {
       if (cpus_by_number_.count(cpu) != 0) continue;
+      // What happened there in the meantime, nobody has told.
+      note_loss(checked_before);
       if (Status opened = open_cpu(cpu); !opened) set_problem(opened.error().message());
     }
     live_cpus_ = cpus_by_number_.size();
@@ -236,16 +249,25 @@ class Sampler::Impl {
     if (!ring) return std::move(ring).error();
     const int ring_fd = ring->fd();
     if (Status given = program_.give_ring(cpu, ring_fd); !given) return given;
+    const MonotonicTime enabled_at = clock_.monotonic();
     if (Status enabled = ring->enable(); !enabled) return enabled;
+    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), 0, enabled_at};
+    if (has_begun_) {
+      if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
+    }
+    if (Status watched = watch(ring_fd, cpu); !watched) return watched;
+    cpus_by_number_.insert_or_assign(cpu, std::move(sampler));
+    live_cpus_ = cpus_by_number_.size();
+    return {};
+  }
+
+  Status begin_cpu(int cpu, CpuSampler& sampler) {
     Result<Fd> timer = open_timer(cpu, period_ns());
     if (!timer) return std::move(timer).error();
     Result<Attachment> attachment = program_.attach(cpu, *timer);
     if (!attachment) return std::move(attachment).error();
-
-    if (Status watched = watch(ring_fd, cpu); !watched) return watched;
-    cpus_by_number_.insert_or_assign(
-        cpu, CpuSampler{std::move(ring).value(), std::move(timer).value(), std::move(attachment).value(), 0});
-    live_cpus_ = cpus_by_number_.size();
+    sampler.timer = std::move(timer).value();
+    sampler.attachment = std::move(attachment).value();
     return {};
   }
 
@@ -260,7 +282,10 @@ class Sampler::Impl {
     return alive;
   }
 
-  void drain_ring(PerfRing& ring, EventBatch& batch) {
+  void note_loss(MonotonicTime from) { side_band_lost_from_ = std::min(side_band_lost_from_.value_or(from), from); }
+
+  void drain_ring(CpuSampler& sampler, EventBatch& batch) {
+    PerfRing& ring = sampler.ring;
     const std::uint64_t broken_before = ring.broken();
     ring.drain([&](std::span<const std::byte> record) {
       const RecordHead head = read_head(record);
@@ -270,15 +295,16 @@ class Sampler::Impl {
           break;
         case RecordKind::kLost:
           // Samples among them are counted by the program itself, with their reason.
-          side_band_lost_ = true;
+          note_loss(sampler.last_record);
           break;
         case RecordKind::kOther:
           break;
         default:
+          sampler.last_record = head.time;
           batch.append(head);
       }
     });
-    if (ring.broken() != broken_before) side_band_lost_ = true;
+    if (ring.was_full() || ring.broken() != broken_before) note_loss(sampler.last_record);
   }
 
   void set_problem(std::string text) {
@@ -297,7 +323,9 @@ class Sampler::Impl {
   MonotonicTime checked_liveness_;
   bool recheck_ = false;
   bool side_band_ = true;
-  bool side_band_lost_ = false;
+  bool has_begun_ = false;
+  MonotonicTime checked_;  ///< when check_cpus() last looked
+  std::optional<MonotonicTime> side_band_lost_from_;
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
@@ -323,6 +351,10 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, c
   return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
 }
 
+Status Sampler::begin() {
+  Status begun = impl_->begin();
+  return begun ? begun : Status(Error(begun.error()).with_context("cannot start sampling"));
+}
 bool Sampler::wait(int timeout_ms) { return impl_->wait(timeout_ms); }
 void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }

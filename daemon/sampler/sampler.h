@@ -27,9 +27,11 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  /// Sampling begins before this returns.
+  /// From here on the kernel tells of mappings, forks and ends; samples are taken from begin() on.
   static Result<std::unique_ptr<Sampler>> start(const SamplerOptions& options, const Clock& clock);
   ~Sampler();
+  /// Takes samples. Who knows all processes by then can place every one of them.
+  Status begin();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 

@@ -168,6 +168,7 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   value.start_ticks = process.id.start_ticks;
   value.tgid = static_cast<std::uint32_t>(process.id.pid);
   value.exec_id = process.exec_id;
+  value.tables = process.tables.newest();
   entry.start_ticks = process.id.start_ticks;
 
   const std::size_t count = process.maps == nullptr ? 0 : process.maps->mappings().size();

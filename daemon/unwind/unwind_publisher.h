@@ -72,8 +72,8 @@ class UnwindPublisher {
   /// Gives the memory of slabs back in which no rows stand any more.
   void drop_empty_slabs();
 
-  /// No run of the kernel program, which holds off interrupts, takes as long: what it may have seen is free after this.
-  static constexpr std::int64_t kGraceNs = 20 * kNsPerMs;
+  /// What a run of the kernel program may have seen is free after this: one that takes longer discards its stack.
+  static constexpr std::int64_t kGraceNs = FLAMED_GRACE_NS;
 
   struct Stats {
     std::size_t processes = 0;

@@ -64,6 +64,10 @@ int run(int seconds, int rounds) {
   symbolizer::ModuleTable modules(1024, clock);
   symbolizer::ProcessTable processes(modules, clock);
   processes.scan();
+  if (const Status begun = (*sampler)->begin(); !begun) {
+    std::fprintf(stderr, "%s\n", begun.error().message().c_str());
+    return 1;
+  }
   const std::vector<Recorded> records = record(**sampler, seconds);
   (*sampler)->stop();
   if (records.empty()) {

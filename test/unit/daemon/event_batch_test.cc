@@ -98,7 +98,8 @@ TEST_CASE("a cleared batch has nothing, counts nothing, and uses its memory agai
   batch.counts.taken = 5;
   batch.drained_at = {7};
   batch.malformed = 1;
-  batch.side_band_lost = true;
+  batch.has_side_band = false;
+  batch.side_band_lost_from = MonotonicTime{3};
   const auto* events = batch.events().data();
   const auto* memory = batch.body(batch.events().front()).data();
   batch.clear();
@@ -106,7 +107,8 @@ TEST_CASE("a cleared batch has nothing, counts nothing, and uses its memory agai
   CHECK(batch.counts.taken == 0);
   CHECK(batch.drained_at == MonotonicTime{0});
   CHECK(batch.malformed == 0);
-  CHECK_FALSE(batch.side_band_lost);
+  CHECK(batch.has_side_band);
+  CHECK_FALSE(batch.side_band_lost_from);
 
   for (int i = 0; i < 1000; ++i) append(batch, i, "some text of a body");
   CHECK(batch.events().data() == events);

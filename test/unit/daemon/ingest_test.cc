@@ -56,7 +56,7 @@ class PathNamer final : public store::FrameNamer {
 struct Pipeline {
   /// Records in any order, as one drain at `ms` would bring them.
   void feed(std::int64_t ms, const std::vector<std::vector<std::byte>>& records, const SampleCounts& counts = {},
-            bool side_band_lost = false) {
+            std::optional<MonotonicTime> side_band_lost_from = std::nullopt) {
     clock.advance_ns(at(ms).ns - clock.monotonic().ns);
     EventBatch batch;
     EventBatch later;
@@ -71,7 +71,7 @@ struct Pipeline {
     CHECK(later.empty());
     batch.drained_at = at(ms);
     batch.counts = counts;
-    batch.side_band_lost = side_band_lost;
+    batch.side_band_lost_from = side_band_lost_from;
     ingest.apply(batch);
   }
   [[nodiscard]] store::Profile profile(std::int32_t pid) const {
@@ -402,15 +402,19 @@ TEST_CASE("after news was lost, processes are read again") {
   now.executable = "/bin/ls";
   now.maps = test::code_line(kProgram, kProgram + 0x10000, 0x3000, 8, "/bin/ls");
   pipeline.proc.put(now);
-  pipeline.feed(2000, {test::sample_record(at(1900), sample_of(100, {kProgram}))}, {}, true);
+  pipeline.feed(2000, {test::sample_record(at(1900), sample_of(100, {kProgram}))}, {}, at(1000));
   CHECK(pipeline.info({100, 5000}).comm == "ls");
-  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/ls+3000 1", "/bin/sh+1000 1"});
+  const std::string kUnknown = "[truncated: address outside of all known code];[unmapped]+400000 1";
+  // What was mapped when that sample was taken, nobody can tell.
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/sh+1000 1", kUnknown});
+  pipeline.feed(3000, {test::sample_record(at(2100), sample_of(100, {kProgram}))});
+  CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/ls+3000 1", "/bin/sh+1000 1", kUnknown});
 }
 
 TEST_CASE("the end of a process is told although the news of it was lost") {
   Pipeline pipeline;
   pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
-  pipeline.feed(2000, {}, {}, true);
+  pipeline.feed(2000, {}, {}, at(1000));
   pipeline.feed(3000, {});
   CHECK(pipeline.info({100, 5000}).ended == WallTime{at(2000).ns + kWallOffsetNs});
 }

@@ -57,7 +57,8 @@ struct SampleFields {
   std::vector<std::uint64_t> user;
   std::vector<std::uint64_t> kernel;
   std::uint8_t user_end = FLAMED_END_OUTERMOST;
-  std::uint32_t flags = 0;
+  std::uint16_t flags = 0;
+  std::uint16_t tables = 0;  ///< with FLAMED_WALKED_BY_TABLES
   std::uint64_t cgroup_id = 77;
   std::uint64_t exec_id = 1;
 };
@@ -75,6 +76,7 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.user_count = static_cast<std::uint8_t>(fields.user.size());
   sample.kernel_count = static_cast<std::uint8_t>(fields.kernel.size());
   sample.flags = fields.flags;
+  sample.tables = fields.tables;
   std::strncpy(sample.comm, fields.comm.c_str(), sizeof(sample.comm) - 1);
   const std::size_t addresses = fields.user.size() + fields.kernel.size();
   // The perf core makes u32 size and data together a multiple of 8: 4 bytes of padding that count as data.

@@ -102,5 +102,37 @@ TEST_CASE("whatever is inserted in whatever order, each address belongs to the l
   }
 }
 
+TEST_CASE("a place that changes hands is contested from then on, its neighbours and the same file again are not") {
+  MappingSet set;
+  set.insert(mapping(0x1000, 0x2000, 0x1000, 16));
+  set.insert(mapping(0x2000, 0x3000, 0, 17));
+  set.insert(mapping(0x1000, 0x1800, 0x1000, 16));
+  CHECK_FALSE(set.find(0x1000)->contested);
+  set.insert(mapping(0x1000, 0x1400, 0, 18));
+  CHECK(set.find(0x1000)->contested);
+  CHECK_FALSE(set.find(0x1400)->contested);
+  CHECK_FALSE(set.find(0x2000)->contested);
+  set.insert(mapping(0x1000, 0x1400, 0, 18));
+  CHECK(set.find(0x1000)->contested);
+}
+
+TEST_CASE("a set contests what it shows differently from an earlier one, and what was contested there") {
+  MappingSet before;
+  before.insert(mapping(0x1000, 0x2000, 0, 16));
+  before.insert(mapping(0x3000, 0x4000, 0, 17));
+  before.insert(mapping(0x5000, 0x6000, 0, 18));
+  before.insert(mapping(0x5000, 0x6000, 0, 19));
+  MappingSet now;
+  now.insert(mapping(0x1000, 0x3000, 0, 16));
+  now.insert(mapping(0x3800, 0x4000, 0, 20));
+  now.insert(mapping(0x5000, 0x6000, 0, 19));
+  now.insert(mapping(0x7000, 0x8000, 0, 21));
+  now.contest(before);
+  CHECK_FALSE(now.find(0x1000)->contested);
+  CHECK(now.find(0x3800)->contested);
+  CHECK(now.find(0x5000)->contested);
+  CHECK_FALSE(now.find(0x7000)->contested);
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer
