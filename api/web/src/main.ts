@@ -1,39 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wiring: what is selected → what is asked → what is shown.
 
-import * as api from "./api.js";
-import { showFacts } from "./facts.js";
-import { FlameGraph } from "./flamegraph.js";
-import { KINDS, swatch } from "./palette.js";
-import { ProcessList } from "./processes.js";
-import * as selection from "./selection.js";
-import { count, element, percent, printable, seconds } from "./text.js";
-import { Tree, matcher } from "./tree.js";
+import * as api from "./api";
+import type { Problem, Profile } from "./answers";
+import { showFacts } from "./facts";
+import { FlameGraph } from "./flamegraph";
+import { KINDS, swatch } from "./palette";
+import { ProcessList } from "./processes";
+import * as selection from "./selection";
+import { count, element, percent, printable, seconds } from "./text";
+import { Tree, matcher } from "./tree";
 
 const RANGES = [["5 min", "now-5m"], ["15 min", ""], ["1 h", "now-1h"], ["6 h", "now-6h"], ["24 h", "now-24h"]];
 const RETRY_MS = 2000;
 
-const $ = (id) => document.getElementById(id);
+// The elements of index.html.
+const $ = (id: string) => document.getElementById(id)!;
+const input = (id: string) => $(id) as HTMLInputElement;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 let chosen = selection.read();
-let profile = null; // the answer that is shown
-let underWay = null; // an AbortController
+let profile: Profile | null = null; // the answer that is shown
+let underWay: AbortController | null = null;
 let retry = 0;
 
 const graph = new FlameGraph({
-  container: $("graph"), space: $("graph-space"), canvas: $("canvas"), mirror: $("mirror"), announcer: $("announcer"),
+  container: $("graph"), space: $("graph-space"), canvas: $("canvas") as HTMLCanvasElement, mirror: $("mirror"), announcer: $("announcer"),
   onZoom: () => { showCrumbs(); search(); },
   onHover: showTooltip,
 });
 const processList = new ProcessList({
-  list: $("process-list"), counter: $("processes-count"), filter: $("process-filter"),
+  list: $("process-list"), counter: $("processes-count"), filter: input("process-filter"),
   onSelect: (pid) => choose({ pid }),
 });
 
 // ---- Asking ----
 
-function choose(changes) {
+function choose(changes: Partial<selection.Selection>) {
   chosen = { ...chosen, ...changes };
   selection.push(chosen);
   load();
@@ -64,7 +67,7 @@ async function load() {
   askHealth(signal);
 }
 
-async function askHealth(signal) {
+async function askHealth(signal: AbortSignal) {
   const label = $("health");
   try {
     const { status, components } = await api.health(signal);
@@ -81,10 +84,10 @@ async function askHealth(signal) {
 // ---- Showing ----
 
 function showSelection() {
-  $("from").value = chosen.from;
-  $("to").value = chosen.to;
+  input("from").value = chosen.from;
+  input("to").value = chosen.to;
   for (const field of ["from", "to"]) $(field).removeAttribute("aria-invalid");
-  for (const button of $("ranges").children) button.setAttribute("aria-pressed", String(chosen.to === "" && button.dataset.from === chosen.from));
+  for (const button of $("ranges").querySelectorAll("button")) button.setAttribute("aria-pressed", String(chosen.to === "" && button.dataset.from === chosen.from));
   processList.select(chosen.pid);
 }
 
@@ -96,10 +99,10 @@ function showTitle() {
     const process = profile?.processes[0] ?? processList.find(chosen.pid);
     title.replaceChildren(element("bdi", "", process ? printable(process.comm, 200) : "Process"), element("small", "", `pid ${chosen.pid.split("@")[0]}`));
   }
-  document.title = `${title.firstChild.textContent} – flamed`;
+  document.title = `${title.firstChild?.textContent} – flamed`;
 }
 
-function showProfile(answer) {
+function showProfile(answer: Profile) {
   profile = answer;
   showTitle();
   showFacts($("facts"), answer);
@@ -111,13 +114,13 @@ function showProfile(answer) {
   } else {
     // The reason stands in the middle of the empty graph, and not a second time above it.
     $("warnings").replaceChildren();
-    const actions = [["Last hour", () => choose({ from: "now-1h", to: "" })]];
+    const actions: Action[] = [["Last hour", () => choose({ from: "now-1h", to: "" })]];
     if (chosen.pid !== "") actions.unshift(["Whole machine", () => choose({ pid: "" })]);
     showNotice("No samples here", answer.warnings.length > 0 ? answer.warnings.map((warning) => printable(warning)) : ["No CPU was used in this window."], actions);
   }
 }
 
-function showError(error) {
+function showError(error: unknown) {
   profile = null;
   showTitle();
   $("facts").replaceChildren();
@@ -129,12 +132,12 @@ function showError(error) {
     retry = setTimeout(load, RETRY_MS);
     return;
   }
-  const problem = error instanceof api.Refused ? error.problem : { title: "The page failed", detail: String(error) };
+  const problem: Problem = error instanceof api.Refused ? error.problem : { title: "The page failed", detail: String(error) };
   if (!(error instanceof api.Refused)) console.error(error);
   if (problem.parameter === "from" || problem.parameter === "to") {
     $(problem.parameter).setAttribute("aria-invalid", "true");
   }
-  const actions = [["Try again", load]];
+  const actions: Action[] = [["Try again", load]];
   if (problem.parameter === "pid") actions.unshift(["Whole machine", () => choose({ pid: "" })]);
   if (problem.parameter === "from" || problem.parameter === "to") actions.unshift(["Last 15 minutes", () => choose({ from: "", to: "" })]);
   showNotice(problem.title ?? "Refused", [printable(problem.detail ?? "")], actions, true);
@@ -156,7 +159,9 @@ function flame() {
   return svg;
 }
 
-function showNotice(title, sentences, actions, isBad = false) {
+type Action = [string, () => void];
+
+function showNotice(title: string, sentences: string[], actions: Action[], isBad = false) {
   const notice = $("notice");
   const buttons = element("div", "actions");
   actions.forEach(([label, action], index) => {
@@ -195,6 +200,7 @@ function showLegend() {
 
 function showCrumbs() {
   const { tree, zoomed } = graph;
+  if (tree === null) return;
   const path = tree.path(zoomed);
   // The way to a deep frame is told by its ends.
   const shown = path.length <= 6 ? path : [path[0], -1, ...path.slice(-4)];
@@ -219,7 +225,7 @@ function showCrumbs() {
 }
 
 function search() {
-  const text = $("search").value;
+  const text = input("search").value;
   const { tree, zoomed } = graph;
   const result = $("search-result");
   result.replaceChildren();
@@ -240,21 +246,21 @@ function search() {
   }
 }
 
-function showTooltip(node, x, y) {
+function showTooltip(node: number, x: number, y: number) {
   const tooltip = $("tooltip");
-  if (node === -1 || profile === null) {
+  const { tree, zoomed } = graph;
+  if (node === -1 || profile === null || tree === null) {
     tooltip.hidden = true;
     return;
   }
-  const { tree, zoomed } = graph;
   const { name, kind, module, reason } = tree.of(node);
   const box = element("i");
   box.style.backgroundColor = swatch(kind in KINDS ? kind : "unknown", dark.matches);
   const where = element("div", "where");
-  where.append(box, [KINDS[kind]?.label ?? kind, module && printable(module, 200)].filter(Boolean).join(" · "));
+  where.append(box, [KINDS[kind]?.label ?? kind, module && printable(module, 200)].filter((part) => part !== "").join(" · "));
   const figures = element("dl");
   const perSample = profile.samples === 0 ? 0 : profile.cpu_seconds / profile.samples;
-  const figure = (label, value) =>
+  const figure = (label: string, value: number) =>
     figures.append(element("dt", "", label), element("dd", "", `${count(value)} samples · ${seconds(value * perSample)}`), element("dd", "", percent(value, tree.total)));
   figure("Total", tree.value[node]);
   figure("Self", tree.self[node]);
@@ -283,24 +289,24 @@ $("ranges").append(
 );
 $("window-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  choose({ from: $("from").value.trim(), to: $("to").value.trim() });
+  choose({ from: input("from").value.trim(), to: input("to").value.trim() });
 });
 $("search").addEventListener("input", () => {
-  chosen = { ...chosen, search: $("search").value };
+  chosen = { ...chosen, search: input("search").value };
   selection.replace(chosen);
   search();
 });
 addEventListener("popstate", () => {
   chosen = selection.read();
-  $("search").value = chosen.search;
+  input("search").value = chosen.search;
   load();
 });
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
   event.preventDefault();
-  $("search").select();
+  input("search").select();
 });
 dark.addEventListener("change", showLegend);
 
-$("search").value = chosen.search;
+input("search").value = chosen.search;
 load();

@@ -5,24 +5,24 @@
 // zero-width characters. Shown by their number, so that one name can't look like another.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-export function printable(name, limit = 4000) {
+export function printable(name: string, limit = 4000) {
   const cut = name.length > limit ? `${name.slice(0, limit)}…` : name;
   const shown = cut.replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return shown === "" ? "[unnamed]" : shown;
 }
 
-export function count(number) {
+export function count(number: number) {
   return number.toLocaleString("en-US");
 }
 
-export function percent(part, whole) {
+export function percent(part: number, whole: number) {
   if (part === 0 || whole === 0) return "0 %";
   const value = (100 * part) / whole;
   if (value < 0.01) return "< 0.01 %";
   return `${value < 10 ? value.toFixed(2) : value.toFixed(1)} %`;
 }
 
-export function seconds(value) {
+export function seconds(value: number) {
   if (value === 0) return "0 s";
   if (value < 1) return `${Math.max(1, Math.round(value * 1000))} ms`;
   if (value < 100) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
@@ -30,27 +30,27 @@ export function seconds(value) {
   return `${(value / 3600).toFixed(1)} h`;
 }
 
-export function duration(ms) {
+export function duration(ms: number) {
   if (ms < 1000) return `${ms} ms`;
   const total = Math.round(ms / 1000);
-  const parts = [[Math.floor(total / 86400), "d"], [Math.floor(total / 3600) % 24, "h"], [Math.floor(total / 60) % 60, "min"], [total % 60, "s"]];
+  const parts: [number, string][] = [[Math.floor(total / 86400), "d"], [Math.floor(total / 3600) % 24, "h"], [Math.floor(total / 60) % 60, "min"], [total % 60, "s"]];
   return parts.filter(([value]) => value > 0).slice(0, 2).map(([value, unit]) => `${value} ${unit}`).join(" ");
 }
 
 // In the reader's own time zone; the date only where the two differ in it or it is not today.
-export function span(fromMs, toMs) {
+export function span(fromMs: number, toMs: number) {
   const from = new Date(fromMs);
   const to = new Date(toMs);
-  const day = (date) => date.toLocaleDateString("en-CA");
-  const clock = (date) => date.toLocaleTimeString("en-GB");
+  const day = (date: Date) => date.toLocaleDateString("en-CA");
+  const clock = (date: Date) => date.toLocaleTimeString("en-GB");
   const today = day(new Date());
-  const withDate = (date) => `${day(date)} ${clock(date)}`;
+  const withDate = (date: Date) => `${day(date)} ${clock(date)}`;
   if (day(from) === day(to)) return `${day(from) === today ? clock(from) : withDate(from)} – ${clock(to)}`;
   return `${withDate(from)} – ${withDate(to)}`;
 }
 
 // A new element with a class and text: never markup.
-export function element(tag, className = "", text = undefined) {
+export function element<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className = "", text?: string): HTMLElementTagNameMap[Tag] {
   const made = document.createElement(tag);
   if (className) made.className = className;
   if (text !== undefined) made.textContent = text;

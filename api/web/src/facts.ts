@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a profile is made of, and how far to trust it.
 
-import { count, duration, element, percent, seconds, span } from "./text.js";
+import type { Counts, Profile } from "./answers";
+import { count, duration, element, percent, seconds, span } from "./text";
 
-const sum = (reasons) => Object.values(reasons).reduce((total, number) => total + number, 0);
+const sum = (reasons: Counts) => Object.values(reasons).reduce((total, number) => total + number, 0);
 
-const told = (reasons) =>
+const told = (reasons: Counts) =>
   Object.entries(reasons)
     .filter(([, number]) => number > 0)
     .map(([reason, number]) => `${reason.replaceAll("_", " ")} ${count(number)}`)
     .join(", ");
 
-function fact(name, value, { more = "", className = "", title = "" } = {}) {
+function fact(name: string, value: string, { more = "", className = "", title = "" } = {}) {
   const row = element("div", className);
   const data = element("dd", "", value);
   if (more) data.append(" ", element("small", "", more));
@@ -20,7 +21,7 @@ function fact(name, value, { more = "", className = "", title = "" } = {}) {
   return row;
 }
 
-export function showFacts(list, profile) {
+export function showFacts(list: HTMLElement, profile: Profile) {
   const { quality, window: { used } } = profile;
   const truncated = sum(quality.truncated);
   const lost = sum(quality.lost);

@@ -2,8 +2,9 @@
 // The flame graph on a canvas. Callers stand above what they call. The canvas is as large as what is seen of it, and
 // is painted anew as its container scrolls: a canvas as tall as the deepest stack would be too large for browsers.
 
-import { FOUND, INK, colour } from "./palette.js";
-import { count, percent, printable } from "./text.js";
+import { FOUND, INK, colour } from "./palette";
+import { count, percent, printable } from "./text";
+import type { Tree } from "./tree";
 
 const ROW = 21;
 const GAP = 1;
@@ -11,17 +12,46 @@ const SMALLEST = 0.5; // pixels; narrower frames are painted in runs, and nothin
 const PADDING = 5;
 const MIRRORED = 250; // frames in the list for those who can't see the canvas
 
+interface Parts {
+  container: HTMLElement; // scrolls
+  space: HTMLElement; // as tall as the whole graph
+  canvas: HTMLCanvasElement;
+  mirror: HTMLElement; // a list
+  announcer: HTMLElement;
+  // After every change of what is shown whole.
+  onZoom: (node: number) => void;
+  // With -1 for none.
+  onHover: (node: number, x: number, y: number) => void;
+}
+
 export class FlameGraph {
-  // `onZoom(node)` after every change of what is shown whole, `onHover(node, x, y)` with -1 for none.
-  constructor({ container, space, canvas, mirror, announcer, onZoom, onHover }) {
-    Object.assign(this, { container, space, canvas, mirror, announcer, onZoom, onHover });
-    this.tree = null;
-    this.zoomed = 0;
-    this.focused = -1;
-    this.hovered = -1;
-    this.found = null;
-    this.painting = false;
-    this.dark = matchMedia("(prefers-color-scheme: dark)");
+  tree: Tree | null = null;
+  zoomed = 0;
+  private focused = -1;
+  private hovered = -1;
+  private found: Uint8Array | null = null;
+  private painting = false;
+  private fills: string[] = [];
+  private labels: string[] = [];
+  private accent = "";
+  private ink = "";
+  private readonly dark = matchMedia("(prefers-color-scheme: dark)");
+  private readonly container: HTMLElement;
+  private readonly space: HTMLElement;
+  private readonly canvas: HTMLCanvasElement;
+  private readonly list: HTMLElement;
+  private readonly announcer: HTMLElement;
+  private readonly onZoom: Parts["onZoom"];
+  private readonly onHover: Parts["onHover"];
+
+  constructor({ container, space, canvas, mirror, announcer, onZoom, onHover }: Parts) {
+    this.container = container;
+    this.space = space;
+    this.canvas = canvas;
+    this.list = mirror;
+    this.announcer = announcer;
+    this.onZoom = onZoom;
+    this.onHover = onHover;
     this.dark.addEventListener("change", () => {
       this.#colour();
       this.repaint();
@@ -38,7 +68,7 @@ export class FlameGraph {
     });
   }
 
-  show(tree) {
+  show(tree: Tree) {
     const keep = this.tree === null ? 0 : Math.max(0, tree.counterpart(this.tree, this.zoomed));
     this.tree = tree;
     this.focused = -1;
@@ -48,17 +78,18 @@ export class FlameGraph {
     this.zoom(keep);
   }
 
-  zoom(node) {
+  zoom(node: number) {
     this.zoomed = node;
-    this.space.style.height = `${this.#rows() * ROW + 2}px`;
+    if (this.tree === null) return;
+    this.space.style.height = `${this.#rows(this.tree) * ROW + 2}px`;
     this.container.scrollTop = 0;
-    this.#mirror();
+    this.#mirror(this.tree);
     this.onZoom(node);
     this.repaint();
   }
 
   // `found` by frame, as Tree.search() gives it, or null.
-  highlight(found) {
+  highlight(found: Uint8Array | null) {
     this.found = found;
     this.repaint();
   }
@@ -74,9 +105,9 @@ export class FlameGraph {
 
   // ---- What is where ----
 
-  #rows() {
+  #rows(tree: Tree) {
     let deepest = 0;
-    const { tree, zoomed } = this;
+    const { zoomed } = this;
     for (let i = zoomed; i < tree.end[zoomed]; i++) deepest = Math.max(deepest, tree.depth[i]);
     return deepest + 1;
   }
@@ -85,7 +116,7 @@ export class FlameGraph {
     return this.container.clientWidth;
   }
 
-  #nodeAt(event) {
+  #nodeAt(event: MouseEvent) {
     if (this.tree === null) return -1;
     const box = this.canvas.getBoundingClientRect();
     const level = Math.floor((event.clientY - box.top + this.container.scrollTop) / ROW);
@@ -115,7 +146,7 @@ export class FlameGraph {
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
     }
-    const paint = canvas.getContext("2d");
+    const paint = canvas.getContext("2d")!;
     paint.setTransform(scale, 0, 0, scale, 0, 0);
     paint.clearRect(0, 0, width, height);
     if (tree === null || tree.total === 0) return;
@@ -129,7 +160,7 @@ export class FlameGraph {
     const letter = paint.measureText("m").width;
     const top = container.scrollTop;
 
-    const draw = (node, x, w, isCaller) => {
+    const draw = (node: number, x: number, w: number, isCaller: boolean) => {
       const y = tree.depth[node] * ROW - top;
       if (y > height || y + ROW < 0) return;
       const frame = tree.frame[node];
@@ -159,7 +190,7 @@ export class FlameGraph {
     const factor = width / tree.value[zoomed];
     const origin = tree.start[zoomed];
     const last = (top + height) / ROW;
-    const runs = []; // by level: narrow frames side by side that are not painted yet
+    const runs: { from: number; to: number }[] = []; // by level: narrow frames side by side that are not painted yet
     for (let node = zoomed; node < tree.end[zoomed]; ) {
       const w = tree.value[node] * factor;
       const x = (tree.start[node] - origin) * factor;
@@ -184,7 +215,7 @@ export class FlameGraph {
     }
   }
 
-  #label(paint, text, x, y, width, letter) {
+  #label(paint: CanvasRenderingContext2D, text: string, x: number, y: number, width: number, letter: number) {
     const fits = Math.floor(width / letter);
     // Letters of other scripts may be wider than those that were measured.
     const isPlain = /^[\x20-\x7e]*$/.test(text);
@@ -203,15 +234,14 @@ export class FlameGraph {
 
   // ---- For those who can't see it ----
 
-  #describe(node) {
-    const { tree } = this;
+  #describe(tree: Tree, node: number) {
     return `${printable(tree.of(node).name, 200)}, ${percent(tree.value[node], tree.total)}, ${count(tree.value[node])} samples`;
   }
 
-  #mirror() {
-    const { tree, zoomed } = this;
+  #mirror(tree: Tree) {
+    const { zoomed } = this;
     // The frames that weigh most, in the order in which they are nested.
-    let nodes = [];
+    let nodes: number[] = [];
     const least = tree.value[zoomed] * 0.002;
     for (let i = zoomed; i < tree.end[zoomed]; ) {
       if (tree.value[i] >= least && tree.value[i] > 0) nodes.push(i++);
@@ -221,14 +251,14 @@ export class FlameGraph {
       nodes.sort((a, b) => tree.value[b] - tree.value[a] || a - b);
       nodes = nodes.slice(0, MIRRORED).sort((a, b) => a - b);
     }
-    this.mirror.replaceChildren(
+    this.list.replaceChildren(
       ...nodes.map((node) => {
         const item = document.createElement("li");
-        item.textContent = this.#describe(node);
+        item.textContent = this.#describe(tree, node);
         item.dataset.name = tree.of(node).name;
         item.dataset.kind = tree.of(node).kind;
-        item.dataset.value = tree.value[node];
-        item.dataset.depth = tree.depth[node];
+        item.dataset.value = String(tree.value[node]);
+        item.dataset.depth = String(tree.depth[node]);
         return item;
       }),
     );
@@ -236,7 +266,7 @@ export class FlameGraph {
 
   // ---- Hands ----
 
-  #hover(event) {
+  #hover(event: PointerEvent) {
     const node = this.#nodeAt(event);
     this.canvas.style.cursor = node === -1 ? "default" : "pointer";
     if (node !== this.hovered) {
@@ -252,13 +282,13 @@ export class FlameGraph {
     this.repaint();
   }
 
-  #click(event) {
+  #click(event: MouseEvent) {
     const node = this.#nodeAt(event);
     if (node !== -1) this.zoom(node);
     this.#unhover();
   }
 
-  #key(event) {
+  #key(event: KeyboardEvent) {
     if (this.tree === null || event.ctrlKey || event.metaKey || event.altKey) return;
     const { tree } = this;
     const at = this.focused === -1 ? this.zoomed : this.focused;
@@ -296,7 +326,7 @@ export class FlameGraph {
     if (next !== -1 && !tree.contains(this.zoomed, next)) this.zoom(next);
     this.focused = next;
     if (next !== -1) {
-      this.announcer.textContent = this.#describe(next);
+      this.announcer.textContent = this.#describe(tree, next);
       const y = tree.depth[next] * ROW;
       const { scrollTop, clientHeight } = this.container;
       if (y < scrollTop) this.container.scrollTop = y;

@@ -2,16 +2,37 @@
 // A flame graph as flat arrays: nodes in depth-first order, parents before children. Drawing and searching hundreds of
 // thousands of nodes is then a loop, and no stack is too deep for it.
 
+import type { FrameNode } from "./answers";
+
+export interface Frame {
+  name: string;
+  kind: string;
+  module: string;
+  reason: string;
+}
+
 export class Tree {
-  // `root` is an answer of /profile: {name, value, self, kind, module, reason, children}.
-  constructor(root) {
-    const frames = [];
-    const frameIds = new Map();
-    const columns = { frame: [], parent: [], depth: [], start: [], value: [], self: [] };
+  readonly frames: Frame[];
+  readonly frame: Uint32Array;
+  readonly parent: Uint32Array;
+  readonly depth: Uint32Array;
+  readonly start: Float64Array;
+  readonly value: Float64Array;
+  readonly self: Float64Array;
+  readonly end: Uint32Array;
+  readonly byLevel: Uint32Array[];
+  readonly size: number;
+  readonly levels: number;
+  readonly total: number;
+
+  constructor(root: FrameNode) {
+    const frames: Frame[] = [];
+    const frameIds = new Map<string, number>();
+    const columns = { frame: [] as number[], parent: [] as number[], depth: [] as number[], start: [] as number[], value: [] as number[], self: [] as number[] };
     const open = [{ node: root, parent: 0, depth: 0, start: 0 }];
     let levels = 0;
     while (open.length > 0) {
-      const { node, parent, depth, start } = open.pop();
+      const { node, parent, depth, start } = open.pop()!;
       const id = columns.frame.length;
       const key = `${node.kind}\0${node.name}\0${node.module ?? ""}`;
       let frame = frameIds.get(key);
@@ -68,12 +89,12 @@ export class Tree {
     return levels;
   }
 
-  of(node) {
+  of(node: number) {
     return this.frames[this.frame[node]];
   }
 
   // The node of a level that covers a position, or -1.
-  at(level, position) {
+  at(level: number, position: number) {
     const nodes = this.byLevel[level];
     if (nodes === undefined) return -1;
     let low = 0;
@@ -89,24 +110,24 @@ export class Tree {
   }
 
   // From the root down to and including `node`.
-  path(node) {
+  path(node: number) {
     const nodes = [node];
     while (node !== 0) nodes.push((node = this.parent[node]));
     return nodes.reverse();
   }
 
-  contains(outer, inner) {
+  contains(outer: number, inner: number) {
     return inner >= outer && inner < this.end[outer];
   }
 
-  children(node) {
-    const found = [];
+  children(node: number) {
+    const found: number[] = [];
     for (let i = node + 1; i < this.end[node]; i = this.end[i]) found.push(i);
     return found;
   }
 
   // Which frames' names match, and how many samples below `node` have a matching frame (each sample once).
-  search(matches, node) {
+  search(matches: (name: string) => boolean, node: number) {
     const found = new Uint8Array(this.frames.length);
     this.frames.forEach((frame, id) => {
       if (matches(frame.name)) found[id] = 1;
@@ -124,7 +145,7 @@ export class Tree {
   }
 
   // The node that is the same place as `node` of another tree: names along the path. -1 where there is none.
-  counterpart(other, node) {
+  counterpart(other: Tree, node: number) {
     let at = 0;
     for (const step of other.path(node).slice(1)) {
       const wanted = other.of(step);
@@ -136,7 +157,7 @@ export class Tree {
 }
 
 // A plain text is looked for as it is, whatever its case; /text/ is a regular expression.
-export function matcher(text) {
+export function matcher(text: string): (name: string) => boolean {
   if (text.length > 2 && text.startsWith("/") && text.endsWith("/")) {
     const expression = new RegExp(text.slice(1, -1), "i");
     return (name) => expression.test(name);

@@ -1,68 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of who used CPU.
 
-import { element, percent, printable, seconds } from "./text.js";
+import type { Processes, ProcessUsage } from "./answers";
+import { element, percent, printable, seconds } from "./text";
 
 const SHOWN = 200;
 
+interface Parts {
+  list: HTMLElement;
+  counter: HTMLElement;
+  filter: HTMLInputElement;
+  // With "pid@start", or "" for the whole machine.
+  onSelect: (id: string) => void;
+}
+
 export class ProcessList {
-  // `onSelect(id)` with "pid@start", or "" for the whole machine.
-  constructor({ list, counter, filter, onSelect }) {
-    Object.assign(this, { list, counter, filter, onSelect });
-    this.answer = null;
-    this.selected = "";
+  private answer: Processes | null = null;
+  private selected = "";
+  private readonly list: HTMLElement;
+  private readonly counter: HTMLElement;
+  private readonly filter: HTMLInputElement;
+  private readonly onSelect: (id: string) => void;
+
+  constructor({ list, counter, filter, onSelect }: Parts) {
+    this.list = list;
+    this.counter = counter;
+    this.filter = filter;
+    this.onSelect = onSelect;
     filter.addEventListener("input", () => this.#render());
     list.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  show(answer) {
+  show(answer: Processes) {
     this.answer = answer;
     this.#render();
   }
 
   // `pid` as the address has it: with or without the start.
-  select(pid) {
+  select(pid: string) {
     this.selected = pid;
-    for (const row of this.list.querySelectorAll("button")) row.setAttribute("aria-pressed", String(this.#isSelected(row.dataset.id)));
+    for (const row of this.list.querySelectorAll("button")) row.setAttribute("aria-pressed", String(this.#isSelected(row.dataset.id ?? "")));
   }
 
-  find(pid) {
+  find(pid: string) {
     return this.answer?.processes.find((process) => process.id === pid || String(process.pid) === pid);
   }
 
-  #isSelected(id) {
+  #isSelected(id: string) {
     return id === this.selected || (this.selected !== "" && id.split("@")[0] === this.selected);
   }
 
   #render() {
     if (this.answer === null) return;
     const wanted = this.filter.value.trim().toLowerCase();
-    const { processes } = this.answer;
+    const { processes, cpu_seconds } = this.answer;
     const matching = processes.filter(({ comm, pid, executable }) => `${comm} ${pid} ${executable ?? ""}`.toLowerCase().includes(wanted));
     this.counter.textContent = wanted ? `${matching.length} of ${processes.length}` : String(processes.length);
     const largest = Math.max(...processes.slice(0, 1).map((process) => process.cpu_seconds), 0);
-    const rows = matching.slice(0, SHOWN).map((process) => this.#row(process, largest));
-    if (!wanted) rows.unshift(this.#machine());
+    const rows = matching.slice(0, SHOWN).map((process) => this.#row(process, largest, cpu_seconds));
+    if (!wanted) rows.unshift(this.#machine(this.answer));
     if (matching.length > SHOWN) rows.push(element("li", "none", `and ${matching.length - SHOWN} more: narrow them down above`));
     if (matching.length === 0) rows.push(element("li", "none", wanted ? "No process matches." : "No process used CPU in this window."));
     this.list.replaceChildren(...rows);
   }
 
-  #machine() {
-    const { cpu_seconds, processes } = this.answer;
+  #machine({ cpu_seconds, processes }: Processes) {
     return this.#item("", "Whole machine", `${processes.length} ${processes.length === 1 ? "process" : "processes"}`, cpu_seconds, "", 0);
   }
 
-  #row(process, largest) {
+  #row(process: ProcessUsage, largest: number, all: number) {
     const ended = process.ended === null ? "" : " · ended";
-    const share = percent(process.cpu_seconds, this.answer.cpu_seconds);
+    const share = percent(process.cpu_seconds, all);
     const row = this.#item(process.id, printable(process.comm, 200), `${process.pid}${ended}`, process.cpu_seconds, share,
       largest === 0 ? 0 : process.cpu_seconds / largest);
-    row.firstChild.title = printable(process.executable ?? process.comm, 400);
+    row.querySelector("button")!.title = printable(process.executable ?? process.comm, 400);
     return row;
   }
 
-  #item(id, name, pid, cpu, share, fraction) {
+  #item(id: string, name: string, pid: string, cpu: number, share: string, fraction: number) {
     const row = element("button", "process");
     row.type = "button";
     row.dataset.id = id;
@@ -77,15 +92,15 @@ export class ProcessList {
       row.append(track);
     }
     row.addEventListener("click", () => this.onSelect(id));
-    const item = document.createElement("li");
+    const item = element("li");
     item.append(row);
     return item;
   }
 
-  #key(event) {
+  #key(event: KeyboardEvent) {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const rows = [...this.list.querySelectorAll("button")];
-    const next = rows[rows.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1)];
+    const next = rows[rows.findIndex((row) => row === document.activeElement) + (event.key === "ArrowDown" ? 1 : -1)];
     if (next === undefined) return;
     event.preventDefault();
     next.focus();
