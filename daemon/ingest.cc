@@ -74,7 +74,7 @@ void Ingest::apply(const EventBatch& batch) {
     switch (event.kind) {
       case RecordKind::kSample:
         if (const auto sample = parse_sample(body))
-          apply_sample(event.time, *sample);
+          apply_sample(event.time, event.cpu, *sample);
         else
           ++malformed_;
         break;
@@ -111,7 +111,7 @@ void Ingest::apply(const EventBatch& batch) {
   let_go_of_modules();
 }
 
-void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
+void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
   const flamed_sample& header = *sample.header;
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
@@ -153,6 +153,7 @@ void Ingest::apply_sample(MonotonicTime time, const SampleRecord& sample) {
   stored.comm = sample.comm();
   stored.frames = stack_;
   stored.truncation = truncation_of(header, trust);
+  stored.cpu = cpu;
   store_.add(stored);
 }
 

@@ -29,7 +29,7 @@ class Ingest {
   void apply(const EventBatch& batch);
 
  private:
-  void apply_sample(MonotonicTime time, const SampleRecord& sample);
+  void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
   void describe(symbolizer::Process& process);

@@ -2,7 +2,6 @@
 #include "store/histogram.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace flamed::store {
 namespace {
@@ -17,23 +16,36 @@ void append(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
 
 }  // namespace
 
-Histogram::Histogram(std::vector<HistogramEntry> entries) : entry_count_(entries.size()) {
-  std::sort(entries.begin(), entries.end(), [](const HistogramEntry& a, const HistogramEntry& b) {
-    return std::tie(a.thread, a.stack_key) < std::tie(b.thread, b.stack_key);
-  });
+Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::uint32_t>* places)
+    : entry_count_(entries.size()) {
+  struct Place {
+    std::uint64_t key = 0;
+    std::uint32_t entry = 0;
+  };
+  std::vector<Place> order;
+  order.reserve(entries.size());
+  for (const HistogramEntry& entry : entries) {
+    order.push_back({(std::uint64_t{entry.thread} << 32) | entry.stack_key, static_cast<std::uint32_t>(order.size())});
+  }
+  std::sort(order.begin(), order.end(), [](const Place& a, const Place& b) { return a.key < b.key; });
+  if (places != nullptr) {
+    places->resize(entries.size());
+    for (std::size_t i = 0; i < order.size(); ++i) (*places)[order[i].entry] = static_cast<std::uint32_t>(i);
+  }
   std::vector<std::uint8_t> bytes;
   bytes.reserve(entries.size() * 4 + 16);
   std::vector<std::uint8_t> group;
   std::uint32_t previous_thread = 0;
-  for (std::size_t i = 0; i < entries.size();) {
-    std::uint32_t thread = entries[i].thread;
+  for (std::size_t i = 0; i < order.size();) {
+    const std::uint32_t thread = entries[order[i].entry].thread;
     std::uint32_t previous_stack = 0;
     group.clear();
-    for (; i < entries.size() && entries[i].thread == thread; ++i) {
-      StackRef ref = StackRef::from_key(entries[i].stack_key);
-      bool more = ref.cut || entries[i].count != 1;
+    for (; i < order.size() && entries[order[i].entry].thread == thread; ++i) {
+      const HistogramEntry& entry = entries[order[i].entry];
+      StackRef ref = StackRef::from_key(entry.stack_key);
+      bool more = ref.cut || entry.count != 1;
       append(group, (std::uint64_t{ref.stack.value - previous_stack} << 1) | (more ? 1U : 0U));
-      if (more) append(group, (std::uint64_t{entries[i].count - 1} << 1) | (ref.cut ? 1U : 0U));
+      if (more) append(group, (std::uint64_t{entry.count - 1} << 1) | (ref.cut ? 1U : 0U));
       previous_stack = ref.stack.value;
     }
     append(bytes, thread - previous_thread);

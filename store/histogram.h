@@ -43,8 +43,9 @@ struct HistogramEntry {
 class Histogram {
  public:
   Histogram() = default;
-  /// Each (thread, stack) at most once, in any order.
-  explicit Histogram(std::vector<HistogramEntry> entries);
+  /// Each (thread, stack) at most once, in any order. `places`, if given, is filled with where each entry stands among
+  /// the histogram's stacks, counted from 0 in the order of visits.
+  explicit Histogram(std::span<const HistogramEntry> entries, std::vector<std::uint32_t>* places = nullptr);
 
   /// visit(thread, bytes): the bytes are for for_each_stack() and live as long as the histogram.
   template <typename F>

@@ -2,6 +2,7 @@
 #include "store/process_table.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace flamed::store {
@@ -153,7 +154,7 @@ std::optional<std::uint32_t> ProcessTable::add_thread(ProcessId id, std::string_
   }
   ProcessRecord& record = records_.writable(process);
   if (created) record.only_sampled = true;
-  if (created || (record.only_sampled && main_thread)) record.comm = share(comm);
+  if (created || (record.only_sampled && (main_thread || record.comm->empty()))) record.comm = share(comm);
   ++record.threads;
   records_.set_stamp(process, std::max(records_.stamp(process), sequence));
   return process;
@@ -174,43 +175,53 @@ bool ProcessTable::update(const ProcessInfo& info, std::uint32_t sequence) {
   record.command_line = info.command_line.empty() ? nullptr : share_command_line(info.command_line);
   record.place = info.cgroup.empty() ? nullptr : share_place(info);
   record.cgroup_id = info.cgroup_id;
-  record.parent_pid = info.parent_pid;
-  record.parent_start_ticks = info.parent_start_ticks;
   record.uid = info.uid.value_or(ProcessRecord::kNoUid);
   record.started_ns = ns_or_none(info.started);
   record.ended_ns = ns_or_none(info.ended);
   record.only_sampled = false;
   records_.set_stamp(process, sequence);
+  set_parent(process, {info.parent_pid, info.parent_start_ticks}, sequence);
   return true;
 }
 
-std::vector<bool> ProcessTable::parents_of_named() {
-  std::vector<bool> parents;
-  records_.for_each([&](std::uint32_t process) {
-    if (records_[process].threads == 0) return;
-    for (std::uint32_t child = process;;) {
-      const ProcessRecord& record = records_[child];
-      const std::uint32_t parent =
-          record.parent_start_ticks == 0 ? IdIndex::kNone : find({record.parent_pid, record.parent_start_ticks});
-      if (parent == IdIndex::kNone || (parent < parents.size() && parents[parent])) return;
-      if (parent >= parents.size()) parents.resize(parent + std::size_t{1});
-      parents[parent] = true;
-      child = parent;
+void ProcessTable::set_parent(std::uint32_t process, ProcessId parent, std::uint32_t sequence) {
+  if (ProcessId{records_[process].parent_pid, records_[process].parent_start_ticks} == parent) return;
+  forget_parent(process);
+  if (parent == records_[process].id) return;
+  if (parent.pid != 0 && parent.start_ticks != 0) {
+    std::uint32_t known = find(parent);
+    if (known == IdIndex::kNone) {
+      // The word of the parent is still to come, or it has ended before anything was known of it.
+      const std::optional<std::uint32_t> fresh = create(parent);
+      if (!fresh) return;
+      known = *fresh;
+      ProcessRecord& record = records_.writable(known);
+      record.only_sampled = true;
+      record.comm = share({});
+      records_.set_stamp(known, sequence);
     }
-  });
-  return parents;
+    ++records_.writable(known).children;
+  }
+  ProcessRecord& record = records_.writable(process);
+  record.parent_pid = parent.pid;
+  record.parent_start_ticks = parent.start_ticks;
+}
+
+void ProcessTable::forget_parent(std::uint32_t process) {
+  ProcessRecord& record = records_.writable(process);
+  const ProcessId parent{std::exchange(record.parent_pid, 0), std::exchange(record.parent_start_ticks, 0)};
+  if (parent.pid != 0 && parent.start_ticks != 0) --records_.writable(find(parent)).children;
 }
 
 void ProcessTable::sweep(std::uint32_t sequence, bool even_running) {
   std::size_t before = records_.size();
-  const std::vector<bool> has_child = parents_of_named();
   records_.for_each([&](std::uint32_t process) {
     const ProcessRecord& record = records_[process];
-    if (record.threads != 0 || (process < has_child.size() && has_child[process]) ||
-        sequence < records_.stamp(process) + 2)
-      return;
+    if (record.threads != 0 || record.children != 0 || sequence < records_.stamp(process) + 2) return;
     bool over = record.only_sampled || record.ended_ns != ProcessRecord::kNoTime;
-    if (over || even_running) records_.release(process);
+    if (!over && !even_running) return;
+    forget_parent(process);
+    records_.release(process);
   });
   if (records_.size() == before) return;
   records_.trim();

@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "base/identity.h"
 #include "store/budget.h"
@@ -44,12 +43,14 @@ struct ProcessRecord {
   std::int64_t ended_ns = kNoTime;
   std::int32_t parent_pid = 0;
   std::uint32_t uid = kNoUid;
-  std::uint32_t threads = 0;  ///< rows of the ThreadTable that name it
-  bool only_sampled = false;  ///< update() was never called for it
+  std::uint32_t threads = 0;   ///< rows of the ThreadTable that name it
+  std::uint32_t children = 0;  ///< processes in the table whose parent it is
+  bool only_sampled = false;   ///< update() was never called for it
 
   [[nodiscard]] bool in_use() const { return comm != nullptr; }
   [[nodiscard]] ProcessInfo info() const;
 };
+static_assert(sizeof(ProcessRecord) == 136);
 
 class ProcessTable {
  public:
@@ -71,9 +72,9 @@ class ProcessTable {
 
   [[nodiscard]] const ProcessRecord& operator[](std::uint32_t process) const { return records_[process]; }
 
-  /// Reclaims processes that no thread names, nor those of a descendant, once they ended (or were only ever known from
-  /// samples) and `sequence` is two past the last word of them: their last samples may still be on the way. With
-  /// `even_running` also those that run.
+  /// Reclaims processes that no thread names, once they ended (or were only ever known from samples) and
+  /// `sequence` is two past the last word of them: their last samples may still be on the way. With `even_running`
+  /// also those that run. Parents stay as long as their children do, so that a process can be found by any ancestor.
   void sweep(std::uint32_t sequence, bool even_running);
 
   [[nodiscard]] Records::View view() { return records_.view(); }
@@ -85,14 +86,14 @@ class ProcessTable {
 
   [[nodiscard]] std::uint32_t find(ProcessId id) const;
   std::optional<std::uint32_t> create(ProcessId id);
+  void set_parent(std::uint32_t process, ProcessId parent, std::uint32_t sequence);
+  void forget_parent(std::uint32_t process);
   SharedString share(std::string_view text);
   SharedString share_command_line(std::string_view text);
   SharedPlace share_place(const ProcessInfo& info);
   static std::size_t bytes_of(std::string_view text);
   static std::size_t bytes_of(const std::string& key, const ProcessRecord::Place& place);
   void forget_unused_strings();
-  /// By process: is it an ancestor of one that threads name? Those stay, so that a subtree can be told later.
-  [[nodiscard]] std::vector<bool> parents_of_named();
 
   Budget& budget_;
   Records records_;

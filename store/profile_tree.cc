@@ -2,7 +2,6 @@
 #include "store/profile_tree.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <string_view>
 #include <tuple>
@@ -10,18 +9,9 @@
 
 namespace flamed::store {
 
-std::size_t ProfileTree::FrameHash::operator()(const NamedFrame& frame) const noexcept {
-  return std::hash<std::string_view>{}(frame.name) ^ (std::hash<std::string_view>{}(frame.module) * 31);
-}
-
-ProfileTree::ProfileTree(const NamedFrame& root) : index_(unlimited_) {
-  nodes_.push_back(Node{0, intern(root), 0, 0, 0, 0});
-}
-
-std::uint32_t ProfileTree::intern(const NamedFrame& frame) {
-  auto [it, fresh] = frame_ids_.try_emplace(frame, static_cast<std::uint32_t>(frames_.size()));
-  if (fresh) frames_.push_back(&it->first);
-  return it->second;
+ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes)
+    : frames_(frames), most_nodes_(std::max<std::size_t>(most_nodes, 1)), index_(unlimited_) {
+  nodes_.push_back(Node{0, root_frame, 0, 0, 0, 0});
 }
 
 std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
@@ -37,7 +27,7 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
         hash, [&](std::uint32_t node) { return nodes_[node].parent == parent && nodes_[node].frame == frame; });
     if (found != IdIndex::kNone) return found;
   }
-  if (nodes_.size() >= kMostNodes) {
+  if (nodes_.size() >= most_nodes_) {
     was_cut_ = true;
     return parent;
   }
@@ -55,6 +45,130 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
   return node;
 }
 
+std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options, bool grouped) const {
+  constexpr std::uint8_t kKnown = 1, kFocused = 2, kIgnored = 4, kHidden = 8;
+  std::vector<std::uint8_t> judged(frames_.size(), 0);  // by frame
+  const auto judge = [&](std::uint32_t frame) {
+    if (judged[frame] == 0) {
+      const std::string_view name = frames_.bare_name(frame);
+      judged[frame] = kKnown;
+      if (options.focus && options.focus(name)) judged[frame] |= kFocused;
+      if (options.ignore && options.ignore(name)) judged[frame] |= kIgnored;
+      if (options.hide && options.hide(name)) judged[frame] |= kHidden;
+    }
+    return judged[frame];
+  };
+  auto out = std::make_unique<ProfileTree>(frames_, nodes_[0].frame, most_nodes_);
+  out->was_cut_ = was_cut_;
+  // A frame that is left out with all its callees makes no node: nodes come into being with their first sample.
+  constexpr std::uint32_t kNone = 0xffffffffU;
+  std::vector<std::uint8_t> passed(nodes_.size(), 0);  // what the stack up to the node has met
+  std::vector<std::uint32_t> place(nodes_.size(), kNone);
+  std::vector<std::uint32_t> path;
+  place[0] = 0;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const bool is_code = node != 0 && !(grouped && nodes_[node].parent == 0);
+    const std::uint8_t own = is_code ? judge(nodes_[node].frame) : std::uint8_t{0};
+    passed[node] = static_cast<std::uint8_t>((passed[nodes_[node].parent] & ~kHidden) | own);
+    if (nodes_[node].self_samples == 0) continue;
+    if ((passed[node] & kIgnored) != 0 || (options.focus && (passed[node] & kFocused) == 0)) continue;
+    path.clear();
+    std::uint32_t at = node;
+    for (; place[at] == kNone; at = nodes_[at].parent) path.push_back(at);
+    std::uint32_t to = place[at];
+    for (std::size_t i = path.size(); i-- > 0;) {
+      if ((passed[path[i]] & kHidden) == 0) to = out->child(to, nodes_[path[i]].frame);
+      place[path[i]] = to;
+    }
+    out->add_self(to, nodes_[node].self_samples, nodes_[node].self_ns);
+  }
+  return out;
+}
+
+std::unique_ptr<ProfileTree> ProfileTree::subtree(const std::vector<std::string>& path) const {
+  constexpr std::uint32_t kNone = 0xffffffffU;
+  std::unique_ptr<ProfileTree> out;
+  std::vector<std::uint32_t> depth(nodes_.size(), kNone);  // how much of the path leads to the node
+  std::vector<std::uint32_t> place(nodes_.size(), kNone);
+  depth[0] = 0;
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+    const Node& from = nodes_[node];
+    if (place[from.parent] != kNone) {
+      place[node] = out->child(place[from.parent], from.frame);
+    } else {
+      const std::uint32_t above = depth[from.parent];
+      if (above == kNone || frames_[from.frame].name != path[above]) continue;
+      depth[node] = above + 1;
+      if (depth[node] != path.size()) continue;
+      if (!out) out = std::make_unique<ProfileTree>(frames_, from.frame, most_nodes_);
+      place[node] = 0;
+    }
+    out->add_self(place[node], from.self_samples, from.self_ns);
+  }
+  if (out) out->was_cut_ = was_cut_;
+  return out;
+}
+
+std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t max_nodes) const {
+  std::vector<std::uint64_t> total_ns(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) total_ns[i] = nodes_[i].self_ns;
+  for (std::size_t i = nodes_.size(); i-- > 1;) total_ns[nodes_[i].parent] += total_ns[i];
+
+  // The order is a total one in which parents come before their children, so the largest always form a tree.
+  const auto larger = [&](std::uint32_t a, std::uint32_t b) {
+    return total_ns[a] != total_ns[b] ? total_ns[a] > total_ns[b] : a < b;
+  };
+  const double least_ns = static_cast<double>(total_ns[0]) * min_percent / 100;
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+    if (static_cast<double>(total_ns[node]) >= least_ns) kept.push_back(node);
+  }
+  const std::size_t most = max_nodes == 0 ? kept.size() : std::min(kept.size(), max_nodes - 1);
+  if (most < kept.size()) {
+    std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(most), kept.end(), larger);
+    kept.resize(most);
+  }
+  std::vector<bool> is_kept(nodes_.size(), false);
+  is_kept[0] = true;
+  for (std::uint32_t node : kept) is_kept[node] = true;
+
+  auto out = std::make_unique<ProfileTree>(frames_, nodes_[0].frame, 2 * most_nodes_);
+  out->was_cut_ = was_cut_;
+  std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
+  std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (is_kept[node]) {
+      if (node != 0) place[node] = out->child(place[nodes_[node].parent], nodes_[node].frame);
+      out->add_self(place[node], nodes_[node].self_samples, nodes_[node].self_ns);
+    } else {
+      place[node] = place[nodes_[node].parent];
+      ++pruned_below[place[node] + 1];
+    }
+  }
+  std::partial_sum(pruned_below.begin(), pruned_below.end(), pruned_below.begin());
+  std::vector<std::uint32_t> grouped(pruned_below.back());
+  std::vector<std::uint32_t> next(pruned_below.begin(), pruned_below.end() - 1);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (!is_kept[node]) grouped[next[place[node]]++] = node;
+  }
+  std::vector<std::uint32_t> counted_for(frames_.size(), 0);  // by frame: 1 + the last caller that it was counted for
+  for (std::uint32_t caller = 0; caller + 1 < pruned_below.size(); ++caller) {
+    if (pruned_below[caller] == pruned_below[caller + 1]) continue;
+    std::size_t functions = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t ns = 0;
+    for (std::uint32_t i = pruned_below[caller]; i < pruned_below[caller + 1]; ++i) {
+      const Node& node = nodes_[grouped[i]];
+      if (std::exchange(counted_for[node.frame], caller + 1) != caller + 1) ++functions;
+      samples += node.self_samples;
+      ns += node.self_ns;
+    }
+    const std::string name = "(pruned: " + std::to_string(functions) + (functions == 1 ? " function)" : " functions)");
+    out->add_self(out->child(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples, ns);
+  }
+  return out;
+}
+
 std::vector<NamedFrame> ProfileTree::sort_frames() {
   std::vector<bool> used(frames_.size(), false);
   for (const Node& node : nodes_) used[node.frame] = true;
@@ -63,22 +177,23 @@ std::vector<NamedFrame> ProfileTree::sort_frames() {
     if (used[frame]) order.push_back(frame);
   }
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const NamedFrame& x = *frames_[a];
-    const NamedFrame& y = *frames_[b];
-    return std::tie(x.name, x.module, x.kind, x.reason) < std::tie(y.name, y.module, y.kind, y.reason);
+    const NamedFrame& x = frames_[a];
+    const NamedFrame& y = frames_[b];
+    return std::tie(x.name, x.module, x.kind, x.inlined, x.reason, x.file, a) <
+           std::tie(y.name, y.module, y.kind, y.inlined, y.reason, y.file, b);
   });
   std::vector<std::uint32_t> rank(frames_.size(), 0);
   std::vector<NamedFrame> sorted;
   sorted.reserve(order.size());
   for (std::uint32_t frame : order) {
     rank[frame] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(*frames_[frame]);
+    sorted.push_back(frames_[frame]);
   }
   for (Node& node : nodes_) node.frame = rank[node.frame];
   return sorted;
 }
 
-std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& first) const {
+std::vector<std::uint32_t> ProfileTree::by_parent(std::size_t frame_count, std::vector<std::uint32_t>& first) const {
   // Two stable counting sorts: by frame, which is in order of names by now, then by parent. Node 0 is nobody's child.
   auto counting_sort = [&](const std::vector<std::uint32_t>& in, std::vector<std::uint32_t>& start, std::size_t keys,
                            auto key_of) {
@@ -93,14 +208,14 @@ std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& fi
   std::vector<std::uint32_t> all(nodes_.size() - 1);
   std::iota(all.begin(), all.end(), 1U);
   std::vector<std::uint32_t> scratch;
-  all = counting_sort(all, scratch, frames_.size(), [&](std::uint32_t node) { return nodes_[node].frame; });
+  all = counting_sort(all, scratch, frame_count, [&](std::uint32_t node) { return nodes_[node].frame; });
   return counting_sort(all, first, nodes_.size(), [&](std::uint32_t node) { return nodes_[node].parent; });
 }
 
 void ProfileTree::finish(Profile& profile) && {
   profile.frames = sort_frames();
   std::vector<std::uint32_t> first;
-  std::vector<std::uint32_t> children = by_parent(first);
+  std::vector<std::uint32_t> children = by_parent(profile.frames.size(), first);
 
   profile.nodes.clear();
   profile.nodes.reserve(nodes_.size());

@@ -25,14 +25,14 @@ SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous
   return {start, end, wall_offset_ns, period_ns};
 }
 
-OpenSlot::OpenSlot(Budget& budget, SlotBounds slot_bounds, std::uint32_t slot_sequence)
-    : bounds(slot_bounds), sequence(slot_sequence), budget_(budget), entries_(budget), index_(budget) {
+OpenSlot::OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence)
+    : bounds(slot_bounds), sequence(slot_sequence), log(log_budget), budget_(budget), entries_(budget), index_(budget) {
   budget_.take(kOpenSlotBytes);
 }
 
 OpenSlot::~OpenSlot() { budget_.give_back(kOpenSlotBytes); }
 
-OpenSlot::Counted OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
+OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
   std::uint32_t key = ref.key();
   std::uint64_t hash = hash_of(thread, key);
   std::uint32_t found = index_.find(hash, [&](std::uint32_t id) {
@@ -41,33 +41,28 @@ OpenSlot::Counted OpenSlot::count(std::uint32_t thread, StackRef ref, Room room)
   });
   if (found != IdIndex::kNone) {
     ++entries_.writable(found).count;
-    return Counted::kAgain;
+    return {Counted::kAgain, found};
   }
   std::size_t needed = room == Room::kOrdinary ? kReserveCount + 1 : 1;
-  if (!entries_.has_room(needed)) return Counted::kNoRoom;
+  if (!entries_.has_room(needed)) return {};
   if (!index_.make_room([&](std::uint32_t id) { return hash_of(entries_[id].thread, entries_[id].stack_key); },
                         needed)) {
-    return Counted::kNoRoom;
+    return {};
   }
   std::optional<std::uint32_t> id = entries_.allocate();
-  if (!id) return Counted::kNoRoom;
+  if (!id) return {};
   entries_.writable(*id) = HistogramEntry{thread, key, 1};
   index_.insert(hash, *id);
-  return Counted::kFirstTime;
+  return {Counted::kFirstTime, *id};
 }
 
-Histogram OpenSlot::View::histogram() const {
-  std::vector<HistogramEntry> rows;
-  rows.reserve(entry_count);
-  for (std::uint32_t id = 0; id < entry_count; ++id) rows.push_back(entries[id]);
-  return Histogram(std::move(rows));
-}
-
-std::shared_ptr<const Slot> OpenSlot::seal() {
+SealedSlot OpenSlot::seal() {
   std::vector<HistogramEntry> rows;
   rows.reserve(entries_.size());
   entries_.for_each([&](std::uint32_t id) { rows.push_back(entries_[id]); });
-  return std::make_shared<const Slot>(Slot{bounds, sequence, quality, Histogram(std::move(rows))});
+  std::vector<std::uint32_t> places;
+  auto slot = std::make_shared<const Slot>(Slot{bounds, sequence, quality, Histogram(rows, &places)});
+  return {std::move(slot), log.seal(places)};
 }
 
 }  // namespace flamed::store

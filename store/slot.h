@@ -14,6 +14,7 @@
 #include "store/histogram.h"
 #include "store/id_index.h"
 #include "store/quality.h"
+#include "store/sample_log.h"
 #include "store/shared_array.h"
 
 namespace flamed::store {
@@ -46,7 +47,14 @@ struct Slot {
   [[nodiscard]] std::size_t bytes() const { return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count(); }
 };
 
-/// Writer only, but for the view. Must not outlive its Budget.
+/// A sealed slot, and its samples one by one for as long as they are kept.
+struct SealedSlot {
+  std::shared_ptr<const Slot> slot;
+  std::shared_ptr<const SampleLog>
+      log{};  ///< its entries are numbered as the histogram's stacks are visited; may be null
+};
+
+/// Writer only, but for the view. Must not outlive its budgets.
 class OpenSlot {
  public:
   using Entries = SharedArray<HistogramEntry, 1024>;
@@ -58,31 +66,35 @@ class OpenSlot {
     Quality quality;
     Entries::View entries;
     std::uint32_t entry_count = 0;
-
-    [[nodiscard]] Histogram histogram() const;
+    OpenSampleLog::View log;  ///< its entries are indexes into `entries`
   };
 
   /// The last places are kept for stacks that were cut for want of room, so that a slot without room for new entries
   /// can still say whose samples they were.
   enum class Room : std::uint8_t { kOrdinary, kReserve };
   enum class Counted : std::uint8_t { kAgain, kFirstTime, kNoRoom };
+  struct Count {
+    Counted counted = Counted::kNoRoom;
+    std::uint32_t entry = 0;  ///< for the log; meaningless with kNoRoom
+  };
 
-  OpenSlot(Budget& budget, SlotBounds slot_bounds, std::uint32_t slot_sequence);
+  OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence);
   ~OpenSlot();
   OpenSlot(const OpenSlot&) = delete;
   OpenSlot& operator=(const OpenSlot&) = delete;
 
   /// kFirstTime: the caller must mark the thread and the stack as used by this slot.
-  Counted count(std::uint32_t thread, StackRef ref, Room room);
+  Count count(std::uint32_t thread, StackRef ref, Room room);
 
-  [[nodiscard]] View view() { return {bounds, sequence, quality, entries_.view(), entry_count()}; }
-  /// A sealed copy. It is not in the budget yet.
-  [[nodiscard]] std::shared_ptr<const Slot> seal();
+  [[nodiscard]] View view() { return {bounds, sequence, quality, entries_.view(), entry_count(), log.view()}; }
+  /// A sealed copy. It is not in the budgets yet.
+  [[nodiscard]] SealedSlot seal();
   [[nodiscard]] std::uint32_t entry_count() const { return static_cast<std::uint32_t>(entries_.size()); }
 
   SlotBounds bounds;
   const std::uint32_t sequence;
   Quality quality;
+  OpenSampleLog log;
 
  private:
   static constexpr std::size_t kReserveCount = 256;

@@ -1,50 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlotSelection: the slots of a snapshot that a window touches, and what a person must know about how well they answer
-// the question. A local of one query; must not outlive the snapshot.
+// SlotSelection: what a selection's window and threads touch of a snapshot's slots: whole minutes by their histograms,
+// and of a minute that lies in the window in part the samples that are inside. It also knows what a person must know
+// about how well that answers the question. A local of one query; must not outlive the snapshot, the selection, and the
+// budget.
 #pragma once
 
-#include <deque>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
-#include "store/profile.h"
-#include "store/quality.h"
+#include "store/answer_facts.h"
+#include "store/histogram.h"
+#include "store/query_budget.h"
 #include "store/slot.h"
 #include "store/snapshot_data.h"
+#include "store/thread_filter.h"
 
 namespace flamed::store {
 
-struct SelectedSlot {
-  SlotBounds bounds;
-  const Histogram* histogram = nullptr;
+/// One thread's stacks in one slot. Views into what the snapshot or the SlotSelection holds.
+class ThreadStacks {
+ public:
+  explicit ThreadStacks(std::span<const std::uint8_t> packed) : packed_(packed) {}
+  explicit ThreadStacks(std::span<const HistogramEntry> entries) : entries_(entries) {}
+
+  /// visit(StackRef, count)
+  template <typename F>
+  void for_each(F&& visit) const {
+    for (const HistogramEntry& entry : entries_) visit(StackRef::from_key(entry.stack_key), std::uint64_t{entry.count});
+    Histogram::for_each_stack(packed_, visit);
+  }
+
+ private:
+  std::span<const std::uint8_t> packed_;
+  std::span<const HistogramEntry> entries_;
 };
 
 class SlotSelection {
  public:
-  SlotSelection(const SnapshotData& snapshot, const WallWindow& asked);
+  /// Which slots are used where samples are wanted one by one.
+  enum class Want : std::uint8_t {
+    kCounts,  ///< all slots: for_each_thread()
+    kSamples  ///< those with logs, without a gap up to the newest: for_each_sample()
+  };
+
+  SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget,
+                Want want = Want::kCounts);
   SlotSelection(const SlotSelection&) = delete;
   SlotSelection& operator=(const SlotSelection&) = delete;
 
-  [[nodiscard]] const std::vector<SelectedSlot>& slots() const { return slots_; }
-  /// Rounded outwards to the slots and cut to what is retained. As asked when no slot was touched.
-  [[nodiscard]] const WallWindow& used() const { return used_; }
-  /// Whole machine.
-  [[nodiscard]] const Quality& quality() const { return quality_; }
-  /// Of the newest slot used.
-  [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot; what it gets stays valid as long as this.
+  /// False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_thread(F&& visit) {
+    for (Touched& slot : slots_) {
+      if (!slot.is_whole()) {
+        if (!extract(slot)) return false;
+        for (std::size_t i = 0; i < slot.entries.size();) {
+          const std::size_t begin = i;
+          while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
+          visit(slot.bounds, slot.entries[begin].thread,
+                ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin)));
+        }
+        continue;
+      }
+      const Histogram& histogram = slot.sealed->slot->histogram;
+      if (!budget_.visit(filter_.wants_all() ? histogram.entry_count() : 1)) return false;
+      bool go_on = true;
+      histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+        if (!go_on || !filter_.wants(thread)) return;
+        if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
+        visit(slot.bounds, thread, ThreadStacks(bytes));
+      });
+      if (!go_on) return false;
+    }
+    return true;
+  }
+
+  /// visit(const SlotBounds&, const LoggedSample&, thread, StackRef), slot after slot; of an open slot in the order of
+  /// arrival. Slots without a log are passed over. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_sample(F&& visit) {
+    for (const Touched& slot : slots_) {
+      if (!slot.exact) continue;
+      if (!read_pairs(slot)) return false;
+      const auto visit_wanted = [&](const LoggedSample& sample) {
+        const Pair& pair = pairs_[sample.entry];
+        if (pair.wanted) visit(slot.bounds, sample, pair.thread, StackRef::from_key(pair.stack_key));
+      };
+      if (slot.open != nullptr) {
+        slot.open->log.for_each(slot.from, slot.to, visit_wanted);
+      } else {
+        slot.sealed->log->for_each(slot.from, slot.to, visit_wanted);
+      }
+    }
+    return budget_.check();
+  }
+
+  /// visit(const SlotBounds&, bool exact) for each slot.
+  template <typename F>
+  void for_each_slot(F&& visit) const {
+    for (const Touched& slot : slots_) visit(slot.bounds, slot.exact);
+  }
+
+  [[nodiscard]] bool empty() const { return slots_.empty(); }
+  /// `quality` has only the losses: whoever visits the stacks counts the rest.
+  [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
+  [[nodiscard]] ThreadFilter& filter() { return filter_; }
+  /// Of Want::kSamples: the window has slots, but none with a log.
+  [[nodiscard]] bool has_no_samples() const { return none_exact_; }
+  [[nodiscard]] Error no_samples_error() const;
 
  private:
-  void warn(const SnapshotData& snapshot, const WallWindow& asked, std::optional<WallWindow> retained);
+  struct Touched {
+    SlotBounds bounds;
+    const SealedSlot* sealed = nullptr;    ///< either this
+    const OpenSlot::View* open = nullptr;  ///< or that
+    bool exact = false;                    ///< it has a log
+    bool complete = false;                 ///< all of its samples are in the window
+    MonotonicTime from{}, to{};            ///< the window on the slot's clock
+    bool extracted = false;
+    std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted
 
-  std::vector<SelectedSlot> slots_;
-  std::deque<Histogram> still_open_;  ///< histograms of open slots, made for this query; their addresses stay
-  WallWindow used_;
-  Quality quality_;
-  std::int64_t period_ns_ = 0;
-  std::vector<std::string> warnings_;
+    [[nodiscard]] bool is_whole() const { return sealed != nullptr && complete; }
+  };
+  struct Pair {
+    std::uint32_t thread = 0;
+    std::uint32_t stack_key = 0;
+    bool wanted = false;
+  };
+
+  /// Fills `entries` of a slot that has no histogram of its own for what is asked.
+  bool extract(Touched& slot);
+  bool read_pairs(const Touched& slot);
+  void warn(std::optional<WallWindow> retained);
+
+  const SnapshotData& snapshot_;
+  QueryBudget& budget_;
+  ThreadFilter filter_;
+  std::vector<Touched> slots_;  ///< oldest first
+  std::vector<Pair> pairs_;     ///< of one slot, by number in its log
+  AnswerFacts facts_;
+  bool none_exact_ = false;
 };
 
 /// "2026-01-31T12:34:56Z"

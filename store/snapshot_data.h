@@ -22,9 +22,9 @@ class SnapshotData {
   CallTree::View tree;
   ThreadTable::Records::View threads;
   ProcessTable::Records::View processes;
-  std::vector<std::shared_ptr<const Slot>> sealed;  ///< oldest first
-  std::vector<OpenSlot::View> open;                 ///< oldest first, all younger than the sealed ones
-  MonotonicTime until;                              ///< nothing here is younger: cuts the open slots' ends
+  std::vector<SealedSlot> sealed;    ///< oldest first
+  std::vector<OpenSlot::View> open;  ///< oldest first, all younger than the sealed ones
+  MonotonicTime until;               ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
   std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget

@@ -32,6 +32,9 @@ constexpr std::size_t kSlotsPerSweep = 30;
 std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_bytes, kLeastBudgetBytes); }
 /// What is taken without asking (headers of slots, strings) fits in the difference.
 std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - budget_of(limits) / 32; }
+std::size_t log_limit_of(const Limits& limits) {
+  return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
+}
 
 }  // namespace
 
@@ -42,9 +45,10 @@ class Store::State {
         clock_(clock),
         created_(clock.monotonic()),
         period_ns_(period_ns),
-        budget_(growth_limit_of(limits)),
+        log_budget_(log_limit_of(limits)),
+        budget_(growth_limit_of(limits) - log_limit_of(limits)),
         // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
-        tree_budget_(growth_limit_of(limits) / 4 * 3, &budget_),
+        tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
         tree_(tree_budget_),
         processes_(budget_),
         threads_(budget_, processes_) {
@@ -64,7 +68,7 @@ class Store::State {
       std::optional<std::uint32_t> thread = threads_.intern(sample.process, sample.tid, sample.comm, slot->sequence);
       CallTree::Interned interned{kEmptyStack, false};
       if (thread) interned = tree_.intern(sample.truncation, sample.frames);
-      if (thread && interned.whole && count(*slot, *thread, {interned.stack, false})) {
+      if (thread && interned.whole && count(*slot, *thread, {interned.stack, false}, sample)) {
         if (sample.truncation) {
           count_truncated(*slot, *sample.truncation);
         } else {
@@ -78,7 +82,7 @@ class Store::State {
         share = std::max<std::size_t>(share / 2, 1);
         continue;
       }
-      if (thread && count_cut(*slot, *thread, interned)) {
+      if (thread && count_cut(*slot, *thread, interned, sample)) {
         count_truncated(*slot, Truncation::kStoreFull);
       } else {
         lose(*slot, Loss::kStoreFull, 1);
@@ -128,7 +132,7 @@ class Store::State {
       seal_oldest();
       sealed_any = true;
     }
-    while (!sealed_.empty() && sealed_.front()->bounds.end.ns + limits_.retention_ns <= now.ns) {
+    while (!sealed_.empty() && sealed_.front().slot->bounds.end.ns + limits_.retention_ns <= now.ns) {
       drop_oldest();
       ++dropped_for_age_;
     }
@@ -169,7 +173,7 @@ class Store::State {
     std::lock_guard lock(mutex_);
     StoreStats stats;
     stats.quality = total_;
-    stats.used_bytes = budget_.used_bytes();
+    stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes();
     stats.budget_bytes = budget_of(limits_);
     stats.slots = sealed_.size() + open_.size();
     stats.sealed_bytes = sealed_bytes_;
@@ -181,8 +185,9 @@ class Store::State {
     stats.processes = processes_.size();
     stats.slots_dropped_for_age = dropped_for_age_;
     stats.slots_dropped_for_budget = dropped_for_budget_;
+    add_log_stats(stats);
     if (!sealed_.empty()) {
-      stats.oldest = sealed_.front()->bounds.wall_start();
+      stats.oldest = sealed_.front().slot->bounds.wall_start();
     } else if (!open_.empty()) {
       stats.oldest = open_.front()->bounds.wall_start();
     }
@@ -202,13 +207,13 @@ class Store::State {
     for (auto slot = open_.rbegin(); slot != open_.rend(); ++slot) {
       if (time >= (*slot)->bounds.start) return slot->get();
     }
-    bool retained = !sealed_.empty() && time >= sealed_.front()->bounds.start;
+    bool retained = !sealed_.empty() && time >= sealed_.front().slot->bounds.start;
     return retained ? open_.front().get() : nullptr;
   }
 
   void open_slot(MonotonicTime time, std::optional<MonotonicTime> previous_end) {
     SlotBounds bounds = next_bounds(time, previous_end, clock_.wall_offset_ns(), period_ns_);
-    open_.push_back(std::make_unique<OpenSlot>(budget_, bounds, next_sequence_++));
+    open_.push_back(std::make_unique<OpenSlot>(budget_, log_budget_, bounds, next_sequence_++));
     while (open_.size() > kMostOpenSlots) seal_oldest();
   }
 
@@ -219,16 +224,26 @@ class Store::State {
   }
 
   void seal_oldest() {
-    std::shared_ptr<const Slot> slot = open_.front()->seal();
+    SealedSlot sealed = open_.front()->seal();
     open_.pop_front();
-    budget_.take(slot->bytes());
-    sealed_bytes_ += slot->bytes();
-    sealed_entries_ += slot->histogram.entry_count();
-    sealed_.push_back(std::move(slot));
+    const Slot& slot = *sealed.slot;
+    budget_.take(slot.bytes());
+    sealed_bytes_ += slot.bytes();
+    sealed_entries_ += slot.histogram.entry_count();
+    if (sealed.log) {
+      log_budget_.take(sealed.log->bytes());
+      sealed_log_samples_ += sealed.log->count();
+    }
+    sealed_.push_back(std::move(sealed));
   }
 
   void drop_oldest() {
-    const Slot& slot = *sealed_.front();
+    if (without_log_ > 0) {
+      --without_log_;
+    } else {
+      drop_log(sealed_.front());
+    }
+    const Slot& slot = *sealed_.front().slot;
     budget_.give_back(slot.bytes());
     sealed_bytes_ -= slot.bytes();
     sealed_entries_ -= slot.histogram.entry_count();
@@ -236,12 +251,40 @@ class Store::State {
     ++dropped_since_sweep_;
   }
 
+  void drop_log(SealedSlot& sealed) {
+    if (!sealed.log) return;
+    log_budget_.give_back(sealed.log->bytes());
+    sealed_log_samples_ -= sealed.log->count();
+    sealed.log = nullptr;
+  }
+
+  /// Keeps the sample of a pair that was counted. The oldest minute's samples make room for the newest's; a log that
+  /// alone is larger than all of the room is given up.
+  void keep(OpenSlot& slot, std::uint32_t entry, const StackSample& sample) {
+    while (slot.log.needs_room() && without_log_ < sealed_.size()) drop_log(sealed_[without_log_++]);
+    slot.log.append({sample.time, entry, sample.cpu});
+  }
+
+  void add_log_stats(StoreStats& stats) const {
+    stats.exact_bytes = log_budget_.used_bytes();
+    stats.exact_budget_bytes = log_budget_.limit_bytes();
+    stats.exact_samples = sealed_log_samples_;
+    for (const auto& slot : open_) {
+      stats.exact_samples += slot->log.count();
+      if (!slot->log.whole()) return;
+    }
+    if (!open_.empty()) stats.exact_from = open_.front()->bounds.wall_start();
+    for (auto sealed = sealed_.rbegin(); sealed != sealed_.rend() && sealed->log; ++sealed) {
+      stats.exact_from = sealed->slot->bounds.wall_start();
+    }
+  }
+
   /// Drops the oldest 1/`share` of the sealed slots, at least one, and reclaims what only they named. False when there
   /// was none.
   bool make_room(std::size_t share) {
     if (sealed_.empty()) return false;
     for (std::size_t left = std::max<std::size_t>(sealed_.size() / share, 1); left > 0; --left) {
-      WallTime end = sealed_.front()->bounds.wall_end();
+      WallTime end = sealed_.front().slot->bounds.wall_end();
       budget_dropped_until_ = budget_dropped_until_ ? std::max(*budget_dropped_until_, end) : end;
       drop_oldest();
       ++dropped_for_budget_;
@@ -251,7 +294,7 @@ class Store::State {
   }
 
   void sweep(bool even_running_processes) {
-    std::uint32_t oldest = !sealed_.empty() ? sealed_.front()->sequence
+    std::uint32_t oldest = !sealed_.empty() ? sealed_.front().slot->sequence
                            : !open_.empty() ? open_.front()->sequence
                                             : next_sequence_;
     if (tree_.sweep(oldest)) frames_reclaimed_ = true;
@@ -262,22 +305,20 @@ class Store::State {
 
   /// Counts a stack that found no room as what there is of it: the callers that the tree knows, or fewer when the slot
   /// has no room either, down to none at all: then it is still known whose time it was.
-  bool count_cut(OpenSlot& slot, std::uint32_t thread, CallTree::Interned interned) {
-    if (!interned.whole && count(slot, thread, {interned.stack, true})) return true;
-    return count(slot, thread, {kEmptyStack, true}, OpenSlot::Room::kReserve);
+  bool count_cut(OpenSlot& slot, std::uint32_t thread, CallTree::Interned interned, const StackSample& sample) {
+    if (!interned.whole && count(slot, thread, {interned.stack, true}, sample)) return true;
+    return count(slot, thread, {kEmptyStack, true}, sample, OpenSlot::Room::kReserve);
   }
 
-  bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, OpenSlot::Room room = OpenSlot::Room::kOrdinary) {
-    switch (slot.count(thread, ref, room)) {
-      case OpenSlot::Counted::kAgain:
-        return true;
-      case OpenSlot::Counted::kNoRoom:
-        return false;
-      case OpenSlot::Counted::kFirstTime:
-        break;
+  bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const StackSample& sample,
+             OpenSlot::Room room = OpenSlot::Room::kOrdinary) {
+    const OpenSlot::Count count = slot.count(thread, ref, room);
+    if (count.counted == OpenSlot::Counted::kNoRoom) return false;
+    if (count.counted == OpenSlot::Counted::kFirstTime) {
+      tree_.mark_used(ref.stack, slot.sequence);
+      threads_.mark_used(thread, slot.sequence);
     }
-    tree_.mark_used(ref.stack, slot.sequence);
-    threads_.mark_used(thread, slot.sequence);
+    keep(slot, count.entry, sample);
     return true;
   }
 
@@ -296,17 +337,20 @@ class Store::State {
   const MonotonicTime created_;
   mutable std::mutex mutex_;  ///< guards everything below; held for one sample, one sweep, or one snapshot's pointers
   std::int64_t period_ns_;
+  Budget log_budget_;
   Budget budget_;
   Budget tree_budget_;
   CallTree tree_;
   ProcessTable processes_;
   ThreadTable threads_;
-  std::deque<std::shared_ptr<const Slot>> sealed_;
+  std::deque<SealedSlot> sealed_;
   std::deque<std::unique_ptr<OpenSlot>> open_;
   std::uint32_t next_sequence_ = 1;
   MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
   std::size_t sealed_entries_ = 0;
   std::size_t sealed_bytes_ = 0;
+  std::size_t sealed_log_samples_ = 0;
+  std::size_t without_log_ = 0;  ///< of the oldest in sealed_: their samples are no longer kept one by one
   std::size_t dropped_since_sweep_ = 0;
   std::uint64_t dropped_for_age_ = 0;
   std::uint64_t dropped_for_budget_ = 0;

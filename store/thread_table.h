@@ -4,6 +4,7 @@
 // rows, so that a row never changes. Writer only, but for the views. Must not outlive its Budget or its ProcessTable.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,9 @@ namespace flamed::store {
 
 /// As long as the kernel's TASK_COMM_LEN, zero-filled.
 using ThreadName = std::array<char, 16>;
+inline std::string_view text_of(const ThreadName& name) {
+  return {name.data(), static_cast<std::size_t>(std::find(name.begin(), name.end(), '\0') - name.begin())};
+}
 
 struct ThreadRecord {
   std::uint32_t process = 0;  ///< in the ProcessTable

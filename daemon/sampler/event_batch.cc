@@ -12,7 +12,7 @@ void EventBatch::sort_and_split(MonotonicTime cutoff, EventBatch& later) {
   const auto first_later = std::upper_bound(events_.begin(), events_.end(), cutoff,
                                             [](MonotonicTime time, const Event& event) { return time < event.time; });
   for (auto event = first_later; event != events_.end(); ++event) {
-    later.append({event->kind, event->comm_is_exec, event->time, body(*event)});
+    later.append({event->kind, event->comm_is_exec, event->time, body(*event), event->cpu});
   }
   events_.erase(first_later, events_.end());
 }

@@ -33,6 +33,7 @@ class EventBatch {
     std::uint32_t bytes = 0;  ///< length of the body
     RecordKind kind = RecordKind::kOther;
     bool comm_is_exec = false;
+    std::uint16_t cpu = 0;
   };
 
   /// Copies the body, 8-byte aligned.
@@ -41,7 +42,7 @@ class EventBatch {
     memory_.resize(word + (head.body.size() + 7) / 8);
     if (!head.body.empty()) std::memcpy(memory_.data() + word, head.body.data(), head.body.size());
     events_.push_back({head.time, static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(head.body.size()),
-                       head.kind, head.comm_is_exec});
+                       head.kind, head.comm_is_exec, head.cpu});
   }
 
   [[nodiscard]] std::span<const std::byte> body(const Event& event) const {

@@ -288,7 +288,8 @@ class Sampler::Impl {
     PerfRing& ring = sampler.ring;
     const std::uint64_t broken_before = ring.broken();
     ring.drain([&](std::span<const std::byte> record) {
-      const RecordHead head = read_head(record);
+      RecordHead head = read_head(record);
+      head.cpu = static_cast<std::uint16_t>(ring.cpu());
       switch (head.kind) {
         case RecordKind::kMalformed:
           ++malformed_;

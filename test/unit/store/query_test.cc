@@ -119,8 +119,8 @@ TEST_CASE("processes of one pid are two nodes of the whole machine even under on
   CHECK(folded(t.profile()) == std::vector<std::string>{"all;worker (100@1);f1 1", "all;worker (100@2);f1 1"});
 }
 
-TEST_CASE("a window is half-open and rounds outwards to slots") {
-  TestStore t;
+TEST_CASE("a window is half-open and rounds outwards to slots where samples are not kept one by one") {
+  TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   for (int minute = 0; minute < 5; ++minute) {
     t.add({code(16)});
     t.pass_minutes(1);
@@ -141,7 +141,7 @@ TEST_CASE("a window is half-open and rounds outwards to slots") {
 }
 
 TEST_CASE("what is used of the open slot ends now") {
-  TestStore t;
+  TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   t.pass(20);
   t.add({code(16)});
   t.pass(5);

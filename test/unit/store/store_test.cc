@@ -39,7 +39,7 @@ TEST_CASE("a minute is sealed a few seconds after it ended, so that late samples
 }
 
 TEST_CASE("a sample whose minute is sealed already counts into the oldest open one") {
-  TestStore t;
+  TestStore t({kNsPerMinute * 60, 8U << 20, 0});
   MonotonicTime early = t.clock.monotonic();
   t.add({code(16)});
   t.pass(90);
@@ -368,7 +368,7 @@ TEST_CASE("what is known of a process comes back whole") {
 }
 
 TEST_CASE("long command lines are kept by their beginning once they take a sixteenth of the budget") {
-  TestStore t({60 * kNsPerMinute, 8U << 20});
+  TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   for (std::int32_t pid = 1; pid <= 400; ++pid) {
     ProcessInfo info{{pid, 1}, "cc1", "/usr/lib/gcc/cc1", 0, kNoon, {}};
     info.command_line = "cc1 " + std::to_string(pid) + std::string(4000, 'x');

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/frame_table.h"
+
+#include <functional>
+
+namespace flamed::store {
+namespace {
+
+std::string_view last_component(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string_view annotation_of(const NamedFrame& frame) {
+  if (frame.kind == FrameKind::kKernel) return "_[k]";
+  if (frame.inlined) return "_[i]";
+  if (frame.kind == FrameKind::kJit) return "_[j]";
+  return {};
+}
+
+/// What differs between two occurrences of a function does not hold for the function.
+void merge(NamedFrame& known, const NamedFrame& other) {
+  if (known.full_name != other.full_name) known.full_name.clear();
+  if (known.build_id != other.build_id) known.build_id.clear();
+  if (known.file.empty()) known.file = other.file;
+  if (known.line != other.line || known.file != other.file) known.line = 0;
+}
+
+}  // namespace
+
+std::size_t FrameTable::KeyHash::operator()(const Key& key) const noexcept {
+  const std::hash<std::string_view> hash;
+  return hash(key.name) ^ (hash(key.module) * 31) ^ (key.line * 0x9e3779b97f4a7c15ULL);
+}
+
+FrameTable::FrameTable(const ProfileOptions& options)
+    : lines_(options.lines), full_names_(options.full_names), annotate_(options.annotate), inlines_(options.inlines) {}
+
+void FrameTable::append_chain(const std::shared_ptr<const InlineChain>& chain, std::vector<std::uint32_t>& frames) {
+  if (chain == nullptr || chain->empty()) {
+    frames.push_back(intern({"[unknown]", "", FrameKind::kUnknown, "nobody could name it"}));
+    return;
+  }
+  for (const NamedFrame& frame : *chain) {
+    frames.push_back(intern_code(frame));
+    if (!inlines_) break;
+  }
+}
+
+FrameTable::Key FrameTable::key_of(const NamedFrame& frame, std::string_view name) const {
+  Key key{name, frame.module, frame.reason, {}, 0, frame.kind, frame.inlined};
+  if (lines_) {
+    key.file = frame.file;
+    key.line = frame.line;
+  }
+  return key;
+}
+
+std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
+  const std::string& name = full_names_ && !frame.full_name.empty() ? frame.full_name : frame.name;
+  if (!lines_ && !annotate_) return intern_as(frame, name, name.size());
+  std::string shown = name;
+  if (lines_ && !frame.file.empty()) {
+    shown += ' ';
+    shown += last_component(frame.file);
+    if (frame.line != 0) shown += ':' + std::to_string(frame.line);
+  }
+  if (annotate_) shown += annotation_of(frame);
+  return intern_as(frame, shown, name.size());
+}
+
+std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size) {
+  if (const auto found = ids_.find(key_of(frame, name)); found != ids_.end()) {
+    merge(frames_[found->second].frame, frame);
+    return found->second;
+  }
+  const auto id = static_cast<std::uint32_t>(frames_.size());
+  Entry& entry = frames_.emplace_back(Entry{frame, bare_size});
+  entry.frame.name = name;
+  ids_.emplace(key_of(entry.frame, entry.frame.name), id);
+  return id;
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The samples of one slot one by one, next to its histogram: when, on which CPU, and which pair of thread and stack.
+// An OpenSampleLog is the writer's; a SampleLog is sealed, immutable and shared with readers.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/budget.h"
+
+namespace flamed::store {
+
+struct LoggedSample {
+  MonotonicTime time;
+  std::uint32_t entry = 0;  ///< which pair of thread and stack: whoever has the log knows how these are numbered
+  std::uint16_t cpu = 0;
+};
+
+/// In the order of time. Layout, all numbers unsigned LEB128, for each sample:
+///
+///   ns since the sample before (the first: 0, at first())
+///   entry << b | cpu                with b bits, enough for the largest CPU number in the log
+///
+/// A host with 8 CPUs needs 6 bytes a sample.
+class SampleLog {
+ public:
+  SampleLog() = default;
+  /// In any order; of samples at the same time the order stays.
+  explicit SampleLog(std::vector<LoggedSample> samples);
+
+  /// visit(const LoggedSample&) for the samples in [from, to).
+  template <typename F>
+  void for_each(MonotonicTime from, MonotonicTime to, F&& visit) const {
+    if (count_ == 0 || to.ns <= first_.ns || last_.ns < from.ns) return;
+    const std::size_t block = block_before(from);
+    const std::uint8_t* at = bytes_.data() + blocks_[block].offset;
+    const std::uint8_t* end = bytes_.data() + bytes_.size();
+    std::int64_t time = blocks_[block].time_ns;
+    const std::uint64_t cpu_mask = (std::uint64_t{1} << cpu_bits_) - 1;
+    while (at != end) {
+      time += static_cast<std::int64_t>(read(at));
+      const std::uint64_t what = read(at);
+      if (time < from.ns) continue;
+      if (time >= to.ns) return;
+      visit(LoggedSample{
+          {time}, static_cast<std::uint32_t>(what >> cpu_bits_), static_cast<std::uint16_t>(what & cpu_mask)});
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  /// Times of the earliest and the latest sample; meaningless in an empty log.
+  [[nodiscard]] MonotonicTime first() const { return first_; }
+  [[nodiscard]] MonotonicTime last() const { return last_; }
+  [[nodiscard]] std::size_t bytes() const {
+    return sizeof(SampleLog) + 2 * sizeof(void*) + bytes_.size() + blocks_.size() * sizeof(Block);
+  }
+
+ private:
+  /// Where to begin reading, every kSamplesPerBlock samples.
+  struct Block {
+    std::int64_t time_ns = 0;  ///< of the sample before; of the first block: of its first sample
+    std::size_t offset = 0;    ///< in bytes_
+  };
+  static constexpr std::size_t kSamplesPerBlock = 2048;
+
+  [[nodiscard]] std::size_t block_before(MonotonicTime from) const;
+
+  static std::uint64_t read(const std::uint8_t*& at) {
+    std::uint64_t value = *at++;
+    if (value < 0x80) return value;
+    value &= 0x7f;
+    for (unsigned shift = 7;; shift += 7) {
+      const std::uint64_t byte = *at++;
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+  }
+
+  std::vector<std::uint8_t> bytes_;
+  std::vector<Block> blocks_;
+  std::size_t count_ = 0;
+  MonotonicTime first_;
+  MonotonicTime last_;
+  unsigned cpu_bits_ = 0;
+};
+
+/// Writer only, but for the view. Once it had no room for a sample it is over: it holds none and takes none, so that a
+/// log is always whole. Must not outlive its Budget.
+class OpenSampleLog {
+ public:
+  static constexpr std::size_t kPerChunk = 1024;
+
+  /// 14 bytes a sample.
+  struct Chunk {
+    std::array<std::int64_t, kPerChunk> times;
+    std::array<std::uint32_t, kPerChunk> entries;
+    std::array<std::uint16_t, kPerChunk> cpus;
+  };
+
+  /// The samples so far, in the order of arrival. The writer goes on in the last chunk, behind what the view has.
+  class View {
+   public:
+    /// visit(const LoggedSample&) for the samples in [from, to).
+    template <typename F>
+    void for_each(MonotonicTime from, MonotonicTime to, F&& visit) const {
+      for (std::size_t i = 0; i < count_; ++i) {
+        const Chunk& chunk = *chunks_[i / kPerChunk];
+        const std::size_t place = i % kPerChunk;
+        const std::int64_t time = chunk.times[place];
+        if (time < from.ns || time >= to.ns) continue;
+        visit(LoggedSample{{time}, chunk.entries[place], chunk.cpus[place]});
+      }
+    }
+    [[nodiscard]] std::size_t count() const { return count_; }
+    /// False: the samples were not kept.
+    [[nodiscard]] bool whole() const { return whole_; }
+    /// Times of the earliest and the latest sample; meaningless without samples.
+    [[nodiscard]] MonotonicTime first() const { return first_; }
+    [[nodiscard]] MonotonicTime last() const { return last_; }
+
+   private:
+    friend class OpenSampleLog;
+    std::vector<std::shared_ptr<const Chunk>> chunks_;
+    std::size_t count_ = 0;
+    bool whole_ = true;
+    MonotonicTime first_;
+    MonotonicTime last_;
+  };
+
+  explicit OpenSampleLog(Budget& budget) : budget_(budget) {}
+  ~OpenSampleLog() { release(); }
+  OpenSampleLog(const OpenSampleLog&) = delete;
+  OpenSampleLog& operator=(const OpenSampleLog&) = delete;
+
+  /// Whether append() needs memory, and the budget has none.
+  [[nodiscard]] bool needs_room() const {
+    return whole_ && count_ == chunks_.size() * kPerChunk && !budget_.has_room(kChunkBytes);
+  }
+  /// Without room the log is over.
+  void append(const LoggedSample& sample) {
+    if (!whole_) return;
+    if (count_ == chunks_.size() * kPerChunk && !add_chunk()) return;
+    Chunk& chunk = *chunks_.back();
+    const std::size_t place = count_++ % kPerChunk;
+    chunk.times[place] = sample.time.ns;
+    chunk.entries[place] = sample.entry;
+    chunk.cpus[place] = sample.cpu;
+    first_ = count_ == 1 ? sample.time : std::min(first_, sample.time);
+    last_ = count_ == 1 ? sample.time : std::max(last_, sample.time);
+  }
+
+  [[nodiscard]] View view() const;
+  /// A sealed copy whose entries are `new_number[entry]`; null when the log is over. It is not in the budget yet.
+  [[nodiscard]] std::shared_ptr<const SampleLog> seal(std::span<const std::uint32_t> new_number) const;
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] bool whole() const { return whole_; }
+  [[nodiscard]] std::size_t bytes() const { return chunks_.size() * kChunkBytes; }
+
+ private:
+  static constexpr std::size_t kChunkBytes = sizeof(Chunk) + 2 * sizeof(void*) + sizeof(std::shared_ptr<Chunk>);
+
+  bool add_chunk();
+  void release();
+
+  Budget& budget_;
+  std::vector<std::shared_ptr<Chunk>> chunks_;
+  std::size_t count_ = 0;
+  bool whole_ = true;
+  MonotonicTime first_;
+  MonotonicTime last_;
+};
+
+}  // namespace flamed::store

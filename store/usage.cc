@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/usage.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "store/slot_selection.h"
+#include "store/snapshot_data.h"
+#include "store/stack_states.h"
+
+namespace flamed::store {
+namespace {
+
+struct Total {
+  std::uint64_t samples = 0;
+  std::uint64_t ns = 0;
+};
+
+/// What each thread used, by its place in the ThreadTable. False: the budget has run out.
+bool total_up(SlotSelection& slots, StackStates& states, Side side, std::vector<Total>& totals, Quality& quality) {
+  return slots.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+    std::uint64_t samples = 0;
+    stacks.for_each([&](StackRef ref, std::uint64_t count) {
+      if (!states.has(ref, side)) return;
+      samples += count;
+      states.count(ref, count, quality);
+    });
+    totals[thread].samples += samples;
+    totals[thread].ns += samples * static_cast<std::uint64_t>(bounds.period_ns);
+  });
+}
+
+template <typename Row>
+void finish(UsageTable<Row>& table) {
+  for (const Row& row : table.rows) {
+    table.total_samples += row.samples;
+    table.total_ns += row.cpu_ns;
+  }
+}
+
+}  // namespace
+
+Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const Selection& selection,
+                                               QueryBudget& budget) {
+  const SnapshotData& data = snapshot.data();
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  UsageTable<ProcessUsage> table;
+  static_cast<AnswerFacts&>(table) = slots.facts();
+  std::vector<Total> by_thread(data.threads.limit());
+  if (!total_up(slots, states, selection.side, by_thread, table.quality)) return budget.error();
+
+  std::vector<Total> totals(data.processes.limit());
+  for (std::uint32_t thread = 0; thread < by_thread.size(); ++thread) {
+    if (by_thread[thread].samples == 0) continue;
+    Total& total = totals[data.threads[thread].process];
+    total.samples += by_thread[thread].samples;
+    total.ns += by_thread[thread].ns;
+  }
+  for (std::uint32_t process = 0; process < totals.size(); ++process) {
+    if (totals[process].samples == 0) continue;
+    table.rows.push_back({data.processes[process].info(), totals[process].samples, totals[process].ns});
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
+    return a.cpu_ns != b.cpu_ns ? a.cpu_ns > b.cpu_ns : a.info.id < b.info.id;
+  });
+  finish(table);
+  return table;
+}
+
+Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Selection& selection,
+                                             QueryBudget& budget) {
+  const SnapshotData& data = snapshot.data();
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  UsageTable<ThreadUsage> table;
+  static_cast<AnswerFacts&>(table) = slots.facts();
+  std::vector<Total> totals(data.threads.limit());
+  if (!total_up(slots, states, selection.side, totals, table.quality)) return budget.error();
+
+  // A thread has a record for each name that it had.
+  std::vector<std::uint32_t> threads;
+  for (std::uint32_t thread = 0; thread < totals.size(); ++thread) {
+    if (totals[thread].samples != 0) threads.push_back(thread);
+  }
+  std::sort(threads.begin(), threads.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const ThreadRecord& x = data.threads[a];
+    const ThreadRecord& y = data.threads[b];
+    return std::tie(x.process, x.tid, totals[b].ns, a) < std::tie(y.process, y.tid, totals[a].ns, b);
+  });
+  const ThreadRecord* previous = nullptr;
+  for (std::uint32_t thread : threads) {
+    const ThreadRecord& record = data.threads[thread];
+    if (previous == nullptr || previous->process != record.process || previous->tid != record.tid) {
+      table.rows.push_back(
+          {data.processes[record.process].info(), record.tid, std::string(text_of(record.comm)), 0, 0});
+    }
+    table.rows.back().samples += totals[thread].samples;
+    table.rows.back().cpu_ns += totals[thread].ns;
+    previous = &record;
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const ThreadUsage& a, const ThreadUsage& b) {
+    return std::tie(b.cpu_ns, a.process.id, a.tid) < std::tie(a.cpu_ns, b.process.id, b.tid);
+  });
+  finish(table);
+  return table;
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sample_log.h"
+
+#include <numeric>
+#include <random>
+#include <tuple>
+
+#include "test/catch.h"
+
+namespace flamed::store::test {
+namespace {
+
+using Row = std::tuple<std::int64_t, std::uint32_t, std::uint16_t>;
+
+template <typename Log>
+std::vector<Row> rows(const Log& log, std::int64_t from, std::int64_t to) {
+  std::vector<Row> found;
+  log.for_each({from}, {to},
+               [&](const LoggedSample& sample) { found.emplace_back(sample.time.ns, sample.entry, sample.cpu); });
+  return found;
+}
+
+constexpr std::int64_t kForever = std::int64_t{1} << 60;
+
+}  // namespace
+
+TEST_CASE("a sealed log gives back what was put in, in the order of time, for any window") {
+  std::mt19937_64 random(7);
+  for (std::uint64_t cpus : {1, 2, 64, 8192}) {
+    for (std::size_t count : {0, 1, 2, 3000, 10'000}) {
+      Budget budget(64U << 20);
+      OpenSampleLog open(budget);
+      std::vector<Row> all;
+      std::int64_t time = -5'000'000'000;
+      for (std::size_t i = 0; i < count; ++i) {
+        time += static_cast<std::int64_t>(random() % 3 == 0 ? 0 : random() % 2'000'000);
+        // One in ten comes up to a second late.
+        const std::int64_t at = random() % 10 == 0 ? time - static_cast<std::int64_t>(random() % 1'000'000'000) : time;
+        const auto entry = static_cast<std::uint32_t>(random() % 5000);
+        const auto cpu = static_cast<std::uint16_t>(random() % cpus);
+        open.append({{at}, entry, cpu});
+        all.emplace_back(at, entry, cpu);
+      }
+      std::vector<std::uint32_t> identity(5000);
+      std::iota(identity.begin(), identity.end(), 0U);
+      const std::shared_ptr<const SampleLog> sealed = open.seal(identity);
+      const OpenSampleLog::View view = open.view();
+      CHECK(rows(view, -kForever, kForever) == all);
+      std::stable_sort(all.begin(), all.end(),
+                       [](const Row& a, const Row& b) { return std::get<0>(a) < std::get<0>(b); });
+      REQUIRE(sealed);
+      CHECK(sealed->count() == count);
+      CHECK(rows(*sealed, -kForever, kForever) == all);
+      for (int i = 0; i < 20 && count != 0; ++i) {
+        std::int64_t from = std::get<0>(all[random() % count]);
+        std::int64_t to = std::get<0>(all[random() % count]) + static_cast<std::int64_t>(random() % 2);
+        std::vector<Row> inside;
+        for (const Row& row : all) {
+          if (std::get<0>(row) >= from && std::get<0>(row) < to) inside.push_back(row);
+        }
+        CHECK(rows(*sealed, from, to) == inside);
+        CHECK(rows(view, from, to).size() == inside.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("a sealed log of a host with 8 CPUs takes six bytes a sample") {
+  Budget budget(64U << 20);
+  OpenSampleLog open(budget);
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> gap(8 * 99.0);
+  double seconds = 0;
+  constexpr std::uint32_t kCount = 8 * 99 * 60;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    seconds += gap(random);
+    open.append({{static_cast<std::int64_t>(seconds * 1e9)}, i % 40'000, static_cast<std::uint16_t>(random() % 8)});
+  }
+  std::vector<std::uint32_t> shuffled(40'000);
+  std::iota(shuffled.begin(), shuffled.end(), 0U);
+  std::shuffle(shuffled.begin(), shuffled.end(), random);
+  CHECK(open.seal(shuffled)->bytes() * 10 < kCount * 63);
+}
+
+TEST_CASE("a log without room is over and gives its memory back") {
+  Budget budget(40'000);
+  OpenSampleLog log(budget);
+  for (std::uint32_t i = 0; i < 2 * OpenSampleLog::kPerChunk; ++i) log.append({{i}, i, 0});
+  CHECK(log.view().whole());
+  CHECK(budget.used_bytes() == log.bytes());
+  CHECK(log.needs_room());
+  const OpenSampleLog::View before = log.view();
+  log.append({{9999}, 0, 0});
+  CHECK_FALSE(log.view().whole());
+  CHECK(log.view().count() == 0);
+  CHECK(log.seal({}) == nullptr);
+  CHECK(budget.used_bytes() == 0);
+  CHECK(rows(before, 0, kForever).size() == 2 * OpenSampleLog::kPerChunk);
+}
+
+TEST_CASE("a view of an open log does not change when the log goes on") {
+  Budget budget(1U << 20);
+  OpenSampleLog log(budget);
+  log.append({{1}, 1, 1});
+  const OpenSampleLog::View before = log.view();
+  log.append({{2}, 2, 2});
+  CHECK(rows(before, 0, kForever) == std::vector<Row>{{1, 1, 1}});
+  CHECK(before.last().ns == 1);
+}
+
+}  // namespace flamed::store::test
