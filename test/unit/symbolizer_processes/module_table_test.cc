@@ -259,5 +259,91 @@ TEST_CASE("requests that find the queue full are counted and can be made again")
   CHECK(request->module == ids.back());
 }
 
+JitFiles jit_files(int files) {
+  JitFiles found;
+  for (int i = 0; i < files; ++i) {
+    auto file = std::make_shared<JitFile>();
+    file->file = some_file();
+    found.files.push_back(std::move(file));
+  }
+  if (files == 0) found.why_none = "no map";
+  return found;
+}
+
+TEST_CASE("what names JIT code is asked for once, and then shown by all of the process's memory without a file") {
+  Fixture fixture;
+  fixture.table.want_jit(kOwner);
+  CHECK_FALSE(fixture.next());  // nothing of it is known to be needed
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  CHECK(fixture.table.find(anonymous)->jit == nullptr);
+  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner);
+  const std::optional<OpenRequest> request = fixture.next();
+  REQUIRE(request);
+  CHECK(request->jit_owner == kOwner);
+  CHECK_FALSE(fixture.next());
+
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  REQUIRE(fixture.table.find(anonymous)->jit != nullptr);
+  CHECK(fixture.table.find(anonymous)->jit->files.size() == 1);
+  CHECK(fixture.table.find(anonymous)->owner == kOwner);
+  CHECK(fixture.table.find(anonymous)->path == "[anon]");
+  CHECK(fixture.table.find(fixture.table.unmapped(kOwner))->jit == fixture.table.find(anonymous)->jit);
+  CHECK(fixture.table.jit_files(kOwner) == fixture.table.find(anonymous)->jit);
+  CHECK(fixture.table.stats().open_files == 1);
+}
+
+TEST_CASE("what names JIT code is looked for again with growing distance, and now and then once it was found") {
+  Fixture fixture;
+  fixture.table.anonymous(kOwner);
+  const auto asks_after = [&](std::int64_t seconds) {
+    fixture.clock.advance_ns(seconds * kNsPerSecond - 1);
+    fixture.table.want_jit(kOwner);
+    const bool early = fixture.next().has_value();
+    fixture.clock.advance_ns(1);
+    fixture.table.want_jit(kOwner);
+    return !early && fixture.next().has_value();
+  };
+  fixture.table.want_jit(kOwner);
+  REQUIRE(fixture.next());
+  for (const std::int64_t seconds : {1, 2, 4, 8, 16, 32, 32, 32}) {
+    CAPTURE(seconds);
+    fixture.table.finish_jit(kOwner, jit_files(0));
+    CHECK(asks_after(seconds));
+  }
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  CHECK(asks_after(30));
+}
+
+TEST_CASE("the files that name JIT code are let go with the last module that they name") {
+  Fixture fixture;
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  const ModuleId unmapped = fixture.table.unmapped(kOwner);
+  fixture.table.want_jit(kOwner);
+  const JitFiles found = jit_files(2);
+  const int fd = found.files[0]->file.get();
+  fixture.table.finish_jit(kOwner, found);
+  CHECK(fixture.table.stats().open_files == 2);
+  fixture.table.retain(std::vector<ModuleId>{unmapped});
+  CHECK(fixture.table.find(anonymous) == nullptr);
+  CHECK(fixture.table.find(unmapped)->jit->files[0]->file.get() == fd);
+  fixture.table.retain({});
+  CHECK(fixture.table.stats().open_files == 0);
+  CHECK(fixture.table.jit_files(kOwner) == nullptr);
+  fixture.table.finish_jit(kOwner, jit_files(1));  // comes late
+  CHECK(fixture.table.stats().open_files == 0);
+}
+
+TEST_CASE("files that name JIT code count among the open files, and at the limit the reason is said") {
+  Fixture fixture(1);
+  fixture.open(fixture.table.file(kLibc, "/lib/libc.so.6"));
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  fixture.table.want_jit(kOwner);
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  CHECK(fixture.table.find(anonymous)->jit->files.empty());
+  CHECK(fixture.table.find(anonymous)->jit->why_none.find("LimitNOFILE") != std::string::npos);
+  CHECK(fixture.table.stats().open_files == 1);
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer

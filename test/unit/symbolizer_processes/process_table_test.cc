@@ -738,6 +738,29 @@ TEST_CASE("a file that could not be opened is asked for again as samples go on")
   CHECK(fixture.next_request());
 }
 
+TEST_CASE("what names JIT code is asked for when a sample was in memory without a file, and once a second") {
+  Fixture fixture;
+  fixture.start(0, 200, "node", 8);
+  fixture.map(5, 200, 0x900000, 0, "//anon");
+  static_cast<void>(fixture.locate({200, 6000}, 6, {kProgram}));
+  while (const auto request = fixture.next_request()) CHECK_FALSE(request->jit_owner);
+  static_cast<void>(fixture.locate({200, 6000}, 7, {0x900000}));
+  static_cast<void>(fixture.locate({200, 6000}, 8, {0x900000}));
+  const auto request = fixture.next_request();
+  REQUIRE(request);
+  CHECK(request->jit_owner == ProcessId{200, 6000});
+  CHECK_FALSE(fixture.next_request());
+}
+
+TEST_CASE("memory that .NET has mapped twice to write code into it is memory without a file") {
+  Fixture fixture;
+  fixture.start(0, 200, "dotnet", 8);
+  fixture.map(5, 200, 0x900000, 77, "/memfd:doublemapper (deleted)");
+  CHECK(fixture.place({200, 6000}, 6, 0x900123) == "[anon]+900123");
+  fixture.map(7, 200, 0xa00000, 78, "/memfd:program (deleted)");
+  CHECK(fixture.place({200, 6000}, 8, 0xa00123) == "/memfd:program+1123");
+}
+
 TEST_CASE("the modules of all processes are named, also of those that ended a moment ago") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);

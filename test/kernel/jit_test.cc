@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code that is in no file: named by what its compiler wrote down, as long as stacks name it.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kChain = ";main;jit outer;jit:<b>middle;jit_work;";
+
+bool has_command(const std::string& name) { return std::system(("command -v " + name + " >/dev/null").c_str()) == 0; }
+
+/// The pid on the host of the one process with this comm; 0 when there is none.
+pid_t pid_of(const RunningDaemon& daemon, const std::string& comm) {
+  for (const auto& process : daemon.get_json("/processes")["processes"]) {
+    if (process["comm"] == comm) return process["pid"];
+  }
+  return 0;
+}
+
+double share(const FoldedStacks& stacks, const std::string& part) {
+  return total(stacks) == 0 ? 0 : static_cast<double>(with(stacks, part)) / static_cast<double>(total(stacks));
+}
+
+/// Once the map was found: names that were asked for before are kept for some seconds as unknown.
+bool names_come(const RunningDaemon& daemon, pid_t pid, const std::string& part, double wanted_share) {
+  return RunningDaemon::eventually(seconds(30), [&] { return share(settled_profile(daemon, pid), part) >= wanted_share; });
+}
+
+std::string perf_map_of(pid_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
+
+TEST_CASE("code in no file is named by the program's perf map, also when program and map are gone") {
+  if (!std::filesystem::exists(victim("jit"))) {
+    WARN("SKIP: the program that makes code is for x86-64 only");
+    return;
+  }
+  RunningDaemon daemon;
+  ChildProcess program({victim("jit")});
+  REQUIRE(has_samples(daemon, program.pid(), 200));
+  CHECK(names_come(daemon, program.pid(), kChain, 0.95));
+  program.kill();
+  REQUIRE(std::filesystem::remove(perf_map_of(program.pid())));
+  // Longer than names of code in no file are kept.
+  ::sleep(6);
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  CHECK(share(stacks, kChain) >= 0.95);
+
+  const nlohmann::json answer = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
+  CHECK(answer.dump().find("jit;<b>middle") != std::string::npos);
+}
+
+TEST_CASE("a program that ended before anybody asked has the names of its perf map") {
+  if (!std::filesystem::exists(victim("jit"))) return;
+  RunningDaemon daemon;
+  ChildProcess program({victim("jit"), "3000"});
+  REQUIRE(program.wait(seconds(60)) == 0);
+  std::filesystem::remove(perf_map_of(program.pid()));
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  CHECK(share(settled_profile(daemon, program.pid()), kChain) >= 0.95);
+}
+
+TEST_CASE("a program in a container is named by the map in its own root, by the pid that it knows") {
+  if (!std::filesystem::exists(victim("jit"))) return;
+  if (!has_command("unshare") || !has_command("mount")) {
+    WARN("SKIP: no unshare and mount here");
+    return;
+  }
+  RunningDaemon daemon;
+  const std::filesystem::path path = victim("jit");
+  ChildProcess container({"unshare", "--pid", "--fork", "--kill-child", "--mount", "sh", "-c",
+                          "set -e; cd '" + path.parent_path().string() + "'; mount -t tmpfs tmpfs /tmp; exec ./" +
+                              path.filename().string()});
+  pid_t pid = 0;
+  REQUIRE(RunningDaemon::eventually(seconds(30), [&] { return (pid = pid_of(daemon, "victim_jit")) != 0; }));
+  REQUIRE(pid != container.pid());
+  REQUIRE(has_samples(daemon, pid, 200));
+  CHECK(names_come(daemon, pid, kChain, 0.95));
+  container.kill();
+  ::sleep(6);
+  CHECK(share(settled_profile(daemon, pid), kChain) >= 0.95);
+}
+
+TEST_CASE("without a map, the answer says what to do") {
+  if (!has_command("node")) {
+    WARN("SKIP: no node here");
+    return;
+  }
+  RunningDaemon daemon;
+  ChildProcess program({"node", victim("jit.js")});
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  const std::string answer = daemon.get_json("/profile?pid=" + std::to_string(program.pid())).dump();
+  CHECK(answer.find("no " + perf_map_of(program.pid()) + " that names JIT code: start node with --perf-basic-prof") !=
+        std::string::npos);
+}
+
+TEST_CASE("functions of a node program have their names") {
+  if (!has_command("node")) {
+    WARN("SKIP: no node here");
+    return;
+  }
+  RunningDaemon daemon;
+  ChildProcess program({"node", "--perf-basic-prof", victim("jit.js")});
+  REQUIRE(has_samples(daemon, program.pid(), 200));
+  CHECK(names_come(daemon, program.pid(), "spinInner", 0.8));
+  program.kill();
+  std::filesystem::remove(perf_map_of(program.pid()));
+}
+
+}  // namespace
+}  // namespace flamed::test
