@@ -35,7 +35,8 @@ double share(const FoldedStacks& stacks, const std::string& part) {
 
 /// Once the map was found: names that were asked for before are kept for some seconds as unknown.
 bool names_come(const RunningDaemon& daemon, pid_t pid, const std::string& part, double wanted_share) {
-  return RunningDaemon::eventually(seconds(30), [&] { return share(settled_profile(daemon, pid), part) >= wanted_share; });
+  return RunningDaemon::eventually(seconds(30),
+                                   [&] { return share(settled_profile(daemon, pid), part) >= wanted_share; });
 }
 
 std::string perf_map_of(pid_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
