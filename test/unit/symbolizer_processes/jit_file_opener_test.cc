@@ -33,9 +33,13 @@ struct Fixture {
     process.pid = kOwner.pid;
     process.start_ticks = kOwner.start_ticks;
     process.executable = "/usr/bin/program";
-    proc.put(process);
-    put_status(::getuid());
+    put(process);
     std::filesystem::create_directories(root() + "/tmp");
+  }
+  /// The process as it is now, still pid 17 to itself.
+  void put(const test::FakeProcess& now) const {
+    proc.put(now);
+    put_status(::getuid());
   }
   void put_status(std::uint32_t uid, const std::string& pids = "4242\t17") const {
     proc.directory().write("4242/status", status_text(uid, pids));
@@ -154,7 +158,7 @@ TEST_CASE("a jitdump is found by its mapping") {
                 major(status.st_dev), minor(status.st_dev), static_cast<unsigned long long>(status.st_ino));
   test::FakeProcess process = fixture.process;
   process.maps = line;
-  fixture.proc.put(process);
+  fixture.put(process);
   const JitFiles found = fixture.open();
   CHECK(text_of(found) == "JiTD");
   CHECK(found.files[0]->format == JitFormat::kJitDump);
@@ -191,7 +195,7 @@ TEST_CASE("the pid's next owner is not asked") {
   fixture.write("/tmp/perf-17.map", "x");
   test::FakeProcess next = fixture.process;
   next.start_ticks += 1;
-  fixture.proc.put(next);
+  fixture.put(next);
   CHECK(fixture.open().why_none == "the process ended before it was looked for what names its JIT code");
 }
 
@@ -201,14 +205,14 @@ TEST_CASE("where there is no map, what can be done is said, by the program") {
   CHECK(fixture.open().why_none == none);
   test::FakeProcess process = fixture.process;
   process.executable = "/usr/bin/node (deleted)";
-  fixture.proc.put(process);
+  fixture.put(process);
   CHECK(fixture.open().why_none == none + ": start node with --perf-basic-prof");
   process.executable = "/opt/python/bin/python3.12";
-  fixture.proc.put(process);
+  fixture.put(process);
   CHECK(fixture.open().why_none == none + ": start python with -X perf (3.12 and later)");
   // Whatever the program is called that has the JVM in it.
   process.maps = test::code_line(0x1000, 0x2000, 0, 5, "/opt/jdk/lib/server/libjvm.so");
-  fixture.proc.put(process);
+  fixture.put(process);
   const JitFiles java = fixture.open();
   CHECK(java.is_jvm);
   CHECK(java.why_none.find("jcmd PID Compiler.perfmap") != std::string::npos);
