@@ -4,6 +4,7 @@
 #include "symbolizer/jit_dump.h"
 #include "symbolizer/module_rows.h"
 #include "symbolizer/perf_map.h"
+#include "symbolizer/source_locator.h"
 
 namespace flamed::symbolizer {
 
@@ -11,9 +12,9 @@ Result<ElfFacts> DirectModuleReader::inspect(int fd) { return read_elf_facts(fd)
 
 Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { return read_elf_symbols(files); }
 
-Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& /*files*/,
+Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& files,
                                                             std::span<const std::uint64_t> offsets) {
-  return std::vector<SourceChain>(offsets.size());
+  return locate_sources(files, offsets);
 }
 
 Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
