@@ -12,7 +12,11 @@ fail() { echo "FAIL $*"; }
 check() { # check NAME COMMAND...
   local name=$1 output
   shift
-  if output=$("$@" 2>&1); then pass "$name"; else fail "$name: $(tail -c 600 <<<"$output" | tr '\n' ' ')"; fi
+  if output=$("$@" 2>&1); then
+    pass "$name"
+    grep '^NOTE' <<<"$output" || true
+  else fail "$name: $(tail -c 600 <<<"$output" | tr '\n' ' ')"
+  fi
 }
 
 within() { # within SECONDS COMMAND...
