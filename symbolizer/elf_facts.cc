@@ -69,8 +69,10 @@ ElfFacts facts_of(ElfSections& sections) {
   facts.has_debug_info =
       sections.with_bytes(".debug_info") != nullptr || sections.with_bytes(".zdebug_info") != nullptr;
   facts.has_mini_debug_info = sections.with_bytes(".gnu_debugdata") != nullptr;
-  facts.is_go = sections.with_bytes(".gopclntab") != nullptr ||  // with -buildmode=pie the second
-                sections.with_bytes(".data.rel.ro.gopclntab") != nullptr;
+  // In position-independent programs the second, or, where another linker than Go's own merged that, the third.
+  facts.is_go = sections.with_bytes(".gopclntab") != nullptr ||
+                sections.with_bytes(".data.rel.ro.gopclntab") != nullptr ||
+                sections.named(".note.go.buildid") != nullptr;
   return facts;
 }
 

@@ -19,7 +19,7 @@ struct ElfFacts {
   bool has_symtab = false;
   bool has_debug_info = false;
   bool has_mini_debug_info = false;  ///< .gnu_debugdata
-  bool is_go = false;                ///< has a .gopclntab
+  bool is_go = false;                ///< has code of the Go compiler
 
   friend bool operator==(const ElfFacts&, const ElfFacts&) = default;
 };

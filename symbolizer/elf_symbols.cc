@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "symbolizer/elf_sections.h"
+#include "symbolizer/go_module.h"
 #include "symbolizer/xz.h"
 
 namespace flamed::symbolizer {
@@ -47,6 +48,7 @@ class ElfReader {
     code_ = code_of(module_);
 
     SymbolTable::Builder builder;
+    add_go_functions(builder);
     if (Status status = add_functions(builder); !status) return std::move(status).error();
     add_plt_stubs(builder);
 
@@ -112,9 +114,27 @@ class ElfReader {
     return {};
   }
 
+  /// Go's own names are the exact ones ("slices.Sort[...]"), and strip leaves them. C code that is linked into a Go
+  /// program is only in the other tables.
+  void add_go_functions(SymbolTable::Builder& builder) {
+    Result<std::optional<GoModule>> go = GoModule::read(module_, GoModule::With::kNames);
+    if (!go || !go->has_value()) return;
+    go_ = std::move(*go);
+    const GoLineTable& table = go_->table();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const GoLineTable::Function function = table.function(i);
+      builder.add(function.entry, function.end - function.entry, function.end, SymbolBinding::kGlobal, function.name);
+    }
+    go_count_ = builder.count();
+    if (go_count_ == 0) return;
+    parts_.go_code = {table.start(), table.end()};
+    parts_.source = Source::kGo;
+  }
+
   bool found_some(const SymbolTable::Builder& builder, Source source) {
-    if (builder.count() != 0) parts_.source = source;
-    return builder.count() != 0;
+    if (builder.count() == go_count_) return false;
+    parts_.source = source;
+    return true;
   }
 
   /// The .symtab of a file that may be missing without harm.
@@ -139,7 +159,7 @@ class ElfReader {
     mini_.emplace(std::move(mini).value());
     if (code_.empty()) code_ = code_of(*mini_);
     add_or_nothing(*mini_, builder);
-    return builder.count() != 0;
+    return builder.count() != go_count_;
   }
 
   /// The code section that holds `address`. Where it ends is where a function in it ends at the latest.
@@ -170,7 +190,7 @@ class ElfReader {
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || symbol.st_shndx == SHN_COMMON) continue;
       // The section is looked up by address, not by st_shndx: a label may only name what is executable.
       const AddressRange* code = code_at(symbol.st_value);
-      if (code == nullptr) continue;
+      if (code == nullptr || parts_.go_code.holds(symbol.st_value)) continue;
       std::string_view name = strings->at(symbol.st_name);
       if (is_marker(type, name)) continue;
       name = name.substr(0, name.find('@'));  // "memcpy@@GLIBC_2.14": some linkers put the version into the name
@@ -282,7 +302,9 @@ class ElfReader {
   ElfSections& module_;
   ElfSections* const debug_;
   std::vector<AddressRange> code_;
-  // The builder refers to what these three hold.
+  std::size_t go_count_ = 0;  ///< symbols that are Go's
+  // The builder refers to what these four hold.
+  std::optional<GoModule> go_;
   std::deque<std::string> stub_names_;
   std::string mini_image_;
   std::optional<ElfSections> mini_;
@@ -315,6 +337,11 @@ std::optional<std::uint64_t> ElfSymbols::address_of(std::uint64_t file_offset) c
 std::optional<SymbolTable::Found> ElfSymbols::find(std::uint64_t file_offset) const {
   const std::optional<std::uint64_t> address = address_of(file_offset);
   return address ? parts_.table.find(*address) : std::nullopt;
+}
+
+bool ElfSymbols::is_go_at(std::uint64_t file_offset) const {
+  const std::optional<std::uint64_t> address = address_of(file_offset);
+  return address && parts_.go_code.holds(*address);
 }
 
 std::size_t ElfSymbols::bytes() const {

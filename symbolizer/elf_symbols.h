@@ -45,13 +45,20 @@ class ElfSymbols {
   /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
 
+  /// Addresses [start, end).
+  struct CodeRange {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
+  };
+
   /// All that it consists of: whoever carries it from one process to another carries these.
   struct Parts {
     SymbolTable table{};
     std::vector<Segment> segments{};
     std::string build_id{};
     Source source = Source::kNone;
-    bool is_go = false;
+    CodeRange go_code{};
   };
   ElfSymbols() = default;
   explicit ElfSymbols(Parts parts) : parts_(std::move(parts)) {}
@@ -61,8 +68,9 @@ class ElfSymbols {
   [[nodiscard]] Source source() const { return parts_.source; }
   /// GNU build-id in hex; empty when the file has none.
   [[nodiscard]] const std::string& build_id() const { return parts_.build_id; }
-  /// Whether the Go compiler wrote it.
-  [[nodiscard]] bool is_go() const { return parts_.is_go; }
+  /// Whether there is code of the Go compiler in it, and whether this is some. C code may be linked into the same file.
+  [[nodiscard]] bool is_go() const { return parts_.go_code.end != 0; }
+  [[nodiscard]] bool is_go_at(std::uint64_t file_offset) const;
   [[nodiscard]] std::size_t size() const { return parts_.table.size(); }
   /// Memory held, for budgets.
   [[nodiscard]] std::size_t bytes() const;
@@ -71,11 +79,10 @@ class ElfSymbols {
   Parts parts_;
 };
 
-/// The functions of a module, from the first that has some: its own .symtab, that of the separate debug file,
-/// .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of the procedure linkage
-/// table (x86-64) comes on top.
-/// A module without symbols is not an error; one that is no ELF, is damaged or exceeds a limit is. A debug file or
-/// MiniDebugInfo that is damaged counts as not there.
+/// The functions of a module: Go's from .gopclntab, all others from the first that has some: its own .symtab, that of
+/// the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of
+/// the procedure linkage table (x86-64) comes on top. A module without symbols is not an error; one that is no ELF, is
+/// damaged or exceeds a limit is. A debug file, MiniDebugInfo or Go's tables that are damaged count as not there.
 Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);
 
 /// The same from an image in memory, such as the vdso.

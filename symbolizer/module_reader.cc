@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/module_reader.h"
 
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "symbolizer/go_locator.h"
 #include "symbolizer/jit_dump.h"
 #include "symbolizer/module_rows.h"
 #include "symbolizer/perf_map.h"
@@ -14,7 +19,21 @@ Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { 
 
 Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& files,
                                                             std::span<const std::uint64_t> offsets) {
-  return locate_sources(files, offsets);
+  std::optional<std::vector<SourceChain>> chains = locate_go(files.module, offsets);
+  if (!chains) return locate_sources(files, offsets);
+  // The rest is C code that is linked into a Go program.
+  std::vector<std::size_t> rest;
+  std::vector<std::uint64_t> rest_offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (!(*chains)[i].empty()) continue;
+    rest.push_back(i);
+    rest_offsets.push_back(offsets[i]);
+  }
+  if (rest.empty()) return *std::move(chains);
+  if (Result<std::vector<SourceChain>> found = locate_sources(files, rest_offsets)) {
+    for (std::size_t i = 0; i < rest.size(); ++i) (*chains)[rest[i]] = std::move((*found)[i]);
+  }
+  return *std::move(chains);
 }
 
 Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }

@@ -186,7 +186,6 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     return;
   }
   const ElfSymbols& symbols = *loaded.symbols;
-  if (symbols.is_go()) kind = SymbolKind::kGo;
   const Lines lines = locate(frames, group, loaded, file);
   const std::vector<SourceChain>& sources = lines.chains;
   const bool pending = loaded.debug.pending || lines.pending;
@@ -207,13 +206,13 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
   }
   const std::vector<DemangledName> demangled = demangle(names.mangled());
 
-  const auto symbol_of = [&](std::size_t name) {
+  const auto symbol_of = [&](std::size_t name, std::uint64_t offset) {
     Symbol symbol;
     const DemangledName& shown = demangled[name];
     symbol.name = clean_name(shown.name.empty() ? names.mangled()[name] : shown.name);
     symbol.full_name = clean_name(shown.full_name);
     symbol.module = module;
-    symbol.kind = kind;
+    symbol.kind = symbols.is_go_at(offset) ? SymbolKind::kGo : kind;
     symbol.pending = pending || shown.name.empty();
     symbol.build_id = symbols.build_id();
     return symbol;
@@ -232,7 +231,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
       continue;
     }
     if (source.empty()) {
-      if (whole[outermost] == nullptr) whole[outermost] = chain_of(symbol_of(outermost));
+      if (whole[outermost] == nullptr) whole[outermost] = chain_of(symbol_of(outermost, frames[i].offset));
       chains[i] = whole[outermost];
       continue;
     }
@@ -246,7 +245,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
       const std::size_t name = n == 0 ? outermost : source_names[k][n];
       chain.push_back(
           name != Names::kNone
-              ? symbol_of(name)
+              ? symbol_of(name, frames[i].offset)
               : unknown(place, module, frames[i].offset, "the debug information has no name for it")->front());
       chain.back().file = clean_name(source[n].file);
       chain.back().line = source[n].line;

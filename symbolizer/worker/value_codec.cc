@@ -188,24 +188,26 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
 // ---- ElfSymbols ----
 
 void ValueCodec::encode(WireWriter& to, const ElfSymbols& value) {
-  const auto& [table, segments, build_id, source, is_go] = value.parts();
+  const auto& [table, segments, build_id, source, go_code] = value.parts();
   encode(to, table);
   to.array(std::span(segments));
   to.text(build_id);
   to.number(source);
-  to.number(is_go);
+  to.number(go_code.start);
+  to.number(go_code.end);
 }
 
 bool ValueCodec::decode(WireReader& from, ElfSymbols& value) {
   ElfSymbols::Parts parts;
-  auto& [table, segments, build_id, source, is_go] = parts;
+  auto& [table, segments, build_id, source, go_code] = parts;
   std::uint8_t source_number = 0;
   if (!decode(from, table) || !from.array(segments, kMaxSegments) || !decode_build_id(from, build_id) ||
-      !from.number(source_number) || !from.flag(is_go)) {
+      !from.number(source_number) || !from.number(go_code.start) || !from.number(go_code.end)) {
     return false;
   }
   source = static_cast<ElfSymbols::Source>(source_number);
   if (!is_valid(source)) return from.damaged("the symbols have no known source");
+  if (go_code.start > go_code.end) return from.damaged("Go's code ends before it starts");
   value = ElfSymbols(std::move(parts));
   return true;
 }
