@@ -24,7 +24,8 @@ struct ElfFacts {
   friend bool operator==(const ElfFacts&, const ElfFacts&) = default;
 };
 
-/// Every size in the file is checked before memory is spent on it. A file that is no ELF or damaged is an error.
+/// Every size in the file is checked before memory is spent on it. A file that is no ELF or damaged is an error. What
+/// dwz writes counts as an object file, so these are read too.
 Result<ElfFacts> read_elf_facts(int fd);
 
 }  // namespace flamed::symbolizer

@@ -89,9 +89,6 @@ Result<ElfSections> ElfSections::read(ElfInput input, std::vector<char> image, E
 Status ElfSections::read_headers() {
   if (::elf_kind(elf_.get()) != ELF_K_ELF) return Error("not an ELF file");
   if (::gelf_getehdr(elf_.get(), &header_) == nullptr) return libelf_error("cannot read the ELF header");
-  if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
-    return Error("neither a program nor a shared library (ELF type " + std::to_string(header_.e_type) + ")");
-  }
 
   std::size_t count = 0;
   if (::elf_getphdrnum(elf_.get(), &count) != 0) return libelf_error("cannot count the program headers");
@@ -118,6 +115,11 @@ Status ElfSections::read_headers() {
     }
   }
   return {};
+}
+
+Status ElfSections::check_loadable() const {
+  if (header_.e_type == ET_EXEC || header_.e_type == ET_DYN) return {};
+  return Error("neither a program nor a shared library (ELF type " + std::to_string(header_.e_type) + ")");
 }
 
 bool ElfSections::in_file(std::uint64_t offset, std::uint64_t bytes) const {

@@ -48,9 +48,12 @@ class ElfSections {
     bool loaded = false;  ///< its bytes are counted
   };
 
-  /// A file that is no program or shared library of this host's byte order is an error.
+  /// A file that is no ELF file of this host's byte order is an error.
   static Result<ElfSections> open(int fd);
   static Result<ElfSections> open(std::span<const std::byte> image);
+
+  /// An error unless this is a program or a shared library.
+  [[nodiscard]] Status check_loadable() const;
 
   [[nodiscard]] const ElfInput& input() const { return input_; }
   [[nodiscard]] ::Elf* elf() const { return elf_.get(); }

@@ -43,6 +43,7 @@ class ElfReader {
   ElfReader(ElfSections& module, ElfSections* debug) : module_(module), debug_(debug) {}
 
   Result<ElfSymbols> read() {
+    if (Status status = module_.check_loadable(); !status) return std::move(status).error();
     read_segments();
     parts_.build_id = module_.build_id();
     code_ = code_of(module_);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/debug_file_finder.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "test/catch.h"
+#include "test/unit/symbolizer/forwarding_reader.h"
+#include "test/unit/symbolizer/victims.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr const char* kByBuildId = "usr/lib/debug/.build-id/00/112233445566778899aabbccddeeff01234567.debug";
+
+std::string split(const std::string& name) { return std::string(VICTIM_SPLIT) + "/" + name; }
+std::string split_bytes(const std::string& name) { return bytes_of(split(name).c_str()); }
+
+/// A host, and a process 7 in a container of its own, both made of plain directories.
+struct Machine {
+  test::TemporaryDirectory host;
+  test::TemporaryDirectory proc;
+  DirectModuleReader reader;
+  DebugFileFinder finder{reader, {.proc = proc.path().string(), .host_root = host.path().string()}};
+
+  static constexpr std::int32_t kPid = 7;
+  void in_container(const std::string& path, const std::string& bytes) const { proc.write("7/root/" + path, bytes); }
+
+  DebugFiles find(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
+    const Fd file = open_victim(split(victim).c_str());
+    return finder.find({path, read_elf_facts(file.get()).value(), pid});
+  }
+  bool finds(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
+    return static_cast<bool>(find(victim, path, pid).debug);
+  }
+};
+
+TEST_CASE("where there is no debug file none is found") {
+  Machine machine;
+  const DebugFiles files = machine.find("stripped", "/usr/bin/victim", Machine::kPid);
+  CHECK_FALSE(files.debug);
+  CHECK_FALSE(files.alternate);
+  CHECK_FALSE(files.pending);
+}
+
+TEST_CASE("a debug file is found by its build-id") {
+  Machine machine;
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  const DebugFiles files = machine.find("stripped", "/usr/bin/victim");
+  REQUIRE(files.debug);
+  CHECK(files.debug_facts.has_symtab);
+  CHECK(files.debug_facts.has_debug_info);
+}
+
+TEST_CASE("a debug file with another build-id than its name says is not taken") {
+  Machine machine;
+  std::string bytes = split_bytes("stripped.debug");
+  const std::size_t at = bytes.find(std::string("\x00\x11\x22\x33\x44\x55", 6));
+  REQUIRE(at != std::string::npos);
+  bytes[at] = '\x01';
+  machine.host.write(kByBuildId, bytes);
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
+}
+
+TEST_CASE("a debug file is found by debuglink beside the program, in .debug, and under the folder for such files") {
+  for (const char* place :
+       {"opt/app/linked.debug", "opt/app/.debug/linked.debug", "usr/lib/debug/opt/app/linked.debug"}) {
+    Machine machine;
+    machine.host.write(place, split_bytes("linked.debug"));
+    CHECK(machine.finds("linked", "/opt/app/linked"));
+    CHECK(machine.finds("linked", "/opt/app/linked (deleted)"));
+    CHECK_FALSE(machine.finds("linked", "/opt/other/linked"));
+    CHECK_FALSE(machine.finds("linked", "linked"));
+  }
+}
+
+TEST_CASE("a debug file whose checksum is not the one that the program names is not taken") {
+  Machine machine;
+  std::string bytes = split_bytes("linked.debug");
+  bytes += '\0';
+  machine.host.write("opt/app/linked.debug", bytes);
+  CHECK_FALSE(machine.finds("linked", "/opt/app/linked"));
+  // Replaced by the right one, it is read again.
+  machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
+  CHECK(machine.finds("linked", "/opt/app/linked"));
+}
+
+TEST_CASE("a file too large to be read for its checksum is not taken") {
+  Machine machine;
+  machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
+  DebugFileFinder finder(
+      machine.reader, {.proc = "/nonexistent", .host_root = machine.host.path().string(), .max_checksum_bytes = 1000});
+  const Fd file = open_victim(split("linked").c_str());
+  CHECK_FALSE(finder.find({"/opt/app/linked", read_elf_facts(file.get()).value(), 0}).debug);
+}
+
+TEST_CASE("a program is not its own debug file") {
+  Machine machine;
+  machine.host.write(kByBuildId, split_bytes("stripped"));
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
+}
+
+TEST_CASE("what is no regular file is not opened") {
+  Machine machine;
+  const std::filesystem::path path = machine.host.path() / kByBuildId;
+  std::filesystem::create_directories(path.parent_path());
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
+}
+
+TEST_CASE("a process's own root is searched before the host's") {
+  Machine machine;
+  machine.in_container(kByBuildId, split_bytes("stripped.debug"));
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
+  CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+  // The process has ended: what the host has is left.
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid + 1));
+}
+
+TEST_CASE("a link in a container can't lead out of it") {
+  Machine machine;
+  const std::string secret = machine.host.write("secret.debug", split_bytes("stripped.debug"));
+  const std::filesystem::path path = machine.proc.path() / "7/root" / kByBuildId;
+  std::filesystem::create_directories(path.parent_path());
+  std::filesystem::create_symlink(secret, path);
+  CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+  // One that stays inside is followed: some distributions link the build-id to the file's other name.
+  machine.in_container("usr/lib/debug/victim.debug", split_bytes("stripped.debug"));
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("../../victim.debug", path);
+  CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+}
+
+TEST_CASE("the file that a debug file shares pieces with is found beside it, by build-id, or where dwz puts it") {
+  if (std::filesystem::file_size(split("dwz.debug")) == 0) {
+    WARN("SKIP: there is no dwz here");
+    return;
+  }
+  const std::string id = read_elf_facts(open_victim(split("dwz.alternate").c_str()).get())->build_id;
+  for (const std::string& place :
+       {std::string("usr/lib/debug/.build-id/00/dwz.alternate"), std::string("usr/lib/debug/.dwz/dwz.alternate"),
+        "usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug"}) {
+    Machine machine;
+    machine.host.write(kByBuildId, split_bytes("dwz.debug"));
+    CHECK_FALSE(machine.find("stripped", "/usr/bin/victim").alternate);
+    machine.host.write(place, split_bytes("stripped.debug"));  // another file's build-id
+    CHECK_FALSE(machine.find("stripped", "/usr/bin/victim").alternate);
+    machine.host.write(place, split_bytes("dwz.alternate"));
+    CHECK(machine.find("stripped", "/usr/bin/victim").alternate);
+  }
+}
+
+/// Has what it is given, or is still looking.
+class FakeRemote final : public RemoteDebugFiles {
+ public:
+  Answer find(const std::string& build_id) override {
+    asked.push_back(build_id);
+    if (pending) return {Fd(), true};
+    return {bytes.empty() ? Fd() : file_with(bytes), false};
+  }
+  std::vector<std::string> asked;
+  std::string bytes;
+  bool pending = false;
+};
+
+TEST_CASE("another machine is asked only for what is not here, and what it sends must fit too") {
+  Machine machine;
+  FakeRemote remote;
+  DebugFileFinder finder(machine.reader, {.proc = "/nonexistent", .host_root = machine.host.path().string()}, &remote);
+  const auto find = [&](const char* victim) {
+    const Fd file = open_victim(split(victim).c_str());
+    return finder.find({"/usr/bin/victim", read_elf_facts(file.get()).value(), 0});
+  };
+  remote.pending = true;
+  CHECK(find("stripped").pending);
+  remote.pending = false;
+  CHECK_FALSE(find("stripped").debug);
+  remote.bytes = split_bytes("linked.debug");
+  CHECK_FALSE(find("stripped").debug);
+  remote.bytes = split_bytes("stripped.debug");
+  CHECK(find("stripped").debug);
+  CHECK(remote.asked == std::vector<std::string>(4, "00112233445566778899aabbccddeeff01234567"));
+
+  remote.asked.clear();
+  CHECK_FALSE(find("linked").debug);  // has no build-id to ask by
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  CHECK(find("stripped").debug);
+  CHECK(remote.asked.empty());
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
