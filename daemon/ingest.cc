@@ -93,9 +93,7 @@ void Ingest::apply(const EventBatch& batch) {
         if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
         break;
       case RecordKind::kExit:
-        if (const auto task = parse_task(body); task && task->pid == task->tid) {
-          processes_.on_exit(event.time, task->pid);
-        }
+        if (const auto task = parse_task(body)) processes_.on_exit(event.time, task->pid, task->tid);
         break;
       case RecordKind::kLost:
       case RecordKind::kOther:

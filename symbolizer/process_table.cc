@@ -70,6 +70,7 @@ struct ProcessTable::Look {
   MonotonicTime as_of;
   MonotonicTime done;
   bool alive = false;
+  bool leader_ended = false;
   ProcessId id;
   std::int32_t parent_pid = 0;
   std::string comm;
@@ -92,8 +93,14 @@ ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
   Look look;
   // Events from now on are still to come. Applied once more to what the look has seen of them, they change nothing.
   look.as_of = clock_.monotonic();
-  look.executable = read_link(proc_path(proc_, pid, "exe"));
-  if (const Result<std::string> text = read_file(proc_path(proc_, pid, "maps"), kMapsLimitBytes)) {
+  Result<std::string> maps = read_file(proc_path(proc_, pid, "maps"), kMapsLimitBytes);
+  std::optional<std::int32_t> thread;
+  if (!maps || maps->empty()) thread = other_thread(pid);
+  // Once the thread that the process began with has ended, only the others show what they share.
+  const std::string shown_by = thread ? "task/" + std::to_string(*thread) + "/" : "";
+  if (thread) maps = read_file(proc_path(proc_, pid, (shown_by + "maps").c_str()), kMapsLimitBytes);
+  look.executable = read_link(proc_path(proc_, pid, (shown_by + "exe").c_str()));
+  if (const Result<std::string>& text = maps) {
     look.maps = std::make_shared<MappingSet>();
     for (const MapsLine& line : parse_executable_maps(*text)) {
       look.maps->insert(mapping_of({pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
@@ -106,7 +113,8 @@ ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
   const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
   if (!stat) return look;
   // A zombie's EXIT has been told already, and its memory is gone.
-  look.alive = stat->state != 'Z' && stat->state != 'X';
+  look.leader_ended = stat->state == 'Z' || stat->state == 'X';
+  look.alive = !look.leader_ended || thread;
   look.id = {pid, stat->start_ticks};
   look.parent_pid = stat->parent_pid;
   look.comm = std::string(stat->comm);
@@ -125,6 +133,8 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
   process.maps_as_of = look.as_of;
   process.maps_sure_from = look.done;
   process.looked_at = time;
+  process.may_have_threads = true;
+  process.leader_ended = look.leader_ended;
   // Had all events been told, it would be known: what was mapped before the look is anybody's guess.
   if (events_are_told_ && time < look.done) process.doubt_from = {};
   return &running_.insert_or_assign(pid, std::move(process)).first->second;
@@ -231,8 +241,11 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
 }
 
 void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
-  if (pid == parent_pid) return;  // a thread
   const auto old = running_.find(pid);
+  if (pid == parent_pid) {
+    if (old != running_.end()) old->second.may_have_threads = true;
+    return;
+  }
   if (old != running_.end()) {
     // Read from /proc already by scan(), which ran after this happened: then it is the same process.
     if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
@@ -271,6 +284,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.comm = std::string(comm);
   process.executable.clear();
   process.described = false;
+  process.may_have_threads = process.leader_ended = false;
   process.maps = std::make_shared<MappingSet>();
   ++process.exec_id;
   note_remapping(process);
@@ -288,11 +302,30 @@ void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
   note_change(found->second);
 }
 
-void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid) {
+/// A thread besides the one that the process began with.
+std::optional<std::int32_t> ProcessTable::other_thread(std::int32_t pid) const {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(proc_path(proc_, pid, "task"), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::int32_t tid = 0;
+    const auto [rest, parse_error] = std::from_chars(name.data(), name.data() + name.size(), tid);
+    if (parse_error == std::errc{} && rest == name.data() + name.size() && tid != pid) return tid;
+  }
+  return std::nullopt;
+}
+
+void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return;
+  if (pid != tid && !found->second.leader_ended) return;
   // Alive in /proc after this time: the pid's owner before it has ended, not this one.
   if (found->second.id.start_ticks != 0 && time < found->second.maps_as_of) return;
+  const bool ask = found->second.may_have_threads || found->second.stale;
+  if (ask && other_thread(pid)) {
+    found->second.leader_ended = true;
+    return;
+  }
   end(found, time);
 }
 

@@ -75,6 +75,8 @@ struct Process {
   MonotonicTime doubt_from = kNoDoubt;  ///< events were lost from here on, until /proc was looked at
   MonotonicTime looked_at;              ///< when /proc/PID was last read
   bool stale = false;                   ///< changes may have been missed: read /proc/PID when next needed
+  bool may_have_threads = false;        ///< besides the one that it began with
+  bool leader_ended = false;            ///< that one has ended, and others go on
   bool ended = false;
   MonotonicTime last_seen;            ///< of ended processes: the last event
   ModuleId anonymous;                 ///< its memory without a file, once a sample was there
@@ -113,10 +115,12 @@ class ProcessTable {
   void scan();
 
   void on_mapping(MonotonicTime time, const MappingEvent& event);
+  /// Of a new thread, pid and parent_pid are the same.
   void on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid);
   void on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm);
   void on_comm(std::int32_t pid, std::string_view comm);
-  void on_exit(MonotonicTime time, std::int32_t pid);
+  /// A thread ended. With the last one its process does, which need not be the one that it began with.
+  void on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid);
   /// Events were lost, none from before `from`: what is known may be out of date, and is read again from /proc when
   /// next needed. Until then only that is believed which nothing speaks against.
   void on_events_lost(MonotonicTime from);
@@ -184,6 +188,7 @@ class ProcessTable {
 
   struct Look;
   Look look_at(std::int32_t pid);
+  [[nodiscard]] std::optional<std::int32_t> other_thread(std::int32_t pid) const;
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);

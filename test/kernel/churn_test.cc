@@ -193,5 +193,30 @@ TEST_CASE("two thousand threads keep their own names, and leave nothing behind")
   CHECK(daemon.end().lost == 0);
 }
 
+TEST_CASE("a process whose first thread has ended goes on, until its last thread ends") {
+  RunningDaemon daemon;
+  pid_t pid = 0;
+  const auto of_process = [&] {
+    const nlohmann::json answer = daemon.get_json("/processes");
+    const auto& processes = answer["processes"];
+    const auto found =
+        std::find_if(processes.begin(), processes.end(), [&](const auto& process) { return process["pid"] == pid; });
+    return found == processes.end() ? nlohmann::json() : *found;
+  };
+  const auto has_ended = [&] {
+    const nlohmann::json process = of_process();
+    return process.contains("ended") && !process["ended"].is_null();
+  };
+  {
+    ChildProcess program({victim("leaderless")});
+    pid = program.pid();
+    REQUIRE(has_samples(daemon, pid, 50));
+    CHECK_FALSE(has_ended());
+    CHECK(with(daemon.folded(profile_of(pid)), ";thread_main;leaderless_work;") > 0);
+    program.kill();
+  }
+  CHECK(RunningDaemon::eventually(seconds(20), has_ended));
+}
+
 }  // namespace
 }  // namespace flamed::test

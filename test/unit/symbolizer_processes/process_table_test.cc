@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -247,9 +248,9 @@ TEST_CASE("the end of a pid's earlier owner does not end the one that was seen a
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
-  fixture.table.on_exit(fixture.at(-1), 100);
+  fixture.table.on_exit(fixture.at(-1), 100, 100);
   CHECK(fixture.table.running() == 1);
-  fixture.table.on_exit(fixture.at(1), 100);
+  fixture.table.on_exit(fixture.at(1), 100, 100);
   CHECK(fixture.table.running() == 0);
 }
 
@@ -317,7 +318,7 @@ TEST_CASE("changes are told of processes that were sampled, once") {
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
   CHECK(fixture.changed().empty());
   CHECK(fixture.table.resolve(kShell, fixture.at(6)).comm == "again");
-  fixture.table.on_exit(fixture.at(7), 100);
+  fixture.table.on_exit(fixture.at(7), 100, 100);
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
 }
 
@@ -518,7 +519,7 @@ TEST_CASE("a late sample of an ended process finds its mappings, until the time 
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(5)));
-  fixture.table.on_exit(fixture.at(10), 100);
+  fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.table.running() == 0);
   CHECK(fixture.place(kShell, 9, kProgram) == "/bin/sh+1000");
   CHECK(fixture.table.resolve(kShell, fixture.at(9)).ended);
@@ -531,15 +532,63 @@ TEST_CASE("a late sample of an ended process finds its mappings, until the time 
 TEST_CASE("a process that ended before its first sample came is found by its pid") {
   Fixture fixture;
   fixture.start(0, 100, "true", 7);
-  fixture.table.on_exit(fixture.at(10), 100);
+  fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.place(kShell, 9, kProgram) == "/bin/true+1000");
   CHECK(fixture.table.resolve(kShell, fixture.at(9)).id == kShell);
   CHECK(fixture.table.ended() == 1);
 }
 
+TEST_CASE("a process goes on without the thread that it began with, until the last thread ends") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  static_cast<void>(fixture.place(kShell, 5, kProgram));
+  fixture.table.on_fork(fixture.at(6), 100, 100);
+  FakeProcess zombie = shell();
+  zombie.state = 'Z';
+  zombie.maps.clear();
+  fixture.proc.put(zombie);
+  const std::string maps = code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/sh");
+  fixture.proc.directory().write("100/task/100/maps", "");
+  const std::string thread = fixture.proc.directory().write("100/task/101/maps", maps);
+
+  fixture.table.on_exit(fixture.at(10), 100, 100);
+  CHECK(fixture.table.running() == 1);
+  CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(20)).ended);
+  CHECK(fixture.place(kShell, 20, kProgram) == "/bin/sh+1000");
+  // Also where the mappings have to be read again.
+  fixture.table.on_events_lost(fixture.at(30));
+  fixture.set_clock(40);
+  CHECK(fixture.place(kShell, 50, kProgram) == "/bin/sh+1000");
+  CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(50)).stale);
+
+  std::filesystem::remove_all(std::filesystem::path(thread).parent_path());
+  fixture.table.on_exit(fixture.at(60), 100, 101);
+  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.resolve(kShell, fixture.at(55)).last_seen == fixture.at(60));
+}
+
+TEST_CASE("the end of any other thread ends nobody") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  fixture.table.on_fork(fixture.at(6), 100, 100);
+  fixture.table.on_exit(fixture.at(10), 100, 101);
+  CHECK(fixture.table.running() == 1);
+}
+
+TEST_CASE("a scan enters a process whose first thread has ended while others go on") {
+  Fixture fixture;
+  FakeProcess zombie = shell();
+  zombie.state = 'Z';
+  zombie.maps.clear();
+  fixture.proc.put(zombie);
+  fixture.proc.directory().write("100/task/101/maps", code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/sh"));
+  fixture.table.scan();
+  CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
+}
+
 TEST_CASE("the end of an unknown process is nothing") {
   Fixture fixture;
-  fixture.table.on_exit(fixture.at(10), 100);
+  fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.table.ended() == 0);
 }
 
@@ -547,7 +596,7 @@ TEST_CASE("a pid that comes back is another process, told apart by its start") {
   Fixture fixture;
   fixture.start(0, 100, "first", 7);
   static_cast<void>(fixture.table.resolve({100, 5000}, fixture.at(5)));
-  fixture.table.on_exit(fixture.at(10), 100);
+  fixture.table.on_exit(fixture.at(10), 100, 100);
   fixture.start(20, 100, "second", 8);
   CHECK(fixture.place({100, 5002}, 30, kProgram) == "/bin/second+1000");
   CHECK(fixture.place({100, 5000}, 9, kProgram) == "/bin/first+1000");
@@ -769,7 +818,7 @@ TEST_CASE("the modules of all processes are named, also of those that ended a mo
   const Frame anonymous = fixture.locate({200, 6000}, 6, {0x900000}).frames.at(0);
   const Frame program = fixture.locate(kShell, 6, {kProgram}).frames.at(0);
   const Frame unmapped = fixture.locate(kShell, 6, {0x10}).frames.at(0);
-  fixture.table.on_exit(fixture.at(10), 200);
+  fixture.table.on_exit(fixture.at(10), 200, 200);
   std::vector<ModuleId> modules;
   fixture.table.append_mapped_modules(modules);
   for (const ModuleId module : {anonymous.module, program.module, unmapped.module}) {
