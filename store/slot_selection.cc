@@ -77,6 +77,8 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     widen(retained, window);
     const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
     slot.exact = exact;
+    slot.first = first;
+    slot.last = last;
     slot.from = {asked.from.ns - offset_ns};
     slot.to = {asked.to.ns - offset_ns};
     slot.complete = !exact || samples == 0 || (slot.from <= first && last < slot.to);
@@ -132,7 +134,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   }
 }
 
-Error SlotSelection::no_samples_error() const {
+Error SlotSelection::no_samples_error() {
   return Error(
       "the samples of this window are no longer kept one by one: ask for a later window, or for an answer that needs "
       "only "

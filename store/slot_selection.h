@@ -6,10 +6,12 @@
 // budget.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "store/answer_facts.h"
@@ -52,67 +54,78 @@ class SlotSelection {
   SlotSelection(const SlotSelection&) = delete;
   SlotSelection& operator=(const SlotSelection&) = delete;
 
-  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot; what it gets stays valid as long as this.
-  /// False: the budget has run out.
+  /// Slots that are used, oldest first.
+  [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  [[nodiscard]] bool empty() const { return slots_.empty(); }
+  [[nodiscard]] const SlotBounds& bounds(std::size_t slot) const { return slots_[slot].bounds; }
+  /// Whether the slot has its samples one by one.
+  [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
+  /// Times of the earliest and the latest of all samples of an exact slot, as far as they may be in the window.
+  [[nodiscard]] std::pair<MonotonicTime, MonotonicTime> sample_times(std::size_t slot) const {
+    const Touched& touched = slots_[slot];
+    return {std::max(touched.first, touched.from), std::min(touched.last, MonotonicTime{touched.to.ns - 1})};
+  }
+
+  /// visit(thread, const ThreadStacks&); what it gets stays valid as long as this. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_thread_of(std::size_t index, F&& visit) {
+    Touched& slot = slots_[index];
+    if (!slot.is_whole()) {
+      if (!extract(slot)) return false;
+      for (std::size_t i = 0; i < slot.entries.size();) {
+        const std::size_t begin = i;
+        while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
+        visit(slot.entries[begin].thread,
+              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin)));
+      }
+      return true;
+    }
+    const Histogram& histogram = slot.sealed->slot->histogram;
+    if (!budget_.visit(filter_.wants_all() ? histogram.entry_count() : 1)) return false;
+    bool go_on = true;
+    histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+      if (!go_on || !filter_.wants(thread)) return;
+      if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
+      visit(thread, ThreadStacks(bytes));
+    });
+    return go_on;
+  }
+  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot. False: the budget has run out.
   template <typename F>
   [[nodiscard]] bool for_each_thread(F&& visit) {
-    for (Touched& slot : slots_) {
-      if (!slot.is_whole()) {
-        if (!extract(slot)) return false;
-        for (std::size_t i = 0; i < slot.entries.size();) {
-          const std::size_t begin = i;
-          while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
-          visit(slot.bounds, slot.entries[begin].thread,
-                ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin)));
-        }
-        continue;
-      }
-      const Histogram& histogram = slot.sealed->slot->histogram;
-      if (!budget_.visit(filter_.wants_all() ? histogram.entry_count() : 1)) return false;
-      bool go_on = true;
-      histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
-        if (!go_on || !filter_.wants(thread)) return;
-        if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
-        visit(slot.bounds, thread, ThreadStacks(bytes));
-      });
-      if (!go_on) return false;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
+        visit(slots_[i].bounds, thread, stacks);
+      };
+      if (!for_each_thread_of(i, visit_thread)) return false;
     }
     return true;
   }
 
-  /// visit(const SlotBounds&, const LoggedSample&, thread, StackRef), slot after slot; of an open slot in the order of
-  /// arrival. Slots without a log are passed over. False: the budget has run out.
+  /// Of an exact slot; of an open one in the order of arrival. visit(const LoggedSample&, thread, StackRef). False: the
+  /// budget has run out.
   template <typename F>
-  [[nodiscard]] bool for_each_sample(F&& visit) {
-    for (const Touched& slot : slots_) {
-      if (!slot.exact) continue;
-      if (!read_pairs(slot)) return false;
-      const auto visit_wanted = [&](const LoggedSample& sample) {
-        const Pair& pair = pairs_[sample.entry];
-        if (pair.wanted) visit(slot.bounds, sample, pair.thread, StackRef::from_key(pair.stack_key));
-      };
-      if (slot.open != nullptr) {
-        slot.open->log.for_each(slot.from, slot.to, visit_wanted);
-      } else {
-        slot.sealed->log->for_each(slot.from, slot.to, visit_wanted);
-      }
+  [[nodiscard]] bool for_each_sample_of(std::size_t index, F&& visit) {
+    const Touched& slot = slots_[index];
+    if (!read_pairs(slot)) return false;
+    const auto visit_wanted = [&](const LoggedSample& sample) {
+      const Pair& pair = pairs_[sample.entry];
+      if (pair.wanted) visit(sample, pair.thread, StackRef::from_key(pair.stack_key));
+    };
+    if (slot.open != nullptr) {
+      slot.open->log.for_each(slot.from, slot.to, visit_wanted);
+    } else {
+      slot.sealed->log->for_each(slot.from, slot.to, visit_wanted);
     }
     return budget_.check();
   }
 
-  /// visit(const SlotBounds&, bool exact) for each slot.
-  template <typename F>
-  void for_each_slot(F&& visit) const {
-    for (const Touched& slot : slots_) visit(slot.bounds, slot.exact);
-  }
-
-  [[nodiscard]] bool empty() const { return slots_.empty(); }
   /// `quality` has only the losses: whoever visits the stacks counts the rest.
   [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
   [[nodiscard]] ThreadFilter& filter() { return filter_; }
   /// Of Want::kSamples: the window has slots, but none with a log.
   [[nodiscard]] bool has_no_samples() const { return none_exact_; }
-  [[nodiscard]] Error no_samples_error() const;
+  [[nodiscard]] static Error no_samples_error();
 
  private:
   struct Touched {
@@ -121,6 +134,7 @@ class SlotSelection {
     const OpenSlot::View* open = nullptr;  ///< or that
     bool exact = false;                    ///< it has a log
     bool complete = false;                 ///< all of its samples are in the window
+    MonotonicTime first{}, last{};         ///< of its log
     MonotonicTime from{}, to{};            ///< the window on the slot's clock
     bool extracted = false;
     std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/timeline.h"
+
+#include <random>
+
+#include "store/heatmap.h"
+#include "store/usage.h"
+#include "test/catch.h"
+#include "test/unit/store/store_fixture.h"
+
+namespace flamed::store::test {
+namespace {
+
+WallTime after_noon(std::int64_t ns) { return {kNoon.ns + ns}; }
+
+Timeline timeline_of(const TestStore& t, const Selection& selection, std::int64_t step_ns, std::size_t most = 0) {
+  QueryBudget budget;
+  return timeline(t.store.snapshot(), selection, step_ns, most, budget).value();
+}
+
+/// A host whose every second has one sample more than the one before, up to ten; every third is the kernel's.
+struct Ramp {
+  explicit Ramp(Limits limits = {}) : t(limits) {
+    for (int second = 0; second < 150; ++second) {
+      for (int i = 0; i <= second % 10; ++i) {
+        std::vector<Frame> frames{code(16)};
+        if (i % 3 == 2) frames.push_back({kKernelModule, 1});
+        t.add_at({t.clock.monotonic().ns + i * 50 * kNsPerMs}, frames, {1 + i, 1});
+      }
+      t.pass(1);
+    }
+  }
+  static std::uint64_t samples(int second) { return static_cast<std::uint64_t>(second % 10 + 1); }
+  TestStore t;
+};
+
+}  // namespace
+
+TEST_CASE("a timeline has the user's and the kernel's time of each second") {
+  Ramp ramp;
+  const Timeline line = timeline_of(ramp.t, {{after_noon(0), after_noon(150 * kNsPerSecond)}}, kNsPerSecond);
+  CHECK(line.exact());
+  CHECK(line.start == kNoon);
+  CHECK(line.step_ns == kNsPerSecond);
+  REQUIRE(line.steps.size() == 150);
+  for (int second = 0; second < 150; ++second) {
+    const TimelineStep& step = line.steps[static_cast<std::size_t>(second)];
+    CHECK(step.user_samples + step.kernel_samples == Ramp::samples(second));
+    CHECK(step.kernel_samples == Ramp::samples(second) / 3);
+    CHECK(step.kernel_ns == step.kernel_samples * kPeriodNs);
+    CHECK(step.user_ns == step.user_samples * kPeriodNs);
+  }
+  CHECK(line.quality.whole == ramp.t.store.stats().quality.whole);
+}
+
+TEST_CASE("steps begin at multiples of their length, and the first holds only what is in the window") {
+  Ramp ramp;
+  const Timeline line =
+      timeline_of(ramp.t, {{after_noon(12'100 * kNsPerMs), after_noon(38 * kNsPerSecond)}}, 10 * kNsPerSecond);
+  CHECK(line.start == after_noon(10 * kNsPerSecond));
+  REQUIRE(line.steps.size() == 3);
+  // Second 12 has samples at 0, 50 and 100 ms: one is left.
+  CHECK(line.steps[0].user_samples + line.steps[0].kernel_samples == 1 + 4 + 5 + 6 + 7 + 8 + 9 + 10);
+  CHECK(line.steps[1].user_samples + line.steps[1].kernel_samples == 55);
+  CHECK(line.steps[2].user_samples + line.steps[2].kernel_samples == 36);
+}
+
+TEST_CASE("where only minutes are kept the step is rounded up to minutes and the answer says so") {
+  Ramp ramp({60 * kNsPerMinute, 8U << 20, 0});
+  const Timeline line = timeline_of(ramp.t, {{after_noon(0), after_noon(150 * kNsPerSecond)}}, 10 * kNsPerSecond);
+  CHECK(line.step_ns == kNsPerMinute);
+  CHECK(mentions(line.warnings, "the step is 60 seconds instead of the 10 asked for"));
+  REQUIRE(line.steps.size() == 3);
+  CHECK(line.steps[0].user_samples + line.steps[0].kernel_samples == 330);
+  CHECK(line.steps[2].user_samples + line.steps[2].kernel_samples == 165);
+  CHECK(timeline_of(ramp.t, {ramp.t.everything()}, 90 * kNsPerSecond).step_ns == 2 * kNsPerMinute);
+}
+
+TEST_CASE("a timeline of the processes that used most has their steps") {
+  Ramp ramp;
+  const Selection selection{{after_noon(0), after_noon(150 * kNsPerSecond)}};
+  const Timeline line = timeline_of(ramp.t, selection, 30 * kNsPerSecond, 3);
+  REQUIRE(line.processes.size() == 3);
+  CHECK(line.processes[0].info.id.pid == 1);
+  CHECK(line.processes[2].info.id.pid == 3);
+  for (const TimelineStep& step : line.processes[0].steps) CHECK(step.user_samples == 30);
+  for (const TimelineStep& step : line.processes[2].steps) CHECK(step.kernel_samples == 24);
+  const Timeline all = timeline_of(ramp.t, selection, 30 * kNsPerSecond, 100);
+  CHECK(all.processes.size() == 10);
+  for (std::size_t step = 0; step < all.steps.size(); ++step) {
+    std::uint64_t sum = 0;
+    for (const ProcessTimeline& process : all.processes)
+      sum += process.steps[step].user_ns + process.steps[step].kernel_ns;
+    CHECK(sum == all.steps[step].user_ns + all.steps[step].kernel_ns);
+  }
+}
+
+TEST_CASE("a timeline of seconds without a bound is refused") {
+  Ramp ramp;
+  QueryLimits limits;
+  limits.nodes = 100;
+  QueryBudget budget(limits, nullptr);
+  CHECK(timeline(ramp.t.store.snapshot(), {ramp.t.everything()}, 1, 0, budget).error().code() == E2BIG);
+}
+
+TEST_CASE("a heat map has a column for each second and shows what happens at fractions of it") {
+  Ramp ramp;
+  QueryBudget budget;
+  const Heatmap map =
+      heatmap(ramp.t.store.snapshot(), {{after_noon(500 * kNsPerMs), after_noon(145 * kNsPerSecond)}}, 20, budget)
+          .value();
+  CHECK(map.start == kNoon);
+  CHECK(map.columns == 145);
+  CHECK(map.rows == 20);
+  REQUIRE(map.counts.size() == 145 * 20);
+  std::uint64_t total = 0;
+  for (std::size_t column = 0; column < 145; ++column) {
+    for (std::size_t row = 0; row < 20; ++row) {
+      const std::uint32_t expected = column != 0 && row <= column % 10 ? 1 : 0;
+      CHECK(map.counts[column * 20 + row] == expected);
+      total += expected;
+    }
+  }
+  CHECK(map.total_samples == total);
+  CHECK(map.most == 1);
+  CHECK(map.exact());
+}
+
+TEST_CASE("a heat map of a time without samples one by one is an error that says so") {
+  Ramp ramp({60 * kNsPerMinute, 8U << 20, 0});
+  QueryBudget budget;
+  CHECK(heatmap(ramp.t.store.snapshot(), {ramp.t.everything()}, 20, budget).error().code() == ENODATA);
+}
+
+TEST_CASE("threads are listed most CPU time first, one row whatever their names were") {
+  TestStore t;
+  const std::vector<Frame> frames{code(16)};
+  const auto add = [&](std::int32_t pid, std::int32_t tid, const char* comm, int count) {
+    for (int i = 0; i < count; ++i) t.store.add({t.clock.monotonic(), {pid, 1}, tid, comm, frames, {}});
+  };
+  add(1, 1, "main", 5);
+  add(1, 2, "young", 3);
+  add(1, 2, "old", 4);
+  add(2, 2, "other", 1);
+  QueryBudget budget;
+  const auto table = thread_usage(t.store.snapshot(), {t.everything()}, budget).value();
+  REQUIRE(table.rows.size() == 3);
+  CHECK(table.rows[0].tid == 2);
+  CHECK(table.rows[0].comm == "old");
+  CHECK(table.rows[0].samples == 7);
+  CHECK(table.rows[0].cpu_ns == 7 * kPeriodNs);
+  CHECK(table.rows[1].comm == "main");
+  CHECK(table.rows[2].process.id.pid == 2);
+  CHECK(table.total_samples == 13);
+  CHECK(table.quality.whole == 13);
+  Selection selection{t.everything()};
+  selection.processes = {{1, {}}};
+  CHECK(thread_usage(t.store.snapshot(), selection, budget).value().total_samples == 12);
+  const auto processes = process_usage(t.store.snapshot(), selection, budget).value();
+  REQUIRE(processes.rows.size() == 1);
+  CHECK(processes.total_ns == 12 * kPeriodNs);
+  CHECK(processes.used.from == kNoon);
+}
+
+}  // namespace flamed::store::test
