@@ -21,18 +21,9 @@ class BoundedQueue {
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
   /// Takes `value`, or leaves it with the caller and returns false when the queue is full: the caller counts the loss.
-  [[nodiscard]] bool try_push(T&& value) {
-    {
-      std::lock_guard lock(mutex_);
-      if (items_.size() >= capacity_) {
-        ++refused_;
-        return false;
-      }
-      items_.push_back(std::move(value));
-    }
-    ready_.notify_one();
-    return true;
-  }
+  [[nodiscard]] bool try_push(T&& value) { return push(std::move(value), false); }
+  /// The same for what is more urgent than all that waits.
+  [[nodiscard]] bool try_push_front(T&& value) { return push(std::move(value), true); }
 
   /// Waits for a value. Empty when `stop` is requested and nothing is left.
   std::optional<T> pop(std::stop_token stop) {
@@ -58,6 +49,22 @@ class BoundedQueue {
   }
 
  private:
+  bool push(T&& value, bool front) {
+    {
+      std::lock_guard lock(mutex_);
+      if (items_.size() >= capacity_) {
+        ++refused_;
+        return false;
+      }
+      if (front)
+        items_.push_front(std::move(value));
+      else
+        items_.push_back(std::move(value));
+    }
+    ready_.notify_one();
+    return true;
+  }
+
   std::optional<T> take(std::unique_lock<std::mutex>&) {
     if (items_.empty()) return std::nullopt;
     std::optional<T> value(std::move(items_.front()));

@@ -94,13 +94,19 @@ Status set_command_lines(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_jvm_attach(Config& config, std::string_view text) {
+  if (text != "on" && text != "off") return Error("neither");
+  config.jvm_attach = text == "on";
+  return {};
+}
+
 Status set_log_level(Config& config, std::string_view text) {
   if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
   config.log_level = std::string(text);
   return {};
 }
 
-constexpr std::array<Setting, 8> kSettings{{
+constexpr std::array<Setting, 9> kSettings{{
     {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
@@ -115,6 +121,8 @@ constexpr std::array<Setting, 8> kSettings{{
      "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines},
+    {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
+     set_jvm_attach},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
      set_log_level},
 }};

@@ -28,6 +28,7 @@
 #include "daemon/daemon_sources.h"
 #include "daemon/frame_namer.h"
 #include "daemon/ingest.h"
+#include "daemon/jvm_asker.h"
 #include "daemon/log.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
@@ -132,13 +133,22 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
   return std::move(maps).value();
 }
 
+void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules, JvmAsker* jvm_asker) {
+  const symbolizer::JitFilesPtr known = modules.jit_files(owner);
+  symbolizer::JitFiles found = symbolizer::open_jit_files(owner, known.get(), "/proc");
+  const bool is_jvm = found.is_jvm;
+  modules.finish_jit(owner, std::move(found));
+  if (jvm_asker != nullptr && is_jvm && modules.has_new_jit_code(owner) && jvm_asker->want(owner)) {
+    modules.clear_new_jit_code(owner);
+  }
+}
+
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::ModuleReader& reader,
-                 UnwindPublisher* unwind) {
+                 UnwindPublisher* unwind, JvmAsker* jvm_asker) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (request->jit_owner) {
-      const symbolizer::JitFilesPtr known = modules.jit_files(*request->jit_owner);
-      modules.finish_jit(*request->jit_owner, symbolizer::open_jit_files(*request->jit_owner, known.get(), "/proc"));
+      look_for_jit_files(*request->jit_owner, modules, jvm_asker);
       continue;
     }
     const symbolizer::ModulePtr known = modules.find(request->module);
@@ -225,6 +235,7 @@ int run(const Config& config, const sigset_t& signals) {
     spdlog::critical("{}", begun.error().message());
     return kExitCannotSample;
   }
+  JvmAsker jvm_asker(modules, clock);
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader, cache,
                          namer, unwind_or_null});
@@ -235,8 +246,14 @@ int run(const Config& config, const sigset_t& signals) {
     return kExitCannotListen;
   }
 
-  std::jthread modules_thread = start_thread(
-      "modules", [&](const std::stop_token& stop) { run_modules(stop, modules, module_reader, unwind_or_null); });
+  std::jthread jvm_thread;
+  if (config.jvm_attach) {
+    jvm_thread = start_thread("jvm-attach", [&](const std::stop_token& stop) { jvm_asker.run(stop); });
+  }
+  JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
+  std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
+    run_modules(stop, modules, module_reader, unwind_or_null, asker_or_null);
+  });
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });

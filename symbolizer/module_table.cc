@@ -103,14 +103,39 @@ void ModuleTable::want(const OpenRequest& request) {
   if (requests_.try_push(std::move(copy))) entry.state = FileState::kQueued;
 }
 
-void ModuleTable::want_jit(const ProcessId& owner) {
+void ModuleTable::want_jit(const ProcessId& owner, bool new_code) {
   std::unique_lock lock(mutex_);
   if (anonymous_.count(owner) == 0 && unmapped_.count(owner) == 0) return;
   Jit& jit = jit_[owner];
+  jit.new_code = jit.new_code || new_code;
   if (jit.queued || clock_.monotonic() < jit.look_after) return;
+  queue_jit(owner, jit);
+}
+
+void ModuleTable::queue_jit(const ProcessId& owner, Jit& jit) {
   OpenRequest request;
   request.jit_owner = owner;
-  jit.queued = requests_.try_push(std::move(request));
+  // Quickly done, and too late once the process has ended: it doesn't wait for unwind rows to be built.
+  jit.queued = requests_.try_push_front(std::move(request));
+}
+
+bool ModuleTable::has_new_jit_code(const ProcessId& owner) const {
+  std::shared_lock lock(mutex_);
+  const auto found = jit_.find(owner);
+  return found != jit_.end() && found->second.new_code;
+}
+
+void ModuleTable::clear_new_jit_code(const ProcessId& owner) {
+  std::unique_lock lock(mutex_);
+  if (const auto found = jit_.find(owner); found != jit_.end()) found->second.new_code = false;
+}
+
+void ModuleTable::note_jvm(const ProcessId& owner, std::string problem) {
+  std::unique_lock lock(mutex_);
+  const auto found = jit_.find(owner);
+  if (found == jit_.end()) return;
+  found->second.jvm_problem = std::move(problem);
+  if (!found->second.queued) queue_jit(owner, found->second);
 }
 
 void ModuleTable::want_again(ModuleId module) {
@@ -174,6 +199,9 @@ void ModuleTable::finish_jit(const ProcessId& owner, JitFiles found) {
   }
   jit.queued = false;
   jit.look_after = {clock_.monotonic().ns + distance_ns};
+  if (found.files.empty() && !jit.jvm_problem.empty()) {
+    found.why_none += "; flamed asked the JVM for it in vain: " + jit.jvm_problem;
+  }
   replace_jit(jit, std::make_shared<const JitFiles>(std::move(found)));
   for (const auto* ids : {&anonymous_, &unmapped_}) {
     if (const auto id = ids->find(owner); id != ids->end()) show_jit(entries_.at(id->second).module, jit.files);

@@ -61,7 +61,8 @@ class ModuleTable final : public Modules {
 
   /// A sample was seen in the owner's memory without a file: what names its code is needed. Queues the search; again,
   /// with growing distance, for as long as there is nothing, and now and then to see whether there is something newer.
-  void want_jit(const ProcessId& owner);
+  /// `new_code`: none was seen there before.
+  void want_jit(const ProcessId& owner, bool new_code);
 
   /// Queues a module whose file is open already for the `modules` thread once more.
   void want_again(ModuleId module);
@@ -80,6 +81,14 @@ class ModuleTable final : public Modules {
   /// What is open of the files that name the owner's JIT code; null: not looked for yet.
   [[nodiscard]] JitFilesPtr jit_files(const ProcessId& owner) const;
   void finish_jit(const ProcessId& owner, JitFiles found);
+  /// Was code seen, since the last clear_new_jit_code(), where none was before?
+  [[nodiscard]] bool has_new_jit_code(const ProcessId& owner) const;
+  void clear_new_jit_code(const ProcessId& owner);
+
+  // -- The thread that asks JVMs --------------------------------------------------------------------------------------
+
+  /// The owner's JVM was asked for its perf map. `problem` is why it gave none; when empty, the map is looked for now.
+  void note_jvm(const ProcessId& owner, std::string problem);
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
 
@@ -111,10 +120,13 @@ class ModuleTable final : public Modules {
     bool queued = false;
     unsigned failures = 0;
     MonotonicTime look_after{};
+    bool new_code = false;
+    std::string jvm_problem;
   };
 
   ModuleId enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key);
   void forget(const Entry& entry);
+  void queue_jit(const ProcessId& owner, Jit& jit);
   void replace_jit(Jit& jit, JitFilesPtr files);
   ModuleId per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner, const char* path);
 

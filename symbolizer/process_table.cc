@@ -494,11 +494,15 @@ void ProcessTable::want_file(const Process& process, const Mapping& mapping) {
   modules_.want({mapping.module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end});
 }
 
-void ProcessTable::want_jit(Process& process) {
+void ProcessTable::want_jit(Process& process, std::uint64_t address) {
+  // Code of that many blocks, 4 MiB, is more than samples find hot; then all of it is new once more.
+  constexpr std::size_t kMostBlocks = 16'384;
+  if (process.jit_blocks.size() >= kMostBlocks) process.jit_blocks.clear();
+  if (process.jit_blocks.insert(address >> 8).second) process.new_jit_code = true;
   const std::int64_t now = clock_.monotonic().ns;
   if (now < process.ask_jit_again_ns) return;
   process.ask_jit_again_ns = now + kAskJitAgainNs;
-  modules_.want_jit(process.id);
+  modules_.want_jit(process.id, std::exchange(process.new_jit_code, false));
 }
 
 StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
@@ -539,11 +543,11 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
     } else if (mapping != nullptr) {
       if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
       frames.push_back({process.anonymous, address});
-      want_jit(process);
+      want_jit(process, address);
     } else if (i == 0 || (!known && address < kUserEnd)) {
       if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
       frames.push_back({process.unmapped, address});
-      want_jit(process);
+      want_jit(process, address);
     } else {
       return StackTrust::kCut;
     }

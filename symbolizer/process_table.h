@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -78,13 +79,15 @@ struct Process {
   bool may_have_threads = false;        ///< besides the one that it began with
   bool leader_ended = false;            ///< that one has ended, and others go on
   bool ended = false;
-  MonotonicTime last_seen;            ///< of ended processes: the last event
-  ModuleId anonymous;                 ///< its memory without a file, once a sample was there
-  ModuleId unmapped;                  ///< its addresses outside of all mappings, likewise
-  std::int64_t ask_jit_again_ns = 0;  ///< when to ask again for what names its JIT code
-  std::uint64_t cgroup_id = 0;        ///< set by the caller, who learns it from samples
-  std::uint64_t exec_id = 0;          ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
-  bool sampled = false;               ///< set by the caller: its changes are told by take_changed() from then on
+  MonotonicTime last_seen;                         ///< of ended processes: the last event
+  ModuleId anonymous;                              ///< its memory without a file, once a sample was there
+  ModuleId unmapped;                               ///< its addresses outside of all mappings, likewise
+  std::int64_t ask_jit_again_ns = 0;               ///< when to ask again for what names its JIT code
+  std::unordered_set<std::uint64_t> jit_blocks{};  ///< where samples were in memory without a file; address >> 8
+  bool new_jit_code = false;                       ///< a block is not told of yet
+  std::uint64_t cgroup_id = 0;                     ///< set by the caller, who learns it from samples
+  std::uint64_t exec_id = 0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
+  bool sampled = false;       ///< set by the caller: its changes are told by take_changed() from then on
   bool changed = false;
   bool watched = false;                  ///< see ProcessTable::watch_mappings()
   TableEditions tables;                  ///< set by the caller
@@ -205,7 +208,7 @@ class ProcessTable {
   void note_change(Process& process);
   void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping);
-  void want_jit(Process& process);
+  void want_jit(Process& process, std::uint64_t address);
 
   ModuleTable& modules_;
   const Clock& clock_;

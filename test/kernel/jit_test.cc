@@ -23,7 +23,8 @@ bool has_command(const std::string& name) { return std::system(("command -v " + 
 
 /// The pid on the host of the one process with this comm; 0 when there is none.
 pid_t pid_of(const RunningDaemon& daemon, const std::string& comm) {
-  for (const auto& process : daemon.get_json("/processes")["processes"]) {
+  const nlohmann::json answer = daemon.get_json("/processes");
+  for (const auto& process : answer["processes"]) {
     if (process["comm"] == comm) return process["pid"];
   }
   return 0;

@@ -27,6 +27,18 @@ TEST_CASE("values come out in the order they went in") {
   CHECK_FALSE(queue.try_pop().has_value());
 }
 
+TEST_CASE("what is pushed to the front comes out first, and is bounded as well") {
+  BoundedQueue<int> queue(3);
+  CHECK(queue.try_push(1));
+  CHECK(queue.try_push(2));
+  CHECK(queue.try_push_front(3));
+  CHECK_FALSE(queue.try_push_front(4));
+  CHECK(queue.refused() == 1);
+  CHECK(queue.try_pop() == 3);
+  CHECK(queue.try_pop() == 1);
+  CHECK(queue.try_pop() == 2);
+}
+
 TEST_CASE("a waiting consumer is released by a stop request") {
   BoundedQueue<int> queue(1);
   std::optional<int> got = 1;

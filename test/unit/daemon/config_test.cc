@@ -55,6 +55,8 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.memory_budget_bytes == 1ULL << 40; }},
     {"memory_budget", "--memory-budget", "100000000",
      [](const Config& config) { return config.memory_budget_bytes == 100'000'000; }},
+    {"jvm_attach", "--jvm-attach", "on", [](const Config& config) { return config.jvm_attach; }},
+    {"jvm_attach", "--jvm-attach", "off", [](const Config& config) { return !config.jvm_attach; }},
     {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
     {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
 };
@@ -93,6 +95,7 @@ const std::vector<Bad> kBad{
     {"memory_budget", "--memory-budget", "7MiB", "from 8MiB to 1024GiB"},
     {"memory_budget", "--memory-budget", "1025GiB", "from 8MiB to 1024GiB"},
     {"memory_budget", "--memory-budget", "lots", "from 8MiB to 1024GiB"},
+    {"jvm_attach", "--jvm-attach", "yes", "on or off"},
     {"log_level", "--log-level", "loud", "one of trace, debug, info, warning, error, critical"},
     {"log_level", "--log-level", "INFO", "one of trace, debug, info, warning, error, critical"},
 };
@@ -185,7 +188,7 @@ TEST_CASE("an unknown key is named with those that are known") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, "
-        "unwind, unwind_memory, command_lines, log_level");
+        "unwind, unwind_memory, command_lines, jvm_attach, log_level");
 }
 
 TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {

@@ -272,12 +272,12 @@ JitFiles jit_files(int files) {
 
 TEST_CASE("what names JIT code is asked for once, and then shown by all of the process's memory without a file") {
   Fixture fixture;
-  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner, true);
   CHECK_FALSE(fixture.next());  // nothing of it is known to be needed
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   CHECK(fixture.table.find(anonymous)->jit == nullptr);
-  fixture.table.want_jit(kOwner);
-  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner, true);
   const std::optional<OpenRequest> request = fixture.next();
   REQUIRE(request);
   CHECK(request->jit_owner == kOwner);
@@ -298,13 +298,13 @@ TEST_CASE("what names JIT code is looked for again with growing distance, and no
   fixture.table.anonymous(kOwner);
   const auto asks_after = [&](std::int64_t seconds) {
     fixture.clock.advance_ns(seconds * kNsPerSecond - 1);
-    fixture.table.want_jit(kOwner);
+    fixture.table.want_jit(kOwner, true);
     const bool early = fixture.next().has_value();
     fixture.clock.advance_ns(1);
-    fixture.table.want_jit(kOwner);
+    fixture.table.want_jit(kOwner, true);
     return !early && fixture.next().has_value();
   };
-  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner, true);
   REQUIRE(fixture.next());
   for (const std::int64_t seconds : {1, 2, 4, 8, 16, 32, 32, 32}) {
     CAPTURE(seconds);
@@ -319,7 +319,7 @@ TEST_CASE("the files that name JIT code are let go with the last module that the
   Fixture fixture;
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   const ModuleId unmapped = fixture.table.unmapped(kOwner);
-  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner, true);
   const JitFiles found = jit_files(2);
   const int fd = found.files[0]->file.get();
   fixture.table.finish_jit(kOwner, found);
@@ -338,11 +338,39 @@ TEST_CASE("files that name JIT code count among the open files, and at the limit
   Fixture fixture(1);
   fixture.open(fixture.table.file(kLibc, "/lib/libc.so.6"));
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
-  fixture.table.want_jit(kOwner);
+  fixture.table.want_jit(kOwner, true);
   fixture.table.finish_jit(kOwner, jit_files(1));
   CHECK(fixture.table.find(anonymous)->jit->files.empty());
   CHECK(fixture.table.find(anonymous)->jit->why_none.find("LimitNOFILE") != std::string::npos);
   CHECK(fixture.table.stats().open_files == 1);
+}
+
+TEST_CASE("code is new until that is cleared, and after a JVM was asked its map is looked for at once") {
+  Fixture fixture;
+  fixture.table.anonymous(kOwner);
+  CHECK_FALSE(fixture.table.has_new_jit_code(kOwner));
+  fixture.table.want_jit(kOwner, true);
+  fixture.table.want_jit(kOwner, false);
+  CHECK(fixture.table.has_new_jit_code(kOwner));
+  fixture.table.clear_new_jit_code(kOwner);
+  CHECK_FALSE(fixture.table.has_new_jit_code(kOwner));
+  REQUIRE(fixture.next());
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  fixture.table.want_jit(kOwner, true);
+  CHECK(fixture.table.has_new_jit_code(kOwner));
+  CHECK_FALSE(fixture.next());
+  fixture.table.note_jvm(kOwner, "");
+  CHECK(fixture.next());
+}
+
+TEST_CASE("why a JVM gave no map is part of the reason") {
+  Fixture fixture;
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  fixture.table.want_jit(kOwner, true);
+  fixture.table.note_jvm(kOwner, "JDK 17 or later is needed");
+  fixture.table.finish_jit(kOwner, jit_files(0));
+  CHECK(fixture.table.find(anonymous)->jit->why_none ==
+        "no map; flamed asked the JVM for it in vain: JDK 17 or later is needed");
 }
 
 }  // namespace
