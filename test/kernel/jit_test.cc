@@ -119,5 +119,31 @@ TEST_CASE("functions of a node program have their names") {
   std::filesystem::remove(perf_map_of(program.pid()));
 }
 
+TEST_CASE("functions of a JVM have their names where flamed may ask for them, and only there") {
+  if (!has_command("javac") || !has_command("setpriv")) {
+    WARN("not checked: no Java here");
+    return;
+  }
+  const bool may_ask = GENERATE(true, false);
+  CAPTURE(may_ask);
+  RunningDaemon daemon(may_ask ? std::vector<std::string>{"--jvm-attach", "on"} : std::vector<std::string>{});
+  // By a user of its own, whom the JVM listens to.
+  ChildProcess program({"setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "java",
+                        "-XX:+PreserveFramePointer", victim("Jit.java")});
+  REQUIRE(has_samples(daemon, program.pid(), 300));
+  if (may_ask) {
+    CHECK(RunningDaemon::eventually(seconds(150),
+                                    [&] { return with(settled_profile(daemon, program.pid()), "Jit.spinInner") > 0; }));
+    CHECK(with(settled_profile(daemon, program.pid()), "Jit.spinOuter") > 0);
+  } else {
+    const std::string answer = daemon.get_json("/profile?pid=" + std::to_string(program.pid())).dump();
+    CHECK(answer.find("or set jvm_attach") != std::string::npos);
+  }
+  CHECK(std::filesystem::exists(perf_map_of(program.pid())) == may_ask);
+  program.kill();
+  std::filesystem::remove(perf_map_of(program.pid()));
+  std::filesystem::remove("/tmp/.java_pid" + std::to_string(program.pid()));
+}
+
 }  // namespace
 }  // namespace flamed::test
