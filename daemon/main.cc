@@ -266,6 +266,7 @@ int run(const Config& config, const sigset_t& signals) {
 
   supervise(signals, clock, sampler, reader, module_reader, vitals);
   ::sd_notify(0, "STOPPING=1");
+  module_reader.stop();
   // In the direction of the flow: what was taken is still stored and counted.
   for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread}) {
     thread->request_stop();

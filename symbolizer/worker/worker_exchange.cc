@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "symbolizer/worker/fd_message.h"
@@ -20,12 +21,18 @@ constexpr std::int64_t kNewsNs = kNsPerSecond / 2;
 
 Status WorkerExchange::wait(short events) {
   for (;;) {
-    pollfd polled{ends_.socket.get(), events, 0};
-    const int ready = ::poll(&polled, 1, deadline_.left_ms());
+    std::array<pollfd, 2> polled{{{ends_.socket.get(), events, 0}, {stop_, POLLIN, 0}}};
+    const int ready = ::poll(polled.data(), polled.size(), deadline_.left_ms());
+    if (polled[1].revents != 0) return Error::from_errno("the ELF worker", ECANCELED);
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return Error::from_errno("poll");
     if (deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
   }
+}
+
+bool WorkerExchange::is_cancelled() const {
+  pollfd polled{stop_, POLLIN, 0};
+  return ::poll(&polled, 1, 0) > 0;
 }
 
 Status WorkerExchange::send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload) {
@@ -64,6 +71,7 @@ Status WorkerExchange::read(std::span<std::byte> to) {
 }
 
 WorkerExchange::Ending WorkerExchange::ending() {
+  if (is_cancelled()) return {Ending::Kind::kCancelled};
   const bool timed_out = deadline_.is_over();
   const Deadline patience = Deadline::after(timed_out ? 0 : std::min(kNewsNs, deadline_.left_ns()));
   bool has_started = false;

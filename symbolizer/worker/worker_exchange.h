@@ -17,15 +17,18 @@ namespace flamed::symbolizer {
 
 class WorkerExchange final : public ByteSource {
  public:
-  WorkerExchange(WorkerProcess::Ends ends, Deadline deadline) : ends_(std::move(ends)), deadline_(deadline) {}
+  /// Once `stop` can be read from, nothing waits any more. -1: it never can.
+  WorkerExchange(WorkerProcess::Ends ends, Deadline deadline, int stop)
+      : ends_(std::move(ends)), deadline_(deadline), stop_(stop) {}
 
-  /// Code ETIMEDOUT: the deadline is over. Other errors: nobody reads at the other end.
+  /// Code ETIMEDOUT: the deadline is over; ECANCELED: `stop`. Other errors: nobody reads at the other end.
   Status send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload);
   Status read(std::span<std::byte> to) override;
 
   /// What became of a request whose answer isn't whole.
   struct Ending {
     enum class Kind : std::uint8_t {
+      kCancelled,   ///< by `stop`
       kTimedOut,    ///< a child works on it still; it ends when this object does
       kNotStarted,  ///< the deadline is over and the spawner hasn't begun
       kRefused,     ///< the spawner could not start a child; `detail` is an errno
@@ -39,9 +42,11 @@ class WorkerExchange final : public ByteSource {
 
  private:
   Status wait(short events);
+  [[nodiscard]] bool is_cancelled() const;
 
   WorkerProcess::Ends ends_;
   const Deadline deadline_;
+  const int stop_;
 };
 
 }  // namespace flamed::symbolizer

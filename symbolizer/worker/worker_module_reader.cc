@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/worker/worker_module_reader.h"
 
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -54,7 +55,9 @@ class WorkerModuleReader::Turn {
         used_(is_background(kind) ? reader.background_ : reader.queries_),
         most_(is_background(kind) ? reader.options_.max_background : reader.options_.max_queries) {
     std::unique_lock lock(reader_.mutex_);
-    has_ = reader_.turn_.wait_for(lock, std::chrono::nanoseconds(patience_ns), [&] { return used_ < most_; });
+    const bool waited = reader_.turn_.wait_for(lock, std::chrono::nanoseconds(patience_ns),
+                                               [&] { return reader_.is_stopped_ || used_ < most_; });
+    has_ = waited && !reader_.is_stopped_;
     if (has_) ++used_;
   }
   ~Turn() {
@@ -85,11 +88,23 @@ std::array<RequestLimits, kRequestKinds> WorkerModuleReader::all_default_limits(
 WorkerModuleReader::WorkerModuleReader() : WorkerModuleReader(Options()) {}
 
 WorkerModuleReader::WorkerModuleReader(Options options)
-    : options_(std::move(options)), starts_allowed_(kStartsAtOnce), starts_counted_ns_(now_ns()) {
+    : options_(std::move(options)),
+      stop_(::eventfd(0, EFD_CLOEXEC)),
+      starts_allowed_(kStartsAtOnce),
+      starts_counted_ns_(now_ns()) {
   look_after();
 }
 
 WorkerModuleReader::~WorkerModuleReader() = default;
+
+void WorkerModuleReader::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+  }
+  turn_.notify_all();
+  ::eventfd_write(stop_.get(), 1);
+}
 
 // ---- The worker ----
 
@@ -148,6 +163,8 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
   };
   const WorkerExchange::Ending ending = exchange.ending();
   switch (ending.kind) {
+    case Kind::kCancelled:
+      return {Outcome::kUnavailable, no_answer("is being ended", EAGAIN)};
     case Kind::kTimedOut:
       return too_long();
     case Kind::kNotStarted:
@@ -197,7 +214,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
             is_gone};
   }
 
-  WorkerExchange exchange(std::move(ends).value(), Deadline::after(limits.wall_ns));
+  WorkerExchange exchange(std::move(ends).value(), Deadline::after(limits.wall_ns), stop_.get());
   RequestHead head;
   head.kind = question.kind;
   head.jit_format = question.jit_format;
@@ -240,7 +257,7 @@ Result<T> WorkerModuleReader::ask(const Question& question, Decode decode) {
   const Turn turn(*this, question.kind, limits.wall_ns);
   if (!turn) {
     count(question.kind, Outcome::kUnavailable, 0);
-    return no_answer("is busy with other files", EAGAIN);
+    return no_answer("is busy with other files, or being ended", EAGAIN);
   }
   const std::int64_t start = now_ns();
   for (int tries = 1;; ++tries) {

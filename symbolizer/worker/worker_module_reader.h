@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/handle.h"
 #include "symbolizer/module_reader.h"
 #include "symbolizer/worker/request.h"
 #include "symbolizer/worker/worker_exchange.h"
@@ -49,6 +50,9 @@ class WorkerModuleReader final : public ModuleReader {
 
   /// Takes the status of a worker that has died, and starts another one. To be called now and then.
   void look_after();
+
+  /// From now on nothing is read: requests under way end at once, with an Error, and so does every further one.
+  void stop();
 
   enum class Outcome : std::uint8_t {
     kOk,
@@ -111,6 +115,7 @@ class WorkerModuleReader final : public ModuleReader {
   void count(RequestKind kind, Outcome outcome, std::int64_t took_ns);
 
   const Options options_;
+  const Fd stop_;  ///< an eventfd, to be read from once stop() was called
 
   mutable std::mutex worker_mutex_;  ///< guards what follows; held while a worker is started
   WorkerPtr worker_;
@@ -122,6 +127,7 @@ class WorkerModuleReader final : public ModuleReader {
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::condition_variable turn_;
+  bool is_stopped_ = false;
   std::size_t queries_ = 0;
   std::size_t background_ = 0;
   mutable Stats stats_;

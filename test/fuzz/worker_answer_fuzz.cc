@@ -24,10 +24,7 @@ void use(const SymbolTable& table) {
   }
   static_cast<void>(table.find(UINT64_MAX));
 }
-void use(const ElfSymbols& symbols) {
-  for (std::uint64_t offset = 0; offset < 0x4000; offset += 61) static_cast<void>(symbols.find(offset));
-  static_cast<void>(symbols.find(UINT64_MAX));
-}
+void use(const ElfSymbols& symbols) { use(symbols.parts().table); }
 void use(const unwinder::UnwindRows& rows) {
   for (std::uint64_t address = 0; address < 0x4000; address += 61) static_cast<void>(rows.find(address));
   static_cast<void>(rows.find(UINT64_MAX));

@@ -50,6 +50,15 @@ known_chain_is_seen() {
 
 tables_in_force() { curl -sf "$url/healthz" | grep -q 'walked by unwind tables'; }
 
+worker_is_shut_in() {
+  local health pid status
+  health=$(curl -sf "$url/healthz")
+  grep -q 'system calls filtered' <<<"$health" && ! grep -q '; but' <<<"$health" || return 1
+  pid=$(grep -o 'reads the files (pid [0-9]*' <<<"$health" | grep -o '[0-9]*$')
+  status=$(cat "/proc/$pid/status")
+  ! grep -E '^Cap(Prm|Eff|Bnd|Amb)' <<<"$status" | grep -qv 0000000000000000 && ! grep -qE '^Uid:.0' <<<"$status"
+}
+
 exposure() {
   local score
   score=$(systemd-analyze security --no-pager flamed | tail -n 1)
@@ -104,6 +113,7 @@ echo "NOTE $(uname -srv), perf_event_paranoid $(cat /proc/sys/kernel/perf_event_
 check "the service starts, answers and samples" service_starts
 check "user stacks are walked by unwind tables" tables_in_force
 check "a known call chain is seen whole" known_chain_is_seen
+check "the ELF worker has given up user, capabilities, root directory and system calls" worker_is_shut_in
 exposure
 check "a killed daemon comes back" killed_comes_back
 check "a hung daemon is ended by the watchdog and comes back" hung_comes_back

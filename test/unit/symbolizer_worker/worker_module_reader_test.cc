@@ -318,6 +318,18 @@ TEST_CASE("where no worker can be started, requests say why, and not every one t
   CHECK(other.state().detail == "files are not read for now: the ELF worker ended while it was started");
 }
 
+TEST_CASE("a reader that is stopped ends what it is at, and begins nothing more") {
+  WorkerModuleReader reader(options());
+  const auto start = std::chrono::steady_clock::now();
+  std::jthread asker([&] { CHECK(error_of(reader, "hang").code() == EAGAIN); });
+  while (reader.stats().in_flight < 1) std::this_thread::yield();
+  reader.stop();
+  asker.join();
+  CHECK(error_of(reader, "_Z1fv").code() == EAGAIN);
+  // Far less than the two seconds that such a request may take.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(1500));
+}
+
 TEST_CASE("no process is left when the reader ends, whatever its children are at") {
   pid_t pid = -1;
   std::jthread asker;
