@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -58,6 +59,8 @@ constexpr int kExitCannotSample = 3;
 constexpr int kExitCannotListen = 4;
 /// Descriptors that are not modules: perf events and rings, sockets, files being read.
 constexpr rlim_t kOtherDescriptors = 1024;
+/// Without a worker the `modules` thread goes on with what else there is, at this pace.
+constexpr std::chrono::milliseconds kNoReaderPause{50};
 constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
 
 /// As many open files as the system lets us have; how many of them may be modules.
@@ -102,12 +105,14 @@ void publish_vdso(UnwindPublisher& unwind) {
   static_cast<void>(unwind.publish_rows(kVdsoModule, *rows));
 }
 
-void publish_module(const std::stop_token& stop, const symbolizer::Module& module, symbolizer::ModuleReader& reader,
+/// False: whoever reads files wasn't there, and the module's turn is still to come.
+bool publish_module(const std::stop_token& stop, const symbolizer::Module& module, symbolizer::ModuleReader& reader,
                     UnwindPublisher& unwind) {
-  if (unwind.is_ready(module.id)) return;
+  if (unwind.is_ready(module.id)) return true;
   const SystemClock clock;
   const MonotonicTime start = clock.monotonic();
   Result<unwinder::UnwindRows> rows = reader.read_unwind_rows(module.file.get());
+  if (!rows && rows.error().code() == EAGAIN) return false;
   unwind.count_build(clock.monotonic().ns - start.ns);
   if (!rows) {
     spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
@@ -116,6 +121,7 @@ void publish_module(const std::stop_token& stop, const symbolizer::Module& modul
   while (!stop.stop_requested() && unwind.publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
   }
+  return true;
 }
 
 /// Null where the kernel refuses the tables; the log says once why.
@@ -147,6 +153,7 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
                  UnwindPublisher* unwind, JvmAsker* jvm_asker) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
+    if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
     if (request->jit_owner) {
       look_for_jit_files(*request->jit_owner, modules, jvm_asker);
       continue;
@@ -158,7 +165,10 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       modules.finish(*request, std::move(file));
     }
     const symbolizer::ModulePtr module = modules.find(request->module);
-    if (unwind != nullptr && module != nullptr && module->file) publish_module(stop, *module, reader, *unwind);
+    if (unwind != nullptr && module != nullptr && module->file && !publish_module(stop, *module, reader, *unwind)) {
+      std::this_thread::sleep_for(kNoReaderPause);
+      modules.want_again(module->id);
+    }
     if (unwind != nullptr) unwind->drop_empty_slabs();
   }
 }

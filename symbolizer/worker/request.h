@@ -53,8 +53,9 @@ constexpr RequestLimits default_limits(RequestKind kind) {
     case RequestKind::kLocate:
       return {10 * kNsPerSecond, 10, 1024 * kMebibyte, 128 * kMebibyte, 0};
     case RequestKind::kUnwindRows:
-      // Nobody waits for it, so it may wait for others itself.
-      return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 10};
+      // Nobody waits for it, so it may wait for others itself; but until it is done stacks through the file are cut
+      // short. 5: a quarter of a CPU that something else is busy on.
+      return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 5};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
       break;
