@@ -7,9 +7,11 @@
 For N addresses drawn from the functions of each file: the functions of the chain from the inside out, each with file and
 line. A difference is put into one of these classes; "other" is what nobody has explained:
 
-  symbol        the outermost name only: llvm-symbolizer takes it from the symbol table where that has the address
-  directory     llvm-symbolizer 14 puts a relative compilation directory before itself
-  other         anything else
+  symbol     the outermost function alone: llvm-symbolizer takes its name from the symbol table where that has the
+             address, and where debug information knows nothing the file from there, too, without a line. flamed looks
+             into the symbol table after this, and elsewhere
+  directory  llvm-symbolizer 14 puts a relative compilation directory before directory 0 of a version 5 table, which is
+             that very directory (DWARF 5, 6.2.4)
 """
 import argparse
 import bisect
@@ -32,6 +34,17 @@ def functions_of(path):
     return sorted(spans), names
 
 
+def addresses_of(path, count):
+    """Drawn from all functions alike, the same ones each time."""
+    spans, _ = functions_of(path)
+    generator = random.Random(1)
+    addresses = []
+    for _ in range(count if spans else 0):
+        start, size = generator.choice(spans)
+        addresses.append(start + generator.randrange(size))
+    return addresses
+
+
 def blocks(text):
     """One list of (function, file, line) for each address, innermost first."""
     for block in text.rstrip('\n').split('\n\n'):
@@ -51,25 +64,23 @@ def without_doubled_directories(chain):
     return [(name, re.sub(r'^([^/].*/)\1', r'\1', file), line) for name, file, line in chain]
 
 
-def classify(ours, theirs):
+def classify(ours, theirs, names):
+    """`names`: of the symbols at the address."""
     if ours == theirs:
         return 'equal'
     once = without_doubled_directories(theirs)
     if once != theirs:
-        return 'directory' if classify(ours, once) in ('equal', 'symbol') else 'other'
-    if len(ours) == len(theirs) and ours[:-1] == theirs[:-1] and ours[-1][1:] == theirs[-1][1:]:
-        return 'symbol'
-    return 'other'
+        return 'directory' if classify(ours, once, names) in ('equal', 'symbol') else 'other'
+    if len(ours) != len(theirs) or ours[:-1] != theirs[:-1] or theirs[-1][0].split('@')[0] not in names:
+        return 'other'
+    is_place_known = ours[-1][1:] != ('??', 0)
+    return 'symbol' if ours[-1][1:] == theirs[-1][1:] or (not is_place_known and theirs[-1][2] == 0) else 'other'
 
 
 def compare(tool, target, count, show):
     module, _, debug = target.partition(',')
     spans, names = functions_of(debug or module)
-    generator = random.Random(1)
-    addresses = []
-    for _ in range(count if spans else 0):
-        start, size = generator.choice(spans)
-        addresses.append(start + generator.randrange(size))
+    addresses = addresses_of(debug or module, count)
     stdin = ''.join('0x%x\n' % address for address in addresses)
     ours = list(blocks(run([tool, module] + ([debug] if debug else []), stdin)))
     theirs = list(blocks(run(['llvm-symbolizer', '--inlines', '--no-demangle', '--functions=linkage',
@@ -80,13 +91,8 @@ def compare(tool, target, count, show):
         raise SystemExit('%s: %d addresses, %d and %d answers' % (target, len(addresses), len(ours), len(theirs)))
     starts = [span[0] for span in spans]
     for address, us, them in zip(addresses, ours, theirs):
-        kind = classify(us, them)
-        if kind == 'symbol':
-            # Only if it is a name of the symbol there.
-            at = bisect.bisect_right(starts, address)
-            near = set().union(*(names[start] for start in starts[max(0, at - 8):at]))
-            if them[-1][0] not in near:
-                kind = 'other'
+        at = bisect.bisect_right(starts, address)
+        kind = classify(us, them, set().union(*(names[start] for start in starts[max(0, at - 8):at])))
         counts[kind] += 1
         if kind == 'other' and shown < show:
             shown += 1

@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -15,6 +19,7 @@
 #include <vector>
 
 #include "base/handle.h"
+#include "symbolizer/elf_sections.h"
 #include "test/catch.h"
 
 namespace flamed::symbolizer {
@@ -28,8 +33,30 @@ Fd open_file(const std::string& path) {
   return fd;
 }
 
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// A file that no directory names.
+Fd file_with(const std::string& bytes) {
+  Fd fd(::memfd_create("flamed-test", MFD_CLOEXEC));
+  REQUIRE(::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  return fd;
+}
+
+/// Where a section is in its file.
+std::size_t section_offset(const std::string& path, const std::string& name) {
+  const Fd fd = open_file(path);
+  Result<ElfSections> elf = ElfSections::open(fd.get());
+  REQUIRE(elf.ok());
+  const ElfSections::Section* section = elf->named(name);
+  REQUIRE(section != nullptr);
+  return static_cast<std::size_t>(section->header.sh_offset);
+}
+
 /// Where the PLACEs of a victim are in its file.
-std::map<std::string, std::uint64_t> places_of(const std::string& path) {
+std::map<std::string, std::uint64_t> places_of(const std::string& path, std::size_t count = 8) {
   const Fd fd = open_file(path);
   REQUIRE(::elf_version(EV_CURRENT) != EV_NONE);
   const Handle<::Elf*, ::elf_end> elf(::elf_begin(fd.get(), ELF_C_READ, nullptr));
@@ -55,7 +82,7 @@ std::map<std::string, std::uint64_t> places_of(const std::string& path) {
       }
     }
   }
-  REQUIRE(places.size() == 8);
+  REQUIRE(places.size() == count);
   return places;
 }
 
@@ -197,6 +224,85 @@ TEST_CASE("Answers stand in the order of the question, repeated and unknown offs
   CHECK(written((*chains)[2]) == expected()["place_in_method"]);
   CHECK((*chains)[3].empty());
   CHECK((*chains)[4] == (*chains)[0]);
+}
+
+TEST_CASE("Names come from the file that several debug files share", "[source_locator]") {
+#ifdef HAS_DWZ
+  const Fd module = open_file(victim("dwz_dwarf4"));
+  const Fd shared = open_file(victim("dwz_shared"));
+  CHECK(found({module.get(), -1, shared.get()}, places_of(victim("dwz_dwarf4"))) == expected());
+  // Without it, lines are still there, and no name is a wrong one.
+  const Chains without = found({module.get()}, places_of(victim("dwz_dwarf4")));
+  for (const auto& [place, frames] : expected()) {
+    INFO(place);
+    REQUIRE(without.at(place).size() == frames.size());
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const std::string& found_frame = without.at(place)[i];
+      const std::string nameless = (frames[i].front() == '+' ? "+" : "") + frames[i].substr(frames[i].find(' '));
+      CHECK((found_frame == frames[i] || found_frame == nameless));
+    }
+  }
+#else
+  WARN("SKIP: there was no dwz (Debian: dwz) when this was configured");
+#endif
+}
+
+TEST_CASE("References in a circle give a function without a name", "[source_locator]") {
+  const Fd fd = open_file(victim("crafted"));
+  const std::uint64_t place = places_of(victim("crafted"), 3)["place_looping"];
+  const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
+  REQUIRE(chains.ok());
+  CHECK((*chains)[0] == SourceChain{SourceFrame{}});
+}
+
+TEST_CASE("Of functions nested without end, a chain has the outermost and some of the others", "[source_locator]") {
+  const Fd fd = open_file(victim("crafted"));
+  const std::uint64_t place = places_of(victim("crafted"), 3)["place_deep"];
+  const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
+  REQUIRE(chains.ok());
+  const SourceChain& chain = (*chains)[0];
+  REQUIRE(chain.size() > 100);
+  CHECK(chain.size() <= 256);
+  CHECK(chain.front().function == "deep");
+  CHECK(chain.back().function == "x");
+  CHECK(std::all_of(chain.begin() + 1, chain.end(), [](const SourceFrame& frame) { return frame.inlined; }));
+}
+
+TEST_CASE("An entry that says its sibling is before it doesn't send the reader back", "[source_locator]") {
+  const Fd fd = open_file(victim("crafted"));
+  const std::uint64_t place = places_of(victim("crafted"), 3)["place_backward"];
+  const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
+  REQUIRE(chains.ok());
+  CHECK(written((*chains)[0]) == std::vector<std::string>{"behind :0"});
+}
+
+TEST_CASE("A compressed section that claims more than it can hold is as good as none", "[source_locator]") {
+  const std::string path = victim("compressed");
+  const auto places = places_of(path);
+  std::string bytes = bytes_of(path);
+  const std::uint64_t size = GENERATE(std::uint64_t{0xFFFFFFFF}, std::uint64_t{1} << 62, std::uint64_t{600} << 20);
+  const std::size_t header = section_offset(path, ".debug_info");
+  // Elf64_Chdr: u32 type, u32, u64 size.
+  std::memcpy(bytes.data() + header + 8, &size, sizeof(size));
+  const Fd fd = file_with(bytes);
+  std::vector<std::uint64_t> offsets;
+  for (const auto& [name, offset] : places) offsets.push_back(offset);
+  const auto chains = locate_sources({fd.get()}, offsets);
+  REQUIRE(chains.ok());
+  CHECK(*chains == std::vector<SourceChain>(offsets.size()));
+}
+
+TEST_CASE("A file that ends anywhere gives chains or an error", "[source_locator]") {
+  const std::string path = victim("clang_dwarf5");
+  const auto places = places_of(path);
+  const std::string bytes = bytes_of(path);
+  std::vector<std::uint64_t> offsets;
+  for (const auto& [name, offset] : places) offsets.push_back(offset);
+  for (std::size_t size = 0; size < bytes.size(); size += 101) {
+    const Fd fd = file_with(bytes.substr(0, size));
+    const auto chains = locate_sources({fd.get()}, offsets);
+    if (chains.ok() ? chains->size() != offsets.size() : chains.error().message().empty()) FAIL("at " << size);
+  }
 }
 
 TEST_CASE("A file that is no ELF is an error that says so", "[source_locator]") {
