@@ -243,6 +243,11 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(counter("flamed_symbol_tables_loaded_total", "Files whose symbols were read.", tables.loads));
   metrics.push_back(
       counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
+  const symbolizer::JitSymbols::Stats jit = parts_.symbolizer.jit_stats();
+  metrics.push_back(counter("flamed_jit_tables_loaded_total", "Perf maps and jitdumps read.", jit.loads));
+  metrics.push_back(
+      counter("flamed_jit_tables_failed_total", "Perf maps and jitdumps that could not be read.", jit.failed_loads));
+  metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of what they name.", jit.table_bytes));
   metrics.push_back(gauge("flamed_symbol_table_bytes", "Memory of the symbol tables.", tables.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
