@@ -136,6 +136,7 @@ Result<WorkerProcess::Ends> WorkerProcess::order(const RequestLimits& limits) {
   if (Status sent = send_message(control_.get(), std::as_bytes(std::span(&order, 1)), fds); !sent.ok()) {
     return sent.error();
   }
+  static_cast<void>(usage());  // or the socket would fill up with what nobody reads
   return ends;
 }
 
