@@ -225,7 +225,11 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
   Finding finding;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
   for (const std::string& folder : perf_map_folders(owner.pid, proc)) {
-    if (!finding.has(JitFormat::kPerfMap)) finding.take(open_perf_map(root, folder + "/" + map_name, *status));
+    if (finding.has(JitFormat::kPerfMap)) break;
+    std::string path = folder;
+    path += '/';
+    path += map_name;
+    finding.take(open_perf_map(root, path, *status));
   }
   if (const Result<std::string> maps = read_file(proc_path(proc, owner.pid, "maps"), kMapsLimitBytes)) {
     for (const MapsLine& line : parse_executable_maps(*maps)) {
