@@ -194,7 +194,7 @@ const std::string& DwarfLines::path(std::uint64_t file) {
 }
 
 std::string DwarfLines::find_path(const Entry& entry) {
-  const std::string name = info_->text(*unit_, entry.name);
+  std::string name = info_->text(*unit_, entry.name);
   if (name.empty() || name.front() == '/') return name;
   std::string directory;
   if (entry.directory < directories_.size()) {
