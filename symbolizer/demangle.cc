@@ -141,10 +141,25 @@ std::optional<DemangledName> demangle_cpp(const std::string& name, const std::st
   return both_names(*full, Language::kCpp, clone + mark);
 }
 
+/// Of a generic function, since Go 1.21 with the type arguments: "slices.Sort[go.shape.[]int,go.shape.int]". Go's own
+/// tracebacks show "slices.Sort[...]".
+DemangledName shorten_go(std::string_view name) {
+  constexpr std::string_view kArguments = "[...]";
+  DemangledName names{{}, std::string(name)};
+  std::size_t depth = 0;
+  for (const char c : name) {
+    if (c == '[' && depth++ == 0) names.name += kArguments;
+    if (depth == 0) names.name += c;
+    if (c == ']' && depth != 0) --depth;
+  }
+  return names;
+}
+
 }  // namespace
 
 DemangledName demangle(std::string_view name) {
   DemangledName unchanged{std::string(name), {}};
+  if (name.size() <= kMaxMangledBytes && name.find("[go.shape.") != std::string_view::npos) return shorten_go(name);
   if (name.size() < 3 || name.size() > kMaxMangledBytes || name.front() != '_' ||
       name.find('\0') != std::string_view::npos) {
     return unchanged;

@@ -214,6 +214,15 @@ TEST_CASE("a Rust name that stands for gigabytes is shown mangled, quickly") {
   CHECK(whole(nested_pairs(1)) == "a::<(u64, u64), ((u64, u64), (u64, u64))>");
 }
 
+TEST_CASE("type arguments of Go are left out, as in Go's own tracebacks") {
+  const DemangledName list = demangle("main.(*List[go.shape.[]int,go.shape.string]).Push");
+  CHECK(list.name == "main.(*List[...]).Push");
+  CHECK(list.full_name == "main.(*List[go.shape.[]int,go.shape.string]).Push");
+  CHECK(demangle("slices.Sort[go.shape.int").name == "slices.Sort[...]");
+  CHECK(demangle("slices.Sort[...]") == DemangledName{"slices.Sort[...]", {}});
+  CHECK(demangle("Array[Symbol.iterator]") == DemangledName{"Array[Symbol.iterator]", {}});
+}
+
 TEST_CASE("deep nesting doesn't run out of stack") {
   CHECK(demangle_in_time("_Z1f" + std::string(4000, 'P') + "i").size() <= kMaxDemangledBytes);
   CHECK(demangle_in_time("_RMC0" + std::string(4000, 'R') + "p").size() <= kMaxDemangledBytes);

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A name for every frame: programs of each kind, with the exact frames that the real daemon must show for them.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+struct ExpectedFrame {
+  std::string name;
+  std::string kind = "native";
+  /// Last part of the file's path, and its lines: "names.c:6", "names.go:10|11"; "" where there must be none.
+  std::string place{};
+  bool inlined = false;
+};
+
+std::string place_of(const nlohmann::json& node) {
+  if (!node.contains("file")) return "";
+  const std::string file = node["file"];
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(node.value("line", 0));
+}
+
+bool is_at(const nlohmann::json& node, const std::string& wanted) {
+  const std::string place = place_of(node);
+  const std::size_t colon = wanted.find(':');
+  if (colon == std::string::npos) return place == wanted;
+  for (std::size_t from = colon; from != std::string::npos; from = wanted.find('|', from + 1)) {
+    const std::size_t to = wanted.find('|', from + 1);
+    const std::string line = wanted.substr(from + 1, to == std::string::npos ? to : to - from - 1);
+    if (place == wanted.substr(0, colon) + ":" + line) return true;
+  }
+  return false;
+}
+
+bool is(const nlohmann::json& node, const ExpectedFrame& wanted) {
+  return node["name"] == wanted.name && node["kind"] == wanted.kind && is_at(node, wanted.place) &&
+         node.value("inlined", false) == wanted.inlined;
+}
+
+/// Samples of the stacks that have `chain` in one piece, beginning anywhere.
+std::uint64_t samples_with(const nlohmann::json& node, const std::vector<ExpectedFrame>& chain, std::size_t next = 0) {
+  if (next != 0 || is(node, chain[0])) {
+    if (!is(node, chain[next])) return 0;
+    if (next + 1 == chain.size()) return node["value"];
+  }
+  std::uint64_t sum = 0;
+  if (!node.contains("children")) return 0;
+  const std::size_t below = next != 0 || is(node, chain[0]) ? next + 1 : 0;
+  for (const auto& child : node["children"]) sum += samples_with(child, chain, below);
+  return sum;
+}
+
+/// One line for each node that stands for much, for the message of a test that fails.
+void describe(const nlohmann::json& node, std::uint64_t at_least, int depth, std::string& out) {
+  if (node["value"].get<std::uint64_t>() < at_least) return;
+  out += std::string(static_cast<std::size_t>(depth), ' ') + std::to_string(node["value"].get<std::uint64_t>()) + " " +
+         node["name"].get<std::string>() + " " + node["kind"].get<std::string>() + " " + place_of(node) +
+         (node.value("inlined", false) ? " inlined" : "") + "\n";
+  if (!node.contains("children")) return;
+  for (const auto& child : node["children"]) describe(child, at_least, depth + 1, out);
+}
+
+/// Waits until `share` of the samples are exactly this.
+void check_frames(const RunningDaemon& daemon, pid_t pid, const std::vector<ExpectedFrame>& chain, double share = 0.9) {
+  REQUIRE(has_samples(daemon, pid, 150));
+  nlohmann::json answer;
+  const bool found = RunningDaemon::eventually(seconds(20), [&] {
+    answer = daemon.get_json("/profile?pid=" + std::to_string(pid));
+    auto all = answer["value"].get<double>();
+    for (const auto& stack : answer["children"]) {
+      // Taken before the tables of a new program stood.
+      if (stack["kind"] == "marker") all -= stack["value"].get<double>();
+    }
+    return all > 0 && static_cast<double>(samples_with(answer, chain)) >= share * all;
+  });
+  std::string tree;
+  describe(answer, answer["value"].get<std::uint64_t>() / 50, 0, tree);
+  INFO(tree);
+  CHECK(found);
+}
+
+const std::vector<ExpectedFrame> kWithLines = {{"main", "native", "names.c:20"},
+                                               {"outer", "native", "names.c:15"},
+                                               {"middle", "native", "names.c:10", true},
+                                               {"leaf", "native", "names.c:6"}};
+const std::vector<ExpectedFrame> kWithoutLines = {{"main"}, {"outer"}, {"leaf"}};
+
+/// A folder that is removed with everything in it.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "flamed-names-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+bool has_command(const std::string& name) { return std::system(("command -v " + name + " >/dev/null").c_str()) == 0; }
+
+bool has_commands(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!has_command(name)) {
+      WARN("SKIP: no " << name << " here");
+      return false;
+    }
+  }
+  return true;
+}
+
+bool has_victim(const std::string& name) {
+  if (std::filesystem::exists(victim(name))) return true;
+  WARN("SKIP: no compiler for the " << name << " program here");
+  return false;
+}
+
+/// Runs a shell script with $1, $2, ... and gives its first line of output.
+std::string shell(const std::string& script, std::vector<std::string> arguments) {
+  std::vector<std::string> command{"sh", "-c", "set -e; " + script, "sh"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  ChildProcess process(command);
+  const std::string line = process.read_line(seconds(30)).value_or("");
+  const auto code = process.wait(seconds(30));
+  if (code != 0) throw std::runtime_error("failed: " + script);
+  return line;
+}
+
+TEST_CASE("C with debug information: every frame with its file and line, inlined calls too") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("names_c")});
+  check_frames(daemon, program.pid(), kWithLines);
+}
+
+TEST_CASE("a static-pie is named as well") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("names_static_pie")});
+  check_frames(daemon, program.pid(), kWithLines);
+}
+
+TEST_CASE("C++: templates, lambdas and inlined members, shortened") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("names_cc")});
+  check_frames(
+      daemon, program.pid(),
+      {{"main", "native", "names.cc:33"},
+       {"shop::fill<unsigned long, 5000000>", "native", "names.cc:24"},
+       {"shop::Basket<unsigned long>::each<...>", "native", "names.cc:16", true},
+       {"shop::fill<unsigned long, 5000000>::{lambda(unsigned long)#1}::operator()", "native", "names.cc:25"}});
+}
+
+TEST_CASE("Rust: paths without hashes") {
+  if (!has_victim("rust")) return;
+  RunningDaemon daemon;
+  ChildProcess program({victim("rust")});
+  check_frames(daemon, program.pid(), {{"chain::main"}, {"chain::outer"}, {"chain::middle"}, {"chain::work"}});
+}
+
+TEST_CASE("Go: files, lines and inlined calls, also stripped of everything that can be stripped") {
+  const std::string name = GENERATE("names_go", "names_go_stripped");
+  if (!has_victim(name)) return;
+  INFO(name);
+  RunningDaemon daemon;
+  ChildProcess program({victim(name)});
+  check_frames(daemon, program.pid(),
+               {{"main.main", "go", "names.go:35"},
+                {"main.outer", "go", "names.go:29"},
+                {"main.middle", "go", "names.go:23", true},
+                {"main.leaf", "go", "names.go:17|18|0"}});
+}
+
+TEST_CASE("a stripped program is named by its MiniDebugInfo") {
+  if (!has_commands({"objcopy", "strip", "xz"})) return;
+  const Folder folder;
+  shell(
+      "objcopy -S --keep-symbol=outer --keep-symbol=leaf --keep-symbol=main --only-keep-debug \"$1\" \"$2.mini\";"
+      "objcopy -S \"$1\" \"$2.mini\" --keep-symbol=outer --keep-symbol=leaf --keep-symbol=main;"
+      "xz -k \"$2.mini\"; strip -o \"$2\" \"$1\";"
+      "objcopy --add-section .gnu_debugdata=\"$2.mini.xz\" \"$2\"",
+      {victim("names_c"), folder.file("program")});
+  RunningDaemon daemon;
+  ChildProcess program({folder.file("program")});
+  check_frames(daemon, program.pid(), kWithoutLines);
+}
+
+TEST_CASE("a stripped program is named by its debug file beside it, which its debug link names") {
+  if (!has_commands({"objcopy", "strip"})) return;
+  const Folder folder;
+  shell(
+      "objcopy --only-keep-debug \"$1\" \"$2.debug\"; strip --remove-section=.note.gnu.build-id -o \"$2\" \"$1\";"
+      "objcopy --add-gnu-debuglink=\"$2.debug\" \"$2\"",
+      {victim("names_c"), folder.file("program")});
+  RunningDaemon daemon;
+  ChildProcess program({folder.file("program")});
+  check_frames(daemon, program.pid(), kWithLines);
+}
+
+TEST_CASE("a stripped program is named by the debug file of its build-id in its own root") {
+  if (!has_commands({"objcopy", "strip", "readelf", "unshare", "mount", "chroot"})) return;
+  const Folder folder;
+  // A container in short: a file system of its own, with the program, which is static, and its debug file.
+  const std::string root = folder.file("root");
+  shell(
+      "mkdir -p \"$2\"; objcopy --only-keep-debug \"$1\" \"$2/debug\"; strip -o \"$2/program\" \"$1\";"
+      "id=$(readelf -n \"$2/program\" | sed -n 's/.*Build ID: //p'); test -n \"$id\";"
+      "d=\"$2/usr/lib/debug/.build-id/$(echo $id | cut -c1-2)\"; mkdir -p \"$d\";"
+      "mv \"$2/debug\" \"$d/$(echo $id | cut -c3-).debug\"",
+      {victim("names_static_pie"), root});
+  RunningDaemon daemon;
+  ChildProcess program({"unshare", "--mount", "chroot", root, "/program"});
+  check_frames(daemon, program.pid(), kWithLines);
+}
+
+TEST_CASE("a program that only its own mount namespace has is named, and one that was deleted") {
+  if (!has_commands({"unshare", "mount"})) return;
+  const bool deleted = GENERATE(false, true);
+  INFO((deleted ? "deleted" : "in a mount namespace"));
+  const Folder folder;
+  const std::string file = folder.file("program");
+  std::unique_ptr<ChildProcess> program;
+  RunningDaemon daemon;
+  if (deleted) {
+    std::filesystem::copy_file(victim("names_c"), file);
+    program = std::make_unique<ChildProcess>(std::vector<std::string>{file});
+    std::filesystem::remove(file);
+  } else {
+    program = std::make_unique<ChildProcess>(
+        std::vector<std::string>{"unshare", "--mount", "sh", "-c",
+                                 "set -e; mount -t tmpfs tmpfs \"$1\"; cp \"$2\" \"$1/program\"; exec \"$1/program\"",
+                                 "sh", std::filesystem::path(file).parent_path().string(), victim("names_c")});
+  }
+  check_frames(daemon, program->pid(), kWithLines);
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("the kernel's functions are named below the program's") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("system_calls")});
+  check_frames(daemon, program.pid(), {{"entry_SYSCALL_64_after_hwframe", "kernel"}, {"do_syscall_64", "kernel"}}, 0.5);
+}
+
+TEST_CASE("a BPF program has its own name") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("bpf_spin")});
+  if (program.wait(seconds(1)) == 77) {
+    WARN("SKIP: this kernel runs no BPF program on demand");
+    return;
+  }
+  REQUIRE(has_samples(daemon, program.pid(), 150));
+  FoldedStacks stacks;
+  CHECK(RunningDaemon::eventually(seconds(30), [&] {
+    stacks = settled_profile(daemon, program.pid());
+    const std::uint64_t named = count_if(stacks, [](const std::string& stack) {
+      return stack.find("bpf_test_run") != std::string::npos && stack.find("flamed_spin") != std::string::npos;
+    });
+    return 10 * named >= total(stacks);
+  }));
+  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+}
+
+}  // namespace
+}  // namespace flamed::test
