@@ -100,13 +100,31 @@ Status set_jvm_attach(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_debuginfod(Config& config, std::string_view text) {
+  config.debuginfod_urls.clear();
+  if (text == "off") return {};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view url = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (url.empty()) continue;
+    const bool known = url.starts_with("http://") || url.starts_with("https://") || url.starts_with("file://");
+    const bool plain = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+    if (!known || !plain) return Error("not the address of a server");
+    if (!config.debuginfod_urls.empty()) config.debuginfod_urls += ' ';
+    config.debuginfod_urls += url;
+  }
+  if (config.debuginfod_urls.empty()) return Error("no address");
+  return {};
+}
+
 Status set_log_level(Config& config, std::string_view text) {
   if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
   config.log_level = std::string(text);
   return {};
 }
 
-constexpr std::array<Setting, 9> kSettings{{
+constexpr std::array<Setting, 10> kSettings{{
     {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
@@ -123,6 +141,8 @@ constexpr std::array<Setting, 9> kSettings{{
      "full, redacted or off", set_command_lines},
     {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
      set_jvm_attach},
+    {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
+     "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
      set_log_level},
 }};

@@ -31,6 +31,7 @@ struct Config {
   std::uint64_t unwind_budget_bytes = 128U << 20;
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   bool jvm_attach = false;
+  std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::string log_level = "info";
 };
 
@@ -43,8 +44,8 @@ struct CommandLine {
 };
 
 /// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, unwind, unwind_memory, command_lines,
-/// jvm_attach, log_level. An unknown key or a bad value is an error that names the key, the value and what is allowed.
-/// Values not given keep those of `config`.
+/// jvm_attach, debuginfod, log_level. An unknown key or a bad value is an error that names the key, the value and what
+/// is allowed. Values not given keep those of `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

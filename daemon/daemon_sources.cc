@@ -164,6 +164,47 @@ void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, 
   metrics.push_back(gauge("flamed_worker_peak_bytes", "Resident memory of its largest request.", worker.peak_bytes));
 }
 
+void append_symbol_metrics(const symbolizer::CachingSymbolizer::Stats& cache,
+                           const symbolizer::ModuleSymbolizer::Stats& tables, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_symbol_cache_hits_total", "Addresses named from the cache.", cache.hits));
+  metrics.push_back(counter("flamed_symbol_cache_misses_total", "Addresses that were looked up.", cache.misses));
+  metrics.push_back(gauge("flamed_symbol_cache_bytes", "Memory of the cache.", cache.bytes));
+  metrics.push_back(counter("flamed_symbol_renewals_total",
+                            "Modules named anew because a debug file of theirs appeared.", cache.renewals));
+  metrics.push_back(counter("flamed_symbol_tables_loaded_total", "Files whose symbols were read.", tables.loads));
+  metrics.push_back(
+      counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
+  // In the order of ElfSymbols::Source.
+  constexpr std::array<const char*, symbolizer::ModuleSymbolizer::kSources> kSources{
+      "none", "dynsym", "mini_debug_info", "debug_file", "go", "symtab"};
+  Metric by_source{"flamed_symbol_tables_by_source_total",
+                   "Files whose symbols were read, by where these stood.",
+                   Metric::Type::kCounter,
+                   {}};
+  for (std::size_t i = 0; i < kSources.size(); ++i) {
+    by_source.values.push_back({{{"source", kSources[i]}}, static_cast<double>(tables.loads_from[i])});
+  }
+  metrics.push_back(std::move(by_source));
+  Metric debug_files{"flamed_debug_files_total",
+                     "Files that lack symbols or lines, by whether a debug file was found.",
+                     Metric::Type::kCounter,
+                     {}};
+  debug_files.values.push_back({{{"found", "yes"}}, static_cast<double>(tables.debug_files_found)});
+  debug_files.values.push_back({{{"found", "no"}}, static_cast<double>(tables.debug_files_missed)});
+  metrics.push_back(std::move(debug_files));
+  metrics.push_back(gauge("flamed_symbol_table_bytes", "Memory of the symbol tables.", tables.table_bytes));
+  metrics.push_back(
+      counter("flamed_lines_located_total", "Addresses whose source lines were looked up.", tables.located));
+  metrics.push_back(counter("flamed_lines_failed_total", "Look-ups of source lines that failed, by file and question.",
+                            tables.failed_locates));
+}
+
+void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_debuginfod_fetched_total", "Debug files that servers sent.", stats.fetched));
+  metrics.push_back(counter("flamed_debuginfod_failed_total", "Debug files that no server had or sent.", stats.failed));
+  metrics.push_back(gauge("flamed_debuginfod_waiting", "Debug files that wait for their turn.", stats.waiting));
+}
+
 }  // namespace
 
 std::string DaemonSources::version() const { return kVersion; }
@@ -223,8 +264,6 @@ api::Health DaemonSources::health() const {
 std::vector<Metric> DaemonSources::metrics() const {
   const store::StoreStats store = parts_.store.stats();
   const symbolizer::ModuleTable::Stats modules = parts_.modules.stats();
-  const symbolizer::CachingSymbolizer::Stats cache = parts_.cache.stats();
-  const symbolizer::ModuleSymbolizer::Stats tables = parts_.symbolizer.stats();
   std::vector<Metric> metrics;
   metrics.push_back({"flamed_build_info", "Always 1.", Metric::Type::kGauge, {{{{"version", kVersion}}, 1}}});
   append_sample_metrics(store, parts_.sampler, metrics);
@@ -237,18 +276,13 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_module_files", "Files held open for naming.", modules.open_files));
   metrics.push_back(
       counter("flamed_module_open_failures_total", "Files that could not be opened.", modules.failed_opens));
-  metrics.push_back(counter("flamed_symbol_cache_hits_total", "Addresses named from the cache.", cache.hits));
-  metrics.push_back(counter("flamed_symbol_cache_misses_total", "Addresses that were looked up.", cache.misses));
-  metrics.push_back(gauge("flamed_symbol_cache_bytes", "Memory of the cache.", cache.bytes));
-  metrics.push_back(counter("flamed_symbol_tables_loaded_total", "Files whose symbols were read.", tables.loads));
-  metrics.push_back(
-      counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
+  append_symbol_metrics(parts_.cache.stats(), parts_.symbolizer.stats(), metrics);
+  if (parts_.debuginfod != nullptr) append_debuginfod_metrics(parts_.debuginfod->stats(), metrics);
   const symbolizer::JitSymbols::Stats jit = parts_.symbolizer.jit_stats();
   metrics.push_back(counter("flamed_jit_tables_loaded_total", "Perf maps and jitdumps read.", jit.loads));
   metrics.push_back(
       counter("flamed_jit_tables_failed_total", "Perf maps and jitdumps that could not be read.", jit.failed_loads));
   metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of what they name.", jit.table_bytes));
-  metrics.push_back(gauge("flamed_symbol_table_bytes", "Memory of the symbol tables.", tables.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
   metrics.push_back(counter("flamed_cpu_seconds_total", "CPU time that the daemon has used, its ELF worker included.",

@@ -14,6 +14,7 @@
 #include "daemon/vitals.h"
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/debuginfod.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
@@ -35,7 +36,8 @@ class DaemonSources final : public api::Sources {
     const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::CachingSymbolizer& cache;
     store::FrameNamer& namer;
-    const UnwindPublisher* unwind;  ///< null where stacks are walked by frame pointers alone
+    const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked
+    const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -40,6 +41,7 @@
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
 #include "symbolizer/debug_file_finder.h"
+#include "symbolizer/debuginfod.h"
 #include "symbolizer/jit_file_opener.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_opener.h"
@@ -173,6 +175,21 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
   }
 }
 
+/// Null where it isn't asked for, or not installed; the log says which.
+std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, const Clock& clock) {
+  if (config.debuginfod_urls.empty()) return nullptr;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment beside this.
+  const char* cache = std::getenv("CACHE_DIRECTORY");  // of the service manager
+  Result<symbolizer::Debuginfod::Fetch> fetch = symbolizer::load_libdebuginfod(
+      config.debuginfod_urls, std::string(cache == nullptr ? "/var/cache/flamed" : cache) + "/debuginfod");
+  if (!fetch) {
+    spdlog::warn("no debug files from servers: {}", fetch.error().message());
+    return nullptr;
+  }
+  spdlog::info("debug files that are not here are fetched from {}", config.debuginfod_urls);
+  return std::make_unique<symbolizer::Debuginfod>(std::move(fetch).value(), clock);
+}
+
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
   const Result<std::int64_t> busy_ns = read_busy_ns();
   return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0};
@@ -235,7 +252,8 @@ int run(const Config& config, const sigset_t& signals) {
 
   symbolizer::KernelSymbols kernel_symbols(clock);
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
-  symbolizer::DebugFileFinder debug_files(module_reader);
+  const std::unique_ptr<symbolizer::Debuginfod> debuginfod = start_debuginfod(config, clock);
+  symbolizer::DebugFileFinder debug_files(module_reader, {}, debuginfod.get());
   symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
@@ -248,7 +266,7 @@ int run(const Config& config, const sigset_t& signals) {
   JvmAsker jvm_asker(modules, clock);
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader, cache,
-                         namer, unwind_or_null});
+                         namer, debuginfod.get(), unwind_or_null});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
   if (!server) {

@@ -123,8 +123,8 @@ Result<Fd> fetch_by(const Library& library, const std::string& build_id, const s
   library.set_user_data(client.get(), const_cast<std::stop_token*>(&stop));
   library.set_progress(client.get(), should_stop);
   // A length of 0: the build-id is text in hex.
-  const int fd = library.find_debuginfo(client.get(), reinterpret_cast<const unsigned char*>(build_id.c_str()), 0,
-                                        nullptr);
+  const int fd =
+      library.find_debuginfo(client.get(), reinterpret_cast<const unsigned char*>(build_id.c_str()), 0, nullptr);
   if (fd < 0) return Error::from_errno("debuginfod " + build_id, -fd);
   return Fd(fd);
 }
@@ -132,15 +132,15 @@ Result<Fd> fetch_by(const Library& library, const std::string& build_id, const s
 }  // namespace
 
 Result<Debuginfod::Fetch> load_libdebuginfod(const std::string& urls, const std::string& cache_folder) {
-  ::setenv("DEBUGINFOD_URLS", urls.c_str(), 1);               // NOLINT(concurrency-mt-unsafe)
+  ::setenv("DEBUGINFOD_URLS", urls.c_str(), 1);                // NOLINT(concurrency-mt-unsafe)
   ::setenv("DEBUGINFOD_CACHE_PATH", cache_folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   Result<std::shared_ptr<const Library>> library = Library::load();
   if (!library) return std::move(library).error();
   loaded_library = library->get();
-  return Debuginfod::Fetch([library = std::move(library).value()](const std::string& build_id,
-                                                                  const std::stop_token& stop) {
-    return fetch_by(*library, build_id, stop);
-  });
+  return Debuginfod::Fetch(
+      [library = std::move(library).value()](const std::string& build_id, const std::stop_token& stop) {
+        return fetch_by(*library, build_id, stop);
+      });
 }
 
 }  // namespace flamed::symbolizer

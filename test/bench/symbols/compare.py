@@ -5,7 +5,8 @@
     compare.py NAME_ADDRESSES [--files N] [--list DIFFERENCES] [FILE...]
 
 Without FILEs, N (200) of the programs and libraries of this machine: those with a .symtab first, then by size, half of
-them programs. Larger files than 24 MB are left out: eu-addr2line takes hours for some. Each address that a function symbol of a file or of its debug file starts at is asked of all three.
+them programs; files larger than --largest are left out, since eu-addr2line takes hours for some. Each address that a
+function symbol of a file or of its debug file starts at is asked of all three.
 """
 
 import argparse
@@ -52,8 +53,8 @@ def has_symtab(path):
     return any('.symtab' in line for line in run(['readelf', '-SW', path]))
 
 
-def choose(count):
-    files = sorted((path for path in candidates() if os.path.getsize(path) < 24 << 20),
+def choose(count, largest_bytes):
+    files = sorted((path for path in candidates() if os.path.getsize(path) <= largest_bytes),
                    key=lambda path: (-os.path.getsize(path), path))
     chosen = [path for path in files[:600] if has_symtab(path)][:count // 3]
     for wanted in (lambda path: '/bin/' in path or '/sbin/' in path, lambda path: '.so' in path):
@@ -96,7 +97,8 @@ def code_of(path):
 
 def ask_elfutils(path, addresses):
     out = run(['eu-addr2line', '-f', '-e', path], ''.join(f'0x{a:x}\n' for a in addresses))
-    return [name.split('@')[0] for name in out[0:2 * len(addresses):2]]
+    # "a inlined at FILE:LINE in b": `b` is the function that has the address.
+    return [re.sub(r'^.* inlined at .* in (?=\S+$)', '', name).split('@')[0] for name in out[0:2 * len(addresses):2]]
 
 
 def ask_llvm(path, addresses):
@@ -129,9 +131,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('name_addresses')
     parser.add_argument('--files', type=int, default=200)
+    parser.add_argument('--largest', type=float, default=24, metavar='MIB')
     parser.add_argument('--list', help='write each difference to this file')
     parser.add_argument('file', nargs='*')
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     for tool in ('readelf', 'eu-addr2line'):
         if shutil.which(tool) is None:
             sys.exit(f'compare.py: SKIP: no {tool} here')
@@ -141,7 +144,7 @@ def main():
     sources = collections.Counter()
     listed = open(arguments.list, 'w', encoding='utf-8') if arguments.list else None
     functions = files = 0
-    for path in arguments.file or choose(arguments.files):
+    for path in arguments.file or choose(arguments.files, int(arguments.largest * (1 << 20))):
         symbols = symbols_of(path)
         code = code_of(path)
         addresses = sorted(address for address, names in symbols.items()
