@@ -2,7 +2,6 @@
 #include "symbolizer/worker/value_codec.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string_view>
@@ -164,8 +163,7 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
   if (blob.empty() || blob.front() != '\0' || blob.back() != '\0') return from.damaged("a name has no end");
   // Many ranges may share a name, and users copy names: a long one would be a bomb.
   for (std::size_t start = 0; start < blob.size();) {
-    const auto* end = static_cast<const char*>(std::memchr(blob.data() + start, '\0', blob.size() - start));
-    const std::size_t length = static_cast<std::size_t>(end - blob.data()) - start;
+    const std::size_t length = blob.find('\0', start) - start;
     if (length > kMaxNameBytes) return from.damaged("a name is too long");
     start += length + 1;
   }
