@@ -43,7 +43,7 @@ ProfileBuilder::ProfileBuilder(const SnapshotData& snapshot, const Selection& se
 Result<Profile> ProfileBuilder::build(FrameNamer& namer) {
   Profile profile;
   static_cast<AnswerFacts&>(profile) = slots_.facts();
-  if (!collect() || !walk_stacks() || !budget_.check()) return budget_.error();
+  if (!collect() || !total_up() || !budget_.check()) return budget_.error();
   form_parts();
   name_frames(namer);
   if (!budget_.check()) return budget_.error();
@@ -88,7 +88,7 @@ Group ProfileBuilder::group() const {
   return only_pid() != nullptr ? Group::kNone : Group::kProcess;
 }
 
-/// Finds the selected threads' stacks. Their part is a key at first.
+/// Finds the selected threads' stacks.
 bool ProfileBuilder::collect() {
   const bool by_thread = group() == Group::kThread || group() == Group::kComm;
   std::vector<std::uint32_t> key_of(by_thread ? snapshot_.threads.limit() : snapshot_.processes.limit(), kNone);
@@ -104,28 +104,60 @@ bool ProfileBuilder::collect() {
       has_samples[process] = true;
       processes_.push_back(process);
     }
-    stacks_.push_back({key_of[owner], thread, bounds.period_ns, stacks});
+    stacks_.push_back({key_of[owner], bounds.period_ns, stacks});
   });
 }
 
-/// Sees every node that any selected stack passes through: which frames need a name. Counts samples on the way.
-bool ProfileBuilder::walk_stacks() {
+/// Adds up each key's stacks over all slots, and sees which frames need a name. Most stacks come again in most slots:
+/// all that is done for each minute's count is this addition, key by key so that the sums stay in the processor's
+/// cache.
+bool ProfileBuilder::total_up() {
   chain_of_.assign(snapshot_.tree.frames.limit(), kNone);
   samples_of_.assign(keys_.size(), 0);
+  totals_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), Total{});
   const auto see = [&](std::uint32_t id, const Frame& frame) {
     if (chain_of_[id] != kNone || !is_shown(frame)) return;
     chain_of_[id] = static_cast<std::uint32_t>(shown_.size());
     shown_.push_back(frame);
   };
-  for (const Stacks& stacks : stacks_) {
-    std::uint64_t samples = 0;
-    stacks.stacks.for_each([&](StackRef ref, std::uint64_t count) {
-      states_.of(ref.stack, see);
-      samples += count;
-    });
-    samples_of_[stacks.part] += samples;
-    if (!budget_.visit()) return false;
+  std::vector<std::uint32_t> first(keys_.size() + 1, 0);
+  for (const Stacks& stacks : stacks_) ++first[stacks.key + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::uint32_t> order(stacks_.size());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t i = 0; i < stacks_.size(); ++i) order[next[stacks_[i].key]++] = i;
+
+  std::vector<std::uint32_t> leaves;
+  const auto keep = [&](StackRef ref, const Total& total, std::uint32_t key) {
+    states_.of(ref.stack, see);
+    samples_of_[key] += total.samples;
+    if (states_.has(ref, selection_.side)) counts_.push_back({ref, total});
+  };
+  key_start_.reserve(keys_.size() + 1);
+  for (std::uint32_t key = 0; key < keys_.size(); ++key) {
+    key_start_.push_back(counts_.size());
+    leaves.clear();
+    for (std::uint32_t i = first[key]; i < first[key + 1]; ++i) {
+      const Stacks& stacks = stacks_[order[i]];
+      const auto period_ns = static_cast<std::uint64_t>(stacks.period_ns);
+      stacks.stacks.for_each([&](StackRef ref, std::uint64_t count) {
+        if (ref.cut) {
+          keep(ref, {count, count * period_ns}, key);
+          return;
+        }
+        Total& total = totals_[ref.stack.value];
+        if (total.samples == 0) leaves.push_back(ref.stack.value);
+        total.samples += count;
+        total.ns += count * period_ns;
+      });
+      if (!budget_.visit()) return false;
+    }
+    for (std::uint32_t leaf : leaves) {
+      keep({StackId{leaf}, false}, totals_[leaf], key);
+      totals_[leaf] = Total{};
+    }
   }
+  key_start_.push_back(counts_.size());
   return true;
 }
 
@@ -141,13 +173,13 @@ bool ProfileBuilder::is_shown(const Frame& frame) const {
   return true;
 }
 
-/// Decides what shares a subtree, and groups the stacks accordingly. A day of a host that starts programs all the time
+/// Decides which keys share a subtree. A day of a host that starts programs all the time
 /// has a hundred thousand processes: those that used most have a subtree each, the others share one for each name.
 void ProfileBuilder::form_parts() {
   switch (group()) {
     case Group::kNone:
       labels_.emplace_back();
-      regroup(std::vector<std::uint32_t>(keys_.size(), 0));
+      group_keys(std::vector<std::uint32_t>(keys_.size(), 0));
       break;
     case Group::kProcess:
     case Group::kThread:
@@ -196,7 +228,7 @@ void ProfileBuilder::form_parts_of_single(bool threads) {
       labels_[part] = names[part] + " (" + std::to_string(sharers[part]) + (threads ? " threads)" : " processes)");
     }
   }
-  regroup(part_of);
+  group_keys(part_of);
 }
 
 void ProfileBuilder::form_named_parts(Group by) {
@@ -221,23 +253,16 @@ void ProfileBuilder::form_named_parts(Group by) {
     if (fresh) labels_.push_back(name);
     part_of[key] = part->second;
   }
-  regroup(part_of);
+  group_keys(part_of);
 }
 
-void ProfileBuilder::regroup(const std::vector<std::uint32_t>& part_of) {
+void ProfileBuilder::group_keys(const std::vector<std::uint32_t>& part_of) {
   part_start_.assign(labels_.size() + 1, 0);
-  for (Stacks& stacks : stacks_) {
-    stacks.part = part_of[stacks.part];
-    ++part_start_[stacks.part + 1];
-  }
+  for (std::uint32_t part : part_of) ++part_start_[part + 1];
   std::partial_sum(part_start_.begin(), part_start_.end(), part_start_.begin());
   std::vector<std::size_t> next(part_start_.begin(), part_start_.end() - 1);
-  std::vector<std::size_t> order(stacks_.size());
-  for (std::size_t i = 0; i < stacks_.size(); ++i) order[next[stacks_[i].part]++] = i;
-  std::vector<Stacks> grouped;
-  grouped.reserve(stacks_.size());
-  for (std::size_t i : order) grouped.push_back(stacks_[i]);
-  stacks_ = std::move(grouped);
+  part_keys_.resize(keys_.size());
+  for (std::uint32_t key = 0; key < keys_.size(); ++key) part_keys_[next[part_of[key]]++] = key;
 }
 
 std::string ProfileBuilder::root_name() const {
@@ -262,7 +287,6 @@ void ProfileBuilder::name_frames(FrameNamer& namer) {
         marker_frame("[truncated: " + std::string(describe(static_cast<Truncation>(reason))) + "]"));
   }
   border_ = frame_table_.intern(marker_frame("--"));
-  totals_.assign(snapshot_.tree.nodes.limit(), Total{});
   placed_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), kNone);
 }
 
@@ -270,20 +294,20 @@ void ProfileBuilder::name_frames(FrameNamer& namer) {
 void ProfileBuilder::add_part(ProfileTree& tree, std::uint32_t part, Profile& profile) {
   std::uint32_t top = 0;
   std::vector<std::uint32_t> leaves;
-  std::vector<Cut> cuts;
+  std::vector<Count> cuts;
   for (std::size_t i = part_start_[part]; i < part_start_[part + 1]; ++i) {
-    const auto period_ns = static_cast<std::uint64_t>(stacks_[i].period_ns);
-    stacks_[i].stacks.for_each([&](StackRef ref, std::uint64_t count) {
-      if (selection_.side != Side::kBoth && !states_.has(ref, selection_.side)) return;
-      if (ref.cut) {
-        cuts.push_back({ref.stack.value, {count, count * period_ns}});
-        return;
+    const std::uint32_t key = part_keys_[i];
+    for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) {
+      const Count& count = counts_[c];
+      if (count.ref.cut) {
+        cuts.push_back(count);
+        continue;
       }
-      Total& total = totals_[ref.stack.value];
-      if (total.samples == 0) leaves.push_back(ref.stack.value);
-      total.samples += count;
-      total.ns += count * period_ns;
-    });
+      Total& total = totals_[count.ref.stack.value];
+      if (total.samples == 0) leaves.push_back(count.ref.stack.value);
+      total.samples += count.total.samples;
+      total.ns += count.total.ns;
+    }
   }
   if (leaves.empty() && cuts.empty()) return;
   if (group() != Group::kNone) top = tree.child(0, frame_table_.intern({labels_[part], "", FrameKind::kRoot, ""}));
@@ -295,11 +319,11 @@ void ProfileBuilder::add_part(ProfileTree& tree, std::uint32_t part, Profile& pr
     states_.count({StackId{leaf}, false}, total.samples, profile.quality);
     total = Total{};
   }
-  for (const Cut& cut : cuts) {
+  for (const Count& cut : cuts) {
     const std::uint32_t node =
-        tree.child(place(tree, cut.node), markers_[static_cast<std::size_t>(Truncation::kStoreFull)]);
+        tree.child(place(tree, cut.ref.stack.value), markers_[static_cast<std::size_t>(Truncation::kStoreFull)]);
     tree.add_self(node, cut.total.samples, cut.total.ns);
-    profile.quality.truncated[static_cast<std::size_t>(Truncation::kStoreFull)] += cut.total.samples;
+    states_.count(cut.ref, cut.total.samples, profile.quality);
   }
   for (std::uint32_t node : touched_) placed_[node] = kNone;
 }

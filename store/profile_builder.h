@@ -32,8 +32,7 @@ class ProfileBuilder {
  private:
   /// One thread's stacks in one slot.
   struct Stacks {
-    std::uint32_t part = 0;  ///< the subtree of the profile that they belong to
-    std::uint32_t thread = 0;
+    std::uint32_t key = 0;
     std::int64_t period_ns = 0;
     ThreadStacks stacks;
   };
@@ -41,8 +40,9 @@ class ProfileBuilder {
     std::uint64_t samples = 0;
     std::uint64_t ns = 0;
   };
-  struct Cut {
-    std::uint32_t node = 0;
+  /// How often a key has a stack.
+  struct Count {
+    StackRef ref;
     Total total;
   };
 
@@ -50,12 +50,11 @@ class ProfileBuilder {
   [[nodiscard]] const ProcessSelector* only_pid() const;
   [[nodiscard]] Group group() const;
   [[nodiscard]] bool collect();
-  [[nodiscard]] bool walk_stacks();
+  [[nodiscard]] bool total_up();
   void form_parts();
   void form_parts_of_single(bool threads);
   void form_named_parts(Group by);
-  /// `part_of` by the part that collect() gave.
-  void regroup(const std::vector<std::uint32_t>& part_of);
+  void group_keys(const std::vector<std::uint32_t>& part_of);
   [[nodiscard]] std::string root_name() const;
   void name_frames(FrameNamer& namer);
   void add_part(ProfileTree& tree, std::uint32_t part, Profile& profile);
@@ -72,16 +71,20 @@ class ProfileBuilder {
   StackStates states_;
   FrameTable frame_table_;
 
-  // A "key" is what has a part of its own at first: a process or a thread, in the order of appearance.
+  // A "key" is what is told apart when stacks are counted: a process or a thread, in the order of appearance. A part is
+  // a subtree of the profile, of one key or of several.
   std::vector<std::uint32_t> keys_;        ///< place in the ProcessTable or the ThreadTable
   std::vector<std::uint64_t> samples_of_;  ///< by key
   std::vector<std::uint32_t> processes_;   ///< with samples
   std::vector<std::string> labels_;        ///< of the parts
-  std::vector<Stacks> stacks_;             ///< by part: part p is [part_start_[p], part_start_[p + 1])
+  std::vector<Stacks> stacks_;
+  std::vector<Count> counts_;  ///< by key: key k is [key_start_[k], key_start_[k + 1])
+  std::vector<std::size_t> key_start_;
+  std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
 
   // By node of the call-tree.
-  std::vector<Total> totals_;           ///< of the current part
+  std::vector<Total> totals_;           ///< of the current key or part
   std::vector<std::uint32_t> placed_;   ///< node of the profile, in the current part
   std::vector<std::uint32_t> touched_;  ///< where placed_ is set
   std::vector<std::uint32_t> path_;     ///< scratch
