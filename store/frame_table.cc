@@ -28,9 +28,9 @@ void merge(NamedFrame& known, const NamedFrame& other) {
 
 }  // namespace
 
-std::size_t FrameTable::KeyHash::operator()(const Key& key) const noexcept {
+std::uint64_t FrameTable::hash_of(const Key& key) {
   const std::hash<std::string_view> hash;
-  return hash(key.name) ^ (hash(key.module) * 31) ^ (key.line * 0x9e3779b97f4a7c15ULL);
+  return mix(hash(key.name) ^ (hash(key.module) * 31) ^ (key.line * 0x9e3779b97f4a7c15ULL));
 }
 
 FrameTable::FrameTable(const ProfileOptions& options)
@@ -70,14 +70,21 @@ std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
 }
 
 std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size) {
-  if (const auto found = ids_.find(key_of(frame, name)); found != ids_.end()) {
-    merge(frames_[found->second].frame, frame);
-    return found->second;
+  const Key key = key_of(frame, name);
+  const std::uint64_t hash = hash_of(key);
+  const std::uint32_t found = ids_.find(hash, [&](std::uint32_t id) {
+    const Entry& entry = frames_[id];
+    return entry.hash == hash && key_of(entry.frame, entry.frame.name) == key;
+  });
+  if (found != IdIndex::kNone) {
+    merge(frames_[found].frame, frame);
+    return found;
   }
   const auto id = static_cast<std::uint32_t>(frames_.size());
-  Entry& entry = frames_.emplace_back(Entry{frame, bare_size});
-  entry.frame.name = name;
-  ids_.emplace(key_of(entry.frame, entry.frame.name), id);
+  frames_.push_back(Entry{frame, bare_size, hash});
+  if (name.data() != frame.name.data()) frames_.back().frame.name = name;
+  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return frames_[other].hash; }));
+  ids_.insert(hash, id);
   return id;
 }
 

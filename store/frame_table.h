@@ -9,9 +9,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "store/budget.h"
+#include "store/id_index.h"
 #include "store/profile.h"
 #include "store/profile_options.h"
 
@@ -35,6 +37,8 @@ class FrameTable {
     return std::string_view(frames_[frame].frame.name).substr(0, frames_[frame].bare_size);
   }
   [[nodiscard]] std::size_t size() const { return frames_.size(); }
+  /// Moves the frame out: for whoever is done with the table.
+  [[nodiscard]] NamedFrame take(std::uint32_t frame) { return std::move(frames_[frame].frame); }
 
  private:
   /// Frames are one when these are equal, whatever else is known of them. File and line are empty without `lines`.
@@ -45,14 +49,13 @@ class FrameTable {
     bool inlined = false;
     friend bool operator==(const Key&, const Key&) = default;
   };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const noexcept;
-  };
   struct Entry {
     NamedFrame frame;
     std::size_t bare_size = 0;
+    std::uint64_t hash = 0;
   };
 
+  [[nodiscard]] static std::uint64_t hash_of(const Key& key);
   [[nodiscard]] Key key_of(const NamedFrame& frame, std::string_view name) const;
   std::uint32_t intern_code(const NamedFrame& frame);
   std::uint32_t intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size);
@@ -62,7 +65,8 @@ class FrameTable {
   const bool annotate_;
   const bool inlines_;
   std::deque<Entry> frames_;
-  std::unordered_map<Key, std::uint32_t, KeyHash> ids_;  ///< keys view into frames_
+  Budget unlimited_{static_cast<std::size_t>(-1) / 2};
+  IdIndex ids_{unlimited_};
 };
 
 }  // namespace flamed::store

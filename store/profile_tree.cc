@@ -187,7 +187,7 @@ std::vector<NamedFrame> ProfileTree::sort_frames() {
   sorted.reserve(order.size());
   for (std::uint32_t frame : order) {
     rank[frame] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(frames_[frame]);
+    sorted.push_back(frames_.take(frame));
   }
   for (Node& node : nodes_) node.frame = rank[node.frame];
   return sorted;

@@ -42,7 +42,7 @@ class ProfileTree {
   /// `min_percent` and `max_nodes`.
   [[nodiscard]] std::unique_ptr<ProfileTree> pruned(double min_percent, std::size_t max_nodes) const;
 
-  /// Fills `nodes` and `frames`. Frames that no node names are left out.
+  /// Fills `nodes` and `frames`. Frames that no node names are left out. The FrameTable is used up.
   void finish(Profile& profile) &&;
 
  private:
