@@ -40,6 +40,9 @@ class Connection {
   /// Request line and headers; after kTimeout and kRefused what there is of them. Valid until the next receive().
   [[nodiscard]] std::string_view head() const;
 
+  /// For who waits on many connections at once.
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+
   /// False when the client is gone or too slow.
   bool send(std::string_view bytes);
 

@@ -4,9 +4,12 @@
 // server.cc; what is answered is up to routes.cc, which needs no socket to be tested.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace flamed::api {
 
@@ -15,6 +18,9 @@ struct Request {
   std::string target = "/";  ///< as sent: path and query, encoded
   std::string accept_encoding;
   bool has_body = false;
+  std::string accept{};
+  std::string if_none_match{};
+  std::optional<WallTime> asked{};  ///< when it came, where that is not now: it waited for what it asks for
 };
 
 /// Complete but for Content-Length and what concerns the connection. To HEAD the body is measured, not sent.
@@ -22,7 +28,9 @@ struct Response {
   int status = 200;
   std::string content_type;
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  /// The same question will most likely get the same answer: it gets an entity tag. Others are never kept.
+  bool settled = false;
 };
 
 }  // namespace flamed::api

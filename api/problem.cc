@@ -55,6 +55,24 @@ Problem unknown_path(std::string_view path, const std::vector<std::string_view>&
   return {404, "unknown-path", "Nothing here", std::move(detail), {}};
 }
 
+Problem too_costly(std::string detail) {
+  return {422, "too-costly", "The question costs too much", "No answer: " + std::move(detail) + ".", {}};
+}
+
+Problem no_single_samples(std::string detail) {
+  return {422, "no-single-samples", "Samples are not kept one by one", "No answer: " + std::move(detail) + ".", {}};
+}
+
+Problem too_many_waiting() {
+  return {
+      503,
+      "too-many-waiting",
+      "Too many requests wait",
+      "As many requests as possible wait for samples to come. Try again later, or give from and to for samples that "
+      "are there already.",
+      {}};
+}
+
 Problem method_not_allowed(std::string_view method, std::string_view path) {
   return {405,
           "method-not-allowed",

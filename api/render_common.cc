@@ -73,6 +73,69 @@ void append_process(JsonWriter& json, const store::ProcessInfo& process) {
   append_text("parent", parent);
 }
 
+void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,
+                  std::uint64_t cpu_ns) {
+  json.key("window").begin_object();
+  append_window(json.key("asked"), facts.asked);
+  append_window(json.key("used"), facts.used);
+  json.end_object();
+  json.key("resolution_ms").number(facts.resolution_ns / kNsPerMs);
+  json.key("period_ns").number(facts.period_ns);
+  json.key("frequency_hz").number(frequency_hz);
+  json.key("samples").number(samples);
+  json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
+  append_quality(json.key("quality"), facts.quality);
+  json.key("warnings").begin_array();
+  for (const std::string& warning : facts.warnings) json.string(warning);
+  json.end_array();
+}
+
+void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> processes) {
+  json.key("processes").begin_array();
+  for (const store::ProcessInfo& process : processes) {
+    json.begin_object();
+    append_process(json, process);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+double symbolised_share(const store::Profile& profile) {
+  std::uint64_t all = 0;
+  std::uint64_t named = 0;
+  for (const store::ProfileNode& node : profile.nodes) {
+    const store::FrameKind kind = profile.frames[node.frame].kind;
+    if (kind == store::FrameKind::kRoot || kind == store::FrameKind::kMarker) continue;
+    all += node.total_samples;
+    if (kind != store::FrameKind::kUnknown) named += node.total_samples;
+  }
+  return all == 0 ? 1 : static_cast<double>(named) / static_cast<double>(all);
+}
+
+void append_trust(JsonWriter& json, const store::Profile& profile) {
+  json.key("symbolised_share").number(symbolised_share(profile));
+  json.key("coverage").begin_object();
+  if (profile.coverage) {
+    json.key("cpu_seconds_accounted").number(cpu_seconds(profile.coverage->cpu_ns_accounted));
+    json.key("share").number(profile.coverage->share);
+  } else {
+    json.key("cpu_seconds_accounted").null();
+    json.key("share").null();
+  }
+  json.end_object();
+}
+
+void append_frame(JsonWriter& json, const store::NamedFrame& frame) {
+  json.key("name").string(frame.name);
+  json.key("kind").string(name_of(frame.kind));
+  if (!frame.module.empty()) json.key("module").string(frame.module);
+  if (!frame.reason.empty()) json.key("reason").string(frame.reason);
+  if (!frame.build_id.empty()) json.key("build_id").string(frame.build_id);
+  if (!frame.file.empty()) json.key("file").string(frame.file);
+  if (frame.line != 0) json.key("line").number(std::uint64_t{frame.line});
+  if (frame.inlined) json.key("inlined").boolean(true);
+}
+
 double cpu_seconds(std::uint64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }
 
 }  // namespace flamed::api

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "api/json_writer.h"
 #include "store/profile.h"
@@ -17,10 +18,27 @@ void append_window(JsonWriter& json, const store::WallWindow& window);
 void append_quality(JsonWriter& json, const store::Quality& quality);
 
 /// Members of a process's object: id ("pid@start_ticks", as the parameter pid takes it), pid, start_ticks, comm,
-/// executable, started, ended, command_line, uid, unit, container, cgroup, parent (an id, or a pid where its start is not
-/// known); null where not known.
+/// executable, started, ended, command_line, uid, unit, container, cgroup, parent (an id, or a pid where its start is
+/// not known); null where not known.
 void append_process(JsonWriter& json, const store::ProcessInfo& process);
 
 double cpu_seconds(std::uint64_t ns);
+
+/// Members that every answer about samples begins with: window {asked, used}, resolution_ms (0: exact to the sample),
+/// period_ns, frequency_hz, samples, cpu_seconds, quality, warnings.
+void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double frequency_hz, std::uint64_t samples,
+                  std::uint64_t cpu_ns);
+
+/// The member processes: a list of objects.
+void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> processes);
+
+/// Of the functions in all stacks, weighted by samples, the part that has a name; 1 where there is none.
+double symbolised_share(const store::Profile& profile);
+
+/// The members symbolised_share and coverage: {"cpu_seconds_accounted", "share"}, each null where it is not known.
+void append_trust(JsonWriter& json, const store::Profile& profile);
+
+/// Members of a frame: name, kind, and where they are known module, reason, build_id, file, line, inlined (true).
+void append_frame(JsonWriter& json, const store::NamedFrame& frame);
 
 }  // namespace flamed::api

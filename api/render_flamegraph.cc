@@ -18,14 +18,7 @@ std::vector<std::string> render_frames(const std::vector<store::NamedFrame>& fra
   for (const store::NamedFrame& frame : frames) {
     std::string text;
     JsonWriter json(text);
-    json.key("name").string(frame.name);
-    json.key("kind").string(name_of(frame.kind));
-    if (!frame.module.empty()) json.key("module").string(frame.module);
-    if (!frame.reason.empty()) json.key("reason").string(frame.reason);
-    if (!frame.build_id.empty()) json.key("build_id").string(frame.build_id);
-    if (!frame.file.empty()) json.key("file").string(frame.file);
-    if (frame.line != 0) json.key("line").number(std::uint64_t{frame.line});
-    if (frame.inlined) json.key("inlined").boolean(true);
+    append_frame(json, frame);
     rendered.push_back(std::move(text));
   }
   return rendered;
@@ -82,26 +75,9 @@ std::string render_flamegraph(const store::Profile& profile, double frequency_hz
   out.reserve(4096 + profile.nodes.size() * 96);
   JsonWriter json(out);
   json.begin_object();
-  json.key("window").begin_object();
-  append_window(json.key("asked"), profile.asked);
-  append_window(json.key("used"), profile.used);
-  json.end_object();
-  json.key("resolution_ms").number(profile.resolution_ns / kNsPerMs);
-  json.key("period_ns").number(profile.period_ns);
-  json.key("frequency_hz").number(frequency_hz);
-  json.key("samples").number(profile.nodes.front().total_samples);
-  json.key("cpu_seconds").number(cpu_seconds(profile.nodes.front().total_ns));
-  append_quality(json.key("quality"), profile.quality);
-  json.key("processes").begin_array();
-  for (const store::ProcessInfo& process : profile.processes) {
-    json.begin_object();
-    append_process(json, process);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("warnings").begin_array();
-  for (const std::string& warning : profile.warnings) json.string(warning);
-  json.end_array();
+  append_facts(json, profile, frequency_hz, profile.nodes.front().total_samples, profile.nodes.front().total_ns);
+  append_trust(json, profile);
+  append_processes(json, profile.processes);
   out += ',';
   append_tree(out, profile);
   out += '\n';

@@ -7,21 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/utf8.h"
+#include "api/folded_name.h"
 
 namespace flamed::api {
 namespace {
-
-std::string folded_name(std::string_view raw) {
-  if (raw.empty()) return "[unnamed]";
-  std::string name = repair_utf8(raw);
-  for (char& c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == ';') c = ':';
-    if (byte < 0x20 || byte == 0x7F) c = '_';
-  }
-  return name;
-}
 
 /// What may follow on a path: the end of a stack ("name 42"), or the way on ("name;"). In byte order of these texts the
 /// lines come out in byte order too.

@@ -6,23 +6,13 @@
 
 namespace flamed::api {
 
-std::string render_processes(const store::WallWindow& window, std::span<const store::ProcessUsage> usage,
-                             double frequency_hz) {
-  std::uint64_t samples = 0;
-  std::uint64_t cpu_ns = 0;
-  for (const store::ProcessUsage& row : usage) {
-    samples += row.samples;
-    cpu_ns += row.cpu_ns;
-  }
+std::string render_processes(const store::UsageTable<store::ProcessUsage>& usage, double frequency_hz) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  append_window(json.key("window"), window);
-  json.key("frequency_hz").number(frequency_hz);
-  json.key("samples").number(samples);
-  json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
+  append_facts(json, usage, frequency_hz, usage.total_samples, usage.total_ns);
   json.key("processes").begin_array();
-  for (const store::ProcessUsage& row : usage) {
+  for (const store::ProcessUsage& row : usage.rows) {
     json.begin_object();
     append_process(json, row.info);
     json.key("samples").number(row.samples);

@@ -90,7 +90,7 @@ RequestHead scan_request_head(std::string_view received) {
 }
 
 std::string keep_known_headers(std::string_view head) {
-  constexpr std::array<std::string_view, 3> kKnown{"host", "connection", "accept-encoding"};
+  constexpr std::array<std::string_view, 5> kKnown{"host", "connection", "accept-encoding", "accept", "if-none-match"};
   std::string kept;
   bool is_request_line = true;
   for_each_line(head, [&](std::string_view line) {

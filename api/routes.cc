@@ -2,70 +2,29 @@
 #include "api/routes.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "api/answers.h"
 #include "api/assets.h"
 #include "api/gzip.h"
 #include "api/json_writer.h"
-#include "api/render_flamegraph.h"
-#include "api/render_folded.h"
+#include "api/openapi.h"
 #include "api/render_health.h"
 #include "api/render_metrics.h"
-#include "api/render_processes.h"
 #include "api/request_target.h"
-#include "store/query.h"
+#include "api/response.h"
 
 namespace flamed::api {
 namespace {
 
-constexpr std::string_view kJson = "application/json";
 /// Below this a compressed answer needs as many packets as a plain one.
 constexpr std::size_t kWorthCompressing = 1024;
-
-constexpr std::array<std::string_view, 2> kFormats{"flamegraph", "folded"};
-
-constexpr ParameterSpec kFrom{
-    "from",
-    ParameterType::kTime,
-    "start of the window; default 15 minutes before its end, or when flamed began if that was later",
-    {}};
-constexpr ParameterSpec kTo{"to", ParameterType::kTime, "end of the window, itself not in it; default now", {}};
-constexpr ParameterSpec kPid{
-    "pid", ParameterType::kProcess, "one process, as 1234 or 1234@567890; default the whole machine", {}};
-constexpr ParameterSpec kFormat{"format", ParameterType::kChoice, "how the profile is written", kFormats};
-
-constexpr std::array kProfileParameters{kPid, kFrom, kTo, kFormat};
-constexpr std::array kProcessesParameters{kFrom, kTo};
-
-Response json_response(std::string body, int status = 200) {
-  return {status, std::string(kJson), std::move(body), {{"Cache-Control", "no-store"}}};
-}
-
-Response problem_response(const Problem& problem) {
-  return {problem.status, std::string(kProblemContentType), render_problem(problem), {{"Cache-Control", "no-store"}}};
-}
-
-/// Folded text has no room for anything but stacks, so what to know before trusting them stands in headers.
-Response folded_response(const store::Profile& profile) {
-  const store::Quality& quality = profile.quality;
-  return {200,
-          "text/plain; charset=utf-8",
-          render_folded(profile),
-          {{"Cache-Control", "no-store"},
-           {"Flamed-Window", format_time(profile.used.from) + "/" + format_time(profile.used.to)},
-           {"Flamed-Quality", "samples=" + std::to_string(profile.nodes.front().total_samples) +
-                                  ", truncated=" + std::to_string(quality.truncated_total()) +
-                                  ", lost=" + std::to_string(quality.lost_total())}}};
-}
-
-std::string describe(const store::ProcessSelector& process) {
-  std::string text = "process " + std::to_string(process.pid);
-  if (process.start_ticks) text += "@" + std::to_string(*process.start_ticks);
-  return text;
-}
 
 /// The page and its files are stored compressed, so they are only ever decompressed.
 Response asset_response(const Asset& asset, bool gzip_accepted) {
@@ -86,38 +45,23 @@ Response asset_response(const Asset& asset, bool gzip_accepted) {
   return response;
 }
 
-/// The window as the query gives it, or what is wrong with it. Who gives no start asks for what there is of the usual
-/// one: of a daemon that has only just started, not for the time before.
-std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, WallTime now,
-                                                   const store::Snapshot& snapshot) {
-  auto window = resolve_window(parameters.time("from"), parameters.time("to"), now);
-  if (!window) return bad_parameter("from", window.error().message());
-  if (!parameters.time("from")) {
-    const auto retained = store::retained_window(snapshot);
-    if (retained && retained->from < window->to) window->from = std::max(window->from, retained->from);
-  }
-  return *window;
+const RouteSpec* find_route(std::string_view path) {
+  const auto table = route_table();
+  const auto route = std::find_if(table.begin(), table.end(), [&](const RouteSpec& row) { return row.path == path; });
+  return route == table.end() ? nullptr : &*route;
+}
+
+/// Of the answer as it is, not compressed: weak, since the same may go out compressed. FNV-1a, 64 bits: nobody gains by
+/// making two of his own answers collide.
+std::string entity_tag(std::string_view body) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : body) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "W/\"%016llx\"", static_cast<unsigned long long>(hash));
+  return text.data();
 }
 
 }  // namespace
-
-struct Router::Route {
-  std::string_view path;
-  std::span<const ParameterSpec> parameters;
-  Response (Router::*handler)(const Parameters&);
-};
-
-std::span<const Router::Route> Router::table() {
-  static constexpr std::array<Route, 6> kRoutes{{
-      {"/profile", kProfileParameters, &Router::profile},
-      {"/processes", kProcessesParameters, &Router::processes},
-      {"/healthz", {}, &Router::healthz},
-      {"/readyz", {}, &Router::readyz},
-      {"/metrics", {}, &Router::metrics},
-      {"/version", {}, &Router::version},
-  }};
-  return kRoutes;
-}
 
 Router::Router(Sources& sources, std::function<std::int64_t(WallTime)> local_offset_s)
     : sources_(sources), local_offset_s_(std::move(local_offset_s)) {}
@@ -142,15 +86,24 @@ std::uint64_t Router::answered() const {
 
 std::vector<std::string_view> Router::paths() {
   std::vector<std::string_view> paths{"/"};
-  for (const Route& route : table()) paths.push_back(route.path);
+  for (const RouteSpec& route : route_table()) paths.push_back(route.path);
   return paths;
 }
 
 std::optional<std::span<const ParameterSpec>> Router::parameters_of(std::string_view path) {
-  for (const Route& route : table()) {
-    if (route.path == path) return route.parameters;
-  }
-  return std::nullopt;
+  const RouteSpec* const route = find_route(path);
+  if (route == nullptr) return std::nullopt;
+  return route->parameters;
+}
+
+std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
+  if (request.has_body || request.method != "GET") return std::nullopt;
+  const auto target = parse_request_target(request.target);
+  const RouteSpec* const route = target ? find_route(target->path) : nullptr;
+  if (route == nullptr) return std::nullopt;
+  const auto parameters = Parameters::parse(route->parameters, target->query, time_context());
+  if (!std::holds_alternative<Parameters>(parameters)) return std::nullopt;
+  return api::wait_ns(std::get<Parameters>(parameters));
 }
 
 Response Router::dispatch(const Request& request) {
@@ -158,13 +111,11 @@ Response Router::dispatch(const Request& request) {
   const auto target = parse_request_target(request.target);
   if (!target) return problem_response(bad_request(target.error().message()));
 
-  const auto route_table = table();
-  const auto route = std::find_if(route_table.begin(), route_table.end(),
-                                  [&](const Route& candidate) { return candidate.path == target->path; });
+  const RouteSpec* const route = find_route(target->path);
   const auto files = assets();
   const auto file =
       std::find_if(files.begin(), files.end(), [&](const Asset& candidate) { return candidate.path == target->path; });
-  if (route == route_table.end() && file == files.end()) return problem_response(unknown_path(target->path, paths()));
+  if (route == nullptr && file == files.end()) return problem_response(unknown_path(target->path, paths()));
 
   if (request.method != "GET" && request.method != "HEAD") {
     Response response = problem_response(method_not_allowed(request.method, target->path));
@@ -176,7 +127,7 @@ Response Router::dispatch(const Request& request) {
 
   const auto parameters = Parameters::parse(route->parameters, target->query, time_context());
   if (const auto* problem = std::get_if<Problem>(&parameters)) return problem_response(*problem);
-  return (this->*route->handler)(std::get<Parameters>(parameters));
+  return answer(route->id, std::get<Parameters>(parameters), request);
 }
 
 /// What all answers have in common.
@@ -187,10 +138,26 @@ Response Router::finish(Response response, const Request* request) {
       "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'");
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  const bool encoded = std::any_of(response.headers.begin(), response.headers.end(),
-                                   [](const auto& header) { return header.first == "Content-Encoding"; });
-  if (!encoded && request != nullptr && response.body.size() >= kWorthCompressing) {
-    response.headers.emplace_back("Vary", "Accept-Encoding");
+  const auto has = [&](std::string_view name) {
+    return std::any_of(response.headers.begin(), response.headers.end(),
+                       [&](const auto& header) { return header.first == name; });
+  };
+  if (response.settled && response.status == 200) {
+    // Kept, but asked for again before each use: names may have been found since, or samples dropped.
+    response.headers.emplace_back("Cache-Control", "private, no-cache");
+    response.headers.emplace_back("Vary", "Accept, Accept-Encoding");
+    const std::string tag = entity_tag(response.body);
+    response.headers.emplace_back("ETag", tag);
+    if (request != nullptr && request->if_none_match.find(tag) != std::string::npos) {
+      response.status = 304;
+      response.body.clear();
+    }
+  } else if (!has("Cache-Control")) {
+    response.headers.emplace_back("Cache-Control", "no-store");
+  }
+  const bool is_packed = response.content_type == "application/octet-stream";
+  if (!has("Content-Encoding") && !is_packed && request != nullptr && response.body.size() >= kWorthCompressing) {
+    if (!has("Vary")) response.headers.emplace_back("Vary", "Accept-Encoding");
     if (accepts_gzip(request->accept_encoding)) {
       if (auto compressed = gzip(response.body)) {
         response.body = std::move(*compressed);
@@ -203,52 +170,51 @@ Response Router::finish(Response response, const Request* request) {
   return response;
 }
 
-/// Told by its start, a process that no sample names cannot be told from an earlier one with its pid.
-bool Router::is_running(const store::ProcessSelector& process) const {
-  return !process.start_ticks && sources_.is_running(process.pid);
-}
-
 TimeContext Router::time_context() const { return {sources_.clock().wall(), local_offset_s_}; }
 
-Response Router::profile(const Parameters& parameters) {
-  const store::Snapshot snapshot = sources_.snapshot();
-  const auto window = window_of(parameters, sources_.clock().wall(), snapshot);
-  if (const auto* problem = std::get_if<Problem>(&window)) return problem_response(*problem);
-  store::Selection selection{std::get<store::WallWindow>(window)};
-  const std::optional<store::ProcessSelector> process = parameters.process("pid");
-  if (process) selection.processes.push_back(*process);
-
-  if (process && !store::knows(snapshot, *process) && !is_running(*process)) {
-    return problem_response(unknown_process("flamed has never seen " + describe(*process) +
-                                            ", or no longer remembers it. /processes lists who used CPU in a window; "
-                                            "leave pid out for the whole machine."));
+Response Router::answer(RouteId route, const Parameters& parameters, const Request& request) {
+  const WallTime now = sources_.clock().wall();
+  const AnswerContext context{sources_, parameters, {request.asked.value_or(now), now}, request.accept};
+  switch (route) {
+    case RouteId::kProfile:
+      return answer_profile(context);
+    case RouteId::kDiff:
+      return answer_diff(context);
+    case RouteId::kProcesses:
+      return answer_processes(context);
+    case RouteId::kThreads:
+      return answer_threads(context);
+    case RouteId::kTimeline:
+      return answer_timeline(context);
+    case RouteId::kHeatmap:
+      return answer_heatmap(context);
+    case RouteId::kPprof:
+      return answer_pprof(context);
+    case RouteId::kHealthz:
+      return healthz();
+    case RouteId::kReadyz:
+      return readyz();
+    case RouteId::kMetrics:
+      return metrics();
+    case RouteId::kOpenApi:
+      return json_response(render_openapi(sources_.version()));
+    case RouteId::kVersion:
+      return version();
   }
-  const store::Profile profile = store::build_profile(snapshot, selection, sources_.namer());
-  if (parameters.choice("format") == "folded") {
-    return folded_response(profile);
-  }
-  return json_response(render_flamegraph(profile, sources_.frequency_hz()));
+  std::abort();
 }
 
-Response Router::processes(const Parameters& parameters) {
-  const store::Snapshot snapshot = sources_.snapshot();
-  const auto window = window_of(parameters, sources_.clock().wall(), snapshot);
-  if (const auto* problem = std::get_if<Problem>(&window)) return problem_response(*problem);
-  const auto& asked = std::get<store::WallWindow>(window);
-  return json_response(render_processes(asked, store::process_usage(snapshot, asked), sources_.frequency_hz()));
-}
-
-Response Router::healthz(const Parameters&) {
+Response Router::healthz() {
   const Health health = sources_.health();
   return json_response(render_health(health), health.healthy ? 200 : 503);
 }
 
-Response Router::readyz(const Parameters&) {
+Response Router::readyz() {
   const Health health = sources_.health();
   return json_response(render_readiness(health), health.ready ? 200 : 503);
 }
 
-Response Router::metrics(const Parameters&) {
+Response Router::metrics() {
   std::vector<Metric> metrics = sources_.metrics();
   Metric requests{
       "flamed_http_requests_total", "Answers of the API by class of status code.", Metric::Type::kCounter, {}};
@@ -257,10 +223,10 @@ Response Router::metrics(const Parameters&) {
                                static_cast<double>(answered_by_class_[i].load(std::memory_order_relaxed))});
   }
   metrics.push_back(std::move(requests));
-  return {200, std::string(kMetricsContentType), render_metrics(metrics), {{"Cache-Control", "no-store"}}};
+  return {200, std::string(kMetricsContentType), render_metrics(metrics)};
 }
 
-Response Router::version(const Parameters&) {
+Response Router::version() {
   std::string body;
   JsonWriter json(body);
   json.begin_object().key("name").string("flamed").key("version").string(sources_.version()).end_object();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router: what flamed answers, as a table of routes. A plain function from Request to Response, without sockets.
+// Router: what flamed answers, by the table of routes. A plain function from Request to Response, without sockets.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include "api/exchange.h"
 #include "api/parameters.h"
 #include "api/problem.h"
+#include "api/route_table.h"
 #include "api/sources.h"
 
 namespace flamed::api {
@@ -23,6 +24,10 @@ namespace flamed::api {
 class Router {
  public:
   explicit Router(Sources& sources, std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
+
+  /// How long the answer must wait, from the request's arrival on, for the samples that it asks for; empty where it
+  /// need not, or is going to be refused.
+  [[nodiscard]] std::optional<std::int64_t> wait_ns(const Request& request) const;
 
   /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
   Response handle(const Request& request);
@@ -39,20 +44,15 @@ class Router {
   static std::optional<std::span<const ParameterSpec>> parameters_of(std::string_view path);
 
  private:
-  struct Route;
-  static std::span<const Route> table();
-
   Response dispatch(const Request& request);
+  Response answer(RouteId route, const Parameters& parameters, const Request& request);
   Response finish(Response response, const Request* request);
   [[nodiscard]] TimeContext time_context() const;
-  [[nodiscard]] bool is_running(const store::ProcessSelector& process) const;
 
-  Response profile(const Parameters& parameters);
-  Response processes(const Parameters& parameters);
-  Response healthz(const Parameters& parameters);
-  Response readyz(const Parameters& parameters);
-  Response metrics(const Parameters& parameters);
-  Response version(const Parameters& parameters);
+  Response healthz();
+  Response readyz();
+  Response metrics();
+  Response version();
 
   Sources& sources_;
   const std::function<std::int64_t(WallTime)> local_offset_s_;

@@ -20,6 +20,7 @@
 #include "api/connection.h"
 #include "api/listening_socket.h"
 #include "api/routes.h"
+#include "api/waiting_room.h"
 #include "base/bounded_queue.h"
 #include "base/handle.h"
 #include "base/thread.h"
@@ -67,6 +68,9 @@ class Protocol final : private httplib::Server {
     set_payload_max_length(0);
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       Request plain{request.method, request.target, accept_encoding_, false};
+      plain.accept = request.get_header_value("Accept");
+      plain.if_none_match = request.get_header_value("If-None-Match");
+      plain.asked = asked_;
       fill(response, refusal_ != nullptr ? router_.refuse(*refusal_) : router_.handle(plain));
       return HandlerResponse::Handled;
     });
@@ -89,7 +93,10 @@ class Protocol final : private httplib::Server {
   }
 
   /// Answers the request that `head` holds, or refuses it. True when the connection may carry another request.
-  bool answer(std::string_view head, const Problem* refusal, bool close, Connection& connection) {
+  /// `asked`: when the request came, where it waited since.
+  bool answer(std::string_view head, const Problem* refusal, bool close, Connection& connection,
+              std::optional<WallTime> asked = {}) {
+    asked_ = asked;
     refusal_ = refusal;
     answered_ = false;
     library_refused_ = false;
@@ -128,7 +135,18 @@ class Protocol final : private httplib::Server {
   bool answered_ = false;
   bool library_refused_ = false;
   std::string accept_encoding_;
+  std::optional<WallTime> asked_;
 };
+
+/// As much of a request as it takes to know whether it waits. `head` is complete.
+Request bare_request(std::string_view head) {
+  const std::size_t method_end = std::min(head.find(' '), head.size());
+  Request request;
+  request.method = std::string(head.substr(0, method_end));
+  head.remove_prefix(std::min(method_end + 1, head.size()));
+  request.target = std::string(head.substr(0, head.find_first_of(" \r\n")));
+  return request;
+}
 
 std::optional<Problem> refusal_of(Connection::Received received, const Connection& connection) {
   if (received == Connection::Received::kTimeout) return request_timeout();
@@ -164,14 +182,17 @@ void lower(const Fd& event) {
 
 class Server::Impl {
  public:
-  Impl(Sources& sources, Fd socket, std::uint16_t port, Fd stop, Fd pressure, std::size_t threads)
+  Impl(Sources& sources, Fd socket, std::uint16_t port, Fd stop, Fd pressure, Fd wake, const ServerOptions& options)
       : router_(sources),
+        clock_(sources.clock()),
+        drain_time_(options.drain_time),
         socket_(std::move(socket)),
         port_(port),
         stop_(std::move(stop)),
         pressure_(std::move(pressure)),
-        waiting_(kWaitingClients) {
-    for (std::size_t i = 0; i < threads; ++i) {
+        waiting_(kWaitingClients),
+        room_(std::move(wake), stop_.get(), [this](WaitingClient&& client) { return take_back(std::move(client)); }) {
+    for (std::size_t i = 0; i < options.threads; ++i) {
       threads_.push_back(
           start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(token); }));
     }
@@ -203,22 +224,57 @@ class Server::Impl {
         retry_later = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
         continue;
       }
-      if (waiting_.try_push(std::move(client))) raise(pressure_);
+      if (waiting_.try_push({std::move(client), std::nullopt})) raise(pressure_);
     }
+  }
+
+  bool take_back(WaitingClient&& client) {
+    Arrival arrival{Fd(), std::move(client)};
+    if (waiting_.try_push(std::move(arrival))) {
+      raise(pressure_);
+      return true;
+    }
+    client = std::move(*arrival.waited);
+    return false;
   }
 
   void serve(const std::stop_token& token) {
     Protocol protocol(router_);
-    while (std::optional<Fd> client = waiting_.pop(token)) {
+    while (std::optional<Arrival> arrival = waiting_.pop(token)) {
       if (waiting_.size() == 0) lower(pressure_);
       if (token.stop_requested()) continue;
-      Connection connection(std::move(*client), stop_.get(), pressure_.get());
-      serve(protocol, connection, token);
+      if (arrival->waited) {
+        serve(protocol, arrival->waited->connection, token, arrival->waited->asked);
+      } else {
+        Connection connection(std::move(arrival->socket), stop_.get(), pressure_.get());
+        serve(protocol, connection, token, std::nullopt);
+      }
     }
   }
 
-  void serve(Protocol& protocol, Connection& connection, const std::stop_token& token) {
+  /// Moves the connection into the waiting room when its request has to wait. The room being full is an answer.
+  bool let_wait(Protocol& protocol, Connection& connection) {
+    const std::optional<std::int64_t> wait_ns = router_.wait_ns(bare_request(connection.head()));
+    if (!wait_ns) return false;
+    const auto due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
+    WaitingClient client{std::move(connection), clock_.wall(), due};
+    if (room_.try_enter(std::move(client))) return true;
+    const Problem full = too_many_waiting();
+    protocol.answer(keep_known_headers(client.connection.head()), &full, true, client.connection);
+    client.connection.finish_refused();
+    return true;
+  }
+
+  /// `waited`: when the request came that has been received already.
+  void serve(Protocol& protocol, Connection& connection, const std::stop_token& token, std::optional<WallTime> waited) {
     for (int count = 1; count <= kRequestsPerConnection; ++count) {
+      if (waited) {
+        if (!protocol.answer(keep_known_headers(connection.head()), nullptr, token.stop_requested(), connection,
+                             std::exchange(waited, std::nullopt))) {
+          return;
+        }
+        continue;
+      }
       const Connection::Received received = connection.receive();
       if (received == Connection::Received::kNothing) return;
       if (const std::optional<Problem> refusal = refusal_of(received, connection)) {
@@ -229,17 +285,27 @@ class Server::Impl {
         connection.finish_refused();
         return;
       }
+      if (let_wait(protocol, connection)) return;
       const bool close = waiting_.size() > 0 || count == kRequestsPerConnection || token.stop_requested();
       if (!protocol.answer(keep_known_headers(connection.head()), nullptr, close, connection)) return;
     }
   }
 
+  /// A client for an HTTP thread: new, or back from the waiting room.
+  struct Arrival {
+    Fd socket;
+    std::optional<WaitingClient> waited;
+  };
+
   Router router_;
+  const Clock& clock_;
+  const std::chrono::milliseconds drain_time_;
   const Fd socket_;
   const std::uint16_t port_;
   const Fd stop_;      ///< readable from the destructor on
   const Fd pressure_;  ///< readable while clients wait for a thread
-  BoundedQueue<Fd> waiting_;
+  BoundedQueue<Arrival> waiting_;
+  WaitingRoom room_;
   std::vector<std::jthread> threads_;
 };
 
@@ -252,8 +318,10 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Sou
   if (!stop) return std::move(stop).error();
   Result<Fd> pressure = make_event();
   if (!pressure) return std::move(pressure).error();
+  Result<Fd> wake = make_event();
+  if (!wake) return std::move(wake).error();
   return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(sources, std::move(*socket), *port, std::move(*stop),
-                                                                   std::move(*pressure), options.threads)));
+                                                                   std::move(*pressure), std::move(*wake), options)));
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -7,6 +7,7 @@
 // without a bound, shares its port with a second daemon, and cannot be stopped while a client hangs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 9090;  ///< 0: any free port, see Server::port()
   std::size_t threads = 4;
+  /// How long after its end a window that a request waited for is answered: samples are drained once a second.
+  std::chrono::milliseconds drain_time{2000};
 };
 
 /// Binds in listen(), serves on its own threads until destroyed, which takes no longer than the queries under way: idle

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes that a client may send: the head of a request, its target, its parameters.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,16 +14,17 @@
 #include "api/problem.h"
 #include "api/request_head.h"
 #include "api/request_target.h"
+#include "api/route_table.h"
 
 namespace {
 
-using flamed::api::ParameterSpec;
-using flamed::api::ParameterType;
-
-constexpr std::array<std::string_view, 2> kFormats{"flamegraph", "folded"};
-constexpr std::array<ParameterSpec, 3> kTable{{{"pid", ParameterType::kProcess, "", {}},
-                                               {"from", ParameterType::kTime, "", {}},
-                                               {"format", ParameterType::kChoice, "", kFormats}}};
+/// Whatever path is asked for, by the row that has parameters of every type, or by its own.
+std::span<const flamed::api::ParameterSpec> parameters_of(std::string_view path) {
+  for (const flamed::api::RouteSpec& route : flamed::api::route_table()) {
+    if (route.path == path) return route.parameters;
+  }
+  return flamed::api::route_table().front().parameters;
+}
 
 }  // namespace
 
@@ -41,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   if (const auto target = api::parse_request_target(bytes)) {
     const api::TimeContext context{WallTime{1769868330 * kNsPerSecond}, [](WallTime) { return std::int64_t{0}; }};
-    const auto parsed = api::Parameters::parse(kTable, target->query, context);
+    const auto parsed = api::Parameters::parse(parameters_of(target->path), target->query, context);
     if (const auto* problem = std::get_if<api::Problem>(&parsed)) {
       if (problem->status != 400 || api::render_problem(*problem).empty()) std::abort();
     }

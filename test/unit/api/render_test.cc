@@ -28,6 +28,17 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+store::UsageTable<store::ProcessUsage> table_of(const std::vector<store::ProcessUsage>& rows) {
+  store::UsageTable<store::ProcessUsage> table;
+  table.asked = table.used = {WallTime{0}, WallTime{kNsPerMinute}};
+  table.rows = rows;
+  for (const store::ProcessUsage& row : rows) {
+    table.total_samples += row.samples;
+    table.total_ns += row.cpu_ns;
+  }
+  return table;
+}
+
 TEST_CASE("a flame graph is nested as d3-flame-graph reads it") {
   ProfileBuilder builder("worker");
   const auto main = builder.add(0, "main", 1);
@@ -170,10 +181,10 @@ TEST_CASE("processes are listed with their share of the CPU") {
   const std::vector<store::ProcessUsage> usage{
       {{{10, 20}, "<b>", "", 0, WallTime{5 * kNsPerSecond}, WallTime{6 * kNsPerSecond}}, 99, 1'000'000'000},
       {{{11, 21}, "idle", "/bin/idle", 0, std::nullopt, std::nullopt}, 1, 10'000'000}};
-  const json answer = json::parse(render_processes({WallTime{0}, WallTime{kNsPerMinute}}, usage, 99));
+  const json answer = json::parse(render_processes(table_of(usage), 99));
   CHECK(answer["samples"] == 100);
   CHECK(answer["cpu_seconds"].get<double>() == 1.01);
-  CHECK(answer["window"]["to_ms"] == 60000);
+  CHECK(answer["window"]["used"]["to_ms"] == 60000);
   REQUIRE(answer["processes"].size() == 2);
   CHECK(answer["processes"][0]["id"] == "10@20");
   CHECK(answer["processes"][0]["comm"] == "<b>");
@@ -193,7 +204,7 @@ TEST_CASE("a process is listed with whose it is and where it belongs, as far as 
   usage.info.parent_start_ticks = 6;
   store::ProcessUsage unknown{{{11, 21}, "gone", "", 0, std::nullopt, std::nullopt}, 1, 1};
   const std::vector<store::ProcessUsage> rows{usage, unknown};
-  const json answer = json::parse(render_processes({WallTime{0}, WallTime{kNsPerMinute}}, rows, 99));
+  const json answer = json::parse(render_processes(table_of(rows), 99));
   const json& row = answer["processes"][0];
   CHECK(row["uid"] == 0);
   CHECK(row["command_line"] == "worker --fast");

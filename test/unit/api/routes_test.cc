@@ -62,15 +62,19 @@ TEST_CASE("each bad request is answered with what is wrong and what to do") {
       {"GET", "/profile?pid=123@", 400, "bad-parameter", "pid", "not a process"},
       {"GET", "/profile?pid=99999999999999999999", 400, "bad-parameter", "pid", "not a process"},
       {"GET", "/profile?pid=1%00", 400, "bad-parameter", "pid", "not a process"},
-      {"GET", "/profile?pid=123&pid=123", 400, "bad-parameter", "pid", "more than once"},
+      {"GET", "/profile?format=top&format=top", 400, "bad-parameter", "format", "more than once"},
+      {"GET", "/profile?seconds=5&from=now-1h&to=now", 400, "bad-parameter", "seconds", "Leave out one"},
+      {"GET", "/profile?tree=76", 404, "unknown-process", "pid", "never seen process 76"},
+      {"GET", "/diff?base_pid=76", 404, "unknown-process", "pid", "never seen process 76"},
+      {"GET", "/diff?from=now-1m&base_from=now&base_to=now-1m", 400, "bad-parameter", "base_from", "must be before"},
       {"GET", "/profile?from=teatime", 400, "bad-parameter", "from", "RFC 3339"},
       {"GET", "/profile?to=25:00", 400, "bad-parameter", "to", "RFC 3339"},
       {"GET", "/profile?to=9223372036854775807", 400, "bad-parameter", "to", "1970 to 2199"},
       {"GET", "/profile?from=now&to=now-1m", 400, "bad-parameter", "from", "2026-01-31T14:04:30.000Z"},
       {"GET", "/profile?from=now&to=now", 400, "bad-parameter", "from", "2026-01-31T14:05:30.000Z"},
-      {"GET", "/profile?format=svg", 400, "bad-parameter", "format", "flamegraph, folded"},
-      {"GET", "/profile?fromm=now", 400, "bad-parameter", "fromm", "pid, from, to, format"},
-      {"GET", "/processes?pid=1", 400, "bad-parameter", "pid", "from, to"},
+      {"GET", "/profile?format=svg", 400, "bad-parameter", "format", "flamegraph, columns, folded, pprof"},
+      {"GET", "/profile?fromm=now", 400, "bad-parameter", "fromm", "pid, tid, comm"},
+      {"GET", "/processes?format=folded", 400, "bad-parameter", "format", "from, to"},
       {"GET", "/processes?from=x", 400, "bad-parameter", "from", "RFC 3339"},
       {"GET", "/healthz?verbose", 400, "bad-parameter", "verbose", "no parameters"},
       {"GET", "/metrics?x=1", 400, "bad-parameter", "x", "no parameters"},
@@ -78,11 +82,11 @@ TEST_CASE("each bad request is answered with what is wrong and what to do") {
       {"GET", "*", 400, "bad-request", "", "slash"},
       {"GET", "/profile?pid=76", 404, "unknown-process", "pid", "never seen process 76"},
       {"GET", "/profile?pid=123@1", 404, "unknown-process", "pid", "never seen process 123@1"},
-      {"GET", "/nothing", 404, "unknown-path", "", "/profile, /processes"},
-      {"GET", "/profile/", 404, "unknown-path", "", "/profile, /processes"},
-      {"GET", "/../../etc/passwd", 404, "unknown-path", "", "/profile, /processes"},
-      {"GET", "/assets/none.js", 404, "unknown-path", "", "/profile, /processes"},
-      {"POST", "/nothing", 404, "unknown-path", "", "/profile, /processes"},
+      {"GET", "/nothing", 404, "unknown-path", "", "/profile, /diff, /processes"},
+      {"GET", "/profile/", 404, "unknown-path", "", "/profile, /diff, /processes"},
+      {"GET", "/../../etc/passwd", 404, "unknown-path", "", "/profile, /diff, /processes"},
+      {"GET", "/assets/none.js", 404, "unknown-path", "", "/profile, /diff, /processes"},
+      {"POST", "/nothing", 404, "unknown-path", "", "/profile, /diff, /processes"},
       {"POST", "/profile", 405, "method-not-allowed", "", "use GET or HEAD"},
       {"PUT", "/", 405, "method-not-allowed", "", "use GET or HEAD"},
       {"DELETE", "/processes", 405, "method-not-allowed", "", "use GET or HEAD"},
@@ -274,7 +278,7 @@ TEST_CASE("an exception behind a route is an answer with status 500") {
 
 TEST_CASE("each path's parameters can be asked for") {
   REQUIRE(Router::parameters_of("/profile").has_value());
-  CHECK(Router::parameters_of("/profile")->size() == 4);
+  CHECK(Router::parameters_of("/profile")->size() == 26);
   CHECK(Router::parameters_of("/healthz")->empty());
   CHECK_FALSE(Router::parameters_of("/nothing").has_value());
 }

@@ -27,7 +27,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 std::unique_ptr<Server> start(Sources& sources, std::size_t threads = 2) {
-  auto server = Server::listen({"127.0.0.1", 0, threads}, sources);
+  auto server = Server::listen({"127.0.0.1", 0, threads, std::chrono::milliseconds(0)}, sources);
   REQUIRE(server.ok());
   return std::move(*server);
 }
@@ -53,6 +53,8 @@ class Client {
     }
     return *this;
   }
+
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
 
   /// Everything up to the server's hanging up.
   std::string rest() {
@@ -202,6 +204,50 @@ TEST_CASE("a connection carries several requests, also those sent ahead") {
   CHECK(status_of(client.answer()) == 200);
   CHECK(status_of(client.answer()) == 200);
   CHECK(fixture.server->requests() == 3);
+}
+
+TEST_CASE("requests that wait for samples hold up nobody and are answered in time") {
+  Fixture fixture(1);
+  std::vector<std::unique_ptr<Client>> waiting;
+  const auto start = Clock::now();
+  for (int i = 0; i < 10; ++i) {
+    waiting.push_back(std::make_unique<Client>(*fixture.server));
+    waiting.back()->send("GET /profile?seconds=2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  }
+  CHECK(status_of(get(*fixture.server, "/version")) == 200);
+  CHECK(Clock::now() - start < std::chrono::seconds(2));
+  for (const auto& client : waiting) {
+    const std::string answer = client->rest();
+    CHECK(status_of(answer) == 200);
+    CHECK(json::accept(body_of(answer)));
+  }
+  CHECK(Clock::now() - start >= std::chrono::seconds(2));
+}
+
+TEST_CASE("there is a bound on requests that wait, and clients that went away do not count") {
+  Fixture fixture(2);
+  const std::string request = "GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  std::vector<std::unique_ptr<Client>> waiting;
+  for (int i = 0; i < 64; ++i) {
+    waiting.push_back(std::make_unique<Client>(*fixture.server));
+    waiting.back()->send(request);
+  }
+  // Each takes a place some time after it was sent: those asked here are turned away once all are taken.
+  std::string answer;
+  for (int i = 0; i < 100 && answer.empty(); ++i) {
+    Client one_more(*fixture.server);
+    one_more.send(request);
+    pollfd readable{one_more.descriptor(), POLLIN, 0};
+    if (::poll(&readable, 1, 100) == 1) answer = one_more.rest();
+  }
+  REQUIRE_FALSE(answer.empty());
+  CHECK(status_of(answer) == 503);
+  CHECK(answer.find("too-many-waiting") != std::string::npos);
+  waiting.clear();
+  for (int i = 0; i < 100 && status_of(answer) == 503; ++i) {
+    answer = get(*fixture.server, "/profile?seconds=1");
+  }
+  CHECK(status_of(answer) == 200);
 }
 
 TEST_CASE("idle clients give up their thread to those that wait") {

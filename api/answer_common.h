@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the answers of answers.h have in common. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "api/answers.h"
+#include "api/problem.h"
+#include "store/answer_facts.h"
+#include "store/query_budget.h"
+#include "store/selection.h"
+#include "store/snapshot.h"
+
+namespace flamed::api {
+
+/// A question that can be put to the store.
+struct ReadyQuestion {
+  store::Snapshot snapshot;
+  store::Selection selection;
+};
+
+/// The window and selection of the query, or what is wrong with them: also that a process in them was never seen.
+std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context);
+
+/// Empty when each process named is known to the snapshot, or runs.
+std::optional<Problem> check_processes(const store::Selection& selection, const store::Snapshot& snapshot,
+                                       const Sources& sources);
+
+/// What one question may cost: 20 s, and memory of about 128 MiB.
+store::QueryBudget budget_for(const Sources& sources);
+
+/// Marks an answer about time that lies far enough back for no sample to be on its way any more.
+Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
+
+/// Of formats without room for anything but data: the window, the counts and the warnings as headers.
+void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples);
+
+/// The format of a profile: what the query says, else what the header Accept prefers among those with a media type of
+/// their own, else the first.
+std::string_view format_of(const AnswerContext& context);
+
+}  // namespace flamed::api

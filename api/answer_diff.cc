@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "api/answer_common.h"
+#include "api/render_diff.h"
+#include "api/render_top.h"
+#include "api/response.h"
+#include "store/diff.h"
+#include "store/query.h"
+
+namespace flamed::api {
+
+Response answer_diff(const AnswerContext& context) {
+  const auto question = prepare(context);
+  if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
+  const auto& ready = std::get<ReadyQuestion>(question);
+  const auto base_window = base_window_of(context.parameters, ready.selection.window);
+  if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
+  const store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
+  if (const auto problem = check_processes(base, ready.snapshot, context.sources)) return problem_response(*problem);
+
+  const std::string_view format = context.parameters.choice("format");
+  const bool is_table = format == "top" || format == "top-text";
+  // Both sides whole: what was pruned on one only would be read as a change. The comparison is pruned afterwards.
+  store::ProfileOptions options = options_of(context.parameters);
+  store::DiffOptions diff_options;
+  diff_options.normalise =
+      context.parameters.choice("normalise") == "time" ? store::Normalise::kTime : store::Normalise::kSamples;
+  const std::size_t rows = options.max_nodes != 0 ? options.max_nodes : kDefaultTopRows;
+  if (!is_table) {
+    diff_options.min_percent = std::exchange(options.min_percent, 0);
+    diff_options.max_nodes = options.max_nodes != 0 ? options.max_nodes : kDefaultMaxNodes;
+  }
+  options.min_percent = 0;
+  options.max_nodes = 0;
+  // Without a group of the query's own the functions of all processes fall together: pids differ between the sides.
+  if (!options.group) options.group = store::Group::kNone;
+
+  store::QueryBudget budget = budget_for(context.sources);
+  const auto build = [&](const store::Selection& selection) {
+    return store::build_profile(ready.snapshot, selection, options, context.sources.namer(), budget);
+  };
+  const Result<store::Profile> before = build(base);
+  if (!before) return error_response(before.error());
+  const Result<store::Profile> after = build(ready.selection);
+  if (!after) return error_response(after.error());
+  const store::ProfileDiff diff = store::diff(*before, *after, diff_options);
+
+  const double frequency_hz = context.sources.frequency_hz();
+  Response response;
+  if (format == "folded") {
+    response = text_response(render_diff_folded(diff));
+  } else if (format == "top-text") {
+    response = text_response(render_diff_top_text(diff, rows));
+  } else if (format == "top") {
+    response = json_response(render_diff_top_json(diff, frequency_hz, rows));
+  } else if (format == "columns") {
+    response = json_response(render_diff_columns(diff, frequency_hz));
+  } else {
+    response = json_response(render_diff_flamegraph(diff, frequency_hz));
+  }
+  const store::WallWindow later{{}, std::max(before->used.to, after->used.to)};
+  return settle(std::move(response), later, context);
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/question.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "api/time_expression.h"
+#include "store/query.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::array<std::string_view, 10> kSelectors{"pid",       "tid",    "comm", "exe",  "unit",
+                                                      "container", "cgroup", "uid",  "tree", "side"};
+
+store::Side side_of(std::string_view name) {
+  if (name == "user") return store::Side::kUser;
+  return name == "kernel" ? store::Side::kKernel : store::Side::kBoth;
+}
+
+store::Group group_of(std::string_view name) {
+  if (name == "process") return store::Group::kProcess;
+  if (name == "thread") return store::Group::kThread;
+  if (name == "comm") return store::Group::kComm;
+  if (name == "exe") return store::Group::kExecutable;
+  if (name == "unit") return store::Group::kUnit;
+  if (name == "container") return store::Group::kContainer;
+  return store::Group::kNone;
+}
+
+store::Selection read_selection(const Parameters& parameters, const std::string& prefix,
+                                const store::WallWindow& window) {
+  store::Selection selection;
+  selection.window = window;
+  selection.processes = parameters.processes(prefix + "pid");
+  for (const std::int64_t tid : parameters.integers(prefix + "tid")) {
+    selection.tids.push_back(static_cast<std::int32_t>(tid));
+  }
+  selection.comms = parameters.texts(prefix + "comm");
+  selection.executables = parameters.texts(prefix + "exe");
+  selection.units = parameters.texts(prefix + "unit");
+  selection.containers = parameters.texts(prefix + "container");
+  selection.cgroups = parameters.texts(prefix + "cgroup");
+  for (const std::int64_t uid : parameters.integers(prefix + "uid")) {
+    selection.uids.push_back(static_cast<std::uint32_t>(uid));
+  }
+  selection.trees = parameters.processes(prefix + "tree");
+  selection.side = side_of(parameters.choice(prefix + "side"));
+  return selection;
+}
+
+store::NameMatcher matcher_of(const Parameters& parameters, std::string_view name) {
+  auto pattern = parameters.pattern(name);
+  if (!pattern) return {};
+  return [pattern = std::move(*pattern)](std::string_view text) { return pattern.matches(text); };
+}
+
+}  // namespace
+
+std::optional<std::int64_t> wait_ns(const Parameters& parameters) {
+  if (!parameters.takes("seconds") || parameters.given("from") || parameters.given("to")) return std::nullopt;
+  if (const auto seconds = parameters.duration_ns("seconds")) return seconds;
+  return parameters.default_duration_ns("seconds");
+}
+
+std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, const Moments& moments,
+                                                   const store::Snapshot& snapshot) {
+  if (const auto wait = wait_ns(parameters)) {
+    return store::WallWindow{moments.asked, {moments.asked.ns + *wait}};
+  }
+  auto from = parameters.time("from");
+  auto to = parameters.time("to");
+  if (parameters.takes("seconds") && parameters.given("seconds")) {
+    if (from && to) {
+      return bad_parameter("seconds", "The window has a start and an end already. Leave out one of from, to, seconds.");
+    }
+    const std::int64_t length_ns = *parameters.duration_ns("seconds");
+    if (from) {
+      to = WallTime{from->ns + length_ns};
+    } else {
+      from = WallTime{to->ns - length_ns};
+    }
+  }
+  auto window = resolve_window(from, to, moments.now);
+  if (!window) return bad_parameter("from", window.error().message());
+  if (!from) {
+    const auto retained = store::retained_window(snapshot);
+    if (retained && retained->from < window->to) window->from = std::max(window->from, retained->from);
+  }
+  return *window;
+}
+
+std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const store::WallWindow& window) {
+  const std::int64_t length_ns = window.to.ns - window.from.ns;
+  const bool other = std::any_of(kSelectors.begin(), kSelectors.end(),
+                                 [&](std::string_view name) { return parameters.given("base_" + std::string(name)); });
+  if (!parameters.given("base_from") && !parameters.given("base_to") && other) return window;
+  const WallTime to = parameters.time("base_to").value_or(
+      parameters.given("base_from") ? WallTime{parameters.time("base_from")->ns + length_ns} : window.from);
+  const WallTime from = parameters.time("base_from").value_or(WallTime{to.ns - length_ns});
+  if (from >= to) {
+    return bad_parameter("base_from", "Nothing lies between base_from (" + format_time(from) + ") and base_to (" +
+                                          format_time(to) + "). base_from must be before base_to.");
+  }
+  return store::WallWindow{from, to};
+}
+
+store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window) {
+  return read_selection(parameters, "", window);
+}
+
+store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window) {
+  const bool given = std::any_of(kSelectors.begin(), kSelectors.end(),
+                                 [&](std::string_view name) { return parameters.given("base_" + std::string(name)); });
+  return read_selection(parameters, given ? "base_" : "", window);
+}
+
+store::ProfileOptions options_of(const Parameters& parameters) {
+  store::ProfileOptions options;
+  options.inlines = parameters.flag("inlines");
+  options.full_names = parameters.choice("names") == "full";
+  options.focus = matcher_of(parameters, "focus");
+  options.ignore = matcher_of(parameters, "ignore");
+  options.hide = matcher_of(parameters, "hide");
+  if (!parameters.takes("group")) return options;
+  if (parameters.given("group")) options.group = group_of(parameters.choice("group"));
+  options.delimited = parameters.flag("delimited");
+  options.annotate = parameters.flag("annotate");
+  options.lines = parameters.flag("lines");
+  options.root = parameters.texts("root");
+  options.min_percent = parameters.number("min_percent").value_or(0);
+  options.max_nodes = static_cast<std::size_t>(parameters.integer("max_nodes").value_or(0));
+  return options;
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a query's parameters mean to the store. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "api/parameters.h"
+#include "api/problem.h"
+#include "store/profile_options.h"
+#include "store/selection.h"
+#include "store/snapshot.h"
+
+namespace flamed::api {
+
+/// When a request came and when it is answered: they differ where it waited for samples to come.
+struct Moments {
+  WallTime asked;
+  WallTime now;
+};
+
+/// A question that waits for `seconds` from its arrival on: it names no time. Empty for one that asks of the past.
+std::optional<std::int64_t> wait_ns(const Parameters& parameters);
+
+/// The window as the query gives it, or what is wrong with it. Who gives no start asks for what there is of the usual
+/// one: of a daemon that has only just started, not for the time before.
+std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, const Moments& moments,
+                                                   const store::Snapshot& snapshot);
+
+/// The window to compare `window` with.
+std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const store::WallWindow& window);
+
+store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window);
+/// That of the parameters which begin with "base_"; where none is given, the same as the other side's.
+store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);
+
+/// Nodes of an answer that does not say otherwise: more than anybody looks at, and 20 MB of JSON.
+inline constexpr std::size_t kDefaultMaxNodes = 200'000;
+
+/// `max_nodes` is what the query says, 0 where it says nothing.
+store::ProfileOptions options_of(const Parameters& parameters);
+
+}  // namespace flamed::api

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/render_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "api/folded_name.h"
+#include "api/frame_columns.h"
+#include "api/json_writer.h"
+#include "api/render_common.h"
+
+namespace flamed::api {
+namespace {
+
+/// Beside a tree: more stand in format=top.
+constexpr std::size_t kFunctionsBesideTree = 100;
+
+void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double frequency_hz) {
+  json.key(name).begin_object();
+  append_facts(json, side, frequency_hz, side.total_samples, side.total_ns);
+  append_processes(json, side.processes);
+  json.end_object();
+}
+
+void append_count(JsonWriter& json, std::string_view name, const store::DiffCount& count) {
+  json.key(name).begin_object();
+  json.key("self").number(count.self_samples);
+  json.key("total").number(count.total_samples);
+  json.end_object();
+}
+
+void append_functions(JsonWriter& json, const store::ProfileDiff& diff, std::size_t rows) {
+  json.key("functions_found").number(std::uint64_t{diff.functions.size()});
+  json.key("functions").begin_array();
+  for (std::size_t i = 0; i < std::min(rows, diff.functions.size()); ++i) {
+    const store::DiffFunction& function = diff.functions[i];
+    json.begin_object();
+    append_frame(json, diff.frames[function.frame]);
+    append_count(json, "before", function.before);
+    append_count(json, "after", function.after);
+    json.key("change_self").number(function.self.change());
+    json.key("change_total").number(function.total.change());
+    json.key("z").number(function.self.z);
+    json.key("significant").boolean(function.self.significant);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void append_head(JsonWriter& json, const store::ProfileDiff& diff, double frequency_hz) {
+  json.key("normalise").string(diff.normalise == store::Normalise::kTime ? "time" : "samples");
+  append_side(json, "before", diff.before, frequency_hz);
+  append_side(json, "after", diff.after, frequency_hz);
+  json.key("warnings").begin_array();
+  for (const std::string& warning : diff.warnings) json.string(warning);
+  json.end_array();
+}
+
+void append_node(JsonWriter& json, const store::ProfileDiff& diff, const store::DiffNode& node) {
+  append_frame(json, diff.frames[node.frame]);
+  json.key("value").number(node.after.total_samples);
+  json.key("self").number(node.after.self_samples);
+  json.key("value_before").number(node.before.total_samples);
+  json.key("self_before").number(node.before.self_samples);
+  json.key("change").number(node.total.change());
+  json.key("change_self").number(node.self.change());
+  json.key("z").number(node.self.z);
+  json.key("significant").boolean(node.self.significant);
+}
+
+}  // namespace
+
+std::string render_diff_flamegraph(const store::ProfileDiff& diff, double frequency_hz) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_head(json, diff, frequency_hz);
+  append_functions(json, diff, kFunctionsBesideTree);
+  append_node(json, diff, diff.nodes.front());
+  json.key("children").begin_array();
+  struct Open {
+    std::uint32_t node;
+    bool has_children;
+  };
+  std::vector<Open> path{{0, true}};
+  const auto close = [&] {
+    if (path.back().has_children) json.end_array();
+    json.end_object();
+    path.pop_back();
+  };
+  for (std::uint32_t i = 1; i < diff.nodes.size(); ++i) {
+    while (path.back().node != diff.nodes[i].parent) close();
+    if (!path.back().has_children) {
+      json.key("children").begin_array();
+      path.back().has_children = true;
+    }
+    json.begin_object();
+    append_node(json, diff, diff.nodes[i]);
+    path.push_back({i, false});
+  }
+  while (!path.empty()) close();
+  out += '\n';
+  return out;
+}
+
+std::string render_diff_columns(const store::ProfileDiff& diff, double frequency_hz) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_head(json, diff, frequency_hz);
+  append_functions(json, diff, kFunctionsBesideTree);
+  json.key("columns").begin_object();
+  append_frame_columns(json, diff.frames);
+  json.key("nodes").begin_object();
+  append_column(json, "frame", diff.nodes, [](const store::DiffNode& node) { return node.frame; });
+  append_depths(json, diff.nodes);
+  append_column(json, "self", diff.nodes, [](const store::DiffNode& node) { return node.after.self_samples; });
+  append_column(json, "self_before", diff.nodes, [](const store::DiffNode& node) { return node.before.self_samples; });
+  append_column(json, "significant", diff.nodes,
+                [](const store::DiffNode& node) { return node.self.significant ? 1U : 0U; });
+  json.end_object();
+  json.end_object();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+std::string render_diff_folded(const store::ProfileDiff& diff) {
+  // Stacks that read the same are one line, in byte order.
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines;
+  std::string stack;
+  std::vector<std::size_t> ends;  // of the stack's text at each depth
+  std::vector<std::uint32_t> path;
+  for (std::uint32_t i = 0; i < diff.nodes.size(); ++i) {
+    const store::DiffNode& node = diff.nodes[i];
+    while (!path.empty() && (i == 0 || path.back() != node.parent)) {
+      path.pop_back();
+      ends.pop_back();
+    }
+    stack.resize(ends.empty() ? 0 : ends.back());
+    // As in the folded profile, the root is no part of a stack but where it is all of it.
+    if (i != 0) {
+      if (!stack.empty()) stack += ';';
+      stack += folded_name(diff.frames[node.frame].name);
+    }
+    path.push_back(i);
+    ends.push_back(stack.size());
+    if (node.before.self_samples == 0 && node.after.self_samples == 0) continue;
+    auto& [before, after] = lines[i == 0 ? folded_name(diff.frames[node.frame].name) : stack];
+    before += node.before.self_samples;
+    after += node.after.self_samples;
+  }
+  std::string out;
+  for (const auto& [text, counts] : lines) {
+    out += text + " " + std::to_string(counts.first) + " " + std::to_string(counts.second) + "\n";
+  }
+  return out;
+}
+
+std::string render_diff_top_json(const store::ProfileDiff& diff, double frequency_hz, std::size_t rows) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_head(json, diff, frequency_hz);
+  append_functions(json, diff, rows);
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+std::string render_diff_top_text(const store::ProfileDiff& diff, std::size_t rows) {
+  std::string out = "    before     after  change      z  function (module); changes of " +
+                    std::string(diff.normalise == store::Normalise::kTime ? "CPUs in use" : "the share") +
+                    ", * where chance does not explain them\n";
+  for (std::size_t i = 0; i < std::min(rows, diff.functions.size()); ++i) {
+    const store::DiffFunction& function = diff.functions[i];
+    const store::NamedFrame& frame = diff.frames[function.frame];
+    std::array<char, 128> line{};
+    std::snprintf(line.data(), line.size(), "%10llu %9llu %+6.2f%% %+6.1f%c ",
+                  static_cast<unsigned long long>(function.before.self_samples),
+                  static_cast<unsigned long long>(function.after.self_samples), 100 * function.self.change(),
+                  function.self.z, function.self.significant ? '*' : ' ');
+    out += line.data() + folded_name(frame.name);
+    if (!frame.module.empty()) out += " (" + folded_name(frame.module) + ")";
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace flamed::api
