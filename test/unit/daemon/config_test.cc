@@ -188,7 +188,7 @@ TEST_CASE("an unknown key is named with those that are known") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, "
-        "unwind, unwind_memory, command_lines, jvm_attach, log_level");
+        "unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
 }
 
 TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {
