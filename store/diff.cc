@@ -139,7 +139,7 @@ class Differ {
 
  private:
   static void describe(const Profile& profile, DiffSide& side) {
-    static_cast<AnswerFacts&>(side) = profile;
+    static_cast<AnswerFacts&>(side) = static_cast<const AnswerFacts&>(profile);
     side.processes = profile.processes;
     side.total_samples = profile.nodes.front().total_samples;
     side.total_ns = profile.nodes.front().total_ns;

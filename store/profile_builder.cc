@@ -217,7 +217,8 @@ void ProfileBuilder::form_parts_of_single(bool threads) {
     if (part == labels_.size()) {
       std::string id = pid_text(process.id, pid_uses[process.id.pid] > 1);
       if (threads) id += "/" + std::to_string(thread->tid);
-      labels_.push_back(name + " (" + id + ")");
+      labels_.push_back(name);
+      labels_.back().append(" (").append(id).append(")");
       sharers.push_back(0);
       names.push_back(name);
     }
