@@ -121,6 +121,7 @@ void append_trust(JsonWriter& json, const store::Profile& profile) {
   } else {
     json.key("cpu_seconds_accounted").null();
     json.key("share").null();
+    json.key("reason").string("flamed does not keep the kernel's accounts of CPU time for this selection and window");
   }
   json.end_object();
 }
