@@ -95,6 +95,16 @@ void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics
 void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& metrics) {
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
+  metrics.push_back(
+      gauge("flamed_store_exact_bytes", "Of flamed_store_bytes: samples that are kept one by one.", store.exact_bytes));
+  metrics.push_back(gauge("flamed_store_exact_budget_bytes", "Memory that samples kept one by one may use.",
+                          store.exact_budget_bytes));
+  metrics.push_back(gauge("flamed_store_exact_samples", "Samples that are kept one by one.", store.exact_samples));
+  if (store.exact_from) {
+    metrics.push_back(gauge("flamed_store_exact_from_timestamp_seconds",
+                            "Start of the oldest minute since which samples are kept one by one.",
+                            static_cast<double>(store.exact_from->ns) / kNsPerSecond));
+  }
   metrics.push_back(gauge("flamed_store_slots", "Minutes held.", store.slots));
   metrics.push_back(gauge("flamed_store_histogram_entries", "Pairs of thread and stack over all minutes held.",
                           store.histogram_entries));
