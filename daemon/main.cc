@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "daemon/bpf_functions.h"
 #include "daemon/config.h"
 #include "daemon/cpu_time.h"
 #include "daemon/daemon_sources.h"
@@ -250,7 +251,7 @@ int run(const Config& config, const sigset_t& signals) {
   BatchQueues queues;
   Reader reader(sampler, queues, clock);
 
-  symbolizer::KernelSymbols kernel_symbols(clock);
+  symbolizer::KernelSymbols kernel_symbols(clock, {.bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod = start_debuginfod(config, clock);
   symbolizer::DebugFileFinder debug_files(module_reader, {}, debuginfod.get());

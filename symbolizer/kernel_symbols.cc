@@ -19,6 +19,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{128} << 20;
 constexpr std::uint32_t kMaxTableNameBytes = std::uint32_t{64} << 20;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::string_view kKernelName = "[kernel]";
+constexpr std::string_view kBpfName = "[bpf]";
 
 struct Line {
   std::uint64_t address = 0;
@@ -53,7 +54,7 @@ std::optional<Line> parse_line(std::string_view text) {
   line.module = open == std::string_view::npos ? kKernelName : rest.substr(open, rest.find(']', open) - open + 1);
   if (line.name.empty()) return std::nullopt;
   // BPF programs carry no module on kernels that list them with the core image.
-  if (line.module == kKernelName && is_bpf_program(line.name)) line.module = "[bpf]";
+  if (line.module == kKernelName && is_bpf_program(line.name)) line.module = kBpfName;
   return line;
 }
 
@@ -80,7 +81,7 @@ constexpr const char* kHidden =
 
 }  // namespace
 
-Result<KallsymsTable> parse_kallsyms(std::string_view text) {
+Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions) {
   std::vector<Line> lines;
   bool any_line = false;
   while (!text.empty()) {
@@ -96,6 +97,13 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text) {
   if (lines.empty()) return Error(kHidden);
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.address < b.address; });
 
+  const auto by_start = [](const KernelFunction& a, const KernelFunction& b) { return a.start < b.start; };
+  std::sort(bpf_functions.begin(), bpf_functions.end(), by_start);
+  const auto bpf_bytes = [&](std::uint64_t start) -> std::uint64_t {
+    const auto found = std::lower_bound(bpf_functions.begin(), bpf_functions.end(), KernelFunction{start, 0}, by_start);
+    return found == bpf_functions.end() || found->start != start ? 0 : found->bytes;
+  };
+
   KallsymsTable table;
   SymbolTable::Builder builder(kMaxTableNameBytes);
   std::map<std::string_view, std::uint32_t> module_ids;
@@ -108,10 +116,13 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text) {
     for (std::size_t i = first; i < next; ++i) {
       const Line& line = lines[i];
       if (!is_text(line.type) || line.name.front() == '$') continue;  // "$x": ARM's marks for code and data
-      // Where the next symbol belongs to another module, a hole may lie between: don't stretch a function over it.
       std::uint64_t end = next_address;
-      if (next == lines.size() || lines[next].module != line.module) {
-        const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - address;
+      const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - address;
+      const std::uint64_t bytes = line.module == kBpfName ? bpf_bytes(address) : 0;
+      if (bytes != 0) {
+        end = std::min(end, address + std::min(room, bytes));
+      } else if (next == lines.size() || lines[next].module != line.module) {
+        // Where the next symbol belongs to another module, a hole may lie between: don't stretch a function over it.
         const std::uint64_t to_page_end = kPageBytes - address % kPageBytes;
         end = std::min(end, address + std::min(room, to_page_end + kPageBytes));
       }
@@ -158,7 +169,7 @@ Status KernelSymbols::load_locked() {
     try {
       Result<std::string> text = read_file(options_.path, kMaxFileBytes);
       if (!text) return std::move(text).error();
-      return parse_kallsyms(*text);
+      return parse_kallsyms(*text, options_.bpf_functions ? options_.bpf_functions() : std::vector<KernelFunction>());
     } catch (const std::exception& e) {
       return Error(std::string("reading /proc/kallsyms: ") + e.what());
     }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,12 @@
 #include "symbolizer/symbol_table.h"
 
 namespace flamed::symbolizer {
+
+/// Where a function's machine code lies.
+struct KernelFunction {
+  std::uint64_t start = 0;
+  std::uint64_t bytes = 0;
+};
 
 /// One reading of /proc/kallsyms. Immutable.
 class KallsymsTable {
@@ -34,7 +41,7 @@ class KallsymsTable {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  friend Result<KallsymsTable> parse_kallsyms(std::string_view text);
+  friend Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions);
   /// From `start` on, until the next run, functions belong to modules_[module].
   struct Run {
     std::uint64_t start;
@@ -46,9 +53,10 @@ class KallsymsTable {
 };
 
 /// Parses "ffffffff81000000 T _text" and "ffffffffc0201000 t nft_do_chain\t[nf_tables]" lines. Lines of another shape
-/// are skipped. kallsyms has no sizes: a function ends where the next symbol of any kind begins.
+/// are skipped. kallsyms has no sizes: a function ends where the next symbol of any kind begins, and a BPF program
+/// where `bpf_functions` says so. What that does not list ends before a hole after two pages at most.
 /// Fails when nothing is left, and says which setting hides the addresses when all of them are zero.
-Result<KallsymsTable> parse_kallsyms(std::string_view text);
+Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions = {});
 
 class KernelSymbols {
  public:
@@ -59,6 +67,8 @@ class KernelSymbols {
     std::int64_t min_reload_interval_ns = 30 * kNsPerSecond;
     /// Addresses of unloaded modules and BPF programs are used again for others, so even good answers age.
     std::int64_t max_age_ns = 10 * kNsPerMinute;
+    /// Tells where the code of BPF programs lies; asked with each reading of the file, not by two threads at once.
+    std::function<std::vector<KernelFunction>()> bpf_functions{};
   };
 
   explicit KernelSymbols(const Clock& clock);

@@ -70,6 +70,27 @@ TEST_CASE("the last function of a module doesn't stretch over the hole to the ne
   CHECK(at(table, 0xffffffffc0400000) == "-");
 }
 
+TEST_CASE("a BPF program is as long as the kernel says, up to the hole of one that was unloaded") {
+  const KallsymsTable table =
+      parse_kallsyms(kSnippet, {{0xffffffffc0300800, 16'000}, {0xffffffffc0300000, 0x300}, {0xffffffff81000110, 1}})
+          .value();
+  CHECK(at(table, 0xffffffffc03002ff) == "[bpf] bpf_prog_6deef7357e7b4530_sd_fw_egress");
+  CHECK(at(table, 0xffffffffc0300300) == "-");
+  CHECK(at(table, 0xffffffffc0300800 + 15'999) == "[bpf] bpf_prog_0123456789abcdef");
+  CHECK(at(table, 0xffffffffc0300800 + 16'000) == "-");
+  CHECK(at(table, 0xffffffff810001ff) == "[kernel] do_one_thing");
+}
+
+TEST_CASE("a BPF program never reaches into the next symbol, whatever its length is said to be") {
+  const KallsymsTable table = parse_kallsyms(
+                                  "ffffffffc0300000 t bpf_prog_0123456789abcdef_a\t[bpf]\nffffffffc0300100 t "
+                                  "bpf_prog_0123456789abcdef_b\t[bpf]\n",
+                                  {{0xffffffffc0300000, 0x4000}, {0xffffffffc0300100, ~std::uint64_t{0}}})
+                                  .value();
+  CHECK(at(table, 0xffffffffc03000ff) == "[bpf] bpf_prog_0123456789abcdef_a");
+  CHECK(at(table, 0xffffffffc0300100) == "[bpf] bpf_prog_0123456789abcdef_b");
+}
+
 TEST_CASE("symbols out of order are sorted") {
   const KallsymsTable table = parse_kallsyms("ffffffff81000020 t b\nffffffff81000010 t a\n").value();
   CHECK(at(table, 0xffffffff8100001f) == "[kernel] a");
