@@ -74,7 +74,7 @@ case $mode in
     "$program" --listen "127.0.0.1:$port" >"$output/flamed.log" 2>&1 &
     started+=("$!")
     wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
-    FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs
+    FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs speedscope.test.mjs
     ;;
   *)
     echo "no such mode: $mode" >&2
