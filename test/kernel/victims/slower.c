@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Half of its time is that of slower(), a quarter each that of steady() and even(). From SIGUSR1 on, slower() takes so
+ * many percent more than before.
+ */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "frame.h"
+
+static volatile unsigned long sink;
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number) {
+  (void)number;
+  signalled = 1;
+}
+
+NOINLINE static void steady(void) {
+  call_nobody();
+  for (unsigned long i = 0; i < 10000; i++) sink += i;
+}
+
+NOINLINE static void even(void) {
+  call_nobody();
+  for (unsigned long i = 0; i < 10000; i++) sink += i;
+}
+
+NOINLINE static void slower(unsigned long work) {
+  call_nobody();
+  for (unsigned long i = 0; i < work; i++) sink += i;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  signal(SIGUSR1, on_signal);
+  const unsigned long more = 20000 * strtoul(argv[1], NULL, 10) / 100;
+  for (;;) {
+    steady();
+    even();
+    slower(20000 + (signalled ? more : 0));
+  }
+}
