@@ -228,6 +228,17 @@ void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampl
   }
 }
 
+/// " (ring_full 12, too_old 3)"; empty when nothing was lost.
+std::string reasons_of_losses(const store::Quality& quality) {
+  std::string reasons;
+  for (std::size_t i = 0; i < quality.lost.size(); ++i) {
+    if (quality.lost[i] == 0) continue;
+    reasons += reasons.empty() ? " (" : ", ";
+    reasons += std::string(store::name_of(static_cast<store::Loss>(i))) + " " + std::to_string(quality.lost[i]);
+  }
+  return reasons.empty() ? reasons : reasons + ")";
+}
+
 int run(const Config& config, const sigset_t& signals) {
   const SystemClock clock;
 
@@ -302,8 +313,8 @@ int run(const Config& config, const sigset_t& signals) {
     thread->join();
   }
   const store::Quality quality = store.stats().quality;
-  spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost", sampler.taken(), quality.whole,
-               quality.truncated_total(), quality.lost_total());
+  spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost{}", sampler.taken(), quality.whole,
+               quality.truncated_total(), quality.lost_total(), reasons_of_losses(quality));
   return 0;
 }
 

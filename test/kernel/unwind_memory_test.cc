@@ -114,7 +114,9 @@ TEST_CASE(
     CHECK(metrics["flamed_unwind_refused_total"] == 0);
     CHECK(metrics["flamed_unwind_evictions_total"] == 0);
     CHECK(metrics["flamed_unwind_slab_bytes"] <= metrics["flamed_unwind_budget_bytes"]);
-    CHECK(daemon.end().lost == 0);
+    const RunningDaemon::End end = daemon.end();
+    INFO("lost" << end.losses);
+    CHECK(end.lost == 0);
   }
 
   const double budget = std::max(1.0, std::ceil(need / 8 / kMebibyte));
@@ -148,6 +150,7 @@ TEST_CASE(
   // What is cut are the first moments, while rows are built and others' leave.
   CHECK(whole >= 0.8 * samples);
   const RunningDaemon::End end = daemon.end();
+  INFO("lost" << end.losses);
   CHECK(end.lost == 0);
   CHECK(end.taken == end.whole + end.truncated);
 }

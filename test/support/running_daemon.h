@@ -39,6 +39,7 @@ class RunningDaemon {
     int exit_code = -1;
     std::chrono::milliseconds took{};
     std::uint64_t taken = 0, whole = 0, truncated = 0, lost = 0;
+    std::string losses;  ///< " (ring_full 12)": by reason; empty when nothing was lost
   };
   End end();
 
