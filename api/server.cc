@@ -234,6 +234,7 @@ class Server::Impl {
       raise(pressure_);
       return true;
     }
+    // NOLINTNEXTLINE(bugprone-use-after-move): what found no room was not moved.
     client = std::move(*arrival.waited);
     return false;
   }
@@ -260,6 +261,7 @@ class Server::Impl {
     WaitingClient client{std::move(connection), clock_.wall(), due};
     if (room_.try_enter(std::move(client))) return true;
     const Problem full = too_many_waiting();
+    // NOLINTNEXTLINE(bugprone-use-after-move): what found no room was not moved.
     protocol.answer(keep_known_headers(client.connection.head()), &full, true, client.connection);
     client.connection.finish_refused();
     return true;

@@ -231,7 +231,7 @@ TEST_CASE("bad requests are answered as documented, and sampling goes on") {
   const std::vector<Case> cases = {
       {"/profile?pid=abc", {}, 400, "pid"},
       {"/profile?pid=-1", {}, 400, "pid"},
-      {"/profile?pid=1&pid=2", {}, 400, "pid"},
+      {"/profile?from=1&from=2", {}, 400, "from"},
       {"/profile?from=yesterdayish", {}, 400, "from"},
       {"/profile?from=now&to=now-15m", {}, 400, "from"},
       {"/profile?format=svg", {}, 400, "format"},
