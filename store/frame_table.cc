@@ -18,6 +18,12 @@ std::string_view annotation_of(const NamedFrame& frame) {
   return {};
 }
 
+/// Whether merge() would change what is known.
+bool differs(const NamedFrame& known, const NamedFrame& other) {
+  return known.line != other.line || known.full_name != other.full_name || known.build_id != other.build_id ||
+         known.file != other.file;
+}
+
 /// What differs between two occurrences of a function does not hold for the function.
 void merge(NamedFrame& known, const NamedFrame& other) {
   if (known.full_name != other.full_name) known.full_name.clear();
@@ -41,6 +47,7 @@ void FrameTable::append_chain(const std::shared_ptr<const InlineChain>& chain, s
     frames.push_back(intern({"[unknown]", "", FrameKind::kUnknown, "nobody could name it"}));
     return;
   }
+  chains_.push_back(chain);
   for (const NamedFrame& frame : *chain) {
     frames.push_back(intern_code(frame));
     if (!inlines_) break;
@@ -58,7 +65,7 @@ FrameTable::Key FrameTable::key_of(const NamedFrame& frame, std::string_view nam
 
 std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
   const std::string& name = full_names_ && !frame.full_name.empty() ? frame.full_name : frame.name;
-  if (!lines_ && !annotate_) return intern_as(frame, name, name.size());
+  if (!lines_ && !annotate_) return intern_as(frame, name, name.size(), true);
   std::string shown = name;
   if (lines_ && !frame.file.empty()) {
     shown += ' ';
@@ -66,26 +73,39 @@ std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
     if (frame.line != 0) shown += ':' + std::to_string(frame.line);
   }
   if (annotate_) shown += annotation_of(frame);
-  return intern_as(frame, shown, name.size());
+  return intern_as(frame, shown, name.size(), true);
 }
 
-std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size) {
+std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool lasts) {
   const Key key = key_of(frame, name);
   const std::uint64_t hash = hash_of(key);
   const std::uint32_t found = ids_.find(hash, [&](std::uint32_t id) {
     const Entry& entry = frames_[id];
-    return entry.hash == hash && key_of(entry.frame, entry.frame.name) == key;
+    return entry.hash == hash && key_of(*entry.frame, entry.frame->name) == key;
   });
   if (found != IdIndex::kNone) {
-    merge(frames_[found].frame, frame);
+    Entry& entry = frames_[found];
+    if (entry.frame != &frame && differs(*entry.frame, frame)) merge(own(entry), frame);
     return found;
   }
   const auto id = static_cast<std::uint32_t>(frames_.size());
-  frames_.push_back(Entry{frame, bare_size, hash});
-  if (name.data() != frame.name.data()) frames_.back().frame.name = name;
+  frames_.push_back(Entry{&frame, nullptr, bare_size, hash});
+  if (name.data() != frame.name.data()) {
+    own(frames_.back()).name = name;
+  } else if (!lasts) {
+    own(frames_.back());
+  }
   static_cast<void>(ids_.make_room([&](std::uint32_t other) { return frames_[other].hash; }));
   ids_.insert(hash, id);
   return id;
+}
+
+NamedFrame& FrameTable::own(Entry& entry) {
+  if (entry.own == nullptr) {
+    entry.own = &own_.emplace_back(*entry.frame);
+    entry.frame = entry.own;
+  }
+  return *entry.own;
 }
 
 }  // namespace flamed::store

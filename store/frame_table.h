@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameTable: the distinct frames of one answer. A local of one query.
+// FrameTable: the distinct frames of one answer. A frame that is shown as its chain has it is not copied: the table
+// shares the chain. A local of one query.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +28,21 @@ class FrameTable {
   FrameTable& operator=(const FrameTable&) = delete;
 
   /// As it is.
-  std::uint32_t intern(const NamedFrame& frame) { return intern_as(frame, frame.name, frame.name.size()); }
+  std::uint32_t intern(const NamedFrame& frame) { return intern_as(frame, frame.name, frame.name.size(), false); }
   /// Appends the frames that a chain is shown as, outermost first. A chain that is null or empty is shown as unknown.
   void append_chain(const std::shared_ptr<const InlineChain>& chain, std::vector<std::uint32_t>& frames);
 
-  [[nodiscard]] const NamedFrame& operator[](std::uint32_t frame) const { return frames_[frame].frame; }
+  [[nodiscard]] const NamedFrame& operator[](std::uint32_t frame) const { return *frames_[frame].frame; }
   /// Without what `lines` and `annotate` appended to the name.
   [[nodiscard]] std::string_view bare_name(std::uint32_t frame) const {
-    return std::string_view(frames_[frame].frame.name).substr(0, frames_[frame].bare_size);
+    return std::string_view(frames_[frame].frame->name).substr(0, frames_[frame].bare_size);
   }
   [[nodiscard]] std::size_t size() const { return frames_.size(); }
-  /// Moves the frame out: for whoever is done with the table.
-  [[nodiscard]] NamedFrame take(std::uint32_t frame) { return std::move(frames_[frame].frame); }
+  /// For whoever is done with the table: moves the frame out where it is the table's own.
+  [[nodiscard]] NamedFrame take(std::uint32_t frame) {
+    Entry& entry = frames_[frame];
+    return entry.own != nullptr ? std::move(*entry.own) : *entry.frame;
+  }
 
  private:
   /// Frames are one when these are equal, whatever else is known of them. File and line are empty without `lines`.
@@ -50,7 +54,8 @@ class FrameTable {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Entry {
-    NamedFrame frame;
+    const NamedFrame* frame = nullptr;
+    NamedFrame* own = nullptr;  ///< the same when it is in own_, else null
     std::size_t bare_size = 0;
     std::uint64_t hash = 0;
   };
@@ -58,13 +63,18 @@ class FrameTable {
   [[nodiscard]] static std::uint64_t hash_of(const Key& key);
   [[nodiscard]] Key key_of(const NamedFrame& frame, std::string_view name) const;
   std::uint32_t intern_code(const NamedFrame& frame);
-  std::uint32_t intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size);
+  /// `lasts`: the frame outlives the table.
+  std::uint32_t intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool lasts);
+  /// The entry's frame as the table's own, made so if need be.
+  NamedFrame& own(Entry& entry);
 
   const bool lines_;
   const bool full_names_;
   const bool annotate_;
   const bool inlines_;
-  std::deque<Entry> frames_;
+  std::vector<Entry> frames_;
+  std::deque<NamedFrame> own_;
+  std::vector<std::shared_ptr<const InlineChain>> chains_;  ///< keeps what entries point to
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   IdIndex ids_{unlimited_};
 };
