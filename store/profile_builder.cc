@@ -93,9 +93,8 @@ bool ProfileBuilder::collect() {
   const bool by_thread = group() == Group::kThread || group() == Group::kComm;
   std::vector<std::uint32_t> key_of(by_thread ? snapshot_.threads.limit() : snapshot_.processes.limit(), kNone);
   std::vector<bool> has_samples(snapshot_.processes.limit(), false);
-  return slots_.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
-    const std::uint32_t process = snapshot_.threads[thread].process;
-    const std::uint32_t owner = by_thread ? thread : process;
+  const auto take = [&](const SlotBounds& bounds, std::uint32_t owner, std::uint32_t process,
+                        const ThreadStacks& stacks) {
     if (key_of[owner] == kNone) {
       key_of[owner] = static_cast<std::uint32_t>(keys_.size());
       keys_.push_back(owner);
@@ -105,6 +104,15 @@ bool ProfileBuilder::collect() {
       processes_.push_back(process);
     }
     stacks_.push_back({key_of[owner], bounds.period_ns, stacks});
+  };
+  if (!by_thread && selection_.tids.empty() && selection_.comms.empty()) {
+    return slots_.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
+      take(bounds, process, process, stacks);
+    });
+  }
+  return slots_.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+    const std::uint32_t process = snapshot_.threads[thread].process;
+    take(bounds, by_thread ? thread : process, process, stacks);
   });
 }
 
@@ -197,8 +205,9 @@ void ProfileBuilder::form_parts() {
 void ProfileBuilder::form_parts_of_single(bool threads) {
   std::vector<std::uint32_t> order(keys_.size());  // keys, most samples first
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return samples_of_[a] > samples_of_[b]; });
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return samples_of_[a] != samples_of_[b] ? samples_of_[a] > samples_of_[b] : keys_[a] < keys_[b];
+  });
   std::unordered_map<std::int32_t, std::size_t> pid_uses;
   for (std::uint32_t process : processes_) ++pid_uses[snapshot_.processes[process].id.pid];
 
@@ -269,7 +278,10 @@ void ProfileBuilder::group_keys(const std::vector<std::uint32_t>& part_of) {
 std::string ProfileBuilder::root_name() const {
   if (group() != Group::kNone || only_pid() == nullptr) return "all";
   if (processes_.empty()) return "pid " + std::to_string(only_pid()->pid);
-  const ProcessRecord& record = snapshot_.processes[processes_.back()];
+  const std::uint32_t newest = *std::max_element(
+      processes_.begin(), processes_.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return snapshot_.processes[a].id < snapshot_.processes[b].id; });
+  const ProcessRecord& record = snapshot_.processes[newest];
   return *record.comm + " (" + pid_text(record.id, false) + ")";
 }
 

@@ -2,8 +2,10 @@
 #include "store/slot_selection.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ctime>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +17,9 @@ namespace {
 
 // Who asks for "until now" reads the clock a moment before or after the snapshot is taken.
 constexpr std::int64_t kSlackNs = 2 * kNsPerSecond;
+// Lengths of the runs of slots that have sums, each a part of the one before: of an hour that begins anywhere at most
+// six of each are needed, of a day twenty of the longest.
+constexpr std::array<std::size_t, 3> kRuns{64, 16, 4};
 
 void widen(std::optional<WallWindow>& window, const WallWindow& by) {
   if (!window) {
@@ -33,6 +38,22 @@ void group_by_thread(std::vector<HistogramEntry>& entries, std::size_t threads) 
   std::vector<HistogramEntry> grouped(entries.size());
   for (const HistogramEntry& entry : entries) grouped[next[entry.thread]++] = entry;
   entries = std::move(grouped);
+}
+
+/// How many samples of each entry are in [from, to). Reads what is outside instead where that is the shorter part of
+/// the log; `all` are the entries' counts with all of the samples.
+void count_inside(const SampleLog& log, MonotonicTime from, MonotonicTime to, std::vector<std::uint32_t>& all) {
+  const MonotonicTime first = log.first();
+  const MonotonicTime end{log.last().ns + 1};
+  const std::int64_t inside_ns = std::min(to, end).ns - std::max(from, first).ns;
+  if (2 * inside_ns > end.ns - first.ns) {
+    const auto leave_out = [&](const LoggedSample& sample) { --all[sample.entry]; };
+    if (first < from) log.for_each(first, from, leave_out);
+    if (to < end) log.for_each(to, end, leave_out);
+    return;
+  }
+  std::fill(all.begin(), all.end(), 0U);
+  log.for_each(from, to, [&](const LoggedSample& sample) { ++all[sample.entry]; });
 }
 
 /// What a slot covers. An open one ends in the future; what it holds ends now.
@@ -166,8 +187,12 @@ bool SlotSelection::extract(Touched& slot) {
   }
   const Histogram& histogram = slot.sealed->slot->histogram;
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
-  counts.assign(histogram.entry_count(), 0);
-  slot.sealed->log->for_each(slot.from, slot.to, count);
+  counts.reserve(histogram.entry_count());
+  histogram.for_each_thread([&](std::uint32_t, std::span<const std::uint8_t> bytes) {
+    Histogram::for_each_stack(
+        bytes, [&](StackRef, std::uint64_t samples) { counts.push_back(static_cast<std::uint32_t>(samples)); });
+  });
+  count_inside(*slot.sealed->log, slot.from, slot.to, counts);
   std::size_t place = 0;
   histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     const bool wanted = filter_.wants(thread);
@@ -177,6 +202,85 @@ bool SlotSelection::extract(Touched& slot) {
     });
   });
   return true;
+}
+
+bool SlotSelection::is_run(std::size_t index, std::size_t count) const {
+  if (count > slots_.size() - index || !slots_[index].is_whole()) return false;
+  const Slot& first = *slots_[index].sealed->slot;
+  if (first.sequence % count != 0) return false;
+  std::uint64_t samples = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Touched& slot = slots_[index + i];
+    if (!slot.is_whole() || slot.sealed->slot->sequence != first.sequence + i) return false;
+    if (slot.bounds.period_ns != first.bounds.period_ns) return false;
+    samples += slot.sealed->slot->quality.stored();
+  }
+  return samples <= std::numeric_limits<std::uint32_t>::max();  // what a HistogramEntry can count
+}
+
+std::shared_ptr<const Histogram> SlotSelection::sum_at(std::size_t index, std::size_t& slots) {
+  for (const std::size_t count : kRuns) {
+    if (!is_run(index, count)) continue;
+    const SlotRun run{slots_[index].sealed->slot->sequence, static_cast<std::uint32_t>(count)};
+    std::shared_ptr<const Histogram> sum = snapshot_.sums->find(run);
+    if (sum == nullptr) {
+      // For one process among many it is less work to read its own stacks.
+      if (!filter_.wants_all()) continue;
+      sum = make_sum(index, count);
+      if (sum == nullptr) return nullptr;
+      snapshot_.sums->keep(run, sum);
+    }
+    slots = count;
+    sums_.push_back(sum);
+    return sum;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std::size_t count) {
+  struct Part {
+    std::uint32_t process = 0;
+    std::span<const std::uint8_t> bytes;
+  };
+  std::vector<Part> parts;
+  std::vector<std::shared_ptr<const Histogram>> smaller;
+  for (std::size_t i = index; i < index + count;) {
+    std::shared_ptr<const Histogram> sum;
+    std::size_t used = 1;
+    for (const std::size_t part : kRuns) {
+      if (part >= count || !is_run(i, part)) continue;
+      sum = snapshot_.sums->find({slots_[i].sealed->slot->sequence, static_cast<std::uint32_t>(part)});
+      if (sum == nullptr) continue;
+      used = part;
+      break;
+    }
+    const Histogram& histogram = sum != nullptr ? *sum : slots_[i].sealed->slot->histogram;
+    if (!budget_.visit(histogram.entry_count())) return nullptr;
+    histogram.for_each_thread([&](std::uint32_t owner, std::span<const std::uint8_t> bytes) {
+      parts.push_back({sum != nullptr ? owner : snapshot_.threads[owner].process, bytes});
+    });
+    if (sum != nullptr) smaller.push_back(std::move(sum));
+    i += used;
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.process < b.process; });
+
+  sum_of_.resize(std::max<std::size_t>(std::size_t{2} * snapshot_.tree.nodes.limit(), 2), 0);
+  std::vector<HistogramEntry> entries;
+  std::vector<std::uint32_t> keys;
+  for (std::size_t i = 0; i < parts.size();) {
+    const std::uint32_t process = parts[i].process;
+    keys.clear();
+    for (; i < parts.size() && parts[i].process == process; ++i) {
+      Histogram::for_each_stack(parts[i].bytes, [&](StackRef ref, std::uint64_t samples) {
+        std::uint32_t& sum = sum_of_[ref.key()];
+        if (sum == 0) keys.push_back(ref.key());
+        sum += static_cast<std::uint32_t>(samples);
+      });
+    }
+    for (const std::uint32_t key : keys) entries.push_back({process, key, std::exchange(sum_of_[key], 0U)});
+    if (!budget_.check()) return nullptr;
+  }
+  return std::make_shared<const Histogram>(entries);
 }
 
 bool SlotSelection::read_pairs(const Touched& slot) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -102,6 +103,32 @@ class SlotSelection {
     return true;
   }
 
+  /// visit(const SlotBounds&, process, const ThreadStacks&), for selections that ask nothing of threads: a process
+  /// comes once for each of its threads, or once for a run of slots whose sum is known. Questions about everything make
+  /// the sums. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_process(F&& visit) {
+    for (std::size_t i = 0; i < slots_.size();) {
+      const SlotBounds& bounds = slots_[i].bounds;
+      std::size_t used = 1;
+      const std::shared_ptr<const Histogram> sum = sum_at(i, used);
+      if (budget_.exhausted()) return false;
+      if (sum != nullptr) {
+        if (!budget_.visit(filter_.wants_all() ? sum->entry_count() : 1)) return false;
+        sum->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
+          if (filter_.wants_process(process)) visit(bounds, process, ThreadStacks(bytes));
+        });
+      } else {
+        const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
+          visit(bounds, snapshot_.threads[thread].process, stacks);
+        };
+        if (!for_each_thread_of(i, visit_thread)) return false;
+      }
+      i += used;
+    }
+    return true;
+  }
+
   /// Of an exact slot; of an open one in the order of arrival. visit(const LoggedSample&, thread, StackRef). False: the
   /// budget has run out.
   template <typename F>
@@ -147,6 +174,13 @@ class SlotSelection {
     bool wanted = false;
   };
 
+  /// The sum of the longest run of slots from `index` on that has one or may get one; `slots` is its length. Null, and
+  /// `slots` unchanged: there is none.
+  std::shared_ptr<const Histogram> sum_at(std::size_t index, std::size_t& slots);
+  /// Whether `count` slots from `index` on are a run that may have a sum.
+  [[nodiscard]] bool is_run(std::size_t index, std::size_t count) const;
+  /// Null: the budget has run out.
+  std::shared_ptr<const Histogram> make_sum(std::size_t index, std::size_t count);
   /// Fills `entries` of a slot that has no histogram of its own for what is asked.
   bool extract(Touched& slot);
   bool read_pairs(const Touched& slot);
@@ -155,8 +189,10 @@ class SlotSelection {
   const SnapshotData& snapshot_;
   QueryBudget& budget_;
   ThreadFilter filter_;
-  std::vector<Touched> slots_;  ///< oldest first
-  std::vector<Pair> pairs_;     ///< of one slot, by number in its log
+  std::vector<Touched> slots_;                          ///< oldest first
+  std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that visitors may have views into
+  std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), all 0 in between
+  std::vector<Pair> pairs_;                             ///< of one slot, by number in its log
   AnswerFacts facts_;
   bool none_exact_ = false;
 };

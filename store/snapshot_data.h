@@ -13,6 +13,7 @@
 #include "store/call_tree.h"
 #include "store/process_table.h"
 #include "store/slot.h"
+#include "store/slot_sums.h"
 #include "store/thread_table.h"
 
 namespace flamed::store {
@@ -24,6 +25,7 @@ class SnapshotData {
   ProcessTable::Records::View processes;
   std::vector<SealedSlot> sealed;    ///< oldest first
   std::vector<OpenSlot::View> open;  ///< oldest first, all younger than the sealed ones
+  std::shared_ptr<SlotSums> sums;    ///< of runs of sealed slots; never null
   MonotonicTime until;               ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;

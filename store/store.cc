@@ -12,6 +12,7 @@
 #include "store/call_tree.h"
 #include "store/process_table.h"
 #include "store/slot.h"
+#include "store/slot_sums.h"
 #include "store/snapshot_data.h"
 #include "store/thread_table.h"
 
@@ -32,6 +33,8 @@ constexpr std::size_t kSlotsPerSweep = 30;
 std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_bytes, kLeastBudgetBytes); }
 /// What is taken without asking (headers of slots, strings) fits in the difference.
 std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - budget_of(limits) / 32; }
+/// Readers' sums of minutes are worth more than the few more minutes that would find room in their place.
+std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
@@ -46,7 +49,8 @@ class Store::State {
         created_(clock.monotonic()),
         period_ns_(period_ns),
         log_budget_(log_limit_of(limits)),
-        budget_(growth_limit_of(limits) - log_limit_of(limits)),
+        budget_(growth_limit_of(limits) - log_limit_of(limits) - sums_limit_of(limits)),
+        sums_(std::make_shared<SlotSums>(sums_limit_of(limits))),
         // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
         tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
         tree_(tree_budget_),
@@ -162,6 +166,7 @@ class Store::State {
     data->sealed.assign(sealed_.begin(), sealed_.end());
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
+    data->sums = sums_;
     data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
     data->period_ns = period_ns_;
     data->budget_bytes = budget_of(limits_);
@@ -173,7 +178,7 @@ class Store::State {
     std::lock_guard lock(mutex_);
     StoreStats stats;
     stats.quality = total_;
-    stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes();
+    stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes();
     stats.budget_bytes = budget_of(limits_);
     stats.slots = sealed_.size() + open_.size();
     stats.sealed_bytes = sealed_bytes_;
@@ -339,6 +344,7 @@ class Store::State {
   std::int64_t period_ns_;
   Budget log_budget_;
   Budget budget_;
+  const std::shared_ptr<SlotSums> sums_;
   Budget tree_budget_;
   CallTree tree_;
   ProcessTable processes_;
