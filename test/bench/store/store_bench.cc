@@ -5,7 +5,8 @@
 // large but finite set of stacks beside short-lived programs.
 //
 //   store_bench [minutes]          (default 1440: a day)
-//   store_bench wide [minutes]     64 busy CPUs instead of two, in 1 GiB (default 1440; takes minutes, and 3 GiB)
+//   store_bench wide [minutes [cpus]]
+//                                  64 busy CPUs instead of two, in 1 GiB (default 1440; takes minutes, and 3 GiB)
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -241,8 +242,7 @@ void measure_day(Figures& figures, int minutes) {
 
 /// As measure_day(), but of 64 busy CPUs: six services of 64 threads use most. Their stacks are drawn from pools that
 /// are made beforehand, or making them would take longer than storing them.
-void measure_wide(Figures& figures, int minutes) {
-  constexpr int kCpus = 64;
+void measure_wide(Figures& figures, int minutes, int cpus) {
   constexpr std::size_t kPool = 1500;
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   Store store({24 * 60 * kNsPerMinute, 1U << 30}, clock, kPeriodNs);
@@ -259,7 +259,7 @@ void measure_wide(Figures& figures, int minutes) {
   std::vector<Frame> frames;
   for (int second = 0; second < minutes * 60; ++second) {
     const double start = now_ns();
-    for (int i = 0; i < kCpus * 99; ++i) {
+    for (int i = 0; i < cpus * 99; ++i) {
       const std::uint64_t dice = random();
       const std::size_t service = dice % 10 < 7 ? (dice >> 8) % 6 : (dice >> 8) % services.size();
       const double unit = static_cast<double>((dice >> 16) & 0xffff) / 65536;
@@ -267,14 +267,14 @@ void measure_wide(Figures& figures, int minutes) {
       const Program& program = services[service];
       const std::int32_t tid =
           program.pid + static_cast<std::int32_t>((dice >> 32) % static_cast<unsigned>(program.threads));
-      const MonotonicTime time{clock.monotonic().ns + i * (kNsPerSecond / (kCpus * 99))};
+      const MonotonicTime time{clock.monotonic().ns + i * (kNsPerSecond / (cpus * 99))};
       std::span<const Frame> stack = drawn;
       if ((dice >> 48) % 500 == 0) {  // in six hundred samples of a thread one was never seen before
         frames = drawn;
         frames.back().offset = dice & 0xfffff;
         stack = frames;
       }
-      store.add({time, {program.pid, 1}, tid, "program", stack, {}, static_cast<std::uint16_t>(i % kCpus)});
+      store.add({time, {program.pid, 1}, tid, "program", stack, {}, static_cast<std::uint16_t>(i % cpus)});
     }
     clock.advance_ns(kNsPerSecond);
     const double added = now_ns();
@@ -285,7 +285,8 @@ void measure_wide(Figures& figures, int minutes) {
   }
   const StoreStats stats = store.stats();
   figures.add("wide_minutes", minutes);
-  figures.add("wide_ns_per_sample", in_store_ns / (static_cast<double>(minutes) * 60 * kCpus * 99));
+  figures.add("wide_cpus", cpus);
+  figures.add("wide_ns_per_sample", in_store_ns / (static_cast<double>(minutes) * 60 * cpus * 99));
   figures.add("wide_slowest_advance_us", slowest_advance_ns / 1e3);
   figures.add("wide_used_bytes", static_cast<double>(stats.used_bytes));
   figures.add("wide_slots", static_cast<double>(stats.slots));
@@ -320,8 +321,18 @@ void measure_wide(Figures& figures, int minutes) {
     if (one_process) selection.processes = {{500, {}}};
     return build_profile(store.snapshot(), selection, namer);
   };
+  const auto first_ms = [&](auto&& ask) {
+    namer.took_ns = 0;
+    const double start = now_ns();
+    ask();
+    return (now_ns() - start - namer.took_ns) / 1e6;
+  };
+  // The first questions about everything make the sums of minutes that later ones use, also those about one process.
+  figures.add("wide_1h_process_first_ms", first_ms([&] { profile(window(0, 60), true); }));
+  figures.add("wide_1h_machine_first_ms", first_ms([&] { profile(window(0, 60), false); }));
   figures.add("wide_1h_process_ms", median_ms([&] { profile(window(0, 60), true); }));
   figures.add("wide_1h_machine_ms", median_ms([&] { profile(window(0, 60), false); }));
+  figures.add("wide_24h_machine_first_ms", first_ms([&] { profile(window(0, 24 * 60), false); }));
   figures.add("wide_24h_machine_ms", median_ms([&] { profile(window(0, 24 * 60), false); }));
   figures.add("wide_diff_1h_process_ms", median_ms([&] {
                 static_cast<void>(diff(profile(window(60, 60), true), profile(window(0, 60), true), {}));
@@ -347,7 +358,8 @@ void measure_wide(Figures& figures, int minutes) {
 int main(int argc, char** argv) {
   flamed::store::Figures figures;
   if (argc > 1 && std::string(argv[1]) == "wide") {
-    flamed::store::measure_wide(figures, argc > 2 ? std::max(std::atoi(argv[2]), 1) : 24 * 60);
+    flamed::store::measure_wide(figures, argc > 2 ? std::max(std::atoi(argv[2]), 1) : 24 * 60,
+                                argc > 3 ? std::clamp(std::atoi(argv[3]), 1, 1024) : 64);
     return 0;
   }
   flamed::store::measure_add(figures);
