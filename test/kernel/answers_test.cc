@@ -397,7 +397,7 @@ TEST_CASE("selections add up to the whole") {
   SECTION("groups") {
     for (const std::string group : {"process", "thread", "comm", "exe", "unit", "container", "none"}) {
       INFO(group);
-      const auto tree = daemon.get_json("/profile?group=" + group + closed);
+      const auto tree = daemon.get_json(std::string("/profile?group=").append(group).append(closed));
       CHECK(tree["value"] == samples);
       std::uint64_t sum = tree["self"].get<std::uint64_t>();
       for (const auto& child : tree["children"]) sum += child["value"].get<std::uint64_t>();
