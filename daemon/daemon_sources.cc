@@ -263,6 +263,10 @@ api::Health DaemonSources::health() const {
   health.components.push_back(unwind_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
+  const Status kernel_symbols = parts_.kernel_symbols.check();
+  health.components.push_back(
+      {"kernel_symbols", kernel_symbols.ok(),
+       kernel_symbols ? "the kernel shows where its functions are" : kernel_symbols.error().message()});
   health.components.push_back({"store", true,
                                mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
                                    std::to_string(store.slots) + " minutes"});

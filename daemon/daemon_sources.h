@@ -34,6 +34,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::ModuleTable& modules;
     const symbolizer::ModuleSymbolizer& symbolizer;
     const symbolizer::WorkerModuleReader& module_reader;
+    const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
     store::FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked

@@ -277,8 +277,8 @@ int run(const Config& config, const sigset_t& signals) {
   }
   JvmAsker jvm_asker(modules, clock);
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
-  DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader, cache,
-                         namer, debuginfod.get(), unwind_or_null});
+  DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
+                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
   if (!server) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/kernel_symbols.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <exception>
 #include <limits>
@@ -9,6 +13,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/handle.h"
 #include "symbolizer/clean_name.h"
 
 namespace flamed::symbolizer {
@@ -75,6 +80,7 @@ std::string_view without_entry_prefix(std::string_view name) {
   return name;
 }
 
+constexpr const char* kNoSymbols = "/proc/kallsyms has no symbols (a kernel without CONFIG_KALLSYMS?)";
 constexpr const char* kHidden =
     "/proc/kallsyms shows every address as zero: flamed needs CAP_SYSLOG (systemd: AmbientCapabilities=CAP_SYSLOG) "
     "with sysctl kernel.kptr_restrict at 0 or 1; at 2 the kernel hides addresses from everyone";
@@ -93,7 +99,7 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFu
     // Percpu symbols of old kernels have small "addresses" in fact offsets; no code lives there.
     if (line->address != 0) lines.push_back(*line);
   }
-  if (!any_line) return Error("/proc/kallsyms has no symbols (a kernel without CONFIG_KALLSYMS?)");
+  if (!any_line) return Error(kNoSymbols);
   if (lines.empty()) return Error(kHidden);
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.address < b.address; });
 
@@ -162,6 +168,26 @@ KernelSymbols::KernelSymbols(const Clock& clock, Options options) : clock_(clock
 Status KernelSymbols::load() {
   std::lock_guard lock(load_mutex_);
   return load_locked();
+}
+
+Status KernelSymbols::check() const {
+  const Fd file(::open(options_.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return Error::from_errno("open " + options_.path);
+  std::array<char, kPageBytes> text{};
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size < 0) return Error::from_errno("read " + options_.path);
+  // Of percpu symbols, which come first, only the first few are at 0 where addresses are shown.
+  std::string_view lines(text.data(), static_cast<std::size_t>(size));
+  lines = lines.substr(0, lines.rfind('\n') + 1);
+  bool any_line = false;
+  while (!lines.empty()) {
+    const std::size_t newline = lines.find('\n');
+    const std::optional<Line> line = parse_line(lines.substr(0, newline));
+    lines.remove_prefix(newline + 1);
+    if (line && line->address != 0) return {};
+    any_line = any_line || line;
+  }
+  return Error(any_line ? kHidden : kNoSymbols);
 }
 
 Status KernelSymbols::load_locked() {

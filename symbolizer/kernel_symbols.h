@@ -77,6 +77,10 @@ class KernelSymbols {
   /// Reads the file now. find() does so by itself when needed; calling this at the start tells early what is missing.
   Status load();
 
+  /// Does the kernel show flamed its addresses? Otherwise why not, and what to do. Reads a page of the file; any
+  /// thread.
+  [[nodiscard]] Status check() const;
+
   struct Name {
     std::string name;
     std::string module;

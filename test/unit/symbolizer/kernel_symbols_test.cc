@@ -134,6 +134,20 @@ class FakeKallsyms {
 constexpr std::uint64_t kOld = 0xffffffff81000000;
 constexpr std::uint64_t kNew = 0xffffffffc0000000;
 
+TEST_CASE("whether the kernel shows its addresses is told without reading all of them") {
+  const ManualClock clock{MonotonicTime{0}, WallTime{0}};
+  FakeKallsyms file("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n" +
+                    std::string(kSnippet));
+  const KernelSymbols symbols(clock, {.path = file.path()});
+  CHECK(symbols.check().ok());
+  file.write("0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n");
+  REQUIRE_FALSE(symbols.check().ok());
+  CHECK(symbols.check().error().message().find("kernel.kptr_restrict") != std::string::npos);
+  file.write("");
+  CHECK_FALSE(symbols.check().ok());
+  CHECK_FALSE(KernelSymbols(clock, {.path = "/nonexistent/kallsyms"}).check().ok());
+}
+
 TEST_CASE("a module loaded later is found, but the file is not read again more often than allowed") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
