@@ -155,7 +155,7 @@ std::string shell(const std::string& script, std::vector<std::string> arguments)
   std::vector<std::string> command{"sh", "-c", "set -e; " + script, "sh"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   ChildProcess process(command);
-  const std::string line = process.read_line(seconds(30)).value_or("");
+  std::string line = process.read_line(seconds(30)).value_or("");
   const auto code = process.wait(seconds(30));
   if (code != 0) throw std::runtime_error("failed: " + script);
   return line;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A template that calls a lambda through an inlined member function. names_test.cc knows the lines of this file.
-namespace {
-
-volatile unsigned long sink;
-
-}  // namespace
-
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))  // knows no noipa
+#else
+#define NOINLINE __attribute__((noinline, noipa))
+#endif
+static volatile unsigned long sink;
 namespace shop {
 
 template <typename Value>
@@ -20,8 +20,8 @@ struct Basket {
 };
 
 template <typename Value, int kCount>
-[[gnu::noinline, gnu::noipa]] void fill(Basket<Value> basket) {
-  basket.each([](Value value) __attribute__((noinline, noipa)) {
+NOINLINE void fill(Basket<Value> basket) {
+  basket.each([](Value value) NOINLINE {
     for (unsigned long i = 0; i < kCount; i++) sink = sink + value;
   });
   sink = 1;

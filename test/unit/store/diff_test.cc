@@ -87,7 +87,8 @@ TEST_CASE("a diff is the union of both trees, with both sides' counts") {
   for (const DiffNode& node : result.nodes) {
     std::string path = result.frames[node.frame].name;
     for (std::uint32_t at = node.parent; at != 0; at = result.nodes[at].parent) {
-      path = result.frames[result.nodes[at].frame].name + ";" + path;
+      path.insert(0, ";");
+      path.insert(0, result.frames[result.nodes[at].frame].name);
     }
     nodes[path] = {node.before.self_samples, node.before.total_samples, node.after.self_samples,
                    node.after.total_samples};

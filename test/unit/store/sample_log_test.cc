@@ -26,8 +26,8 @@ constexpr std::int64_t kForever = std::int64_t{1} << 60;
 
 TEST_CASE("a sealed log gives back what was put in, in the order of time, for any window") {
   std::mt19937_64 random(7);
-  for (std::uint64_t cpus : {1, 2, 64, 8192}) {
-    for (std::size_t count : {0, 1, 2, 3000, 10'000}) {
+  for (std::uint64_t cpus : {1U, 2U, 64U, 8192U}) {
+    for (std::size_t count : {0U, 1U, 2U, 3000U, 10'000U}) {
       Budget budget(64U << 20);
       OpenSampleLog open(budget);
       std::vector<Row> all;

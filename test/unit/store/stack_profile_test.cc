@@ -19,7 +19,8 @@ std::string text_of(const StackProfile& profile, std::uint32_t thread, std::uint
   std::string text;
   profile.for_each_frame(stack, [&](const StackFrame& frame) {
     for (auto function = frame.chain->rbegin(); function != frame.chain->rend(); ++function) {
-      text = function->name + (text.empty() ? "" : ";") + text;
+      if (!text.empty()) text.insert(0, ";");
+      text.insert(0, function->name);
     }
   });
   const StackThread& label = profile.threads[thread];

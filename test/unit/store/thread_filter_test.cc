@@ -15,7 +15,7 @@ namespace {
 class Host {
  public:
   /// Gives the process's weight.
-  std::uint64_t add(ProcessInfo info, std::int32_t tid = 0, const char* comm = nullptr) {
+  std::uint64_t add(const ProcessInfo& info, std::int32_t tid = 0, const char* comm = nullptr) {
     t.store.update_process(info);
     const std::uint64_t weight = std::uint64_t{1} << processes_++;
     const std::vector<Frame> frames{code(16)};

@@ -125,7 +125,7 @@ TEST_CASE("counts and offsets that don't fit into the table are errors") {
   CHECK(mentions(error_of(with_word(8, 0)), "no functions"));
   CHECK(mentions(error_of(with_word(8, 1'000'000)), "don't fit"));
   CHECK(mentions(error_of(with_word(8, UINT64_MAX)), "18446744073709551615 functions"));
-  for (const std::size_t at : {32, 40, 48, 56, 64}) {
+  for (const std::size_t at : {32U, 40U, 48U, 56U, 64U}) {
     CHECK_FALSE(error_of(with_word(at, UINT64_MAX)).empty());
     CHECK_FALSE(error_of(with_word(at, 1 << 20)).empty());
   }

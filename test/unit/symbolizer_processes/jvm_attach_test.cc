@@ -15,7 +15,7 @@ namespace flamed::symbolizer {
 namespace {
 
 using std::chrono::milliseconds;
-using std::string_literals::operator""s;
+using std::string_literals::operator""s;  // NOLINT(misc-unused-using-decls): clang-tidy 14 overlooks literals
 
 /// This very process, which no JVM is in, as if there were one.
 struct Fixture {

@@ -276,7 +276,8 @@ TEST_CASE("a file that takes another one's place while that is being opened is n
     const Fd open_files[] = {Fd(::open(paths[0].c_str(), O_RDONLY | O_CLOEXEC)),
                              Fd(::open(paths[1].c_str(), O_RDONLY | O_CLOEXEC))};
     for (unsigned i = 0; !stop.stop_requested(); ++i) {
-      ::mmap(place, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, open_files[i % 2].get(), 0);
+      static_cast<void>(
+          ::mmap(place, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, open_files[i % 2].get(), 0));
     }
   });
   const auto start = reinterpret_cast<std::uint64_t>(place);

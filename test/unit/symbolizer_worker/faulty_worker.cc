@@ -108,13 +108,13 @@ const std::map<std::string, std::function<void()>>& commands() {
       {"connect",
        [] {
          const sockaddr_in address{AF_INET, htons(9), {htonl(INADDR_LOOPBACK)}, {}};
-         ::connect(0, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+         static_cast<void>(::connect(0, reinterpret_cast<const sockaddr*>(&address), sizeof(address)));
        }},
       {"send elsewhere", [] { ::sendto(1, "x", 1, 0, nullptr, 0); }},
       {"receive descriptors",
        [] {
          msghdr message{};
-         ::recvmsg(0, &message, 0);
+         static_cast<void>(::recvmsg(0, &message, 0));
        }},
       {"exec",
        [] {
@@ -125,8 +125,9 @@ const std::map<std::string, std::function<void()>>& commands() {
       {"thread", [] { std::thread([] {}).join(); }},
       {"ptrace", [] { ::ptrace(PTRACE_ATTACH, ::getppid(), nullptr, nullptr); }},
       {"signal", [] { ::syscall(SYS_kill, 1, 0); }},
-      {"map code", [] { ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }},
-      {"map a file", [] { ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, 1, 0); }},
+      {"map code",
+       [] { static_cast<void>(::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)); }},
+      {"map a file", [] { static_cast<void>(::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, 1, 0)); }},
       {"make code",
        [] {
          void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

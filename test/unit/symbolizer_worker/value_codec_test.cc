@@ -149,8 +149,9 @@ TEST_CASE("a symbol table of more than 4 GiB arrives as it was sent") {
   SymbolTable::Builder builder;
   builder.add(0x1000, 0x10, ~std::uint64_t{0}, SymbolBinding::kGlobal, "low");
   builder.add(0x7f00'0000'0000, 0x10, ~std::uint64_t{0}, SymbolBinding::kGlobal, "high");
+  const SymbolTable sent = std::move(builder).build().value();
   SymbolTable arrived;
-  REQUIRE(decode(encoded(std::move(builder).build().value()), arrived).empty());
+  REQUIRE(decode(encoded(sent), arrived).empty());
   CHECK(arrived.find(0x7f00'0000'0008)->name == "high");
   CHECK(arrived.find(0x1008)->name == "low");
 }
