@@ -33,8 +33,9 @@ Response answer_timeline(const AnswerContext& context) {
   const std::int64_t step_ns = context.parameters.duration_ns("step").value_or(usual_step_ns(ready.selection.window));
   const auto processes = static_cast<std::size_t>(context.parameters.integer("processes").value_or(0));
   store::QueryBudget budget = budget_for(context.sources);
-  const auto timeline = store::timeline(ready.snapshot, ready.selection, step_ns, processes, budget);
+  auto timeline = store::timeline(ready.snapshot, ready.selection, step_ns, processes, budget);
   if (!timeline) return error_response(timeline.error());
+  add_coverage(*timeline, ready, context.sources);
   return settle(json_response(render_timeline(*timeline, context.sources.frequency_hz())), timeline->used, context);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,9 @@ constexpr std::uint64_t kMostNodes = 4U << 20;
 constexpr std::uint64_t kMostVisits = 2'000'000'000;
 /// Samples are drained once a second; ingest may be some seconds behind.
 constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
+
+/// Each may cost a look at /proc.
+constexpr std::size_t kMostAccounts = 64;
 
 std::string describe(const store::ProcessSelector& process) {
   std::string text = "process " + std::to_string(process.pid);
@@ -67,6 +71,47 @@ store::QueryBudget budget_for(const Sources& sources) {
   return {limits, &sources.clock()};
 }
 
+void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
+  const store::Selection& selection = question.selection;
+  store::Coverage& coverage = facts.coverage.emplace();
+  store::Selection without_processes = selection;
+  without_processes.processes.clear();
+  if (selection.side != store::Side::kBoth) {
+    coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
+    return;
+  }
+  if (without_processes.is_narrowed()) {
+    coverage.reason = "the kernel's accounts are kept for the whole machine and for processes by pid";
+    return;
+  }
+  if (facts.used.to <= facts.used.from) {
+    coverage.reason = "no part of the window is retained";
+    return;
+  }
+  CpuAccount sum{0, {}};
+  if (selection.processes.empty()) {
+    sum = sources.machine_cpu(facts.used);
+  } else {
+    const auto processes = store::processes_named(question.snapshot, selection.processes, kMostAccounts + 1);
+    if (processes.empty()) sum = {{}, "no sample of the process is retained"};
+    if (processes.size() > kMostAccounts) sum = {{}, "more than " + std::to_string(kMostAccounts) + " processes"};
+    for (std::size_t i = 0; i < processes.size() && sum.ns; ++i) {
+      CpuAccount account = sources.process_cpu(facts.used, processes[i]);
+      if (account.ns) *account.ns += *sum.ns;
+      sum = std::move(account);
+    }
+  }
+  coverage.cpu_ns_accounted = sum.ns;
+  coverage.reason = sum.reason;
+  if (!sum.ns) return;
+  if (*sum.ns == 0) {
+    coverage.reason = "the kernel accounted no CPU time";
+    return;
+  }
+  const double sampled_ns = static_cast<double>(facts.quality.stored()) * static_cast<double>(facts.period_ns);
+  coverage.share = sampled_ns / static_cast<double>(*sum.ns);
+}
+
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context) {
   response.settled = used.to.ns <= context.moments.now.ns - kSettledNs;
   return response;
@@ -78,6 +123,11 @@ void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::
   response.headers.emplace_back("Flamed-Quality", "samples=" + std::to_string(samples) +
                                                       ", truncated=" + std::to_string(quality.truncated_total()) +
                                                       ", lost=" + std::to_string(quality.lost_total()));
+  if (facts.coverage && facts.coverage->share) {
+    std::array<char, 32> share{};
+    std::snprintf(share.data(), share.size(), ", coverage=%.3f", *facts.coverage->share);
+    response.headers.back().second += share.data();
+  }
   if (facts.warnings.empty()) return;
   std::string warnings;
   for (const std::string& warning : facts.warnings) warnings += (warnings.empty() ? "" : " ") + warning;

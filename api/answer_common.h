@@ -32,6 +32,9 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
 /// What one question may cost: 20 s, and memory of about 128 MiB.
 store::QueryBudget budget_for(const Sources& sources);
 
+/// Sets facts.coverage: of the whole machine and of processes named by pid.
+void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources);
+
 /// Marks an answer about time that lies far enough back for no sample to be on its way any more.
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
 

@@ -40,7 +40,9 @@ Response answer_diff(const AnswerContext& context) {
 
   store::QueryBudget budget = budget_for(context.sources);
   const auto build = [&](const store::Selection& selection) {
-    return store::build_profile(ready.snapshot, selection, options, context.sources.namer(), budget);
+    auto profile = store::build_profile(ready.snapshot, selection, options, context.sources.namer(), budget);
+    if (profile) add_coverage(*profile, {ready.snapshot, selection}, context.sources);
+    return profile;
   };
   const Result<store::Profile> before = build(base);
   if (!before) return error_response(before.error());

@@ -50,9 +50,10 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
     options.max_nodes = kDefaultMaxNodes;
   }
   store::QueryBudget budget = budget_for(context.sources);
-  const Result<store::Profile> profile =
+  Result<store::Profile> profile =
       store::build_profile(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!profile) return error_response(profile.error());
+  add_coverage(*profile, question, context.sources);
   const double frequency_hz = context.sources.frequency_hz();
   Response response;
   if (format == "folded") {
@@ -84,9 +85,10 @@ Response pprof_response(const AnswerContext& context, const store::StackProfile&
 Response stacks_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   const store::ProfileOptions options = options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
-  const Result<store::StackProfile> stacks =
+  Result<store::StackProfile> stacks =
       store::build_stacks(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!stacks) return error_response(stacks.error());
+  add_coverage(*stacks, question, context.sources);
   if (format == "pprof") return pprof_response(context, *stacks);
   if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
   const std::string title = title_of(*stacks, question.selection);
@@ -98,10 +100,11 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
 Response samples_answer(const AnswerContext& context, const ReadyQuestion& question) {
   const store::ProfileOptions options = options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
-  const Result<store::TimedSamples> samples =
+  Result<store::TimedSamples> samples =
       store::timed_samples(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!samples) return error_response(samples.error());
   if (functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write("perf-script"));
+  add_coverage(samples->stacks, question, context.sources);
   Response response = text_response(render_perf_script(*samples));
   add_fact_headers(response, samples->stacks, samples->stacks.total_samples);
   return settle(std::move(response), samples->stacks.used, context);

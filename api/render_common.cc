@@ -112,18 +112,28 @@ double symbolised_share(const store::Profile& profile) {
   return all == 0 ? 1 : static_cast<double>(named) / static_cast<double>(all);
 }
 
+void append_coverage(JsonWriter& json, const store::AnswerFacts& facts) {
+  const store::Coverage coverage = facts.coverage.value_or(store::Coverage{{}, {}, "it was not asked for"});
+  json.key("coverage").begin_object();
+  json.key("cpu_seconds_accounted");
+  if (coverage.cpu_ns_accounted) {
+    json.number(cpu_seconds(*coverage.cpu_ns_accounted));
+  } else {
+    json.null();
+  }
+  json.key("share");
+  if (coverage.share) {
+    json.number(*coverage.share);
+  } else {
+    json.null();
+  }
+  if (!coverage.reason.empty()) json.key("reason").string(coverage.reason);
+  json.end_object();
+}
+
 void append_trust(JsonWriter& json, const store::Profile& profile) {
   json.key("symbolised_share").number(symbolised_share(profile));
-  json.key("coverage").begin_object();
-  if (profile.coverage) {
-    json.key("cpu_seconds_accounted").number(cpu_seconds(profile.coverage->cpu_ns_accounted));
-    json.key("share").number(profile.coverage->share);
-  } else {
-    json.key("cpu_seconds_accounted").null();
-    json.key("share").null();
-    json.key("reason").string("flamed does not keep the kernel's accounts of CPU time for this selection and window");
-  }
-  json.end_object();
+  append_coverage(json, profile);
 }
 
 void append_frame(JsonWriter& json, const store::NamedFrame& frame) {

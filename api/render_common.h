@@ -35,8 +35,11 @@ void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> proc
 /// Of the functions in all stacks, weighted by samples, the part that has a name; 1 where there is none.
 double symbolised_share(const store::Profile& profile);
 
-/// The members symbolised_share and coverage: {"cpu_seconds_accounted", "share"}, each null
-/// where it is not known, with the reason beside them.
+/// The member coverage: {"cpu_seconds_accounted", "share"}, each null where it is not known, with the reason beside
+/// them.
+void append_coverage(JsonWriter& json, const store::AnswerFacts& facts);
+
+/// The members symbolised_share and coverage.
 void append_trust(JsonWriter& json, const store::Profile& profile);
 
 /// Members of a frame: name, kind, and where they are known module, reason, build_id, file, line, inlined (true).

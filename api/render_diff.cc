@@ -23,6 +23,7 @@ constexpr std::size_t kFunctionsBesideTree = 100;
 void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double frequency_hz) {
   json.key(name).begin_object();
   append_facts(json, side, frequency_hz, side.total_samples, side.total_ns);
+  append_coverage(json, side);
   append_processes(json, side.processes);
   json.end_object();
 }

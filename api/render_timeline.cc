@@ -38,6 +38,7 @@ std::string render_timeline(const store::Timeline& timeline, double frequency_hz
   JsonWriter json(out);
   json.begin_object();
   append_facts(json, timeline, frequency_hz, samples, cpu_ns);
+  append_coverage(json, timeline);
   json.key("step_ms").number(timeline.step_ns / kNsPerMs);
   json.key("start").time(timeline.start);
   json.key("start_ms").number(timeline.start.ns / kNsPerMs);

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "store/process_info.h"
 #include "store/profile.h"
+#include "store/selection.h"
 #include "store/snapshot.h"
 
 namespace flamed::api {
@@ -39,6 +42,12 @@ struct Metric {
   std::vector<Value> values;
 };
 
+/// CPU time by the kernel's own accounts.
+struct CpuAccount {
+  std::optional<std::uint64_t> ns{};  ///< empty where it is not known
+  std::string reason{};               ///< then: why, a phrase
+};
+
 /// Every function may be called from any HTTP thread at once.
 class Sources {
  public:
@@ -52,6 +61,10 @@ class Sources {
   [[nodiscard]] virtual double frequency_hz() const = 0;
   /// Does a process with this pid exist now? One that was never on a CPU when a sample was taken is in no snapshot.
   [[nodiscard]] virtual bool is_running(std::int32_t pid) const = 0;
+  /// What all threads of the machine, or of one process, used in the window.
+  [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
+  [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,
+                                               const store::ProcessInfo& process) const = 0;
 };
 
 }  // namespace flamed::api

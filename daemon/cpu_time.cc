@@ -35,13 +35,13 @@ Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
   return static_cast<std::int64_t>((user + nice + system) * kNsPerUserTick);
 }
 
-Result<std::int64_t> read_busy_ns() {
+Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path) {
   // The first line is all that is wanted, and is shorter than this.
-  const Fd file(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
-  if (!file) return Error::from_errno("open /proc/stat");
+  const Fd file(::open(proc_stat_path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return Error::from_errno("open " + proc_stat_path);
   std::array<char, 512> text{};
   const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size <= 0) return Error::from_errno("read /proc/stat");
+  if (size <= 0) return Error::from_errno("read " + proc_stat_path);
   return parse_busy_ns({text.data(), static_cast<std::size_t>(size)});
 }
 

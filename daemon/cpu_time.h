@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -14,7 +15,12 @@ namespace flamed::daemon {
 /// (proc(5)), in nanoseconds. Interrupts are left out, because they may come while a CPU is idle, which is not sampled:
 /// a machine that does nothing but route packets is no machine whose sampling has stalled. The kernel counts in steps
 /// of 10 ms.
+///
+/// Beside samples: they too are taken only where a thread has the CPU. Not idle, not iowait, and not steal, in which
+/// the CPU does not run and its timer does not fire. Time of guests is part of user, and samples of it are taken. What
+/// interrupts (irq, softirq) take from a running thread is left out here while its samples are taken, so that samples
+/// of a machine with many interrupts stand for somewhat more than this.
 Result<std::int64_t> parse_busy_ns(std::string_view proc_stat);
-Result<std::int64_t> read_busy_ns();
+Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path = "/proc/stat");
 
 }  // namespace flamed::daemon

@@ -284,6 +284,10 @@ std::vector<Metric> DaemonSources::metrics() const {
   append_program_metrics(parts_.sampler, metrics);
   append_store_metrics(store, metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
+  const CpuAccounts::Stats accounts = parts_.accounts.stats();
+  metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",
+                          accounts.processes));
+  metrics.push_back(gauge("flamed_cpu_account_bytes", "Memory of these accounts.", accounts.bytes));
   metrics.push_back(
       gauge("flamed_batches_waiting", "Drained batches that ingest has not taken yet.", parts_.queues.full.size()));
   metrics.push_back(gauge("flamed_modules", "Files and other memory that mappings or stacks name.", modules.modules));

@@ -8,6 +8,7 @@
 
 #include "api/sources.h"
 #include "daemon/config.h"
+#include "daemon/cpu_accounts.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -39,6 +40,7 @@ class DaemonSources final : public api::Sources {
     store::FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked
     const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
+    const CpuAccounts& accounts;
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
@@ -50,6 +52,13 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] std::string version() const override;
   [[nodiscard]] double frequency_hz() const override { return parts_.config.frequency_hz; }
   [[nodiscard]] bool is_running(std::int32_t pid) const override;
+  [[nodiscard]] api::CpuAccount machine_cpu(const store::WallWindow& window) const override {
+    return parts_.accounts.machine(window);
+  }
+  [[nodiscard]] api::CpuAccount process_cpu(const store::WallWindow& window,
+                                            const store::ProcessInfo& process) const override {
+    return parts_.accounts.process(window, process);
+  }
 
  private:
   [[nodiscard]] api::Component unwind_health() const;

@@ -56,13 +56,15 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 }  // namespace
 
 Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details,
-               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind)
+               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
+               CpuAccounts* accounts)
     : processes_(processes),
       details_(details),
       modules_(modules),
       store_(store),
       clock_(clock),
       unwind_(unwind),
+      accounts_(accounts),
       modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
@@ -106,6 +108,7 @@ void Ingest::apply(const EventBatch& batch) {
   processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
+  if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   let_go_of_modules();
 }
 
@@ -113,6 +116,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   const flamed_sample& header = *sample.header;
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
+  if (accounts_ != nullptr) accounts_->saw(id);
   if (!process.sampled) {
     process.sampled = true;
     process.cgroup_id = header.cgroup_id;

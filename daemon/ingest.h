@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "daemon/cpu_accounts.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/store.h"
@@ -21,9 +22,9 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  /// `unwind` is null where stacks are walked by frame pointers alone.
+  /// `unwind` is null where stacks are walked by frame pointers alone, `accounts` where nobody asks for them.
   Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
-         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr);
+         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
 
   /// Takes every event of the batch, in its order.
   void apply(const EventBatch& batch);
@@ -44,6 +45,7 @@ class Ingest {
   store::Store& store_;
   const Clock& clock_;
   UnwindPublisher* const unwind_;
+  CpuAccounts* const accounts_;
   std::uint64_t malformed_ = 0;
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::vector<Frame> user_frames_;   ///< innermost first

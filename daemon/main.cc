@@ -27,6 +27,7 @@
 #include "base/units.h"
 #include "daemon/bpf_functions.h"
 #include "daemon/config.h"
+#include "daemon/cpu_accounts.h"
 #include "daemon/cpu_time.h"
 #include "daemon/daemon_sources.h"
 #include "daemon/frame_namer.h"
@@ -258,7 +259,8 @@ int run(const Config& config, const sigset_t& signals) {
   if (unwind_maps != nullptr) unwind.emplace(*unwind_maps, config.unwind_budget_bytes, clock);
   UnwindPublisher* const unwind_or_null = unwind ? &*unwind : nullptr;
   symbolizer::ProcessDetails details(config.command_lines, "/proc", unified_cgroups());
-  Ingest ingest(processes, details, modules, store, clock, unwind_or_null);
+  CpuAccounts accounts({.retention_ns = config.retention_ns}, clock);
+  Ingest ingest(processes, details, modules, store, clock, unwind_or_null, &accounts);
   BatchQueues queues;
   Reader reader(sampler, queues, clock);
 
@@ -275,10 +277,11 @@ int run(const Config& config, const sigset_t& signals) {
     spdlog::critical("{}", begun.error().message());
     return kExitCannotSample;
   }
+  accounts.begin();
   JvmAsker jvm_asker(modules, clock);
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
-                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null});
+                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
   if (!server) {

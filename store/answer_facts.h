@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,14 @@
 #include "store/selection.h"
 
 namespace flamed::store {
+
+/// How much of the CPU time that the kernel itself accounted the samples stand for.
+struct Coverage {
+  /// Of the selection in AnswerFacts::used, by /proc/stat or /proc/PID/stat; empty where it is not known.
+  std::optional<std::uint64_t> cpu_ns_accounted{};
+  std::optional<double> share{};  ///< sampled CPU time / cpu_ns_accounted; empty also where that is 0
+  std::string reason{};           ///< a sentence where one of them is empty
+};
 
 struct AnswerFacts {
   WallWindow asked;
@@ -22,7 +31,8 @@ struct AnswerFacts {
   std::int64_t period_ns = 0;  ///< of the newest slot used
   /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process.
   Quality quality;
-  std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
+  std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
+  std::vector<std::string> warnings;   ///< what a person should know before trusting this, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }
 };

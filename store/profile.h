@@ -68,18 +68,11 @@ struct ProfileNode {
   std::uint64_t total_ns = 0;  ///< total_samples weighted by the period of each
 };
 
-/// How much of the CPU time that the kernel itself accounted the samples stand for.
-struct Coverage {
-  std::uint64_t cpu_ns_accounted = 0;  ///< of the selection in `used`, by schedstat or cpu.stat
-  double share = 0;                    ///< sampled CPU time / cpu_ns_accounted
-};
-
 /// A flame graph.
 struct Profile : AnswerFacts {
   std::vector<NamedFrame> frames;      ///< distinct
   std::vector<ProfileNode> nodes;      ///< at least the root
   std::vector<ProcessInfo> processes;  ///< those with samples here, and those asked for by pid
-  std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
 };
 
 }  // namespace flamed::store

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/query.h"
 
+#include <algorithm>
+
 #include "store/profile_builder.h"
 #include "store/snapshot_data.h"
 #include "store/thread_filter.h"
@@ -13,6 +15,17 @@ bool knows(const Snapshot& snapshot, const ProcessSelector& process) {
     known = known || (record.in_use() && matches(process, record.id));
   });
   return known;
+}
+
+std::vector<ProcessInfo> processes_named(const Snapshot& snapshot, const std::vector<ProcessSelector>& selectors,
+                                         std::size_t most) {
+  std::vector<ProcessInfo> named;
+  snapshot.data().processes.for_each_place([&](std::uint32_t, const ProcessRecord& record) {
+    if (!record.in_use() || named.size() == most) return;
+    const auto means = [&](const ProcessSelector& selector) { return matches(selector, record.id); };
+    if (std::any_of(selectors.begin(), selectors.end(), means)) named.push_back(record.info());
+  });
+  return named;
 }
 
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,

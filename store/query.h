@@ -19,6 +19,10 @@ namespace flamed::store {
 /// Has any retained slot, or the table of running processes, ever named this process?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 
+/// What is known of the processes that the selectors mean, at most `most`.
+std::vector<ProcessInfo> processes_named(const Snapshot& snapshot, const std::vector<ProcessSelector>& selectors,
+                                         std::size_t most);
+
 /// From the start of the oldest slot to now; empty as long as nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
 

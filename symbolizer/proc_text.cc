@@ -106,10 +106,18 @@ std::optional<StatLine> parse_stat(std::string_view text) {
   if (state.empty() || !fields.take(' ')) return std::nullopt;
   stat.state = state.front();
   if (!fields.number(stat.parent_pid, 10, ' ')) return std::nullopt;
-  // Fields 5 to 21 lie between the parent and the start time, which is field 22.
-  for (int field = 5; field <= 21; ++field) {
-    if (!fields.skip_word()) return std::nullopt;
-  }
+  const auto skip = [&](int from, int to) {
+    for (int field = from; field <= to; ++field) {
+      if (!fields.skip_word()) return false;
+    }
+    return true;
+  };
+  // ppid is field 4; utime and stime are 14 and 15, the start time is 22.
+  std::uint64_t user_ticks = 0;
+  std::uint64_t system_ticks = 0;
+  if (!skip(5, 13) || !fields.number(user_ticks, 10, ' ') || !fields.number(system_ticks, 10, ' ')) return std::nullopt;
+  stat.cpu_ticks = user_ticks + system_ticks;
+  if (!skip(16, 21)) return std::nullopt;
   if (!fields.number(stat.start_ticks, 10, ' ')) return std::nullopt;
   return stat;
 }

@@ -34,6 +34,7 @@ struct StatLine {
   std::string_view comm;
   char state = '?';
   std::int32_t parent_pid = 0;
+  std::uint64_t cpu_ticks = 0;    ///< utime + stime: of all threads, also of ended ones; units of 10 ms
   std::uint64_t start_ticks = 0;  ///< see ProcessId
 };
 std::optional<StatLine> parse_stat(std::string_view text);

@@ -50,6 +50,12 @@ class FakeSources final : public Sources {
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] double frequency_hz() const override { return 100; }
   [[nodiscard]] bool is_running(std::int32_t pid) const override { return running_.contains(pid); }
+  [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& /*window*/) const override { return machine_cpu_; }
+  [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& /*window*/,
+                                       const store::ProcessInfo& process) const override {
+    const auto known = process_cpu_.find(process.id.pid);
+    return known != process_cpu_.end() ? known->second : CpuAccount{{}, "it ended between readings"};
+  }
 
   void add_process(const ProcessId& id, const std::string& comm) {
     store_.update_process({id, comm, "/usr/bin/" + comm, 0, WallTime{kNowNs - kNsPerMinute}, std::nullopt});
@@ -68,6 +74,8 @@ class FakeSources final : public Sources {
   Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};
   std::vector<Metric> metrics_{{"flamed_samples_total", "Samples.", Metric::Type::kCounter, {{{}, 42}}}};
   std::set<std::int32_t> running_;
+  CpuAccount machine_cpu_{{}, "nobody read it"};
+  std::map<std::int32_t, CpuAccount> process_cpu_;
   FakeNamer namer_;
   ManualClock clock_;
   store::Store store_;

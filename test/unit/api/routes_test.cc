@@ -165,6 +165,40 @@ TEST_CASE("a profile comes folded when asked") {
   CHECK(header(response, "Flamed-Quality") == "samples=30, truncated=0, lost=0");
 }
 
+TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or why it is not known") {
+  Fixture fixture;
+  fixture.sources.machine_cpu_ = {400'000'000, {}};
+  fixture.sources.process_cpu_[123] = {300'000'000, {}};
+  const auto coverage = [&](const std::string& target) { return json::parse(fixture.get(target).body)["coverage"]; };
+  for (const std::string format : {"flamegraph", "columns", "top"}) {
+    CAPTURE(format);
+    const json machine = coverage("/profile?format=" + format);
+    CHECK(machine["cpu_seconds_accounted"].get<double>() == Approx(0.4));
+    CHECK(machine["share"].get<double>() == Approx(0.75));
+    CHECK_FALSE(machine.contains("reason"));
+    CHECK(coverage("/profile?pid=123&format=" + format)["share"].get<double>() == Approx(1));
+  }
+  CHECK(header(fixture.get("/profile?pid=123&format=folded"), "Flamed-Quality") ==
+        "samples=30, truncated=0, lost=0, coverage=1.000");
+  CHECK(coverage("/timeline?pid=123")["share"].get<double>() == Approx(1));
+  const json diff = json::parse(fixture.get("/diff?base_pid=123&format=top").body);
+  CHECK(diff["before"]["coverage"]["share"].get<double>() == Approx(1));
+  CHECK(diff["after"]["coverage"]["share"].get<double>() == Approx(0.75));
+
+  // The samples are the same whatever part of them is shown.
+  CHECK(coverage("/profile?pid=123&focus=spin")["share"].get<double>() == Approx(1));
+  for (const std::string query : {"pid=123&side=user", "comm=worker", "pid=123&tid=123"}) {
+    CAPTURE(query);
+    CHECK(coverage("/profile?" + query)["share"].is_null());
+    CHECK(coverage("/profile?" + query)["reason"].is_string());
+  }
+  fixture.sources.process_cpu_.clear();
+  CHECK(coverage("/profile?pid=123")["reason"] == "it ended between readings");
+  CHECK(coverage("/profile?pid=123")["cpu_seconds_accounted"].is_null());
+  fixture.sources.process_cpu_[123] = {0, {}};
+  CHECK(coverage("/profile?pid=123")["share"].is_null());
+}
+
 TEST_CASE("a known process without samples in the window is an empty tree and a warning") {
   Fixture fixture;
   fixture.sources.running_ = {77};

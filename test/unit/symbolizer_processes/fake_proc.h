@@ -22,12 +22,15 @@ struct FakeProcess {
   std::string cmdline = "";
   std::string cgroup = "";
   std::uint32_t uid = 1000;
+  std::uint64_t user_ticks = 5;
+  std::uint64_t system_ticks = 6;
 };
 
 inline std::string stat_line(const FakeProcess& process) {
   return std::to_string(process.pid) + " (" + process.comm + ") " + process.state + " " +
-         std::to_string(process.parent_pid) + " 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 " +
-         std::to_string(process.start_ticks) + " 1000 200 18446744073709551615 1 1\n";
+         std::to_string(process.parent_pid) + " 1 1 0 -1 4194304 1 2 3 4 " + std::to_string(process.user_ticks) + " " +
+         std::to_string(process.system_ticks) + " 7 8 20 0 1 0 " + std::to_string(process.start_ticks) +
+         " 1000 200 18446744073709551615 1 1\n";
 }
 
 /// Like the kernel's lines: "start-end r-xp offset 08:01 inode  path".

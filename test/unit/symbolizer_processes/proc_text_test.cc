@@ -126,12 +126,13 @@ TEST_CASE("of a whole text only executable mappings are kept, in order, and bad 
   CHECK(parse_executable_maps("").empty());
 }
 
-TEST_CASE("stat tells comm, state, parent and start time") {
+TEST_CASE("stat tells comm, state, parent, CPU time and start time") {
   const auto stat = parse_stat("42 (bash) S 41 42 42 34816 50 4194304 1 2 3 4 5 6 7 8 20 0 1 0 123456 1000 200 1\n");
   REQUIRE(stat);
   CHECK(stat->comm == "bash");
   CHECK(stat->state == 'S');
   CHECK(stat->parent_pid == 41);
+  CHECK(stat->cpu_ticks == 5 + 6);
   CHECK(stat->start_ticks == 123'456);
 }
 
