@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The samples of a steady load beside the kernel's own accounts of it, as the API tells both.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr double kFrequencyHz = 99;
+constexpr double kTolerance = 0.02;
+
+/// 2 % and three standard deviations of what counting leaves to chance, as a part of the whole. A thread that shares
+/// its CPU is met at a tick by chance: of `ticks` timer ticks each meets it with probability p = CPU time / CPUs'
+/// time, which has the variance ticks × p × (1 - p), so that the share's standard deviation is
+/// sqrt((1 - p) / (ticks × p)). With a CPU to itself it is met at every tick, and nothing is left to chance.
+double allowed(double cpu_s, double cpus_s) {
+  const double p = std::min(1.0, cpu_s / cpus_s);
+  return kTolerance + 3 * std::sqrt((1 - p) / (kFrequencyHz * cpus_s * p));
+}
+
+void check_coverage(const nlohmann::json& answer, double cpus) {
+  INFO(answer["coverage"].dump() << ", samples " << answer["samples"] << ", window "
+                                 << answer["window"]["used"].dump());
+  REQUIRE(answer["coverage"]["share"].is_number());
+  const double window_s =
+      (answer["window"]["used"]["to_ms"].get<double>() - answer["window"]["used"]["from_ms"].get<double>()) / 1000;
+  const double accounted_s = answer["coverage"]["cpu_seconds_accounted"].get<double>();
+  const double share = answer["coverage"]["share"].get<double>();
+  const double tolerance = allowed(accounted_s, cpus * window_s);
+  WARN("coverage " << share << " +- " << tolerance << " of " << accounted_s << " s in " << window_s << " s");
+  CHECK(std::abs(share - 1) <= tolerance);
+  CHECK(share == Approx(answer["cpu_seconds"].get<double>() / accounted_s).epsilon(0.0001));
+}
+
+TEST_CASE("of a steady load the samples cover what the kernel accounts, for its process and for the machine") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("two_threads"), "45"});
+  const std::string pid = std::to_string(program.pid());
+  // What is asked for lies within the load, and all of its samples have come.
+  REQUIRE(RunningDaemon::eventually(
+      seconds(60), [&] { return daemon.get_json("/profile?pid=" + pid)["samples"].get<double>() > 0; }));
+  REQUIRE(program.read_line(seconds(200)).has_value());
+  const double cpus = daemon.metrics().at("flamed_sampled_cpus");
+  const std::string window = "?from=now-38s&to=now-10s";
+  for (const char* format : {"flamegraph", "columns", "top"}) {
+    INFO(format);
+    check_coverage(daemon.get_json("/profile" + window + "&format=" + format + "&pid=" + pid), std::min(2.0, cpus));
+    check_coverage(daemon.get_json("/profile" + window + "&format=" + format), cpus);
+  }
+  const nlohmann::json diff =
+      daemon.get_json("/diff" + window + "&base_from=now-24s&base_to=now-10s&format=top&pid=" + pid);
+  CHECK(diff["after"]["coverage"].contains("share"));
+  const nlohmann::json other = daemon.get_json("/profile" + window + "&comm=two_threads");
+  CHECK(other["coverage"]["share"].is_null());
+  CHECK(other["coverage"]["reason"].is_string());
+}
+
+}  // namespace
+}  // namespace flamed::test
