@@ -53,8 +53,10 @@ TEST_CASE("of a steady load the samples cover what the kernel accounts, for its 
   const std::string window = "?from=now-38s&to=now-10s";
   for (const char* format : {"flamegraph", "columns", "top"}) {
     INFO(format);
-    check_coverage(daemon.get_json("/profile" + window + "&format=" + format + "&pid=" + pid), std::min(2.0, cpus));
-    check_coverage(daemon.get_json("/profile" + window + "&format=" + format), cpus);
+    std::string question = "/profile" + window;
+    question.append("&format=").append(format);
+    check_coverage(daemon.get_json(question), cpus);
+    check_coverage(daemon.get_json(question.append("&pid=").append(pid)), std::min(2.0, cpus));
   }
   const nlohmann::json diff =
       daemon.get_json("/diff" + window + "&base_from=now-24s&base_to=now-10s&format=top&pid=" + pid);
