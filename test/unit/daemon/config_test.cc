@@ -313,8 +313,8 @@ TEST_CASE("the help text has every flag and the default file") {
 TEST_CASE("debuginfod is off unless it is told its servers") {
   Config config;
   CHECK(config.debuginfod_urls.empty());
-  REQUIRE(apply_json(R"({"debuginfod": "https://debuginfod.debian.net  file:///srv/debug/"})", config).ok());
-  CHECK(config.debuginfod_urls == "https://debuginfod.debian.net file:///srv/debug/");
+  REQUIRE(apply_json(R"({"debuginfod": "https://debuginfod.example.org  file:///srv/debug/"})", config).ok());
+  CHECK(config.debuginfod_urls == "https://debuginfod.example.org file:///srv/debug/");
   REQUIRE(apply_json(R"({"debuginfod": "off"})", config).ok());
   CHECK(config.debuginfod_urls.empty());
   for (const char* bad : {"", " ", "debian.net", "ftp://debian.net", "https://a b", "https://a\\nb"}) {
