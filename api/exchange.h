@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/peer.h"
 #include "base/clock.h"
 
 namespace flamed::api {
@@ -21,6 +22,12 @@ struct Request {
   std::string accept{};
   std::string if_none_match{};
   std::optional<WallTime> asked{};  ///< when it came, where that is not now: it waited for what it asks for
+  Peer peer{};
+  // Headers that say from where and in whose name it was sent; empty where there was none.
+  std::string host{};
+  std::string origin{};
+  std::string sec_fetch_site{};
+  std::string authorization{};
 };
 
 /// Complete but for Content-Length and what concerns the connection. To HEAD the body is measured, not sent.

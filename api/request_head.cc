@@ -90,7 +90,8 @@ RequestHead scan_request_head(std::string_view received) {
 }
 
 std::string keep_known_headers(std::string_view head) {
-  constexpr std::array<std::string_view, 5> kKnown{"host", "connection", "accept-encoding", "accept", "if-none-match"};
+  constexpr std::array<std::string_view, 8> kKnown{"host",          "connection", "accept-encoding", "accept",
+                                                   "if-none-match", "origin",     "sec-fetch-site",  "authorization"};
   std::string kept;
   bool is_request_line = true;
   for_each_line(head, [&](std::string_view line) {

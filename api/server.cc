@@ -71,6 +71,10 @@ class Protocol final : private httplib::Server {
       plain.accept = request.get_header_value("Accept");
       plain.if_none_match = request.get_header_value("If-None-Match");
       plain.asked = asked_;
+      plain.host = request.get_header_value("Host");
+      plain.origin = request.get_header_value("Origin");
+      plain.sec_fetch_site = request.get_header_value("Sec-Fetch-Site");
+      plain.authorization = request.get_header_value("Authorization");
       fill(response, refusal_ != nullptr ? router_.refuse(*refusal_) : router_.handle(plain));
       return HandlerResponse::Handled;
     });

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Peer: who is at the other end of a connection, as far as the kernel tells. A plain value; any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace flamed::api {
+
+struct Peer {
+  enum class Transport : std::uint8_t {
+    kUnix,      ///< a Unix socket: the uid is that of the process that connected (SO_PEERCRED)
+    kLoopback,  ///< TCP from 127.0.0.0/8 or ::1: the uid is that of who made the client's socket (sock_diag)
+    kRemote,    ///< TCP from anywhere else: the uid is never known
+  };
+  /// A peer of which nothing was said has the least rights.
+  Transport transport = Transport::kRemote;
+  /// In flamed's own user namespace, so a container's user has the number that the host gives him. Empty: it could not
+  /// be found out, which gives the least rights.
+  std::optional<uid_t> uid{};
+};
+
+}  // namespace flamed::api
