@@ -16,12 +16,37 @@ export interface Quality {
   lost: Counts;
 }
 
+export interface Coverage {
+  cpu_seconds_accounted: number | null;
+  share: number | null;
+  reason?: string;
+}
+
+// What each answer about a window begins with.
+export interface About {
+  window: { asked: Window; used: Window };
+  resolution_ms: number;
+  period_ns: number;
+  frequency_hz: number;
+  samples: number;
+  cpu_seconds: number;
+  quality: Quality;
+  warnings: string[];
+}
+
 export interface Process {
-  id: string;
+  id: string; // pid@start_ticks
   pid: number;
   comm: string;
   executable: string | null;
+  started: string | null;
   ended: string | null;
+  command_line: string | null;
+  uid: number | null;
+  unit: string | null;
+  container: string | null;
+  cgroup: string | null;
+  parent: string | null;
 }
 
 export interface ProcessUsage extends Process {
@@ -29,30 +54,93 @@ export interface ProcessUsage extends Process {
   cpu_seconds: number;
 }
 
-export interface Processes {
-  cpu_seconds: number;
+export interface Processes extends About {
   processes: ProcessUsage[];
 }
 
-export interface FrameNode {
-  name: string;
-  kind?: string;
-  module?: string;
-  reason?: string;
-  value: number;
-  self?: number;
-  children?: FrameNode[];
-}
-
-export interface Profile extends FrameNode {
-  window: { asked: Window; used: Window };
-  resolution_ms: number;
-  frequency_hz: number;
+export interface ThreadUsage {
+  tid: number;
+  comm: string;
+  process: Process;
   samples: number;
   cpu_seconds: number;
-  quality: Quality;
+}
+
+export interface Threads extends About {
+  threads: ThreadUsage[];
+}
+
+// format=columns: node i shows frame nodes.frame[i]; nodes stand in depth-first order.
+export interface FrameDetails {
+  line?: number;
+  inlined?: boolean;
+  reason?: number; // these three: indices of `strings`
+  build_id?: number;
+  file?: number;
+}
+
+export interface Columns {
+  strings: string[];
+  kinds: string[];
+  frames: { name: number[]; module: number[]; kind: number[]; details: Record<string, FrameDetails> };
+  nodes: { frame: number[]; depth: number[]; self: number[]; self_before?: number[]; significant?: number[] };
+}
+
+export interface Profile extends About {
   processes: Process[];
+  symbolised_share: number;
+  coverage: Coverage;
+  columns: Columns;
+}
+
+// What is to be known of one side of a comparison.
+export interface Side extends About {
+  symbolised_share: number;
+  coverage: Coverage;
+}
+
+export interface FunctionChange {
+  name: string;
+  kind: string;
+  module?: string;
+  before: { self: number; total: number };
+  after: { self: number; total: number };
+  change_self: number;
+  change_total: number;
+  z: number;
+  significant: boolean;
+}
+
+export interface Diff {
+  normalise: "samples" | "time";
+  before: Side;
+  after: Side;
   warnings: string[];
+  functions: FunctionChange[];
+  columns: Columns;
+}
+
+export interface Steps {
+  user_samples: number[];
+  kernel_samples: number[];
+  user_cpu_ms: number[];
+  kernel_cpu_ms: number[];
+}
+
+export interface Timeline extends About {
+  step_ms: number;
+  start_ms: number;
+  steps: Steps;
+  coverage?: Coverage;
+  processes?: { id: string; steps: Steps }[];
+}
+
+export interface Heatmap extends About {
+  start_ms: number;
+  columns: number;
+  rows: number;
+  most: number;
+  counts: number[]; // of second c, part r at counts[c * rows + r]
 }
 
 export interface Health {
@@ -62,6 +150,7 @@ export interface Health {
 
 // application/problem+json
 export interface Problem {
+  type?: string;
   status?: number;
   title?: string;
   detail?: string;

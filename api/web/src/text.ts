@@ -15,6 +15,11 @@ export function count(number: number) {
   return number.toLocaleString("en-US");
 }
 
+export function bytes(number: number) {
+  if (number < 1e6) return `${Math.round(number / 1000)} kB`;
+  return `${(number / 1e6).toFixed(1)} MB`;
+}
+
 export function percent(part: number, whole: number) {
   if (part === 0 || whole === 0) return "0 %";
   const value = (100 * part) / whole;

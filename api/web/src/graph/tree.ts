@@ -2,7 +2,7 @@
 // A flame graph as flat arrays: nodes in depth-first order, parents before children. Drawing and searching hundreds of
 // thousands of nodes is then a loop, and no stack is too deep for it.
 
-import type { FrameNode } from "./answers";
+import type { Columns } from "../answers";
 
 export interface Frame {
   name: string;
@@ -25,51 +25,37 @@ export class Tree {
   readonly levels: number;
   readonly total: number;
 
-  constructor(root: FrameNode) {
-    const frames: Frame[] = [];
-    const frameIds = new Map<string, number>();
-    const columns = { frame: [] as number[], parent: [] as number[], depth: [] as number[], start: [] as number[], value: [] as number[], self: [] as number[] };
-    const open = [{ node: root, parent: 0, depth: 0, start: 0 }];
-    let levels = 0;
-    while (open.length > 0) {
-      const { node, parent, depth, start } = open.pop()!;
-      const id = columns.frame.length;
-      const key = `${node.kind}\0${node.name}\0${node.module ?? ""}`;
-      let frame = frameIds.get(key);
-      if (frame === undefined) {
-        frame = frames.length;
-        frameIds.set(key, frame);
-        frames.push({ name: node.name, kind: node.kind ?? "unknown", module: node.module ?? "", reason: node.reason ?? "" });
-      }
-      columns.frame.push(frame);
-      columns.parent.push(parent);
-      columns.depth.push(depth);
-      columns.start.push(start);
-      columns.value.push(node.value);
-      columns.self.push(node.self ?? 0);
-      levels = Math.max(levels, depth + 1);
-      const children = node.children ?? [];
-      let childStart = start + node.value;
-      for (let i = children.length - 1; i >= 0; i--) childStart -= children[i].value;
-      // What a frame does itself stands at its right end.
-      childStart = Math.max(childStart - (node.self ?? 0), start);
-      const starts = children.map((child) => {
-        const at = childStart;
-        childStart += child.value;
-        return at;
-      });
-      for (let i = children.length - 1; i >= 0; i--) open.push({ node: children[i], parent: id, depth: depth + 1, start: starts[i] });
-    }
-    this.frames = frames;
-    this.frame = Uint32Array.from(columns.frame);
-    this.parent = Uint32Array.from(columns.parent);
-    this.depth = Uint32Array.from(columns.depth);
-    this.start = Float64Array.from(columns.start);
-    this.value = Float64Array.from(columns.value);
-    this.self = Float64Array.from(columns.self);
+  constructor({ strings, kinds, frames, nodes }: Columns) {
+    const text = (index: number | undefined) => (index === undefined ? "" : strings[index]);
+    this.frames = frames.name.map((name, id) => ({
+      name: strings[name], kind: kinds[frames.kind[id]], module: strings[frames.module[id]], reason: text(frames.details[id]?.reason),
+    }));
+    this.frame = Uint32Array.from(nodes.frame);
+    this.depth = Uint32Array.from(nodes.depth);
+    this.self = Float64Array.from(nodes.self);
     this.size = this.frame.length;
-    this.levels = levels;
+    this.parent = new Uint32Array(this.size);
+    this.start = new Float64Array(this.size);
+    this.value = Float64Array.from(nodes.self);
+    this.levels = 0;
+    const path: number[] = [];
+    for (let i = 0; i < this.size; i++) {
+      const depth = this.depth[i];
+      path[depth] = i;
+      if (depth > 0) this.parent[i] = path[depth - 1];
+      this.levels = Math.max(this.levels, depth + 1);
+    }
+    for (let i = this.size - 1; i > 0; i--) this.value[this.parent[i]] += this.value[i];
     this.total = this.value[0];
+    // What a frame does itself stands at its right end.
+    const next = new Float64Array(this.size);
+    for (let i = 0; i < this.size; i++) {
+      if (i > 0) {
+        this.start[i] = next[this.parent[i]];
+        next[this.parent[i]] += this.value[i];
+      }
+      next[i] = this.start[i];
+    }
 
     // Nodes of a subtree stand together: [i, end[i]).
     this.end = new Uint32Array(this.size);

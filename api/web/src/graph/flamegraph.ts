@@ -2,8 +2,11 @@
 // The flame graph on a canvas. Callers stand above what they call. The canvas is as large as what is seen of it, and
 // is painted anew as its container scrolls: a canvas as tall as the deepest stack would be too large for browsers.
 
+import { effect } from "@preact/signals";
+
 import { FOUND, INK, colour } from "./palette";
-import { count, percent, printable } from "./text";
+import { isDark } from "../theme";
+import { count, percent, printable } from "../text";
 import type { Tree } from "./tree";
 
 const ROW = 21;
@@ -35,7 +38,6 @@ export class FlameGraph {
   private labels: string[] = [];
   private accent = "";
   private ink = "";
-  private readonly dark = matchMedia("(prefers-color-scheme: dark)");
   private readonly container: HTMLElement;
   private readonly space: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
@@ -52,7 +54,8 @@ export class FlameGraph {
     this.announcer = announcer;
     this.onZoom = onZoom;
     this.onHover = onHover;
-    this.dark.addEventListener("change", () => {
+    effect(() => {
+      isDark.value;
       this.#colour();
       this.repaint();
     });
@@ -131,7 +134,7 @@ export class FlameGraph {
 
   #colour() {
     if (this.tree === null) return;
-    this.fills = this.tree.frames.map((frame) => colour(frame.kind, frame.name, this.dark.matches));
+    this.fills = this.tree.frames.map((frame) => colour(frame.kind, frame.name, isDark.peek()));
     this.labels = this.tree.frames.map((frame) => printable(frame.name, 400));
   }
 

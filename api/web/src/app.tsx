@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where everything stands.
+import { Bar } from "./bar/bar";
+import { Footer } from "./footer/footer";
+import { Graph } from "./graph/graph";
+import { Processes } from "./processes/processes";
+import { Away } from "./states";
+import { HeatMap } from "./time/heatmap";
+import { Timeline } from "./time/timeline";
+
+export function App() {
+  return (
+    <>
+      <a class="skip" href="#graph">Skip to the flame graph</a>
+      <Bar />
+      <Away />
+      <main class="panes">
+        <Timeline />
+        <Processes />
+        <div class="right">
+          <HeatMap />
+          <Graph />
+        </div>
+      </main>
+      <Footer />
+    </>
+  );
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question that is asked again whenever what it depends on changes, and its latest answer.
+import { type ReadonlySignal, computed, effect, signal, untracked } from "@preact/signals";
+
+import type { Problem } from "./answers";
+import { type Progress, Refused, Unreachable, get, wasAborted } from "./api";
+import { lostDaemon } from "./daemon";
+
+// All questions are asked anew when it grows: time went on, or the daemon is back.
+export const round = signal(0);
+
+const underWay = signal(0);
+// Whether everything that is to be seen has been answered.
+export const isSettled = computed(() => underWay.value === 0);
+
+export const CANCELLED: Problem = { title: "Cancelled", detail: "The question was cancelled before it was answered." };
+
+export class Asking<Answer> {
+  // Stays while the next is under way, and when that is refused.
+  readonly answer: ReadonlySignal<Answer | null>;
+  // Why there is no newer answer.
+  readonly problem: ReadonlySignal<Problem | null>;
+  // null: nothing is under way.
+  readonly progress: ReadonlySignal<Progress | null>;
+  // How long the latest answer took.
+  tookMs = 0;
+
+  readonly #answer = signal<Answer | null>(null);
+  readonly #problem = signal<Problem | null>(null);
+  readonly #progress = signal<Progress | null>(null);
+  readonly #again = signal(0);
+  #abort: AbortController | null = null;
+
+  // `address` reads signals, and gives what to ask, or null for nothing.
+  constructor(address: () => string | null) {
+    this.answer = this.#answer;
+    this.problem = this.#problem;
+    this.progress = this.#progress;
+    const asked = computed(address);
+    let last: string | null = null;
+    effect(() => {
+      const next = asked.value;
+      round.value;
+      this.#again.value;
+      untracked(() => {
+        this.#stop();
+        // What belongs to another question is told from what is only older.
+        if (next === null || last === null) this.#answer.value = null;
+        last = next;
+        if (next === null) this.#problem.value = null;
+        else void this.#ask(next);
+      });
+    });
+  }
+
+  again() {
+    this.#again.value++;
+  }
+
+  cancel() {
+    if (this.#abort === null) return;
+    this.#stop();
+    this.#problem.value = CANCELLED;
+  }
+
+  #stop() {
+    if (this.#abort === null) return;
+    this.#abort.abort();
+    this.#finish();
+  }
+
+  #finish() {
+    this.#abort = null;
+    this.#progress.value = null;
+    underWay.value--;
+  }
+
+  async #ask(address: string) {
+    const abort = new AbortController();
+    const { signal: aborted } = abort;
+    this.#abort = abort;
+    underWay.value++;
+    const since = performance.now();
+    try {
+      const answer = await get<Answer>(address, { signal: aborted, onProgress: (progress) => {
+        if (!aborted.aborted) this.#progress.value = progress;
+      } });
+      if (aborted.aborted) return;
+      this.tookMs = performance.now() - since;
+      this.#problem.value = null;
+      this.#answer.value = answer;
+    } catch (error) {
+      if (aborted.aborted || wasAborted(error)) return;
+      if (error instanceof Unreachable) {
+        lostDaemon();
+      } else if (error instanceof Refused) {
+        this.#problem.value = error.problem;
+      } else {
+        console.error(error);
+        this.#problem.value = { title: "The page failed", detail: String(error) };
+      }
+    }
+    this.#finish();
+  }
+}

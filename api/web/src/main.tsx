@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+import "./tokens.css";
+import "./page.css";
+
+import { effect } from "@preact/signals";
+import { render } from "preact";
+
+import { App } from "./app";
+import { isSettled, round } from "./asking";
+import { askHealth, whenBack } from "./daemon";
+import { keepLive } from "./live";
+import { heading } from "./title";
+
+whenBack(() => round.value++);
+render(<App />, document.getElementById("app")!);
+keepLive();
+
+effect(() => {
+  document.title = `${heading.value.name} – flamed`;
+});
+
+// How often everything asked for was answered, once it has been painted: for tests to wait for.
+effect(() => {
+  if (!isSettled.value) return;
+  requestAnimationFrame(() => {
+    if (!isSettled.peek()) return;
+    document.body.dataset.loaded = String(Number(document.body.dataset.loaded ?? 0) + 1);
+    void askHealth();
+  });
+});

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page asks, as it follows from what is looked at.
+import { computed } from "@preact/signals";
+
+import type { About, Diff, Process, Processes, Profile } from "./answers";
+import { addressWith } from "./api";
+import { Asking } from "./asking";
+import { base, profileParameters, question, windowOnly } from "./state";
+
+export const profile = new Asking<Profile | Diff>(() => {
+  const parameters = profileParameters(question.value, base.value);
+  parameters.set("format", "columns");
+  return addressWith(base.value === null ? "/profile" : "/diff", parameters);
+});
+
+// Of the whole machine: the list is there to choose another process from.
+export const processes = new Asking<Processes>(() => addressWith("/processes", windowOnly(question.value)));
+
+export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in answer;
+
+// Of the profile that is shown; of a comparison, of its later side.
+export const about = computed<(About & Pick<Profile, "symbolised_share" | "coverage">) | null>(() => {
+  const answer = profile.answer.value;
+  if (answer === null) return null;
+  return isDiff(answer) ? { ...answer.after, warnings: answer.warnings } : answer;
+});
+
+// The window that was asked for, in milliseconds, once an answer has said what "now" and "14:05" are.
+export const askedWindow = computed(() => about.value?.window.asked ?? processes.answer.value?.window.asked ?? null);
+
+// By "pid@start", or by the pid alone.
+export function findProcess(id: string): Process | undefined {
+  const isIt = (process: Process) => process.id === id || String(process.pid) === id;
+  const answer = profile.answer.value;
+  const known = answer === null || isDiff(answer) ? undefined : answer.processes.find(isIt);
+  return known ?? processes.answer.value?.processes.find(isIt);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is looked at. It lives in the address, so that back, reload and a sent link show the same: what is asked of the
+// daemon under the names that docs/api.md has, and how the answer is shown beside it.
+import { batch, computed, signal } from "@preact/signals";
+
+export const SELECTORS = ["pid", "tid", "comm", "exe", "unit", "container", "cgroup", "uid", "tree"] as const;
+export type Selector = (typeof SELECTORS)[number];
+
+// Values of one selector are alternatives.
+export type Selection = Record<Selector, readonly string[]> & { side: "" | "user" | "kernel" };
+
+// Times as people write them ("now-15m", "14:05"); "" is the daemon's default: the last 15 minutes.
+export interface Question extends Selection {
+  from: string;
+  to: string;
+  group: string;
+  focus: string;
+  ignore: string;
+  hide: string;
+  names: "" | "full";
+  lines: boolean;
+  inlines: boolean;
+}
+
+// What the question is compared with: another window, another selection (where one is given), or both.
+export interface Baseline extends Selection {
+  from: string;
+  to: string;
+  normalise: "" | "time";
+}
+
+export type Mode = "icicle" | "flame" | "sandwich" | "table";
+export type ColourBy = "kind" | "module" | "name";
+
+export interface View {
+  mode: Mode;
+  colour: ColourBy;
+  palette: "" | "blind"; // blind: the differences' colours are told apart by the colour-blind too
+  search: string;
+  collapse: boolean; // recursion as one frame
+  heat: boolean; // the heat map is open
+  top: number; // so many processes have lines of their own in the timeline
+  sort: string; // of the table: a column, with "-" before it for the largest first
+  zoom: readonly string[]; // names from below the root down to the frame that is shown whole
+  frame: string; // the function that is selected: the sandwich's middle, the table's row
+}
+
+export const NO_SELECTION: Selection = {
+  pid: [], tid: [], comm: [], exe: [], unit: [], container: [], cgroup: [], uid: [], tree: [], side: "",
+};
+const FIRST_QUESTION: Question = {
+  ...NO_SELECTION, from: "", to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
+};
+const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
+const FIRST_VIEW: View = {
+  mode: "icicle", colour: "kind", palette: "", search: "", collapse: false, heat: false, top: 0, sort: "", zoom: [], frame: "",
+};
+
+// The view's names in the address; the question's are its own, the baseline's have base_ before them.
+const VIEW_KEYS: Record<keyof View, string> = {
+  mode: "view", colour: "colour", palette: "palette", search: "search", collapse: "collapse", heat: "heat", top: "top", sort: "sort",
+  zoom: "zoom", frame: "frame",
+};
+// Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the
+// "#" is not sent to it.
+const IN_FRAGMENT = new Set(["zoom", "frame"]);
+const CHOICES: Record<string, readonly string[]> = {
+  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "sandwich", "table"],
+  colour: ["kind", "module", "name"], palette: ["blind"],
+};
+
+type Value = string | number | boolean | readonly string[];
+
+const equal = (a: Value, b: Value) => (Array.isArray(a) ? a.join("\0") === (b as readonly string[]).join("\0") : a === b);
+
+function write<T extends object>(parameters: URLSearchParams, values: T, first: T, name: (key: string) => string) {
+  for (const [key, value] of Object.entries(values) as [string, Value][]) {
+    if (equal(value, (first as Record<string, Value>)[key])) continue;
+    if (Array.isArray(value)) for (const each of value) parameters.append(name(key), each);
+    else parameters.set(name(key), typeof value === "boolean" ? String(Number(value)) : String(value));
+  }
+}
+
+function read<T extends object>(parameters: URLSearchParams, first: T, name: (key: string) => string): T {
+  const values = { ...first } as Record<string, Value>;
+  for (const [key, initial] of Object.entries(first) as [string, Value][]) {
+    const texts = parameters.getAll(name(key)).filter((text) => text !== "");
+    if (texts.length === 0) continue;
+    if (Array.isArray(initial)) values[key] = texts;
+    else if (typeof initial === "boolean") values[key] = texts[0] !== "0";
+    else if (typeof initial === "number") values[key] = Math.max(0, Math.min(64, Math.trunc(Number(texts[0])) || 0));
+    else if (!(key in CHOICES) || CHOICES[key].includes(texts[0])) values[key] = texts[0];
+  }
+  return values as T;
+}
+
+const plain = (key: string) => key;
+const based = (key: string) => (key === "normalise" ? key : `base_${key}`);
+const viewed = (key: string) => VIEW_KEYS[key as keyof View];
+
+interface State {
+  question: Question;
+  base: Baseline | null;
+  view: View;
+}
+
+function fromAddress(address: URL): State {
+  const { searchParams } = address;
+  const all = new URLSearchParams([...searchParams, ...new URLSearchParams(address.hash.slice(1))]);
+  const isCompared = searchParams.has("diff") || [...searchParams.keys()].some((key) => key.startsWith("base_"));
+  return {
+    question: read(searchParams, FIRST_QUESTION, plain),
+    base: isCompared ? read(searchParams, FIRST_BASELINE, based) : null,
+    view: read(all, FIRST_VIEW, viewed),
+  };
+}
+
+// The page's address that shows `state`, without the origin.
+export function addressOf({ question, base, view }: State): string {
+  const query = new URLSearchParams();
+  write(query, question, FIRST_QUESTION, plain);
+  if (base !== null) {
+    write(query, base, FIRST_BASELINE, based);
+    if (![...query.keys()].some((key) => key.startsWith("base_"))) query.set("diff", "1");
+  }
+  const shown = new URLSearchParams();
+  write(shown, view, FIRST_VIEW, viewed);
+  const fragment = new URLSearchParams([...shown].filter(([key]) => IN_FRAGMENT.has(key)));
+  for (const [key, value] of shown) if (!IN_FRAGMENT.has(key)) query.append(key, value);
+  return `${location.pathname}${query.size > 0 ? `?${query}` : ""}${fragment.size > 0 ? `#${fragment}` : ""}`;
+}
+
+const first = fromAddress(new URL(location.href));
+
+// Read them anywhere; write them by go() and its kin below, so that the address follows.
+export const question = signal(first.question);
+export const base = signal(first.base);
+export const view = signal(first.view);
+
+export const isMachine = computed(() => SELECTORS.every((selector) => question.value[selector].length === 0));
+
+const same = (a: object | null, b: object | null) => JSON.stringify(a) === JSON.stringify(b);
+
+// Signals change only where their content does: showing something else asks nothing again.
+function take(next: State) {
+  batch(() => {
+    if (!same(question.peek(), next.question)) question.value = next.question;
+    if (!same(base.peek(), next.base)) base.value = next.base;
+    if (!same(view.peek(), next.view)) view.value = next.view;
+  });
+}
+
+export interface Changes {
+  question?: Partial<Question>;
+  base?: Partial<Baseline> | null;
+  view?: Partial<View>;
+}
+
+export function changed({ question: asked, base: compared, view: shown }: Changes): State {
+  return {
+    question: { ...question.peek(), ...asked },
+    base: compared === null ? null : compared === undefined ? base.peek() : { ...(base.peek() ?? FIRST_BASELINE), ...compared },
+    view: { ...view.peek(), ...shown },
+  };
+}
+
+// "push" is a step that "back" undoes; "replace" is for changes too small for that, as typing.
+export function go(changes: Changes, how: "push" | "replace" = "push") {
+  const next = changed(changes);
+  // A place in one process's graph is none in another's.
+  const asked = changes.question;
+  if (asked !== undefined && changes.view?.zoom === undefined && [...SELECTORS, "group" as const].some((key) => key in asked)) {
+    next.view = { ...next.view, zoom: [], frame: "" };
+  }
+  const address = addressOf(next);
+  if (address !== location.pathname + location.search + location.hash) {
+    if (how === "push") history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
+  }
+  take(next);
+}
+
+export const ask = (changes: Partial<Question>, how?: "push" | "replace") => go({ question: changes }, how);
+export const look = (changes: Partial<View>, how?: "push" | "replace") => go({ view: changes }, how);
+// With null: no more comparing.
+export const compare = (changes: Partial<Baseline> | null, how?: "push" | "replace") => go({ base: changes }, how);
+// Other processes and threads than before, in the same window.
+export const select = (selection: Partial<Selection>) => ask({ ...NO_SELECTION, side: question.peek().side, ...selection });
+
+addEventListener("popstate", () => take(fromAddress(new URL(location.href))));
+
+// ---- As the daemon is asked ----
+
+function put(parameters: URLSearchParams, key: string, value: Value) {
+  if (Array.isArray(value)) for (const each of value) parameters.append(key, each);
+  else if (value !== "") parameters.set(key, String(value));
+}
+
+const SHAPE = ["group", "focus", "ignore", "hide", "names"] as const;
+
+// What /processes, /threads, /timeline and /heatmap take.
+export function windowAndSelection(asked: Question): URLSearchParams {
+  const parameters = new URLSearchParams();
+  for (const key of ["from", "to", ...SELECTORS, "side"] as const) put(parameters, key, asked[key]);
+  return parameters;
+}
+
+export function windowOnly({ from, to }: Question): URLSearchParams {
+  const parameters = new URLSearchParams();
+  put(parameters, "from", from);
+  put(parameters, "to", to);
+  return parameters;
+}
+
+// What /profile takes, and with a baseline /diff.
+export function profileParameters(asked: Question, compared: Baseline | null): URLSearchParams {
+  const parameters = windowAndSelection(asked);
+  for (const key of SHAPE) put(parameters, key, asked[key]);
+  if (asked.lines) parameters.set("lines", "1");
+  if (!asked.inlines) parameters.set("inlines", "0");
+  if (compared === null) return parameters;
+  for (const key of ["from", "to", ...SELECTORS, "side"] as const) put(parameters, `base_${key}`, compared[key]);
+  put(parameters, "normalise", compared.normalise);
+  return parameters;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a region shows instead of an answer, or while it waits for one.
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+
+import "./states.css";
+import type { Asking } from "./asking";
+import { isAway, lookForDaemon } from "./daemon";
+import { bytes } from "./text";
+
+export interface Action {
+  label: string;
+  act: () => void;
+}
+
+interface NoticeProperties {
+  title: string;
+  sentences: readonly string[];
+  actions?: readonly Action[];
+  isBad?: boolean;
+}
+
+// In the middle of a region that has nothing else to show. The first action is the likeliest.
+export function Notice({ title, sentences, actions = [], isBad = false }: NoticeProperties) {
+  return (
+    <div class={isBad ? "notice bad" : "notice"} id="notice" role="status">
+      <svg viewBox="0 0 24 24" aria-hidden="true">
+        <path d="M12.5 2.500c.6 4-4.700 5.400-4.700 11a4.700 4.700 0 0 0 9.400.400c0-4.300-3.300-6-4.700-11.400zM12 20.800v.700M7 20l-.500.600M17 20l.5.600" />
+      </svg>
+      <h3>{title}</h3>
+      {sentences.map((sentence) => <p key={sentence}>{sentence}</p>)}
+      <div class="actions">
+        {actions.map(({ label, act }, index) => (
+          <button key={label} type="button" class={index === 0 ? "primary" : "quiet"} onClick={act}>{label}</button>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const PATIENCE_MS = 700;
+
+// A line along the region's upper edge, and when it takes long, how far it is and how to end it.
+export function Waiting({ asking, what }: { asking: Asking<unknown>; what: string }) {
+  const isLong = useSignal(false);
+  const progress = asking.progress.value;
+  const isUnderWay = progress !== null;
+  useEffect(() => {
+    isLong.value = false;
+    if (!isUnderWay) return undefined;
+    const timer = setTimeout(() => (isLong.value = true), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, [isUnderWay]);
+  if (progress === null) return null;
+  return (
+    <>
+      <div class="progress" />
+      {isLong.value && (
+        <p class="waiting" role="status">
+          {progress.stage === "asking" ? `The daemon computes ${what}` : `Receiving ${what}: ${bytes(progress.bytes)}`}
+          <button type="button" class="quiet" onClick={() => asking.cancel()}>Cancel</button>
+        </p>
+      )}
+    </>
+  );
+}
+
+// Over everything that is still shown, which stays readable.
+export function Away(): ComponentChildren {
+  if (!isAway.value) return null;
+  return (
+    <div class="away" id="away" role="alert">
+      <p><b>flamed does not answer.</b> It has stopped or is being restarted. This page goes on as soon as it is back.</p>
+      <p>On the host: <code>systemctl status flamed</code></p>
+      <button type="button" class="quiet" onClick={lookForDaemon}>Try now</button>
+    </div>
+  );
+}
