@@ -14,39 +14,33 @@
 #include <string_view>
 #include <utility>
 
-#include "base/handle.h"
 #include "symbolizer/elf_input.h"
+#include "symbolizer/elf_sections.h"
 
 namespace flamed::symbolizer {
 namespace {
 
-using ElfHandle = Handle<::Elf*, ::elf_end>;
-
 // A browser of 300 MB has 40 MB of .eh_frame.
 constexpr std::uint64_t kMaxUnwindBytes = std::uint64_t{512} << 20;
-constexpr std::uint64_t kMaxNameBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kMaxUnwindSections = 8;
 constexpr std::size_t kMaxPltSections = 64;
 
 /// One reading of one file.
 class Reader {
  public:
-  Reader(const ElfInput& input, ElfHandle elf) : input_(input), elf_(std::move(elf)) {}
+  explicit Reader(ElfSections& file) : file_(file), input_(file.input()) {}
 
   Result<ElfUnwindSource> read() {
-    if (::elf_kind(elf_.get()) != ELF_K_ELF) return Error("not an ELF file");
-    if (::gelf_getehdr(elf_.get(), &header_) == nullptr) return libelf_error("cannot read the ELF header");
-    if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
-      return Error("neither a program nor a shared library (ELF type " + std::to_string(header_.e_type) + ")");
-    }
-    if (header_.e_ident[EI_CLASS] == ELFCLASS64) {
-      if (header_.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
-      if (header_.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
+    if (Status status = file_.check_loadable(); !status) return std::move(status).error();
+    const GElf_Ehdr& header = file_.header();
+    if (header.e_ident[EI_CLASS] == ELFCLASS64) {
+      if (header.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
+      if (header.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
     }
     if (Status status = read_segments(); !status) return std::move(status).error();
     if (Status status = read_sections(); !status) return std::move(status).error();
     // Detached debug files say that their .eh_frame is elsewhere (SHT_NOBITS); their program headers still tell of it.
-    if (!names_eh_frame_ && frame_header_) {
+    if (file_.named(".eh_frame") == nullptr && frame_header_) {
       if (Status status = read_without_sections(); !status) {
         return std::move(status).error().with_context("PT_GNU_EH_FRAME");
       }
@@ -62,13 +56,7 @@ class Reader {
   using Format = ElfUnwindSource::Section::Format;
 
   Status read_segments() {
-    std::size_t count = 0;
-    if (::elf_getphdrnum(elf_.get(), &count) != 0) return libelf_error("cannot count the program headers");
-    for (std::size_t i = 0; i < count; ++i) {
-      GElf_Phdr phdr{};
-      if (::gelf_getphdr(elf_.get(), static_cast<int>(i), &phdr) == nullptr) {
-        return libelf_error("cannot read a program header");
-      }
+    for (const GElf_Phdr& phdr : file_.segments()) {
       if (phdr.p_type == PT_GNU_EH_FRAME) frame_header_ = phdr;
       if (phdr.p_type != PT_LOAD) continue;
       // Detached debug files keep program headers whose bytes are elsewhere.
@@ -93,45 +81,19 @@ class Reader {
   }
 
   Status read_sections() {
-    std::size_t count = 0;
-    std::size_t names_index = 0;
-    if (::elf_getshdrnum(elf_.get(), &count) != 0) return libelf_error("cannot count the sections");
-    if (count == 0) return {};
-    if (::elf_getshdrstrndx(elf_.get(), &names_index) != 0) return libelf_error("cannot find the sections' names");
-    std::string names;
-    if (names_index != SHN_UNDEF) {
-      GElf_Shdr shdr{};
-      ::Elf_Scn* scn = ::elf_getscn(elf_.get(), names_index);
-      if (scn == nullptr || ::gelf_getshdr(scn, &shdr) == nullptr)
-        return libelf_error("cannot read the sections' names");
-      if (shdr.sh_size > kMaxNameBytes || shdr.sh_size > input_.size()) {
-        return Error("the sections' names claim " + std::to_string(shdr.sh_size) + " bytes");
-      }
-      names.resize(static_cast<std::size_t>(shdr.sh_size));
-      if (!input_.read(shdr.sh_offset, names.data(), names.size())) {
-        return Error("truncated: the sections' names lie outside the file");
-      }
-    }
-
-    ::Elf_Scn* scn = nullptr;
-    while ((scn = ::elf_nextscn(elf_.get(), scn)) != nullptr) {
-      GElf_Shdr shdr{};
-      if (::gelf_getshdr(scn, &shdr) == nullptr) return libelf_error("cannot read a section header");
-      if (shdr.sh_type == SHT_NULL || shdr.sh_name >= names.size()) continue;
-      // No further than the names looked for reach: many headers may point into one endless name.
-      std::string_view name = std::string_view(names).substr(shdr.sh_name, 32);
-      name = name.substr(0, name.find('\0'));
-      if (name == ".eh_frame") names_eh_frame_ = true;
-      if (shdr.sh_type == SHT_NOBITS) continue;
+    for (const ElfSections::Section& section : file_.all()) {
+      const GElf_Shdr& header = section.header;
+      const std::string_view name = section.name;
+      if (header.sh_type == SHT_NOBITS) continue;
       Status status;
       if (name == ".eh_frame") {
-        status = add_section(Format::kEhFrame, scn, shdr);
+        status = add_section(Format::kEhFrame, section);
       } else if (name == ".debug_frame" || name == ".zdebug_frame") {
-        status = add_section(Format::kDebugFrame, scn, shdr);
+        status = add_section(Format::kDebugFrame, section);
       } else if (name == ".iplt" || name == ".plt" || name.substr(0, 5) == ".plt.") {
-        const bool is_code = shdr.sh_type == SHT_PROGBITS && (shdr.sh_flags & SHF_EXECINSTR) != 0;
+        const bool is_code = header.sh_type == SHT_PROGBITS && (header.sh_flags & SHF_EXECINSTR) != 0;
         if (is_code && source_.plt.size() < kMaxPltSections) {
-          source_.plt.push_back({shdr.sh_addr, shdr.sh_size, name == ".plt"});
+          source_.plt.push_back({header.sh_addr, header.sh_size, name == ".plt"});
         }
       }
       if (!status) return std::move(status).error().with_context(name);
@@ -160,7 +122,8 @@ class Reader {
     return {};
   }
 
-  Status add_section(Format format, ::Elf_Scn* scn, const GElf_Shdr& shdr) {
+  Status add_section(Format format, const ElfSections::Section& section) {
+    const GElf_Shdr& shdr = section.header;
     if (shdr.sh_size == 0) return {};
     if (source_.sections.size() >= kMaxUnwindSections) return Error("more such sections than make sense");
     // Go compressed its .debug_frame in this way before there was SHF_COMPRESSED: "ZLIB", big-endian u64 size, stream.
@@ -171,10 +134,12 @@ class Reader {
     if ((shdr.sh_flags & SHF_COMPRESSED) == 0 && !is_gnu_compressed) {
       return add_bytes(format, shdr.sh_addr, false, shdr.sh_offset, shdr.sh_size);
     }
-    return add_compressed(format, scn, shdr, is_gnu_compressed);
+    return add_compressed(format, section, is_gnu_compressed);
   }
 
-  Status add_compressed(Format format, ::Elf_Scn* scn, const GElf_Shdr& shdr, bool is_gnu_compressed) {
+  Status add_compressed(Format format, const ElfSections::Section& section, bool is_gnu_compressed) {
+    ::Elf_Scn* const scn = section.scn;
+    const GElf_Shdr& shdr = section.header;
     // libelf reads the section as soon as it is asked for anything of it.
     if (shdr.sh_offset > input_.size() || shdr.sh_size > input_.size() - shdr.sh_offset) {
       return Error("truncated: it lies outside the file");
@@ -243,25 +208,21 @@ class Reader {
     return Error("it points outside all segments");
   }
 
+  ElfSections& file_;
   const ElfInput& input_;
-  const ElfHandle elf_;
-  GElf_Ehdr header_{};
   std::optional<GElf_Phdr> frame_header_;
-  bool names_eh_frame_ = false;
   std::vector<ElfUnwindSource::Segment> loaded_;
   std::uint64_t unwind_bytes_ = 0;
   ElfUnwindSource source_;
 };
 
-/// `open` gives libelf the input. Runs out of memory as an Error.
-template <typename Open>
-Result<ElfUnwindSource> read_input(const ElfInput& input, Open open) {
-  if (::elf_version(EV_CURRENT) == EV_NONE) return libelf_error("libelf is older than its header");
-  if (Status status = check_elf_header(input); !status) return std::move(status).error();
+/// Running out of memory is an Error.
+template <typename Input>
+Result<ElfUnwindSource> read_input(const Input& input) {
   try {
-    ElfHandle elf(open());
-    if (!elf) return libelf_error("cannot read the file");
-    return Reader(input, std::move(elf)).read();
+    Result<ElfSections> file = ElfSections::open(input);
+    if (!file) return std::move(file).error();
+    return Reader(*file).read();
   } catch (const std::exception& e) {
     return Error(std::string("cannot read the unwind information: ") + e.what());
   }
@@ -269,20 +230,8 @@ Result<ElfUnwindSource> read_input(const ElfInput& input, Open open) {
 
 }  // namespace
 
-Result<ElfUnwindSource> read_elf_unwind_source(int fd) {
-  const Result<ElfInput> input = ElfInput::from_fd(fd);
-  if (!input) return input.error();
-  return read_input(*input, [&] { return ::elf_begin(fd, ELF_C_READ, nullptr); });
-}
+Result<ElfUnwindSource> read_elf_unwind_source(int fd) { return read_input(fd); }
 
-Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image) {
-  // libelf wants memory that it may write, and aligned as malloc aligns.
-  std::unique_ptr<char[]> copy;
-  return read_input(ElfInput::from_memory(image), [&] {
-    copy = std::make_unique_for_overwrite<char[]>(image.size());
-    std::memcpy(copy.get(), image.data(), image.size());
-    return ::elf_memory(copy.get(), image.size());
-  });
-}
+Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image) { return read_input(image); }
 
 }  // namespace flamed::symbolizer

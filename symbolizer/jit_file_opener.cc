@@ -2,9 +2,7 @@
 #include "symbolizer/jit_file_opener.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@
 #include "symbolizer/module_opener.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
+#include "symbolizer/root_directory.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -128,13 +127,10 @@ Result<JitFilePtr> finish(JitFormat format, const std::string& path, const Fd& f
   return JitFilePtr(std::move(file));
 }
 
-Result<JitFilePtr> open_perf_map(const Fd& root, const std::string& path, const ProcessStatus& process) {
-  open_how how{};
-  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const Fd found(static_cast<int>(::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof(how))));
-  if (!found) return Error::from_errno("open " + clean_name(path, 255));
-  return finish(JitFormat::kPerfMap, path, found, process);
+Result<JitFilePtr> open_perf_map(const RootDirectory& root, const std::string& path, const ProcessStatus& process) {
+  const Result<Fd> found = root.find(path, RootDirectory::LastLink::kItself);
+  if (!found) return Error(found.error());
+  return finish(JitFormat::kPerfMap, path, *found, process);
 }
 
 Result<JitFilePtr> open_jitdump(std::int32_t pid, const MapsLine& line, const ProcessStatus& process,
@@ -218,9 +214,8 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
   const Result<std::string> status_text = read_file(proc_path(proc, owner.pid, "status"), kStatLimitBytes);
   const std::optional<ProcessStatus> status = status_text ? parse_process_status(*status_text) : std::nullopt;
   if (!status) return give_up("cannot read " + proc_path(proc, owner.pid, "status"));
-  const std::string root_path = proc_path(proc, owner.pid, "root");
-  const Fd root(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return give_up(Error::from_errno("open " + root_path).message());
+  const Result<RootDirectory> root = RootDirectory::of_process(proc, owner.pid);
+  if (!root) return give_up(root.error().message());
 
   Finding finding;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
@@ -229,7 +224,7 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
     std::string path = folder;
     path += '/';
     path += map_name;
-    finding.take(open_perf_map(root, path, *status));
+    finding.take(open_perf_map(*root, path, *status));
   }
   if (const Result<std::string> maps = read_file(proc_path(proc, owner.pid, "maps"), kMapsLimitBytes)) {
     for (const MapsLine& line : parse_executable_maps(*maps)) {

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "symbolizer/clean_name.h"
+
 namespace flamed::symbolizer {
 
 Result<Fd> reopen_regular(const Fd& path_only, const std::string& name) {
@@ -30,12 +32,12 @@ Result<RootDirectory> RootDirectory::of_process(const std::string& proc, std::in
   return open(proc + "/" + std::to_string(pid) + "/root");
 }
 
-Result<Fd> RootDirectory::find(const std::string& path) const {
+Result<Fd> RootDirectory::find(const std::string& path, LastLink last) const {
   open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
+  how.flags = O_PATH | O_CLOEXEC | (last == LastLink::kItself ? O_NOFOLLOW : 0);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   Fd found(static_cast<int>(::syscall(SYS_openat2, top_.get(), path.c_str(), &how, sizeof(how))));
-  if (!found) return Error::from_errno("open " + path);
+  if (!found) return Error::from_errno("open " + clean_name(path, 255));
   return found;
 }
 

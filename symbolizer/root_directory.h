@@ -18,8 +18,11 @@ class RootDirectory {
   static Result<RootDirectory> open(const std::string& path);
   static Result<RootDirectory> of_process(const std::string& proc, std::int32_t pid);
 
-  /// `path` with its links resolved inside the tree, opened with O_PATH: that touches nothing.
-  [[nodiscard]] Result<Fd> find(const std::string& path) const;
+  /// What a path that ends in a symbolic link stands for.
+  enum class LastLink : std::uint8_t { kTarget, kItself };
+  /// `path` with its links resolved inside the tree, opened with O_PATH: that touches nothing. The message of an error
+  /// is fit to print.
+  [[nodiscard]] Result<Fd> find(const std::string& path, LastLink last = LastLink::kTarget) const;
   /// The same for reading, when it is a regular file.
   [[nodiscard]] Result<Fd> open_regular(const std::string& path) const;
 
