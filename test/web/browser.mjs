@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A browser of Debian's, and pages in it that say what went wrong in them.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { chromium } from "playwright-core";
 
+// The moment at which the fixture server's clock stands: FakeSources::kNowNs.
+export const NOW = Date.UTC(2026, 0, 31, 14, 5, 30);
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
+const SHOTS = process.env.FLAMED_SHOTS ?? ".";
+const MOST_NODES = 2000;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 // What a browser asks of the network on its own behalf is switched off; what is left is the page's.
@@ -26,10 +34,16 @@ export class Browser {
   }
 
   // A page with a log of what went wrong: console errors, exceptions, requests that leave `origin`.
-  async page(origin, { width = 1280, height = 800, colorScheme = "light" } = {}) {
+  // `now` is what the page takes for the time, or null for the machine's.
+  async page(origin, { width = 1280, height = 800, colorScheme = "light", reducedMotion = "no-preference", now = NOW, timeZone = "" } = {}) {
     const page = await this.context.newPage();
     await page.setViewportSize({ width, height });
-    await page.emulateMedia({ colorScheme });
+    await page.emulateMedia({ colorScheme, reducedMotion });
+    if (now !== null) await page.clock.setFixedTime(now);
+    if (timeZone !== "") {
+      const session = await this.context.newCDPSession(page);
+      await session.send("Emulation.setTimezoneOverride", { timezoneId: timeZone });
+    }
     page.troubles = [];
     page.on("console", (message) => {
       if (message.type() === "error" || message.type() === "warning") page.troubles.push(`console: ${message.text()}`);
@@ -54,12 +68,12 @@ export class Browser {
 // A program that prints its address first, as the fixture server does.
 export class Daemon {
   static start(path) {
-    const child = spawn(path, [], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(path, [], { stdio: ["pipe", "pipe", "inherit"] });
     const daemon = new Daemon(child);
     return new Promise((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", (code) => reject(new Error(`${path} ended with ${code}`)));
-      createInterface({ input: child.stdout }).once("line", (line) => {
+      daemon.lines.once("line", (line) => {
         daemon.url = line.trim();
         resolve(daemon);
       });
@@ -68,7 +82,15 @@ export class Daemon {
 
   constructor(child) {
     this.child = child;
+    this.lines = createInterface({ input: child.stdout });
     this.ended = new Promise((resolve) => child.once("exit", resolve));
+  }
+
+  // Lets time pass in the fixture's machine. The pages' own clocks stay: see page.clock.
+  async goOn(seconds) {
+    const gone = new Promise((resolve) => this.lines.once("line", resolve));
+    this.child.stdin.write(`go on ${seconds}\n`);
+    assert.equal(await gone, "gone on");
   }
 
   async stop() {
@@ -110,3 +132,23 @@ export const painted = (page) =>
     }
     return { colours: colours.size, share: count / (data.length / 4) };
   });
+
+export const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
+
+export const shot = (page, name, options = {}) => page.screenshot({ path: join(SHOTS, `${name}.png`), ...options });
+
+// Looks at the state that a page is in: nothing went wrong on the way, axe-core finds nothing serious, the document is
+// small, and there is a picture for people.
+export async function inspect(page, name, { troubles = [], ...options } = {}) {
+  await shot(page, name, options);
+  assert.deepEqual(page.troubles, troubles, name);
+  const nodes = await page.$$eval("*", (elements) => elements.length);
+  assert.ok(nodes < MOST_NODES, `${name}: ${nodes} nodes`);
+  await page.evaluate(AXE);
+  const found = await page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);
+  });
+  assert.deepEqual(found, [], name);
+}

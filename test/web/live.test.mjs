@@ -16,7 +16,7 @@ describe("the page over a running daemon", () => {
 
   before(async () => {
     browser = await Browser.launch();
-    page = await browser.page(new URL(url).origin);
+    page = await browser.page(new URL(url).origin, { now: null });
   });
   after(() => browser?.close());
 

@@ -34,13 +34,15 @@ class FakeNamer final : public store::FrameNamer {
   bool fails = false;
 };
 
-class FakeSources final : public Sources {
+class FakeSources : public Sources {
  public:
   static constexpr std::int64_t kPeriodNs = 10'000'000;
   /// 2026-01-31T14:05:30Z
   static constexpr std::int64_t kNowNs = 1769868330 * kNsPerSecond;
 
-  FakeSources() : clock_({3600 * kNsPerSecond}, {kNowNs}), store_({}, clock_, kPeriodNs) {}
+  /// The clock begins `history_ns` before kNowNs: whoever fills a history moves it there.
+  explicit FakeSources(store::Limits limits = {}, std::int64_t history_ns = 0)
+      : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}), store_(limits, clock_, kPeriodNs) {}
 
   [[nodiscard]] store::Snapshot snapshot() const override { return store_.snapshot(); }
   [[nodiscard]] store::FrameNamer& namer() override { return namer_; }
@@ -64,11 +66,16 @@ class FakeSources final : public Sources {
   /// `count` samples `age_ns` ago. Frames are named by their text, outermost first.
   void add_samples(const ProcessId& id, const std::string& comm, const std::vector<std::string>& names,
                    std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond) {
-    std::vector<Frame> frames;
-    for (const std::string& name : names) frames.push_back({kFirstFreeModule, offset_of(name)});
+    const std::vector<Frame> frames = frames_of(names);
     for (std::uint64_t i = 0; i < count; ++i) {
       store_.add({{clock_.monotonic().ns - age_ns}, id, id.pid, comm, frames, std::nullopt});
     }
+  }
+
+  std::vector<Frame> frames_of(const std::vector<std::string>& names) {
+    std::vector<Frame> frames;
+    for (const std::string& name : names) frames.push_back({kFirstFreeModule, offset_of(name)});
+    return frames;
   }
 
   Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};

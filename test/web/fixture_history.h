@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FixtureHistory: three hours of a made-up machine, the same at every start, for tests of the page in a browser:
+// services, containers, a build and a backup that ended, a burst of two seconds, work at fixed parts of the second, a
+// time of sleep, lost samples, and names that would be markup if they were not text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/unit/api/fake_sources.h"
+
+namespace flamed::api {
+
+/// The kernel's accounts agree with the samples, but for a few per mille.
+class FixtureSources final : public FakeSources {
+ public:
+  using FakeSources::FakeSources;
+  [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
+
+  /// Samples of all processes in each second of the wall clock, the first beginning at `first_second`.
+  std::vector<std::uint64_t> samples_by_second;
+  std::int64_t first_second = 0;
+};
+
+/// One thread's work.
+class FixtureHistory {
+ public:
+  /// How busy something is in a second, counted from FakeSources::kNowNs: negative before it. Only ratios matter.
+  using Weight = std::function<double(int second)>;
+
+  FixtureHistory();
+  [[nodiscard]] FixtureSources& sources() { return sources_; }
+  /// Lets as many seconds pass, in which the services go on working. From one thread.
+  void go_on(int seconds);
+
+ private:
+  /// `total` samples of one stack spread over the seconds [from, to), and over [phase_from_ms, phase_to_ms) of each.
+  struct Load {
+    ProcessId process{};
+    std::string comm{};
+    int threads = 1;
+    std::vector<Frame> frames{};
+    std::uint64_t total = 0;
+    int from = 0;
+    int to = 0;
+    int phase_from_ms = 0;
+    int phase_to_ms = 1000;
+    Weight weight{};
+    std::optional<store::Truncation> truncation{};
+    double weight_sum = 0;
+    double weight_so_far = 0;
+  };
+
+  void add_services();
+  void add_past();
+  void add_hostile();
+  void add_batches();
+  void add(const Load& load);
+  void know(const ProcessId& id, const std::string& comm, const std::string& unit, std::optional<int> ended = {});
+  void name_kinds();
+  void replay(int from, int to);
+
+  FixtureSources sources_;
+  std::vector<Load> loads_;
+  int now_s_ = 0;
+};
+
+}  // namespace flamed::api
