@@ -9,9 +9,11 @@
 namespace flamed::api {
 
 struct Asset {
-  std::string_view path;  ///< "/" for the page itself; others carry a hash of their content in their name
+  std::string_view path;  ///< "/" for the page itself
   std::string_view content_type;
   std::span<const unsigned char> gzip;
+  std::span<const unsigned char> brotli;  ///< empty where the build has no Brotli
+  bool is_hashed;                         ///< its path carries a hash of its content: it never changes
 };
 
 std::span<const Asset> assets();

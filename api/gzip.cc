@@ -32,7 +32,7 @@ bool is_zero_weight(std::string_view parameters) {
 
 }  // namespace
 
-bool accepts_gzip(std::string_view accept_encoding) {
+bool accepts_coding(std::string_view accept_encoding, std::string_view coding) {
   std::optional<bool> named;
   bool any = false;
   while (!accept_encoding.empty()) {
@@ -40,13 +40,16 @@ bool accepts_gzip(std::string_view accept_encoding) {
     const std::string_view item = accept_encoding.substr(0, comma);
     accept_encoding = comma == std::string_view::npos ? std::string_view{} : accept_encoding.substr(comma + 1);
     const std::size_t semicolon = item.find(';');
-    const std::string_view coding = trim(item.substr(0, semicolon));
+    const std::string_view offered = trim(item.substr(0, semicolon));
     const bool wanted = semicolon == std::string_view::npos || !is_zero_weight(item.substr(semicolon));
-    if (coding == "gzip" || coding == "x-gzip") named = wanted;
-    if (coding == "*") any = wanted;
+    // gzip's old name stands for it (RFC 9110, 8.4.1.3).
+    if (offered == coding || (coding == "gzip" && offered == "x-gzip")) named = wanted;
+    if (offered == "*") any = wanted;
   }
   return named.value_or(any);
 }
+
+bool accepts_gzip(std::string_view accept_encoding) { return accepts_coding(accept_encoding, "gzip"); }
 
 Result<std::string> gzip(std::string_view text) {
   z_stream stream{};

@@ -12,7 +12,8 @@
 
 namespace flamed::api {
 
-/// Does the value of an Accept-Encoding header allow gzip (RFC 9110, 12.5.3)?
+/// Does the value of an Accept-Encoding header allow this coding, "gzip" or "br" (RFC 9110, 12.5.3)?
+bool accepts_coding(std::string_view accept_encoding, std::string_view coding);
 bool accepts_gzip(std::string_view accept_encoding);
 
 Result<std::string> gzip(std::string_view text);

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "api/answers.h"
+#include "api/asset_response.h"
 #include "api/assets.h"
 #include "api/gzip.h"
 #include "api/json_writer.h"
@@ -25,25 +26,6 @@ namespace {
 
 /// Below this a compressed answer needs as many packets as a plain one.
 constexpr std::size_t kWorthCompressing = 1024;
-
-/// The page and its files are stored compressed, so they are only ever decompressed.
-Response asset_response(const Asset& asset, bool gzip_accepted) {
-  Response response;
-  response.content_type = asset.content_type;
-  // The page names its files by their content's hash, so only the page itself must be asked for again.
-  response.headers.emplace_back("Cache-Control",
-                                asset.path == "/" ? "no-cache" : "public, max-age=31536000, immutable");
-  response.headers.emplace_back("Vary", "Accept-Encoding");
-  if (gzip_accepted) {
-    response.body.assign(asset.gzip.begin(), asset.gzip.end());
-    response.headers.emplace_back("Content-Encoding", "gzip");
-    return response;
-  }
-  auto text = gunzip(asset.gzip);
-  if (!text) return problem_response(internal_error(text.error().message()));
-  response.body = std::move(*text);
-  return response;
-}
 
 const RouteSpec* find_route(std::string_view path) {
   const auto table = route_table();
@@ -123,7 +105,7 @@ Response Router::dispatch(const Request& request) {
     return response;
   }
   // The page keeps its state in the query, so any query is right there.
-  if (file != files.end()) return asset_response(*file, accepts_gzip(request.accept_encoding));
+  if (file != files.end()) return asset_response(*file, request.accept_encoding);
 
   const auto parameters = Parameters::parse(route->parameters, target->query, time_context());
   if (const auto* problem = std::get_if<Problem>(&parameters)) return problem_response(*problem);
@@ -132,16 +114,14 @@ Response Router::dispatch(const Request& request) {
 
 /// What all answers have in common.
 Response Router::finish(Response response, const Request* request) {
-  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  response.headers.emplace_back(
-      "Content-Security-Policy",
-      "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'");
-  response.headers.emplace_back("Referrer-Policy", "no-referrer");
-  response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
   const auto has = [&](std::string_view name) {
     return std::any_of(response.headers.begin(), response.headers.end(),
                        [&](const auto& header) { return header.first == name; });
   };
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  if (!has("Content-Security-Policy")) response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
+  response.headers.emplace_back("Referrer-Policy", "no-referrer");
+  response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
   if (response.settled && response.status == 200) {
     // Kept, but asked for again before each use: names may have been found since, or samples dropped.
     response.headers.emplace_back("Cache-Control", "private, no-cache");

@@ -157,25 +157,24 @@ describe("the page", () => {
     await open(page, daemon.url);
     await page.click('[data-id="31337@70000"]');
     await loaded(page, 2);
-    await page.fill("#from", "now-1h");
-    await page.fill("#to", "now");
-    await page.click("#window-form .primary");
+    await page.fill("#when", "now-1h");
+    await page.keyboard.press("Enter");
     await loaded(page, 3);
     await page.fill("#search", "scan");
     const address = new URL(await page.evaluate(() => location.href));
-    assert.deepEqual(Object.fromEntries(address.searchParams), { pid: "31337@70000", from: "now-1h", to: "now", search: "scan" });
+    assert.deepEqual(Object.fromEntries(address.searchParams), { pid: "31337@70000", from: "now-1h", search: "scan" });
     const frames = await mirror(page);
 
     await page.reload();
     await loaded(page);
     assert.deepEqual(await mirror(page), frames);
-    assert.equal(await page.inputValue("#from"), "now-1h");
+    assert.equal(await page.inputValue("#when"), "last 1h");
     assert.match(await text(page, "#search-result"), /80.6 % matched/);
     assert.equal(await page.$eval('[data-id="31337@70000"]', (row) => row.getAttribute("aria-pressed")), "true");
 
     await page.goBack();
     await loaded(page, 2);
-    assert.equal(await page.inputValue("#from"), "");
+    assert.equal(await page.inputValue("#when"), "last 15m");
     assert.match(await text(page, "#profile-title"), /^java/);
     await page.goBack();
     await loaded(page, 3);
@@ -261,16 +260,16 @@ describe("the page", () => {
 
   it("says what is wrong with a window and which field it is", async () => {
     await open(page, daemon.url);
-    await page.fill("#from", "teatime");
+    await page.fill("#when", "teatime");
     await page.keyboard.press("Enter");
     await loaded(page, 2);
     assert.match(await text(page, "#notice"), /"teatime" is not a time/);
-    assert.equal(await page.getAttribute("#from", "aria-invalid"), "true");
+    assert.equal(await page.getAttribute("#when", "aria-invalid"), "true");
     await shot(page, "error");
     await page.click("#notice .primary");
     await loaded(page, 3);
     assert.ok(await page.isHidden("#notice"));
-    assert.equal(await page.getAttribute("#from", "aria-invalid"), null);
+    assert.equal(await page.getAttribute("#when", "aria-invalid"), null);
   });
 
   it("says so where a process was never seen", async () => {

@@ -3,6 +3,7 @@
 import { Bar } from "./bar/bar";
 import { Footer } from "./footer/footer";
 import { Graph } from "./graph/graph";
+import { KeysDialog } from "./keys";
 import { Processes } from "./processes/processes";
 import { Away } from "./states";
 import { HeatMap } from "./time/heatmap";
@@ -23,6 +24,7 @@ export function App() {
         </div>
       </main>
       <Footer />
+      <KeysDialog />
     </>
   );
 }

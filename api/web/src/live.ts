@@ -15,15 +15,9 @@ export const isLive = computed(() => /^(now)?$/.test(question.value.to.trim()));
 
 const atOnce = (ms: number) => new Date(ms).toISOString();
 
-// The window as times that stay what they are.
-export function pinned(): { from: string; to: string } | null {
-  const window = askedWindow.value;
-  return window === null ? null : { from: atOnce(window.from_ms), to: atOnce(window.to_ms) };
-}
-
 export function pause() {
-  const window = pinned();
-  if (window !== null) ask(window);
+  const window = askedWindow.peek();
+  if (window !== null) ask({ from: atOnce(window.from_ms), to: atOnce(window.to_ms) });
 }
 
 const UNITS: [number, string][] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
@@ -41,20 +35,20 @@ export function asDuration(ms: number): string {
 
 // As long a window as now, ending now.
 export function goLive() {
-  const window = askedWindow.value;
+  const window = askedWindow.peek();
   if (window === null) return ask({ from: "", to: "" });
   const length = window.to_ms - window.from_ms;
-  ask({ from: length === 900000 ? "" : `now-${asDuration(length)}`, to: "" });
+  return ask({ from: length === 900000 ? "" : `now-${asDuration(length)}`, to: "" });
 }
 
 // By whole lengths of the window, to the past (-1) or the future (1).
 export function step(by: -1 | 1) {
-  const window = askedWindow.value;
-  if (window === null) return;
+  const window = askedWindow.peek();
+  if (window === null) return undefined;
   const length = window.to_ms - window.from_ms;
   const to = window.to_ms + by * length;
   if (to >= Date.now()) return goLive();
-  ask({ from: atOnce(to - length), to: atOnce(to) });
+  return ask({ from: atOnce(to - length), to: atOnce(to) });
 }
 
 export function keepLive() {

@@ -26,7 +26,7 @@ export function Notice({ title, sentences, actions = [], isBad = false }: Notice
   return (
     <div class={isBad ? "notice bad" : "notice"} id="notice" role="status">
       <svg viewBox="0 0 24 24" aria-hidden="true">
-        <path d="M12.5 2.500c.6 4-4.700 5.400-4.700 11a4.700 4.700 0 0 0 9.400.400c0-4.300-3.300-6-4.700-11.400zM12 20.800v.700M7 20l-.500.600M17 20l.5.600" />
+        <path d="M12.5 2.5c.6 4-4.7 5.4-4.7 11a4.7 4.7 0 0 0 9.4.4c0-4.3-3.3-6-4.7-11.4zM12 20.8v.7M7 20l-.5.6M17 20l.5.6" />
       </svg>
       <h3>{title}</h3>
       {sentences.map((sentence) => <p key={sentence}>{sentence}</p>)}

@@ -58,5 +58,14 @@ TEST_CASE("a client gets gzip when it says that it takes it") {
   }
 }
 
+TEST_CASE("a client gets Brotli when it says that it takes it") {
+  CHECK(accepts_coding("gzip, deflate, br", "br"));
+  CHECK(accepts_coding("br;q=0.8", "br"));
+  CHECK(accepts_coding("*", "br"));
+  CHECK_FALSE(accepts_coding("gzip, br;q=0", "br"));
+  CHECK_FALSE(accepts_coding("gzip, x-gzip", "br"));
+  CHECK_FALSE(accepts_coding("", "br"));
+}
+
 }  // namespace
 }  // namespace flamed::api

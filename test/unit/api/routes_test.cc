@@ -290,12 +290,17 @@ TEST_CASE("the page and its files are served, compressed or not") {
     const Response packed = fixture.get(std::string(asset.path), "GET", "gzip");
     CHECK(packed.status == 200);
     CHECK(header(packed, "Content-Encoding") == "gzip");
+    const Response smallest = fixture.get(std::string(asset.path), "GET", "gzip, deflate, br");
+    CHECK(header(smallest, "Content-Encoding") == (asset.brotli.empty() ? "gzip" : "br"));
     const Response plain = fixture.get(std::string(asset.path));
     CHECK(header(plain, "Content-Encoding").empty());
     CHECK(plain.body.size() > packed.body.size() / 2);
     CHECK(plain.content_type == asset.content_type);
-    const bool is_page = asset.path == "/";
-    CHECK(contains(header(plain, "Cache-Control"), is_page ? "no-cache" : "immutable"));
+    CHECK(header(plain, "Vary") == "Accept-Encoding");
+    const bool is_document = asset.content_type.starts_with("text/html");
+    CHECK(contains(header(plain, "Cache-Control"), is_document ? "no-cache" : "immutable"));
+    const bool is_speedscope = asset.path.starts_with("/speedscope/");
+    CHECK(contains(header(plain, "Content-Security-Policy"), "unsafe") == is_speedscope);
   }
   CHECK(fixture.get("/?pid=1&anything=goes").status == 200);
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// An address that shows the same to whoever opens it, whenever: "now" and the defaults become the times that they were.
+import { isDiff, profile } from "./questions";
+import { type Changes, addressOf, changed } from "./state";
+
+const atOnce = (ms: number) => new Date(ms).toISOString();
+
+// The windows of what is shown, as times that stay what they are.
+export function pinned(): Changes {
+  const answer = profile.answer.value;
+  if (answer === null) return {};
+  const times = ({ window: { asked } }: { window: { asked: { from_ms: number; to_ms: number } } }) => ({ from: atOnce(asked.from_ms), to: atOnce(asked.to_ms) });
+  return isDiff(answer) ? { question: times(answer.after), base: times(answer.before) } : { question: times(answer) };
+}
+
+export const lastingAddress = () => location.origin + addressOf(changed(pinned()));

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph as a picture. Set by the graph while it shows one.
+import { signal } from "@preact/signals";
+
+export interface Pictures {
+  svg: () => Blob | Promise<Blob>;
+  png: () => Blob | Promise<Blob>;
+}
+
+export const pictures = signal<Pictures | null>(null);
+
+export function save(content: Blob, name: string) {
+  const address = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // The browser has taken hold of it by then; it would keep it until the page is closed.
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
