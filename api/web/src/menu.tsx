@@ -41,11 +41,11 @@ export function Menu({ id, label, icon, text, children, onOpen }: Properties) {
   };
   return (
     <>
-      <button type="button" class={text === undefined ? "tool" : "tool with-text"} id={`${id}-button`} ref={button} popovertarget={id} aria-haspopup="true" aria-expanded="false"
+      <button type="button" class={text === undefined ? "tool" : "tool with-text"} id={`${id}-button`} ref={button} popovertarget={id} aria-expanded="false"
         aria-label={text === undefined ? label : undefined} title={label}>
         {icon}{text !== undefined && <span>{text}</span>}
       </button>
-      <div id={id} class="menu" popover="auto" aria-label={label} onToggle={place} onKeyDown={move}>{children}</div>
+      <div id={id} class="menu" role="group" popover="auto" aria-label={label} onToggle={place} onKeyDown={move}>{children}</div>
     </>
   );
 }

@@ -93,7 +93,7 @@ export function AddFilter() {
     closeMenu("filters");
   };
   const choice = (label: string, changes: Partial<Question>, isOn: boolean) => (
-    <button type="button" class="entry" role="menuitemcheckbox" aria-checked={isOn} onClick={() => ask(changes)}>{label}<small>{isOn ? "on" : ""}</small></button>
+    <button type="button" class="entry" aria-pressed={isOn} onClick={() => ask(changes)}>{label}<small>{isOn ? "on" : ""}</small></button>
   );
   return (
     <Menu id="filters" label="Filter" icon={FILTER}>

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The head of the page: time, filters, links, exports, keys.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+
+import { Browser, Daemon, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+
+const query = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
+
+// What `act` leads to, once the page has shown it.
+async function then(page, act) {
+  const before = await loads(page);
+  await act();
+  await loaded(page, before + 1);
+}
+
+describe("the bar", () => {
+  let daemon;
+  let browser;
+  let page;
+
+  before(async () => {
+    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+    browser = await Browser.launch();
+    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: daemon.url });
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.stop();
+  });
+  beforeEach(async () => {
+    page = await browser.page(daemon.url);
+  });
+  afterEach(async () => {
+    await page.close();
+  });
+
+  const jump = (written) => then(page, async () => {
+    await page.keyboard.press("t");
+    await page.keyboard.type(written);
+    await page.keyboard.press("Enter");
+  });
+
+  it("jumps to a time that is written as people write it", async () => {
+    await open(page, daemon.url);
+    // The clock stands at 14:05:30 on 2026-01-31, in UTC.
+    const cases = [
+      ["14:00", { from: "2026-01-31T13:55:00.000Z", to: "2026-01-31T14:05:00.000Z" }],
+      ["13:50 - 14:01:30", { from: "2026-01-31T13:50:00.000Z", to: "2026-01-31T14:01:30.000Z" }],
+      ["now-1h30m", { from: "now-1h30m" }],
+      ["last 2 h", { from: "now-2h" }],
+      ["now-2h to now-1h", { from: "now-2h", to: "now-1h" }],
+      ["2026-01-31 13:00 – 13:30", { from: "2026-01-31T13:00:00.000Z", to: "2026-01-31T13:30:00.000Z" }],
+      ["2026-01-31T14:30:00+01:00/2026-01-31T15:00:00+01:00", { from: "2026-01-31T13:30:00.000Z", to: "2026-01-31T14:00:00.000Z" }],
+      ["1769866200", { from: "2026-01-31T13:25:00.000Z", to: "2026-01-31T13:35:00.000Z" }],
+    ];
+    for (const [written, asked] of cases) {
+      await jump(written);
+      assert.deepEqual(await query(page), asked, written);
+    }
+    await jump("14:00");
+    assert.equal(await page.inputValue("#when"), "13:55:00 – 14:05:00");
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("reads times of day in the reader's time zone, as it shows them", async () => {
+    const abroad = await browser.page(daemon.url, { timeZone: "Asia/Tokyo" });
+    await open(abroad, `${daemon.url}/?from=2026-01-31T14:00:00Z&to=2026-01-31T14:05:00Z`);
+    assert.equal(await abroad.inputValue("#when"), "23:00:00 – 23:05:00");
+    await then(abroad, async () => {
+      await abroad.fill("#when", "23:02");
+      await abroad.keyboard.press("Enter");
+    });
+    assert.deepEqual(await query(abroad), { from: "2026-01-31T13:59:30.000Z", to: "2026-01-31T14:04:30.000Z" });
+    await abroad.close();
+  });
+
+  it("steps by whole windows, back and forward to now", async () => {
+    await open(page, daemon.url);
+    assert.ok(await page.isDisabled("#step-forward"));
+    await then(page, () => page.click("#step-back"));
+    assert.deepEqual(await query(page), { from: "2026-01-31T13:35:30.000Z", to: "2026-01-31T13:50:30.000Z" });
+    await then(page, () => page.keyboard.press("["));
+    assert.deepEqual(await query(page), { from: "2026-01-31T13:20:30.000Z", to: "2026-01-31T13:35:30.000Z" });
+    await then(page, () => page.keyboard.press("]"));
+    await then(page, () => page.click("#step-forward"));
+    assert.deepEqual(await query(page), {});
+    await then(page, () => page.goBack());
+    assert.deepEqual(await query(page), { from: "2026-01-31T13:35:30.000Z", to: "2026-01-31T13:50:30.000Z" });
+  });
+
+  it("keeps the window when paused, and goes on to now from there", async () => {
+    await open(page, `${daemon.url}/?from=now-1h`);
+    assert.equal(await page.getAttribute("#live", "aria-pressed"), "true");
+    await then(page, () => page.keyboard.press("l"));
+    assert.deepEqual(await query(page), { from: "2026-01-31T13:05:30.000Z", to: "2026-01-31T14:05:30.000Z" });
+    assert.equal(await page.getAttribute("#live", "aria-pressed"), "false");
+    await then(page, () => page.click("#live"));
+    assert.deepEqual(await query(page), { from: "now-1h" });
+  });
+
+  it("shows each part of the question as a chip that takes it back", async () => {
+    await open(page, `${daemon.url}/?pid=4242@90000&focus=json&side=user`);
+    const chips = () => page.$$eval("#chips .chip", (items) => items.map((item) => item.textContent));
+    assert.deepEqual(await chips(), ["Process checkout-api 4242", "Only stacks with json", "Stacks user code only"]);
+    await inspect(page, "chips");
+    await then(page, () => page.click('[aria-label="Remove Only stacks with json"]'));
+    assert.deepEqual(await query(page), { pid: "4242@90000", side: "user" });
+    await then(page, () => page.click(".chip-reset"));
+    assert.deepEqual(await query(page), {});
+    assert.equal(await page.$("#chips"), null);
+  });
+
+  it("filters by what is typed into its form", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await page.keyboard.press("f");
+    await page.selectOption("#filters form select", "ignore");
+    await page.fill("#filters form input", "^json::");
+    await then(page, () => page.keyboard.press("Enter"));
+    assert.deepEqual(await query(page), { pid: "4242", ignore: "^json::" });
+    assert.ok((await mirror(page)).every(({ name }) => !name.startsWith("json::")));
+    await page.click("#filters-button");
+    await inspect(page, "filters");
+    await then(page, () => page.click('#filters .entry[aria-pressed]:nth-of-type(2)'));
+    assert.equal((await query(page)).side, "kernel");
+    await page.keyboard.press("Escape");
+    assert.ok(await page.isHidden("#filters"));
+  });
+
+  it("copies a link with fixed times, which shows the same when it is opened fresh", async () => {
+    await open(page, `${daemon.url}/?pid=4242&search=json&from=now-5m`);
+    const shown = await mirror(page);
+    await page.click("#copy-link");
+    await page.waitForSelector(".copied");
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    assert.deepEqual(Object.fromEntries(new URL(link).searchParams),
+      { pid: "4242", search: "json", from: "2026-01-31T14:00:30.000Z", to: "2026-01-31T14:05:30.000Z" });
+    // What "now" was at the time of the link is what counts.
+    const fresh = await browser.page(daemon.url, { now: Date.UTC(2026, 0, 31, 18) });
+    await open(fresh, link);
+    assert.deepEqual(await mirror(fresh), shown);
+    assert.equal(await fresh.inputValue("#search"), "json");
+    assert.equal(await fresh.getAttribute("#live", "aria-pressed"), "false");
+    await fresh.close();
+  });
+
+  it("exports what is shown under the same question in other formats", async () => {
+    await open(page, `${daemon.url}/?pid=4242&focus=json`);
+    await page.keyboard.press("e");
+    await inspect(page, "export");
+    const links = await page.$$eval("#export a[download]", (all) => all.map((link) => link.getAttribute("href")));
+    const formats = links.map((link) => new URL(link, daemon.url).searchParams.get("format"));
+    assert.deepEqual(formats, ["folded", "pprof", "speedscope", "perf-script", "top-text", "flamegraph"]);
+    for (const link of links) {
+      const { searchParams } = new URL(link, daemon.url);
+      assert.deepEqual([searchParams.get("pid"), searchParams.get("focus"), searchParams.get("to")], ["4242", "json", "2026-01-31T14:05:30.000Z"]);
+      assert.equal((await page.context().request.get(daemon.url + link)).status(), 200, link);
+    }
+    const folded = await (await page.context().request.get(daemon.url + links[0])).text();
+    const samples = folded.trim().split("\n").reduce((sum, line) => sum + Number(line.split(" ").pop()), 0);
+    assert.equal(samples, 1800);
+  });
+
+  it("opens what is shown in speedscope, from the daemon alone", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await page.click("#export-button");
+    const address = await page.getAttribute("#open-speedscope", "href");
+    const other = await browser.page(daemon.url, { now: null });
+    await other.goto(daemon.url + address);
+    await other.waitForFunction(() => document.title.startsWith("checkout-api"));
+    await other.waitForSelector("text=Left Heavy");
+    await other.click("text=Sandwich");
+    await other.waitForSelector("text=Cart::total() const");
+    // A library of its tries whether it may make code of text; it may not, and does without.
+    const refused = (trouble) => !trouble.includes("'script-src'") && !trouble.includes("unsafe-eval") && !trouble.includes("GPU stall");
+    assert.deepEqual(other.troubles.filter(refused), []);
+    await other.close();
+  });
+
+  it("lists its keys", async () => {
+    await open(page, daemon.url);
+    await page.keyboard.press("?");
+    const listed = await text(page, "#keys");
+    for (const what of ["Jump to a time", "Search functions", "Copy a link", "Step back"]) assert.ok(listed.includes(what), what);
+    await inspect(page, "keys");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.$("#keys[open]"), null);
+  });
+
+  it("takes the theme that is chosen, and keeps it", async () => {
+    await open(page, daemon.url);
+    const ground = () => page.$eval("body", (body) => getComputedStyle(body).backgroundColor);
+    assert.equal(await ground(), "rgb(244, 245, 247)");
+    await page.click("#theme");
+    await page.click("#theme");
+    assert.equal(await page.getAttribute("#theme", "aria-label"), "Theme: dark");
+    assert.equal(await ground(), "rgb(16, 18, 22)");
+    await page.reload();
+    await loaded(page);
+    assert.equal(await ground(), "rgb(16, 18, 22)");
+    await page.click("#theme");
+    assert.equal(await ground(), "rgb(244, 245, 247)");
+  });
+
+  it("explains its figures on a page of the daemon's", async () => {
+    await page.goto(`${daemon.url}/help#coverage`);
+    assert.equal(await page.$eval(":target", (target) => target.textContent), "Coverage");
+    await inspect(page, "help");
+  });
+});
