@@ -69,6 +69,8 @@ FixtureHistory::FixtureHistory() : sources_(kLimits, kHistory * kNsPerSecond) {
   add_batches();
   name_kinds();
   replay(-kHistory, 0);
+  // Of an ended process nothing is kept until samples name it.
+  for (const store::ProcessInfo& info : known_) sources_.store_.update_process(info);
 }
 
 void FixtureHistory::add_services() {
@@ -252,6 +254,7 @@ void FixtureHistory::know(const ProcessId& id, const std::string& comm, const st
     info.parent_start_ticks = parent->start_ticks;
   }
   sources_.store_.update_process(info);
+  known_.push_back(std::move(info));
 }
 
 /// Names are made up by the store's content; what kind of frame each is follows from its name.

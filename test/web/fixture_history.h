@@ -65,6 +65,7 @@ class FixtureHistory {
   void replay(int from, int to);
 
   FixtureSources sources_;
+  std::vector<store::ProcessInfo> known_;
   std::vector<Load> loads_;
   int now_s_ = 0;
 };

@@ -26,7 +26,7 @@ describe("the page over a running daemon", () => {
     // The victim's first samples reach the store about a second after they were taken.
     for (let attempt = 0; attempt < 20 && (await page.$(row)) === null; attempt++) {
       const before = await loads(page);
-      await page.click("#window-form .primary");
+      await page.click('#ranges [aria-pressed="false"]');
       await page.waitForFunction((count) => Number(document.body.dataset.loaded) > count, before);
       await page.waitForTimeout(500);
     }

@@ -37,6 +37,7 @@ export interface View {
   colour: ColourBy;
   palette: "" | "blind"; // blind: the differences' colours are told apart by the colour-blind too
   search: string;
+  filter: string; // of the processes
   collapse: boolean; // recursion as one frame
   heat: boolean; // the heat map is open
   top: number; // so many processes have lines of their own in the timeline
@@ -53,12 +54,12 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", collapse: false, heat: false, top: 0, sort: "", zoom: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", collapse: false, heat: false, top: 0, sort: "", zoom: [], frame: "",
 };
 
 // The view's names in the address; the question's are its own, the baseline's have base_ before them.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", collapse: "collapse", heat: "heat", top: "top", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", collapse: "collapse", heat: "heat", top: "top", sort: "sort",
   zoom: "zoom", frame: "frame",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the

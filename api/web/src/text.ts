@@ -35,6 +35,14 @@ export function seconds(value: number) {
   return `${(value / 3600).toFixed(1)} h`;
 }
 
+// In three digits and a unit, for columns.
+export function brief(value: number) {
+  if (value === 0) return "0 s";
+  if (value < 0.9995) return `${Math.max(1, Math.round(value * 1000))} ms`;
+  const [number, unit] = value < 999.5 ? [value, "s"] : value < 59970 ? [value / 60, "min"] : [value / 3600, "h"];
+  return `${number.toFixed(number < 9.995 ? 2 : number < 99.95 ? 1 : 0)} ${unit}`;
+}
+
 export function duration(ms: number) {
   if (ms < 1000) return `${ms} ms`;
   const total = Math.round(ms / 1000);

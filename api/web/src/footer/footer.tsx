@@ -1,55 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the profile that is shown is made of, and how far to trust it.
+// What the profile that is shown is made of, and how far to trust it. Each figure leads to what it means.
+import type { ComponentChildren } from "preact";
+
 import "./footer.css";
-import type { Counts } from "../answers";
+import type { About, Counts, Coverage } from "../answers";
 import { about } from "../questions";
 import { count, duration, percent, seconds, span } from "../text";
+
+type Level = "" | "warn" | "bad";
 
 const sum = (reasons: Counts) => Object.values(reasons).reduce((total, number) => total + number, 0);
 
 const told = (reasons: Counts) =>
-  Object.entries(reasons).filter(([, number]) => number > 0)
+  Object.entries(reasons).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a)
     .map(([reason, number]) => `${reason.replaceAll("_", " ")} ${count(number)}`).join(", ");
 
+// Not rounded up: 100 % is said only of all.
+const share = (part: number) => (part >= 1 ? "100 %" : `${(Math.floor(part * 1000) / 10).toFixed(1)} %`);
+
 interface FactProperties {
+  about: string; // the section of the page of explanations
   name: string;
-  value: string;
+  level?: Level;
+  title: string;
   more?: string;
-  level?: "" | "warn" | "bad";
-  title?: string;
+  children: ComponentChildren;
 }
 
-function Fact({ name, value, more = "", level = "", title }: FactProperties) {
+function Fact({ about: section, name, level = "", title, more = "", children }: FactProperties) {
   return (
-    <div class={level} title={title}>
-      <dt>{name}</dt>
-      <dd>{value}{more && <small> {more}</small>}</dd>
+    <div class={`fact ${level}`}>
+      <dt><a href={`/help#${section}`} target="_blank" rel="noopener" title={title}>{name}</a></dt>
+      <dd>{children}{more && <small> {more}</small>}</dd>
     </div>
   );
 }
 
-function Facts() {
-  const facts = about.value;
-  if (facts === null) return null;
-  const { quality, window: { used } } = facts;
+function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined; cpuSeconds: number }) {
+  if (coverage === undefined) return null;
+  const { share: covered, cpu_seconds_accounted: accounted, reason } = coverage;
+  const title = accounted === null ? `Not known: ${reason ?? "the kernel's accounts do not tell"}` : `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted)} that the kernel accounted`;
+  // Chance alone moves it by a few per cent: only what that does not explain is marked.
+  const level: Level = covered !== null && covered < 0.8 ? "warn" : "";
+  return <Fact about="coverage" name="Coverage" level={level} title={title}>{covered === null ? "not known" : percent(covered, 1)}</Fact>;
+}
+
+function Facts({ facts }: { facts: About & { symbolised_share: number; coverage: Coverage } }) {
+  const { quality, window: { used }, samples } = facts;
   const truncated = sum(quality.truncated);
   const lost = sum(quality.lost);
   const length = used.to_ms - used.from_ms;
+  const whole = quality.whole + truncated === 0 ? 1 : quality.whole / (quality.whole + truncated);
+  const named = facts.symbolised_share;
   return (
     <>
-      <Fact name="Window" value={span(used.from_ms, used.to_ms)} more={duration(length)}
-        title={`${used.from} to ${used.to}, in steps of ${duration(facts.resolution_ms)}`} />
-      <Fact name="Samples" value={count(facts.samples)} more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz`} />
-      <Fact name="CPU" value={seconds(facts.cpu_seconds)} more={length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} cores` : ""} />
-      <Fact name="Truncated" value={truncated === 0 ? "none" : percent(truncated, quality.whole + truncated)} more={told(quality.truncated)}
-        level={truncated > 0 ? "warn" : ""} title="Stacks of which the outermost part is missing" />
+      <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
+        title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
+      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
+      <Fact about="cpu" name="CPU" more={length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and how many CPUs that are over the window">
+        {seconds(facts.cpu_seconds)}
+      </Fact>
+      <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />
+      <Fact about="whole" name="Whole" level={whole < 0.95 ? "warn" : ""} more={told(quality.truncated)} title="Stacks of which the outermost part is there">{share(whole)}</Fact>
+      <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Functions that have a name, weighted by samples">{share(named)}</Fact>
       {/* A lost sample has no process, so it is no share of what is selected. */}
-      <Fact name="Lost" value={lost === 0 ? "none" : count(lost)} more={told(quality.lost)} level={lost > 0 ? "bad" : ""}
-        title="Samples of the whole machine that were taken and could not be kept" />
+      <Fact about="lost" name="Lost" level={lost > 0 ? "bad" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be kept">
+        {lost === 0 ? "none" : count(lost)}
+      </Fact>
     </>
   );
 }
 
 export function Footer() {
-  return <footer class="facts" aria-label="What this profile is made of"><dl id="facts"><Facts /></dl></footer>;
+  const facts = about.value;
+  return (
+    <footer class="facts" aria-label="What this profile is made of">
+      <dl id="facts">{facts !== null && <Facts facts={facts} />}</dl>
+    </footer>
+  );
 }

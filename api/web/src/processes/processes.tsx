@@ -1,81 +1,224 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who used CPU in the window.
-import { useSignal } from "@preact/signals";
+// Who used CPU in the window, and who of them is looked at. Only the rows in sight are in the document.
+import { computed, signal, useComputed, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import "./processes.css";
-import type { ProcessUsage } from "../answers";
+import type { ThreadUsage, Threads, Timeline } from "../answers";
+import { addressWith } from "../api";
+import { Asking } from "../asking";
+import { useKeys } from "../keys";
 import { processes } from "../questions";
-import { isMachine, question, select } from "../state";
-import { percent, printable, seconds } from "../text";
+import { SELECTORS, look, question, select, view, windowOnly } from "../state";
+import { Waiting } from "../states";
+import { brief, percent, printable } from "../text";
+import { lengthOf } from "./length";
+import { type Row, cpuOf, matching, rowsOf } from "./rows";
+import { Sparkline } from "./sparkline";
 
-const SHOWN = 200;
+const ROW_PX = 30; // as in processes.css
+const BEYOND = 6; // rows above and below those in sight
+const STEPS = 48;
+const MOST_LINES = 64; // as many processes as /timeline tells of
 
-interface RowProperties {
-  id: string;
-  name: string;
-  more: string;
-  cpu: number;
-  share?: string;
-  fraction?: number;
-  title?: string;
-  isSelected: boolean;
+const open = signal<ReadonlySet<string>>(new Set());
+const closed = signal<ReadonlySet<string>>(new Set());
+
+const activity = new Asking<Timeline>(() => {
+  const parameters = windowOnly(question.value);
+  parameters.set("processes", String(MOST_LINES));
+  const length = lengthOf(question.value);
+  if (length !== null) parameters.set("step", String(Math.min(86400, Math.max(1, Math.ceil(length / 1000 / STEPS)))));
+  return addressWith("/timeline", parameters);
+});
+
+const threads = new Asking<Threads>(() => {
+  if (open.value.size === 0) return null;
+  const parameters = windowOnly(question.value);
+  for (const id of open.value) parameters.append("pid", id);
+  return addressWith("/threads", parameters);
+});
+
+const usage = computed(() => {
+  const answer = processes.answer.value;
+  if (answer === null) return null;
+  const lines = activity.answer.value;
+  const byProcess = new Map<string, ThreadUsage[]>();
+  for (const thread of threads.answer.value?.threads ?? []) {
+    const known = byProcess.get(thread.process.id);
+    if (known === undefined) byProcess.set(thread.process.id, [thread]);
+    else known.push(thread);
+  }
+  return {
+    processes: answer.processes,
+    cpuSeconds: answer.cpu_seconds,
+    machineSteps: lines === null ? null : cpuOf(lines.steps),
+    steps: new Map((lines?.processes ?? []).map(({ id, steps }) => [id, cpuOf(steps)])),
+    threads: byProcess,
+  };
+});
+
+const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: view.value.filter, open: open.value, closed: closed.value })));
+
+function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
+  const next = new Set(set);
+  if (!next.delete(value)) next.add(value);
+  return next;
 }
 
-function Row({ id, name, more, cpu, share = "", fraction, title, isSelected }: RowProperties) {
+function toggle({ kind, key, selects }: Row) {
+  if (kind === "group") closed.value = toggled(closed.peek(), key);
+  if (kind === "process") open.value = toggled(open.peek(), selects.pid![0]);
+}
+
+// The same processes and threads as `row`, with pids written with or without their start.
+function isSelected(row: Row): boolean {
+  const asked = question.value;
+  const isIn = (wanted: readonly string[], given: readonly string[]) =>
+    wanted.length === given.length && wanted.every((value) => given.includes(value) || given.includes(value.split("@")[0]));
+  return SELECTORS.every((selector) => isIn(row.selects[selector] ?? [], asked[selector]));
+}
+
+const canBeSelected = (row: Row) => row.kind === "machine" || Object.keys(row.selects).length > 0;
+
+const identity = (key: string) => `row-${key.replace(/[^\w@.-]/g, "_").slice(0, 200)}`;
+
+interface RowProperties {
+  row: Row;
+  index: number;
+  isActive: boolean;
+}
+
+function TreeRow({ row, index, isActive }: RowProperties) {
+  const all = processes.answer.value!.cpu_seconds;
+  const chosen = isSelected(row);
+  const choose = (event: MouseEvent) => {
+    if ((event.target as Element).closest(".twisty") !== null && row.isOpen !== null) toggle(row);
+    else if (canBeSelected(row)) select(row.selects);
+  };
   return (
-    <li>
-      <button type="button" class="process" data-id={id} aria-pressed={isSelected} title={title} onClick={() => select(id === "" ? {} : { pid: [id] })}>
-        <bdi class="comm">{name}</bdi>
-        <span class="cpu">{seconds(cpu)}</span>
-        <span class="pid">{more}</span>
-        <span class="share">{share}</span>
-        {fraction !== undefined && <span class="bar-track"><span class="bar-fill" style={{ width: `${Math.max(100 * fraction, 0.5)}%` }} /></span>}
-      </button>
-    </li>
+    <div id={identity(row.key)} class={`row ${row.kind}${chosen ? " selected" : ""}${row.isEnded ? " ended" : ""}${isActive ? " active" : ""}`} role="treeitem"
+      aria-level={row.level} aria-posinset={row.position} aria-setsize={row.beside} aria-selected={chosen} aria-expanded={row.isOpen ?? undefined} data-id={row.kind === "process" ? row.selects.pid![0] : row.kind === "machine" ? "" : row.key}
+      title={row.title} style={{ transform: `translateY(${index * ROW_PX}px)` }} onClick={choose}>
+      <span class="share" aria-hidden="true" style={{ transform: `scaleX(${all === 0 || row.kind === "machine" ? 0 : row.cpuSeconds / all})` }} />
+      <span class={`twisty level-${row.level}${row.isOpen === null ? " none" : row.isOpen ? " open" : ""}`} aria-hidden="true" />
+      <span class="name"><bdi>{row.name}</bdi> <small>{row.more}{row.isEnded && <> <abbr title="ended">†<span class="visually-hidden"> ended</span></abbr></>}</small></span>
+      <Sparkline steps={row.steps} />
+      <span class="cpu"><span>{brief(row.cpuSeconds)}</span><small>{row.kind === "machine" ? "" : percent(row.cpuSeconds, all)}</small></span>
+    </div>
   );
 }
 
-const isSelected = ({ id, pid }: ProcessUsage) => question.value.pid.includes(id) || question.value.pid.includes(String(pid));
-
-function moveFocus(event: KeyboardEvent) {
-  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-  const rows = [...(event.currentTarget as HTMLElement).querySelectorAll("button")];
-  const next = rows[rows.findIndex((row) => row === document.activeElement) + (event.key === "ArrowDown" ? 1 : -1)];
-  if (next === undefined) return;
-  event.preventDefault();
-  next.focus();
-}
-
 export function Processes() {
-  const filter = useSignal("");
-  const answer = processes.answer.value;
-  const wanted = filter.value.trim().toLowerCase();
-  const all = answer?.processes ?? [];
-  const matching = all.filter(({ comm, pid, executable }) => `${comm} ${pid} ${executable ?? ""}`.toLowerCase().includes(wanted));
-  const largest = all[0]?.cpu_seconds ?? 0;
+  const list = useRef<HTMLDivElement>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const height = useSignal(600);
+  const top = useSignal(0); // first row in sight
+  const activeKey = useSignal("");
+  useKeys("Processes", [
+    { key: "p", what: "Find a process", act: () => field.current?.select() },
+    { key: "arrows", shown: "↑ ↓ ← →", what: "Move in the tree, open and close" },
+    { key: "Enter", shown: "Enter", what: "Look at what is under the cursor" },
+  ]);
+
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => (height.value = list.current!.clientHeight));
+    observer.observe(list.current!);
+    return () => observer.disconnect();
+  }, []);
+  // What is looked at is in sight when the page is opened.
+  const isFilled = useComputed(() => rows.value.length > 0);
+  useEffect(() => {
+    const index = rows.peek().findIndex(isSelected);
+    if (index > 0) show(index);
+  }, [isFilled.value]);
+
+  const all = rows.value;
+  const active = Math.max(0, all.findIndex(({ key }) => key === activeKey.value));
+
+  function show(index: number) {
+    const box = list.current!;
+    const y = index * ROW_PX;
+    if (y < box.scrollTop) box.scrollTop = y;
+    else if (y + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = y + ROW_PX - box.clientHeight;
+  }
+  function activate(index: number) {
+    const bounded = Math.max(0, Math.min(all.length - 1, index));
+    if (all[bounded] === undefined) return;
+    activeKey.value = all[bounded].key;
+    show(bounded);
+  }
+  function move(event: KeyboardEvent) {
+    if (event.ctrlKey || event.metaKey || event.altKey || all.length === 0) return;
+    const row = all[active];
+    const page = Math.max(1, Math.floor(height.peek() / ROW_PX) - 1);
+    const outer = () => all.findLastIndex(({ level }, index) => index < active && level < row.level);
+    switch (event.key) {
+      case "ArrowDown": activate(activeKey.peek() === "" ? 0 : active + 1); break;
+      case "ArrowUp": activate(active - 1); break;
+      case "PageDown": activate(active + page); break;
+      case "PageUp": activate(active - page); break;
+      case "Home": activate(0); break;
+      case "End": activate(all.length - 1); break;
+      case "ArrowRight":
+        if (row.isOpen === false) toggle(row);
+        else if (row.isOpen) activate(active + 1);
+        break;
+      case "ArrowLeft":
+        if (row.isOpen) toggle(row);
+        else if (outer() >= 0) activate(outer());
+        break;
+      case "Enter":
+      case " ":
+        if (canBeSelected(row)) select(row.selects);
+        break;
+      default: return;
+    }
+    event.preventDefault();
+  }
+  function inField(event: KeyboardEvent) {
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      list.current!.focus();
+      activate(0);
+    } else if (event.key === "Enter" && view.peek().filter.trim() !== "") {
+      const first = all.find(({ kind }) => kind === "process");
+      if (first !== undefined) select(first.selects);
+    } else if (event.key === "Escape") {
+      look({ filter: "" }, "replace");
+      field.current!.blur();
+    }
+  }
+
+  const first = Math.max(0, top.value - BEYOND);
+  const last = Math.min(all.length, top.value + Math.ceil(height.value / ROW_PX) + BEYOND);
+  const { filter } = view.value;
+  const known = usage.value;
+  const found = known === null ? 0 : matching(known, filter).length;
+  const problem = processes.problem.value;
   return (
     <section class="processes" aria-labelledby="processes-title">
       <div class="pane-head">
         <h2 id="processes-title">Processes</h2>
-        <span id="processes-count" class="count">{wanted ? `${matching.length} of ${all.length}` : all.length}</span>
+        <span id="processes-count" class="count" role="status">{known === null ? "" : filter.trim() === "" ? found : `${found} of ${known.processes.length}`}</span>
       </div>
       <label class="filter">
-        <span class="visually-hidden">Filter processes</span>
-        <input id="process-filter" type="search" placeholder="Filter by name or pid" autocomplete="off" spellcheck={false}
-          onInput={(event) => (filter.value = event.currentTarget.value)} />
+        <span class="visually-hidden">Find a process</span>
+        <input id="process-filter" ref={field} type="search" placeholder="Name, pid, command or unit" autocomplete="off" spellcheck={false} value={filter}
+          onInput={(event) => look({ filter: event.currentTarget.value }, "replace")} onKeyDown={inField} />
+        <kbd aria-hidden="true">p</kbd>
       </label>
-      <ul id="process-list" class="process-list" onKeyDown={moveFocus}>
-        {!wanted && answer !== null && (
-          <Row id="" name="Whole machine" more={`${all.length} ${all.length === 1 ? "process" : "processes"}`} cpu={answer.cpu_seconds} isSelected={isMachine.value} />
-        )}
-        {matching.slice(0, SHOWN).map((process) => (
-          <Row key={process.id} id={process.id} name={printable(process.comm, 200)} more={`${process.pid}${process.ended === null ? "" : " · ended"}`}
-            cpu={process.cpu_seconds} share={percent(process.cpu_seconds, answer!.cpu_seconds)} fraction={largest === 0 ? 0 : process.cpu_seconds / largest}
-            title={printable(process.executable ?? process.comm, 400)} isSelected={isSelected(process)} />
-        ))}
-        {matching.length > SHOWN && <li class="none">and {matching.length - SHOWN} more: narrow them down above</li>}
-        {answer !== null && matching.length === 0 && <li class="none">{wanted ? "No process matches." : "No process used CPU in this window."}</li>}
-      </ul>
+      <div class="process-box">
+        <Waiting asking={processes} what="who used CPU" />
+        <div id="process-list" class="process-list" ref={list} role="tree" tabIndex={0} aria-labelledby="processes-title" aria-activedescendant={all.length > 0 ? identity(all[active].key) : undefined}
+          onScroll={() => (top.value = Math.floor(list.current!.scrollTop / ROW_PX))} onKeyDown={move}>
+          <div class="process-space" role="none" style={{ height: `${all.length * ROW_PX}px` }}>
+            {all.slice(first, last).map((row, index) => <TreeRow key={row.key} row={row} index={first + index} isActive={row.key === activeKey.value} />)}
+          </div>
+        </div>
+        {problem !== null && known === null && <p class="none">{printable(problem.detail ?? problem.title ?? "")}</p>}
+        {known !== null && found === 0 && <p class="none">{filter.trim() === "" ? "No process used CPU in this window." : "No process matches."}</p>}
+      </div>
     </section>
   );
 }

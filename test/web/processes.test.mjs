@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of who used CPU, and the figures below the page.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+
+import { Browser, Daemon, inspect, loaded, loads, open, text } from "./browser.mjs";
+
+// The rows in the document: those in sight, and a few around them.
+const rows = (page) =>
+  page.$$eval("#process-list [role=treeitem]", (items) =>
+    items.map((item) => ({
+      id: item.dataset.id, level: Number(item.ariaLevel), isOpen: item.ariaExpanded, isSelected: item.ariaSelected === "true",
+      name: item.querySelector("bdi").textContent, text: item.textContent, isEnded: item.classList.contains("ended"),
+    })));
+
+async function then(page, act) {
+  const before = await loads(page);
+  await act();
+  await loaded(page, before + 1);
+}
+
+describe("the processes", () => {
+  let daemon;
+  let browser;
+  let page;
+
+  before(async () => {
+    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+    browser = await Browser.launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.stop();
+  });
+  beforeEach(async () => {
+    page = await browser.page(daemon.url);
+  });
+  afterEach(async () => {
+    await page.close();
+  });
+
+  it("stand below their units, those that used most CPU first", async () => {
+    await open(page, daemon.url);
+    const list = await rows(page);
+    assert.deepEqual(list.slice(0, 5).map(({ name, level }) => [name, level]),
+      [["Whole machine", 1], ["checkout-api", 1], ["java", 1], ["batch.service", 1], ["batch-59", 2]]);
+    assert.match(list[1].text, /4242.*105 s61\.8 %/);
+    assert.match(list[3].text, /60.*18\.3 s10\.8 %/);
+    assert.ok(list[0].isSelected);
+    assert.equal(await text(page, "#processes-count"), "65");
+    await inspect(page, "processes");
+  });
+
+  it("are marked where they have ended", async () => {
+    await open(page, daemon.url);
+    const list = await rows(page);
+    assert.ok(list.find(({ name }) => name === "batch-59").isEnded);
+    assert.ok(!list.find(({ name }) => name === "checkout-api").isEnded);
+    assert.match(await page.getAttribute('[data-id="9059@95000"]', "title"), /^\/usr\/bin\/batch-59 --config .*\nuser 33\nunit batch\.service\n.*\nended 2026-01-31/s);
+  });
+
+  it("show a unit, a process or a thread when they are clicked", async () => {
+    await open(page, daemon.url);
+    await then(page, () => page.click('[data-id="unit batch.service"] .name'));
+    assert.equal(await page.evaluate(() => location.search), "?unit=batch.service");
+    assert.match(await text(page, "#facts"), /Samples1,830 /);
+    await then(page, () => page.click('[data-id="31337@70000"] .name'));
+    await then(page, () => page.click('[data-id="31337@70000"] .twisty'));
+    const threads = (await rows(page)).filter(({ id }) => id?.startsWith("thread"));
+    assert.ok(threads.length > 0 && threads.every(({ level }) => level === 2));
+    await then(page, () => page.click(`[data-id="${threads[0].id}"] .name`));
+    assert.match(await page.evaluate(() => location.search), /^\?pid=31337%4070000&tid=313/);
+    assert.ok((await rows(page)).find(({ id }) => id === threads[0].id).isSelected);
+  });
+
+  it("can be closed by unit", async () => {
+    await open(page, daemon.url);
+    await page.click('[data-id="unit batch.service"] .twisty');
+    const list = await rows(page);
+    assert.equal(list.find(({ name }) => name === "batch.service").isOpen, "false");
+    assert.ok(list.every(({ name }) => !name.startsWith("batch-")));
+  });
+
+  it("are found by typing a name, pid, command line or unit", async () => {
+    await open(page, daemon.url);
+    await page.keyboard.press("p");
+    await page.keyboard.type("BATCH-5");
+    assert.equal(await text(page, "#processes-count"), "11 of 65");
+    await page.fill("#process-filter", "stock.jar");
+    assert.deepEqual((await rows(page)).map(({ id }) => id), ["31337@70000"]);
+    await page.fill("#process-filter", "checkout.service");
+    assert.deepEqual((await rows(page)).map(({ id }) => id), ["4242@90000"]);
+    await then(page, () => page.press("#process-filter", "Enter"));
+    assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get("pid")), "4242@90000");
+    await page.fill("#process-filter", "no such");
+    assert.match(await text(page, ".process-box"), /No process matches/);
+  });
+
+  it("can be walked, opened and chosen with the keyboard", async () => {
+    await open(page, daemon.url);
+    await page.focus("#process-list");
+    const active = () => page.$eval("#process-list", (list) => document.getElementById(list.getAttribute("aria-activedescendant"))?.querySelector("bdi").textContent);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.equal(await active(), "checkout-api");
+    await then(page, () => page.keyboard.press("ArrowRight"));
+    await page.keyboard.press("ArrowRight");
+    assert.equal((await rows(page))[2].level, 2);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await active(), "checkout-api");
+    await page.keyboard.press("End");
+    assert.match(await active(), /\w/);
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowDown");
+    await then(page, () => page.keyboard.press("Enter"));
+    assert.equal(await page.evaluate(() => location.search), "?pid=4242%4090000");
+  });
+
+  it("are text, whatever their names", async () => {
+    await open(page, daemon.url);
+    await page.fill("#process-filter", "777");
+    assert.equal((await rows(page))[0].name, "<img onerror=x>");
+    await page.fill("#process-filter", "gnp.exe");
+    assert.equal((await rows(page))[0].name, "\\u202egnp.exe");
+    assert.equal(await page.$$eval("img", (images) => images.length), 0);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("leave the document small where there are 10,000 of them", async () => {
+    await page.route(`${daemon.url}/processes*`, async (route) => {
+      const answer = await page.context().request.get(route.request().url());
+      const body = await answer.json();
+      const one = body.processes[0];
+      body.processes = Array.from({ length: 10000 }, (_, i) => ({ ...one, id: `${i + 1}@${i}`, pid: i + 1, comm: `p${i}`, unit: `u${i % 700}.service`, cpu_seconds: 10000 - i }));
+      await route.fulfill({ json: body });
+    });
+    await open(page, daemon.url);
+    assert.equal(await text(page, "#processes-count"), "10000");
+    await page.$eval("#process-list", (list) => (list.scrollTop = 150000));
+    await page.waitForFunction(() => document.querySelector("#process-list [role=treeitem]").textContent !== "Whole machine");
+    const took = await page.evaluate(async () => {
+      const field = document.querySelector("#process-filter");
+      const begun = performance.now();
+      field.value = "p99";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+      return performance.now() - begun;
+    });
+    assert.equal(await text(page, "#processes-count"), "111 of 10000");
+    assert.ok(took < 500, `${took} ms`);
+    assert.ok((await page.$$eval("*", (all) => all.length)) < 2000);
+  });
+
+  it("stand above figures that each lead to what they mean", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    const facts = await page.$$eval("#facts .fact", (all) => all.map((fact) => [fact.querySelector("dt").textContent, fact.querySelector("dd").textContent, fact.querySelector("a").getAttribute("href")]));
+    assert.deepEqual(facts.map(([name]) => name), ["Window", "Samples", "CPU", "Coverage", "Whole", "Named", "Lost"]);
+    assert.equal(facts[1][1], "10,470 at 100 Hz");
+    assert.equal(facts[4][1], "99.4 % depth limit 60");
+    assert.equal(facts[6][1], "12 ring full 12");
+    const help = await browser.page(daemon.url);
+    await help.goto(`${daemon.url}/help`);
+    for (const [, , href] of facts) assert.ok(await help.$(`h2${href.slice(href.indexOf("#"))}`), href);
+    await help.close();
+  });
+});
