@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Light, dark, or as the system has it. This belongs to the reader and not to what is looked at, so that it is kept by
 // the browser, and a link that somebody sends does not change it.
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals-core";
 
 export type Theme = "system" | "light" | "dark";
 export const THEMES: readonly Theme[] = ["system", "light", "dark"];

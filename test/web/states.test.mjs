@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page does while it waits, when time goes on, and when something is not there.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+
+import { Browser, Daemon, NOW, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+
+const LARGEST_BUNDLE = 100_000;
+
+describe("the page's states", () => {
+  let daemon;
+  let browser;
+  let page;
+
+  before(async () => {
+    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+    browser = await Browser.launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.stop();
+  });
+  beforeEach(async () => {
+    page = await browser.page(daemon.url);
+  });
+  afterEach(async () => {
+    await page.close();
+  });
+
+  // Holds back answers of `path` until they are let go.
+  async function hold(path) {
+    let letGo;
+    const held = new Promise((resolve) => (letGo = resolve));
+    await page.route(`${daemon.url}${path}*`, async (route) => {
+      await held;
+      await route.continue().catch(() => {}); // given up meanwhile
+    });
+    return letGo;
+  }
+
+  it("tells what a long question waits for, and can be cancelled and asked again", async () => {
+    const letGo = await hold("/profile");
+    await page.goto(`${daemon.url}/?pid=4242`);
+    await page.waitForSelector(".waiting");
+    assert.match(await text(page, ".waiting"), /The daemon computes the profile/);
+    await inspect(page, "waiting");
+    await page.click(".waiting button");
+    assert.match(await text(page, "#notice"), /Cancelled/);
+    letGo();
+    await loaded(page);
+    await page.click("#notice button");
+    await loaded(page, 2);
+    assert.equal(await page.$("#notice"), null);
+    assert.equal((await mirror(page))[0].value, 10470);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("keeps what it shows until the next answer has come", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    const letGo = await hold("/profile");
+    const before = await loads(page);
+    await page.click('#ranges [data-from="now-5m"]');
+    await page.waitForSelector(".progress");
+    assert.equal((await mirror(page))[0].value, 10470);
+    letGo();
+    await loaded(page, before + 1);
+    assert.ok((await mirror(page))[0].value < 10470);
+  });
+
+  it("forgets a question for one that was asked later", async () => {
+    await open(page, daemon.url);
+    const letGo = await hold("/profile");
+    await page.click('[data-id="31337@70000"] .name');
+    await page.click('[data-id="4242@90000"] .name');
+    letGo();
+    await page.waitForFunction(() => document.querySelector("#mirror li")?.dataset.value === "10470");
+    assert.match(await text(page, "#profile-title"), /^checkout-api/);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("goes on with the time while it is live, and stays where it is when it is not", async () => {
+    const going = await Daemon.start(process.env.FLAMED_FIXTURE);
+    const live = await browser.page(going.url);
+    try {
+      await open(live, `${going.url}/?pid=4242&from=now-5m`);
+      const [{ value }] = await mirror(live);
+      const times = await loads(live);
+      await going.goOn(30);
+      await live.clock.setFixedTime(NOW + 30_000);
+      await live.waitForFunction((before) => Number(document.body.dataset.loaded) > before, times, { timeout: 20_000 });
+      assert.notEqual((await mirror(live))[0].value, value);
+      await live.keyboard.press("l");
+      await loaded(live, times + 2);
+      assert.match(await live.evaluate(() => location.search), /to=2026-01-31T14%3A06%3A00.000Z/);
+      assert.deepEqual(live.troubles, []);
+    } finally {
+      await live.close();
+      await going.stop();
+    }
+  });
+
+  it("keeps all that it shows in the address", async () => {
+    const address = "/?from=13:50&to=14:00&unit=checkout&side=user&focus=Server&search=json&view=flame&colour=module&processes=batch#zoom=_start&zoom=main";
+    await open(page, daemon.url + address);
+    await page.keyboard.press("["); // a step, and back
+    await loaded(page, 2);
+    await page.goBack();
+    await loaded(page, 3);
+    assert.equal(await page.evaluate(() => location.search + location.hash), address.slice(1));
+    assert.equal(await page.inputValue("#search"), "json");
+    assert.equal(await page.inputValue("#process-filter"), "batch");
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("shows a message instead of itself to those without JavaScript", async () => {
+    const body = await (await fetch(daemon.url)).text();
+    assert.match(body, /<noscript>The page needs JavaScript/);
+    assert.doesNotMatch(body, /<script(?![^>]*\bsrc=)|\sstyle=|<style|\son\w+=/);
+  });
+
+  it("is small, packed, and kept by browsers until it changes", async () => {
+    const get = (path, encoding) => page.context().request.get(daemon.url + path, { headers: { "Accept-Encoding": encoding } });
+    const document = await get("/", "gzip");
+    assert.equal(document.headers()["cache-control"], "no-cache");
+    assert.match(document.headers()["content-security-policy"], /^default-src 'self';/);
+    assert.doesNotMatch(document.headers()["content-security-policy"], /unsafe/);
+    const files = [...(await document.text()).matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path);
+    assert.ok(files.length >= 3, files.join());
+    let bytes = 0;
+    for (const file of files) {
+      const packed = await get(file, "gzip");
+      assert.equal(packed.headers()["content-encoding"], "gzip");
+      assert.match(packed.headers()["cache-control"], /immutable/);
+      assert.equal((await get(file, "gzip, br")).headers()["content-encoding"], "br");
+      bytes += Number(packed.headers()["content-length"]);
+    }
+    assert.ok(bytes <= LARGEST_BUNDLE, `${bytes} bytes`);
+    console.log(`the page's own files: ${bytes} bytes packed with gzip`);
+  });
+
+  for (const [name, options] of [["wide", { width: 3840, height: 2160 }], ["narrow-dark", { width: 360, height: 740, colorScheme: "dark" }], ["tablet", { width: 820, height: 1180 }]]) {
+    it(`fits a screen of ${options.width} by ${options.height} pixels`, async () => {
+      const other = await browser.page(daemon.url, options);
+      await open(other, `${daemon.url}/?pid=4242&focus=Server`);
+      assert.equal(await other.evaluate(() => document.documentElement.scrollWidth), options.width);
+      await inspect(other, name);
+      await other.close();
+    });
+  }
+
+  it("does not move for those who asked for less motion", async () => {
+    const calm = await browser.page(daemon.url, { reducedMotion: "reduce" });
+    let letGo;
+    const held = new Promise((resolve) => (letGo = resolve));
+    await calm.route(`${daemon.url}/profile*`, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await calm.goto(daemon.url);
+    await calm.waitForSelector(".progress");
+    assert.equal(await calm.$eval(".progress", (line) => getComputedStyle(line, "::before").animationName), "none");
+    letGo();
+    await loaded(calm);
+    await calm.close();
+  });
+});
