@@ -22,51 +22,52 @@ class StringTable {
   std::unordered_map<std::string_view, std::uint64_t> indices_;
 };
 
-void append_numbers(JsonWriter& json, std::string_view name, const std::vector<std::uint64_t>& numbers) {
-  append_column(json, name, numbers, [](std::uint64_t number) { return number; });
+/// A member of "frames" with one number of each frame; left out where it would be `nothing` throughout.
+template <typename Value>
+void append_where_known(JsonWriter& json, std::string_view name, std::span<const store::NamedFrame> frames,
+                        std::uint64_t nothing, Value&& value) {
+  std::vector<std::uint64_t> column;
+  column.reserve(frames.size());
+  bool is_known = false;
+  for (const store::NamedFrame& frame : frames) {
+    column.push_back(value(frame));
+    is_known = is_known || column.back() != nothing;
+  }
+  if (is_known) append_column(json, name, column, [](std::uint64_t number) { return number; });
 }
 
 }  // namespace
 
 void append_frame_columns(JsonWriter& json, std::span<const store::NamedFrame> frames) {
+  // The texts stand before the columns that point to them, but are found on the way through these.
+  std::string columns;
+  JsonWriter column(columns);
   StringTable strings;
   StringTable kinds;
-  std::vector<std::uint64_t> names;
-  std::vector<std::uint64_t> modules;
-  std::vector<std::uint64_t> frame_kinds;
-  std::string details;
-  JsonWriter detail(details);
-  detail.begin_object();
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const store::NamedFrame& frame = frames[i];
-    names.push_back(strings.index_of(frame.name));
-    modules.push_back(strings.index_of(frame.module));
-    frame_kinds.push_back(kinds.index_of(name_of(frame.kind)));
-    if (frame.reason.empty() && frame.build_id.empty() && frame.file.empty() && frame.line == 0 && !frame.inlined) {
-      continue;
-    }
-    detail.key(std::to_string(i)).begin_object();
-    if (!frame.reason.empty()) detail.key("reason").number(strings.index_of(frame.reason));
-    if (!frame.build_id.empty()) detail.key("build_id").number(strings.index_of(frame.build_id));
-    if (!frame.file.empty()) detail.key("file").number(strings.index_of(frame.file));
-    if (frame.line != 0) detail.key("line").number(std::uint64_t{frame.line});
-    if (frame.inlined) detail.key("inlined").boolean(true);
-    detail.end_object();
-  }
-  detail.end_object();
+  const std::uint64_t none = strings.index_of("");
+  const auto text = [&strings](std::string store::NamedFrame::*member) {
+    return [&strings, member](const store::NamedFrame& frame) { return strings.index_of(frame.*member); };
+  };
+  append_column(column, "name", frames, text(&store::NamedFrame::name));
+  append_column(column, "module", frames, text(&store::NamedFrame::module));
+  append_column(column, "kind", frames, [&](const auto& frame) { return kinds.index_of(name_of(frame.kind)); });
+  append_where_known(column, "full_name", frames, none, text(&store::NamedFrame::full_name));
+  append_where_known(column, "reason", frames, none, text(&store::NamedFrame::reason));
+  append_where_known(column, "build_id", frames, none, text(&store::NamedFrame::build_id));
+  append_where_known(column, "file", frames, none, text(&store::NamedFrame::file));
+  append_where_known(column, "line", frames, 0, [](const auto& frame) { return std::uint64_t{frame.line}; });
+  append_where_known(column, "inlined", frames, 0,
+                     [](const auto& frame) { return std::uint64_t{frame.inlined ? 1U : 0U}; });
 
   const auto append_strings = [&](std::string_view name, const StringTable& table) {
     json.key(name).begin_array();
-    for (const std::string_view text : table.strings()) json.string(text);
+    for (const std::string_view entry : table.strings()) json.string(entry);
     json.end_array();
   };
   append_strings("strings", strings);
   append_strings("kinds", kinds);
   json.key("frames").begin_object();
-  append_numbers(json, "name", names);
-  append_numbers(json, "module", modules);
-  append_numbers(json, "kind", frame_kinds);
-  json.key("details").raw(details);
+  json.raw(columns);
   json.end_object();
 }
 

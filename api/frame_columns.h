@@ -13,9 +13,9 @@
 
 namespace flamed::api {
 
-/// The members strings (each text once), kinds (names of frame kinds) and frames: {"name", "module": indices into
-/// strings, "kind": indices into kinds, "details": {"7": {reason, build_id, file: indices into strings, line,
-/// inlined}}}, the last for those frames that have any.
+/// The members strings (each text once, the empty one first), kinds (names of frame kinds) and frames, whose members
+/// are columns: name, module (indices into strings), kind (index into kinds), and where any frame has such a thing
+/// full_name, reason, build_id, file (indices into strings), line, inlined (1 or 0).
 void append_frame_columns(JsonWriter& json, std::span<const store::NamedFrame> frames);
 
 template <typename Nodes, typename Value>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -51,6 +52,23 @@ void append_functions(JsonWriter& json, const store::ProfileDiff& diff, std::siz
     json.end_object();
   }
   json.end_array();
+}
+
+/// All functions, as columns.
+void append_function_columns(JsonWriter& json, const std::vector<store::DiffFunction>& functions) {
+  using Function = store::DiffFunction;
+  json.key("functions").begin_object();
+  append_column(json, "frame", functions, [](const Function& function) { return function.frame; });
+  append_column(json, "self", functions, [](const Function& function) { return function.after.self_samples; });
+  append_column(json, "total", functions, [](const Function& function) { return function.after.total_samples; });
+  append_column(json, "self_before", functions, [](const Function& function) { return function.before.self_samples; });
+  append_column(json, "total_before", functions,
+                [](const Function& function) { return function.before.total_samples; });
+  json.key("z").begin_array();
+  for (const Function& function : functions) json.number(std::round(100 * function.self.z) / 100);
+  json.end_array();
+  append_column(json, "significant", functions, [](const Function& function) { return function.self.significant; });
+  json.end_object();
 }
 
 void append_head(JsonWriter& json, const store::ProfileDiff& diff, double frequency_hz) {
@@ -114,9 +132,9 @@ std::string render_diff_columns(const store::ProfileDiff& diff, double frequency
   JsonWriter json(out);
   json.begin_object();
   append_head(json, diff, frequency_hz);
-  append_functions(json, diff, kFunctionsBesideTree);
   json.key("columns").begin_object();
   append_frame_columns(json, diff.frames);
+  append_function_columns(json, diff.functions);
   json.key("nodes").begin_object();
   append_column(json, "frame", diff.nodes, [](const store::DiffNode& node) { return node.frame; });
   append_depths(json, diff.nodes);

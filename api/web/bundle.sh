@@ -30,7 +30,7 @@ if ! cmp -s package-lock.json .installed; then
   cp package-lock.json .installed
 fi
 node_modules/.bin/tsc --project .
-node_modules/.bin/esbuild src/main.tsx src/help/help.ts --bundle --minify --format=esm --target=es2022 --charset=utf8 \
+node_modules/.bin/esbuild src/main.tsx src/help/help.ts src/graph/worker.ts --bundle --minify --format=esm --target=es2022 --charset=utf8 \
   --entry-names=[name] --log-level=warning --outdir=out
 
 # What is given on must say whose it is.
@@ -43,5 +43,5 @@ cat node_modules/speedscope/dist/release/source-code-pro.LICENSE.md >>out/licenc
 
 # All of speedscope but its example and its reader of Java's recordings, which is a third of it.
 mapfile -t speedscope < <(find node_modules/speedscope/dist/release -name '*.html' -o -name 'speedscope-*' -o -name '*.woff2' -o -name '*.png' -o -name '*.ico')
-"$here/embed.py" "$output" --brotli "$node" src/index.html src/help/help.html src/favicon.svg out/{main,help}.{js,css} out/licences.txt \
+"$here/embed.py" "$output" --brotli "$node" src/index.html src/help/help.html src/favicon.svg out/{main,help}.{js,css} out/worker.js out/licences.txt \
   --under /speedscope/ "${speedscope[@]}"

@@ -116,12 +116,12 @@ export const loads = (page) => page.evaluate(() => Number(document.body.dataset.
 
 // The frames that the page tells those who can't see the canvas.
 export const mirror = (page) =>
-  page.$$eval("#mirror li", (items) =>
+  page.$$eval(".flame-item", (items) =>
     items.map(({ textContent, dataset }) => ({ text: textContent, name: dataset.name, kind: dataset.kind, value: Number(dataset.value), depth: Number(dataset.depth) })));
 
 // How many different colours the canvas shows, and how much of it is painted.
 export const painted = (page) =>
-  page.$eval("#canvas", (canvas) => {
+  page.$eval(".flame-canvas", (canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const colours = new Set();
     let count = 0;

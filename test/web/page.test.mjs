@@ -10,21 +10,6 @@ import { Browser, Daemon, loaded, loads, mirror, open, painted } from "./browser
 const shot = (page, name, options = {}) => page.screenshot({ path: join(process.env.FLAMED_SHOTS ?? ".", `${name}.png`), ...options });
 const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
 
-// Where a frame that the mirror tells is on the canvas, in pixels of the page.
-async function place(page, name) {
-  const frames = await mirror(page);
-  const wanted = frames.find((frame) => frame.name === name);
-  assert.ok(wanted, `no frame ${name} among ${frames.map((frame) => frame.name)}`);
-  const box = await page.$eval("#canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
-  const y = box.top + wanted.depth * 21 + 10;
-  // Along its row, until the tooltip says that it is the one.
-  for (let x = box.left + 2; x < box.right; x += 8) {
-    await page.mouse.move(x, y);
-    if ((await text(page, "#tooltip .name").catch(() => "")) === name) return { x, y };
-  }
-  assert.fail(`${name} is not on the canvas`);
-}
-
 describe("the page", () => {
   let daemon;
   let browser;
@@ -95,53 +80,6 @@ describe("the page", () => {
     assert.match(await text(page, "#warnings"), /outside of what is retained/);
   });
 
-  it("tells about the frame under the pointer", async () => {
-    await open(page, `${daemon.url}/?pid=4242`);
-    await place(page, "Cart::total() const");
-    const tooltip = await text(page, "#tooltip");
-    assert.match(tooltip, /6,600 samples · 66.0 s63.0 %/);
-    assert.match(tooltip, /Self300 samples · 3.00 s2.87 %/);
-    await shot(page, "tooltip");
-    await page.mouse.move(5, 5);
-    assert.ok(await page.isHidden("#tooltip"));
-  });
-
-  it("tells why a frame has no name", async () => {
-    await open(page, `${daemon.url}/?pid=4242`);
-    await place(page, "[unknown] (libvendor.so+0x1a2b)");
-    assert.match(await text(page, "#tooltip .reason"), /the file has no symbols/);
-  });
-
-  it("zooms into a frame that is clicked and out by the crumbs and Escape", async () => {
-    await open(page, `${daemon.url}/?pid=4242`);
-    const { x, y } = await place(page, "json::parse(std::string_view)");
-    await page.mouse.click(x, y);
-    assert.equal((await mirror(page))[0].name, "json::parse(std::string_view)");
-    assert.match(await text(page, "#crumbs"), /^Reset zoom.*json::parse\(std::string_view\)$/);
-    await page.waitForTimeout(60);
-    await shot(page, "zoomed");
-    await page.click("#crumbs li:nth-last-child(2) button");
-    assert.equal((await mirror(page))[0].name, "Server::handle(Request const&)");
-    await page.focus("#graph");
-    await page.keyboard.press("Escape");
-    assert.equal((await mirror(page))[0].depth, 0);
-  });
-
-  it("counts each sample once in the share that a search matched", async () => {
-    await open(page, `${daemon.url}/?pid=4242`);
-    await page.keyboard.press("/");
-    await page.keyboard.type("JSON");
-    // 1,800 of 10,470, although up to three frames of a stack match.
-    assert.equal(await text(page, "#search-result"), "17.2 % matched");
-    await page.fill("#search", "/^(ksys_write|vfs_read)$/");
-    assert.equal(await text(page, "#search-result"), "13.4 % matched");
-    await page.fill("#search", "/(/");
-    assert.match(await text(page, "#search-result"), /not a regular expression/);
-    await page.fill("#search", "nowhere");
-    assert.equal(await text(page, "#search-result"), "0 % matched");
-    assert.deepEqual(page.troubles, []);
-  });
-
   it("keeps what is looked at in the address, through reload and back", async () => {
     await open(page, daemon.url);
     await page.click('[data-id="31337@70000"]');
@@ -191,32 +129,11 @@ describe("the page", () => {
     await open(page, `${daemon.url}/?pid=778`);
     assert.match(await text(page, "#profile-title"), /^\\u202egnp\.exe/);
     assert.ok((await mirror(page)).some((frame) => frame.text.startsWith("\\u202ereversed\\u202c,")));
-    await place(page, "\\u202ereversed\\u202c").catch(() => {});
     assert.deepEqual(page.troubles, []);
   });
 
-  it("follows stacks of hundreds of frames by scrolling", async () => {
-    await open(page, `${daemon.url}/?pid=5150`);
-    const { scroll, seen } = await page.$eval("#graph", (graph) => ({ scroll: graph.scrollHeight, seen: graph.clientHeight }));
-    assert.ok(scroll > 300 * 20 && seen < 1000);
-    await page.$eval("#graph", (graph) => (graph.scrollTop = 3000));
-    await page.waitForTimeout(100);
-    assert.ok((await painted(page)).share > 0.5);
-    assert.ok((await page.$$("*")).length < 2000);
-  });
-
-  it("can be used with the keyboard alone", async () => {
+  it("lets processes be chosen by the keyboard", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
-    await page.focus("#graph");
-    for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
-    assert.match(await text(page, "#announcer"), /^Cart::total\(\) const, 63.0 %/);
-    await page.keyboard.press("ArrowRight");
-    assert.doesNotMatch(await text(page, "#announcer"), /^Cart/);
-    await page.keyboard.press("ArrowLeft");
-    await page.keyboard.press("Enter");
-    assert.equal((await mirror(page))[0].name, "Cart::total() const");
-    await page.keyboard.press("ArrowUp");
-    assert.equal((await mirror(page))[0].name, "Server::handle(Request const&)");
     await page.focus("#process-list");
     for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
     await loaded(page, 2);
@@ -271,15 +188,6 @@ describe("the page", () => {
     await page.waitForSelector("#away", { state: "detached" });
     await loaded(page, 3);
     assert.ok((await mirror(page))[0].value > 10470); // of an hour
-  });
-
-  it("is readable in the dark", async () => {
-    const dark = await browser.page(daemon.url, { colorScheme: "dark" });
-    await open(dark, `${daemon.url}/?pid=4242&search=json`);
-    assert.equal(await dark.$eval("body", (body) => getComputedStyle(body).backgroundColor), "rgb(16, 18, 22)");
-    await shot(dark, "dark");
-    assert.deepEqual(dark.troubles, []);
-    await dark.close();
   });
 
   it("fits a screen of 360 pixels", async () => {

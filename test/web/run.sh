@@ -50,7 +50,7 @@ if ! cmp -s package-lock.json .installed; then
   npm ci --no-progress --loglevel=error
   cp package-lock.json .installed
 fi
-export FLAMED_SHOTS=$shots
+export FLAMED_SHOTS=$shots FLAMED_PAGE_SOURCES=$here/../../api/web/src
 
 wait_until_ready() { # wait_until_ready URL PID
   local deadline=$((SECONDS + 30))

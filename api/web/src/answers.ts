@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the daemon answers, as docs/api.md has it; only the members that the page uses.
 
+import type { GraphAnswer } from "./graph/answer";
+
 export interface Window {
   from: string;
   to: string;
@@ -70,27 +72,11 @@ export interface Threads extends About {
   threads: ThreadUsage[];
 }
 
-// format=columns: node i shows frame nodes.frame[i]; nodes stand in depth-first order.
-export interface FrameDetails {
-  line?: number;
-  inlined?: boolean;
-  reason?: number; // these three: indices of `strings`
-  build_id?: number;
-  file?: number;
-}
-
-export interface Columns {
-  strings: string[];
-  kinds: string[];
-  frames: { name: number[]; module: number[]; kind: number[]; details: Record<string, FrameDetails> };
-  nodes: { frame: number[]; depth: number[]; self: number[]; self_before?: number[]; significant?: number[] };
-}
-
 export interface Profile extends About {
   processes: Process[];
   symbolised_share: number;
   coverage: Coverage;
-  columns: Columns;
+  graph: GraphAnswer;
 }
 
 // What is to be known of one side of a comparison.
@@ -99,25 +85,12 @@ export interface Side extends About {
   coverage: Coverage;
 }
 
-export interface FunctionChange {
-  name: string;
-  kind: string;
-  module?: string;
-  before: { self: number; total: number };
-  after: { self: number; total: number };
-  change_self: number;
-  change_total: number;
-  z: number;
-  significant: boolean;
-}
-
 export interface Diff {
   normalise: "samples" | "time";
   before: Side;
   after: Side;
   warnings: string[];
-  functions: FunctionChange[];
-  columns: Columns;
+  graph: GraphAnswer;
 }
 
 export interface Steps {

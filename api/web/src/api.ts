@@ -28,28 +28,37 @@ interface Options {
 
 const PROGRESS_MS = 100;
 
-async function textOf(response: Response, since: number, onProgress: Options["onProgress"]): Promise<string> {
-  if (onProgress === undefined || response.body === null) return response.text();
+async function bytesOf(response: Response, since: number, onProgress: Options["onProgress"]): Promise<ArrayBuffer> {
+  if (onProgress === undefined || response.body === null) return response.arrayBuffer();
   const reader = response.body.getReader();
-  const decoder = new TextDecoder();
-  const parts: string[] = [];
+  const parts: Uint8Array[] = [];
   let bytes = 0;
   let told = since;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
     bytes += value.length;
-    parts.push(decoder.decode(value, { stream: true }));
+    parts.push(value);
     const now = performance.now();
     if (now - told < PROGRESS_MS) continue;
     told = now;
     onProgress({ stage: "receiving", bytes, since });
   }
-  parts.push(decoder.decode());
-  return parts.join("");
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole.buffer;
 }
 
-export async function get<Answer>(address: string, { signal, onProgress }: Options): Promise<Answer> {
+// Makes an answer of its bytes, and may keep these. Rejects with a SyntaxError where they are cut off.
+export type Read<Answer> = (bytes: ArrayBuffer) => Answer | Promise<Answer>;
+
+const asJson = (bytes: ArrayBuffer) => JSON.parse(new TextDecoder().decode(bytes)) as unknown;
+
+export async function get<Answer>(address: string, { signal, onProgress }: Options, read: Read<Answer> = asJson as Read<Answer>): Promise<Answer> {
   const since = performance.now();
   onProgress?.({ stage: "asking", bytes: 0, since });
   let response: Response;
@@ -60,16 +69,17 @@ export async function get<Answer>(address: string, { signal, onProgress }: Optio
     throw new Unreachable(String(error));
   }
   const isProblem = (response.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
-  let body: unknown;
   try {
-    body = JSON.parse(await textOf(response, since, onProgress));
+    const bytes = await bytesOf(response, since, onProgress);
+    if (isProblem) throw new Refused(asJson(bytes) as Problem);
+    return await read(bytes);
   } catch (error) {
-    if (wasAborted(error)) throw error;
-    if (response.ok) throw new Unreachable("the answer was cut off");
-    throw new Refused({ status: response.status, title: `Status ${response.status}` });
+    if (wasAborted(error) || error instanceof Refused) throw error;
+    if (!response.ok) throw new Refused({ status: response.status, title: `Status ${response.status}` });
+    // While its bytes came, or at a place where there should be more of them.
+    if (error instanceof TypeError || error instanceof SyntaxError) throw new Unreachable("the answer was cut off");
+    throw error;
   }
-  if (isProblem) throw new Refused(body as Problem);
-  return body as Answer;
 }
 
 export const addressWith = (path: string, parameters: URLSearchParams) => (parameters.size === 0 ? path : `${path}?${parameters}`);

@@ -3,7 +3,7 @@
 import { type ReadonlySignal, computed, effect, signal, untracked } from "@preact/signals";
 
 import type { Problem } from "./answers";
-import { type Progress, Refused, Unreachable, get, wasAborted } from "./api";
+import { type Progress, type Read, Refused, Unreachable, get, wasAborted } from "./api";
 import { lostDaemon } from "./daemon";
 
 // All questions are asked anew when it grows: time went on, or the daemon is back.
@@ -31,8 +31,11 @@ export class Asking<Answer> {
   readonly #again = signal(0);
   #abort: AbortController | null = null;
 
-  // `address` reads signals, and gives what to ask, or null for nothing.
-  constructor(address: () => string | null) {
+  readonly #read: Read<Answer> | undefined;
+
+  // `address` reads signals, and gives what to ask, or null for nothing. `read` is for answers that are not plain JSON.
+  constructor(address: () => string | null, read?: Read<Answer>) {
+    this.#read = read;
     this.answer = this.#answer;
     this.problem = this.#problem;
     this.progress = this.#progress;
@@ -84,7 +87,7 @@ export class Asking<Answer> {
     try {
       const answer = await get<Answer>(address, { signal: aborted, onProgress: (progress) => {
         if (!aborted.aborted) this.#progress.value = progress;
-      } });
+      } }, this.#read);
       if (aborted.aborted) return;
       this.tookMs = performance.now() - since;
       this.#problem.value = null;

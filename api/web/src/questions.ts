@@ -5,13 +5,14 @@ import { computed } from "@preact/signals";
 import type { About, Diff, Process, Processes, Profile } from "./answers";
 import { addressWith } from "./api";
 import { Asking } from "./asking";
+import { readProfile } from "./graph/answer";
 import { base, profileParameters, question, windowOnly } from "./state";
 
 export const profile = new Asking<Profile | Diff>(() => {
   const parameters = profileParameters(question.value, base.value);
   parameters.set("format", "columns");
   return addressWith(base.value === null ? "/profile" : "/diff", parameters);
-});
+}, readProfile);
 
 // Of the whole machine: the list is there to choose another process from.
 export const processes = new Asking<Processes>(() => addressWith("/processes", windowOnly(question.value)));

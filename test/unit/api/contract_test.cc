@@ -320,6 +320,25 @@ TEST_CASE("two windows are compared, by default with the time just before") {
   CHECK(other["value_before"] == 5);
 }
 
+TEST_CASE("a comparison in columns has all functions with their change") {
+  Fixture fixture;
+  const std::string target = "/diff?pid=123&from=now-15s&to=now&format=";
+  const json top = json::parse(fixture.get(target + "top").body)["functions"];
+  const json columns = json::parse(fixture.get(target + "columns").body)["columns"];
+  const json& functions = columns["functions"];
+  REQUIRE(functions["frame"].size() == top.size());
+  for (std::size_t i = 0; i < top.size(); ++i) {
+    const auto frame = functions["frame"][i].get<std::size_t>();
+    CHECK(columns["strings"][columns["frames"]["name"][frame].get<std::size_t>()] == top[i]["name"]);
+    CHECK(functions["self"][i] == top[i]["after"]["self"]);
+    CHECK(functions["total"][i] == top[i]["after"]["total"]);
+    CHECK(functions["self_before"][i] == top[i]["before"]["self"]);
+    CHECK(functions["total_before"][i] == top[i]["before"]["total"]);
+    CHECK(functions["z"][i].get<double>() == Approx(top[i]["z"].get<double>()).margin(0.006));
+    CHECK((functions["significant"][i] == 1) == top[i]["significant"].get<bool>());
+  }
+}
+
 TEST_CASE("a filter sees names, and what it leaves out is not counted") {
   Fixture fixture;
   CHECK(fixture.get("/profile?pid=123&format=folded&focus=sp.n").body == "main;spin 20\n");

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "api/json_writer.h"
+#include "api/render_columns.h"
 #include "api/render_flamegraph.h"
 #include "api/render_folded.h"
 #include "api/render_health.h"
@@ -232,6 +233,29 @@ TEST_CASE("a frame has the members that are known of it") {
   CHECK(tree["children"][0]["line"] == 7);
   CHECK(tree["children"][0]["inlined"] == true);
   for (const char* member : {"build_id", "file", "line", "inlined"}) CHECK_FALSE(tree["children"][1].contains(member));
+}
+
+TEST_CASE("columns hold what is known of a frame, and no column of which nothing is known") {
+  ProfileBuilder builder;
+  const std::uint32_t main = builder.add(0, "main", 1);
+  store::NamedFrame frame{"f", "libf.so", store::FrameKind::kNative, ""};
+  frame.full_name = "f(int)";
+  frame.build_id = "0a1b";
+  frame.line = 12;
+  frame.inlined = true;
+  builder.add(main, frame, 2);
+  const json columns = json::parse(render_columns(builder.profile, 99))["columns"];
+  const json& frames = columns["frames"];
+  const auto text = [&](const char* column, std::size_t index) {
+    return columns["strings"][frames[column][index].get<std::size_t>()].get<std::string>();
+  };
+  CHECK(text("full_name", 2) == "f(int)");
+  CHECK(text("full_name", 1).empty());
+  CHECK(text("build_id", 2) == "0a1b");
+  CHECK(frames["line"] == json{0, 0, 12});
+  CHECK(frames["inlined"] == json{0, 0, 1});
+  CHECK_FALSE(frames.contains("reason"));
+  CHECK_FALSE(frames.contains("file"));
 }
 
 TEST_CASE("metrics follow the Prometheus text format") {

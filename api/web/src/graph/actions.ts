@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be done with a frame.
+import { ask, look, question, select, view } from "../state";
+import { printable } from "../text";
+import { copy } from "./copy";
+import type { Model } from "./model";
+import { type Entry, openMenu } from "./menu";
+import { showSandwich } from "./shown";
+
+const LONGEST = 1000; // bytes of an expression; the daemon takes 1024
+
+// An expression of RE2 that matches this name and no other.
+export function exactly(name: string) {
+  const quoted = name.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
+  if (new TextEncoder().encode(quoted).length + 2 <= LONGEST) return `^${quoted}$`;
+  // Of so long a name its beginning has to do.
+  let start = name.slice(0, 240);
+  if (/[\ud800-\udbff]$/.test(start)) start = start.slice(0, -1);
+  return `^${start.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&")}`;
+}
+
+// What matches one or the other; only the latter where both are too long.
+export function either(first: string, second: string) {
+  if (first === "" || first === second) return second;
+  const both = `${first}|${second}`;
+  return new TextEncoder().encode(both).length <= LONGEST ? both : second;
+}
+
+// As the daemon's filters see a name: without the line that may stand behind it.
+const bare = (name: string) => (question.peek().lines ? name.replace(/ [^ ]+:\d+$/, "") : name);
+
+function filtersFor(name: string): Entry[] {
+  const expression = exactly(bare(name));
+  const { ignore, hide } = question.peek();
+  return [
+    { label: "Focus", hint: "only stacks with it", act: () => ask({ focus: expression }) },
+    { label: "Ignore", hint: "no stacks with it", act: () => ask({ ignore: either(ignore, expression) }) },
+    { label: "Hide", hint: "callees go to its caller", act: () => ask({ hide: either(hide, expression) }) },
+  ];
+}
+
+const PROCESS = /\((\d+)(?:\/\d+)?\)$/;
+
+export function openFrameMenu(model: Model, node: number, x: number, y: number, returnTo: HTMLElement, zoom?: (node: number) => void) {
+  const name = model.name(node);
+  const { frames, frame } = model;
+  const f = frame[node];
+  const isCode = frames.isCode(f);
+  const around: Entry[] = [];
+  if (zoom !== undefined && node !== 0) around.push({ label: "Zoom in", hint: "Enter", act: () => zoom(node) });
+  if (zoom !== undefined) around.push({ label: "Show all", hint: "Esc", act: () => zoom(0) });
+  if (isCode) {
+    around.push({ label: "Callers and callees", hint: "sandwich", act: () => showSandwich(name) });
+    around.push({ label: "Show in the table", act: () => look({ mode: "table", frame: name }) });
+    around.push({ label: "Search for it", act: () => look({ search: name }) });
+  }
+  const pid = frames.kind(f) === "root" ? PROCESS.exec(name)?.[1] : undefined;
+  if (pid !== undefined) around.push({ label: "Only this process", hint: `pid ${pid}`, act: () => select({ pid: [pid] }) });
+
+  const filters = isCode ? filtersFor(name) : [];
+  const { collapse } = view.peek();
+  filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
+
+  const path = model.path(node).slice(1).map((step) => model.name(step));
+  const copies: Entry[] = [
+    { label: "Copy name", act: () => void copy(name) },
+    { label: "Copy stack", hint: "outermost first", act: () => void copy(path.join("\n")) },
+  ];
+  return openMenu(printable(name, 120), [around, filters, copies], x, y, returnTo);
+}
+
+// Of a function wherever it is, as the table has it.
+export function openNameMenu(model: Model, f: number, x: number, y: number, returnTo: HTMLElement) {
+  const name = model.frames.name(f);
+  const inGraph = (mode: "icicle" | "flame") => look({ mode, search: name });
+  const around: Entry[] = [
+    { label: "Callers and callees", hint: "Enter", act: () => showSandwich(name) },
+    { label: "Find in the graph", act: () => inGraph("icicle") },
+  ];
+  return openMenu(printable(name, 120), [around, filtersFor(name), [{ label: "Copy name", act: () => void copy(name) }]], x, y, returnTo);
+}

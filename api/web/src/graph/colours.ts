@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours of frames. A palette has few of them, so that what is painted can be painted colour by colour. All are light
+// enough for dark text on them: contrast with INK is at least 4.5:1.
+
+import { type Frames, KINDS, type Kind } from "./frames";
+import type { Model } from "./model";
+
+export const INK = "#1a1410";
+// The ground of what was looked for.
+export const FOUND = "#ec7fdd";
+
+export type Colouring = "kind" | "module" | "name";
+// "blind": told apart whatever the kind of colour blindness.
+export type DiffPalette = "" | "blind";
+
+export interface LegendEntry {
+  label: string;
+  colour: string;
+}
+
+export interface Palette {
+  colours: string[];
+  // Of each node (not frame: in a comparison, places of one function differ) the index of its colour.
+  of: (node: number) => number;
+  legend: LegendEntry[];
+}
+
+interface Tone {
+  label: string;
+  hue: number;
+  saturation: number;
+  lightness: number;
+}
+
+const TONES: Record<Kind, Tone> = {
+  native: { label: "Program", hue: 28, saturation: 88, lightness: 69 },
+  inlined: { label: "Inlined", hue: 48, saturation: 86, lightness: 70 },
+  go: { label: "Go", hue: 187, saturation: 55, lightness: 66 },
+  jit: { label: "JIT", hue: 132, saturation: 42, lightness: 67 },
+  kernel: { label: "Kernel", hue: 214, saturation: 74, lightness: 75 },
+  vdso: { label: "vdso", hue: 166, saturation: 38, lightness: 68 },
+  unknown: { label: "Unnamed", hue: 220, saturation: 8, lightness: 74 },
+  marker: { label: "Cut off", hue: 352, saturation: 75, lightness: 80 },
+  root: { label: "Process", hue: 262, saturation: 46, lightness: 80 },
+};
+
+const hsl = (hue: number, saturation: number, lightness: number) => `hsl(${hue} ${saturation}% ${lightness}%)`;
+
+export const labelOf = (kind: Kind) => TONES[kind].label;
+
+export function swatch(kind: Kind, isDark: boolean) {
+  const { hue, saturation, lightness } = TONES[kind];
+  return hsl(hue, saturation, lightness - (isDark ? 5 : 0));
+}
+
+// FNV-1a: the same in every profile.
+function hash(text: string) {
+  let value = 2166136261;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
+  value ^= value >>> 15;
+  return value >>> 0;
+}
+
+function kindsOf(frames: Frames) {
+  const present = new Set(frames.data.kind);
+  return KINDS.filter((_, index) => present.has(index));
+}
+
+// Neighbours are told apart by small differences that are the same in every profile.
+const SHADES = 24;
+
+function byKind(frames: Frames, isDark: boolean): Palette {
+  const colours: string[] = [];
+  for (const kind of KINDS) {
+    const { hue, saturation, lightness } = TONES[kind];
+    for (let shade = 0; shade < SHADES; shade++) {
+      const turn = ((shade % 6) - 2.5) * 2.2;
+      const lift = ((shade / 6) | 0) * 2.4 - 3.6;
+      colours.push(hsl(hue + turn, saturation, lightness + lift - (isDark ? 5 : 0)));
+    }
+  }
+  const colour = Uint16Array.from({ length: frames.size }, (_, f) => frames.data.kind[f] * SHADES + (hash(frames.name(f)) % SHADES));
+  return { colours, of: (f) => colour[f], legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
+}
+
+// Hues a golden angle apart: the first few, which are most of the graph, differ most.
+const HUES = 48;
+const LISTED = 8;
+
+function hashed(frames: Frames, isDark: boolean, text: (f: number) => string): { colours: string[]; colour: Uint16Array } {
+  const colours = Array.from({ length: HUES }, (_, i) => hsl(Math.round((i * 137.508) % 360), 58, 70 + (i % 3) * 4 - (isDark ? 5 : 0)));
+  colours.push(swatch("marker", isDark), swatch("root", isDark));
+  const colour = Uint16Array.from({ length: frames.size }, (_, f) => {
+    const kind = frames.kind(f);
+    return kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(text(f)) % HUES;
+  });
+  return { colours, colour };
+}
+
+function byName(frames: Frames, isDark: boolean): Palette {
+  const { colours, colour } = hashed(frames, isDark, (f) => frames.name(f));
+  return { colours, of: (f) => colour[f], legend: [] };
+}
+
+function byModule(model: Model, isDark: boolean): Palette {
+  const { frames } = model;
+  const { colours, colour } = hashed(frames, isDark, (f) => frames.module(f));
+  // The modules that used most CPU themselves.
+  const own = new Map<string, { samples: number; colour: number }>();
+  for (let i = 0; i < model.size; i++) {
+    const f = model.frame[i];
+    if (model.self[i] === 0 || !frames.isCode(f)) continue;
+    const module = frames.module(f);
+    const entry = own.get(module);
+    if (entry === undefined) own.set(module, { samples: model.self[i], colour: colour[f] });
+    else entry.samples += model.self[i];
+  }
+  const legend = [...own].sort(([, a], [, b]) => b.samples - a.samples).slice(0, LISTED)
+    .map(([module, entry]) => ({ label: module === "" ? "no file" : module, colour: colours[entry.colour] }));
+  return { colours, of: (f) => colour[f], legend };
+}
+
+// ---- Comparisons ----
+
+const STEPS = 8; // each way
+// Growth and shrinkage. Orange and blue differ for all the usual kinds of colour blindness, also in print: the growing
+// side is the darker one there.
+const DIFF_TONES: Record<DiffPalette, { more: [number, number]; less: [number, number] }> = {
+  "": { more: [6, 86], less: [222, 80] },
+  blind: { more: [30, 100], less: [205, 85] },
+};
+
+// Twice the change is not twice the colour: most are small, and a change of a point of share is worth seeing.
+function step(change: number, largest: number) {
+  if (change === 0 || largest === 0) return 0;
+  return Math.sign(change) * Math.min(STEPS, Math.ceil(Math.sqrt(Math.abs(change) / largest) * STEPS));
+}
+
+function byChange(model: Model, isDark: boolean, name: DiffPalette): Palette {
+  const { more, less } = DIFF_TONES[name];
+  const darkest = name === "blind" ? 60 : 68;
+  const tone = ([hue, saturation]: [number, number], strength: number, least: number) =>
+    hsl(hue, saturation, Math.round(93 - (93 - least) * (strength / STEPS) - (isDark ? 4 : 0)));
+  const colours = Array.from({ length: 2 * STEPS + 1 }, (_, index) => {
+    const strength = index - STEPS;
+    if (strength === 0) return isDark ? "hsl(220 6% 76%)" : "hsl(220 10% 90%)";
+    return strength > 0 ? tone(more, strength, darkest) : tone(less, -strength, 70);
+  });
+  let largest = 0;
+  for (let i = 1; i < model.size; i++) largest = Math.max(largest, Math.abs(model.change(i)));
+  return {
+    colours,
+    of: (node) => STEPS + step(model.change(node), largest),
+    legend: [
+      { label: "Less", colour: colours[0] },
+      { label: "Unchanged", colour: colours[STEPS] },
+      { label: "More", colour: colours[2 * STEPS] },
+    ],
+  };
+}
+
+export function palette(model: Model, colouring: Colouring, diff: DiffPalette, isDark: boolean): Palette {
+  if (model.sides !== null) return byChange(model, isDark, diff);
+  const { frame, frames } = model;
+  const made = colouring === "module" ? byModule(model, isDark) : colouring === "name" ? byName(frames, isDark) : byKind(frames, isDark);
+  return { ...made, of: (node) => made.of(frame[node]) };
+}

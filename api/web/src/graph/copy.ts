@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a text on the clipboard. Where the page came over plain HTTP from another host, browsers have only the old way.
+
+export async function copy(text: string): Promise<boolean> {
+  if (navigator.clipboard !== undefined && window.isSecureContext) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Not allowed: the old way may be.
+    }
+  }
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "visually-hidden";
+  const before = document.activeElement as HTMLElement | null;
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  before?.focus({ preventScroll: true });
+  return isDone;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that is known of the frame that is selected.
+import { printable } from "../text";
+import { labelOf } from "./colours";
+import { shown, model, selectedNode, zoomed } from "./shown";
+import { figures } from "./tooltip";
+
+export function Details() {
+  const tree = model.value;
+  const now = shown.value;
+  const node = selectedNode.value;
+  if (tree === null || now === null || tree.total === 0) return null;
+  const { frames } = tree;
+  const f = tree.frame[node];
+  const name = frames.fullName(f);
+  const known: [string, string][] = [
+    ["Module", frames.module(f)],
+    ["Build-id", frames.buildId(f)],
+    ["Source", frames.source(f)],
+    ["No name", frames.reason(f)],
+  ];
+  return (
+    <section class="details" id="details" aria-label="Selected frame">
+      <p class="name">
+        <i style={{ backgroundColor: now.palette.colours[now.palette.of(node)] }} />
+        <bdi>{printable(name)}</bdi>
+        <small>{labelOf(frames.kind(f))}</small>
+      </p>
+      <dl>
+        {figures(tree, node, zoomed.value).map(([label, figure, part]) => (
+          <div key={label}><dt>{label}</dt><dd>{figure !== "" && `${figure} · `}<b>{part}</b></dd></div>
+        ))}
+        {known.filter(([, text]) => text !== "").map(([label, text]) => (
+          <div key={label} class={label === "No name" ? "bad" : ""}><dt>{label}</dt><dd><code>{printable(text, 500)}</code></dd></div>
+        ))}
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph on a canvas, and the hands on it. The canvas is as large as what is seen of it and is painted anew as its box
+// scrolls: one as tall as the deepest stack would be too large for browsers. Callers stand above what they call, or below.
+
+import type { Palette } from "./colours";
+import type { Labels } from "./labels";
+import { type Direction, NARROW, ROW, type View, heightOf, nodeAt, placeOf, topOf, viewOf } from "./layout";
+import { Mirror } from "./mirror";
+import type { Model } from "./model";
+import { type Ink, Painter } from "./painter";
+
+const ZOOM_MS = 160;
+const MOST_STEPS = 30; // frames that a zoom takes at most, whatever the clock says
+const LONG_PRESS_MS = 500;
+const STILL = 8; // pixels that a finger may move in a long press
+
+// For whoever watches; only the latest is kept.
+function measure(name: string, start: number) {
+  performance.clearMeasures(name);
+  performance.measure(name, { start, end: performance.now() });
+}
+
+export interface Hands {
+  onZoom: (node: number) => void;
+  // With -1 for none.
+  onHover: (node: number, x: number, y: number) => void;
+  // By a key, or by the first touch.
+  onSelect: (node: number) => void;
+  onMenu: (node: number, x: number, y: number) => void;
+  say: (text: string) => void;
+}
+
+export interface Shown {
+  model: Model;
+  labels: Labels;
+  palette: Palette;
+  ink: Ink;
+  direction: Direction;
+  zoomed: number;
+  // By frame, 1 where it matches; null when nothing is looked for.
+  found: Uint8Array | null;
+  // performance.now() when the answer had come that this is made of.
+  since: number;
+}
+
+export class FlameCanvas {
+  readonly #box: HTMLElement;
+  readonly #hands: Hands;
+  readonly #space: HTMLElement;
+  readonly #canvas: HTMLCanvasElement;
+  readonly #hoverMark: HTMLElement;
+  readonly #focusMark: HTMLElement;
+  readonly #mirror: Mirror;
+  readonly #painter = new Painter();
+  readonly #endings: (() => void)[] = [];
+  #shown: Shown | null = null;
+  #view: View | null = null; // what is shown once the zoom has come to rest
+  #from: View | null = null; // where it came from
+  #zoomedAt = 0;
+  #steps = 0;
+  #frameRequest = 0;
+  #painted: Model | null = null;
+  #hovered = -1;
+  #focused = -1;
+  #touched = false;
+  #longPress = 0;
+  #pressed: { x: number; y: number } | null = null;
+
+  // `box` scrolls, and is what has the keyboard's focus.
+  constructor(box: HTMLElement, hands: Hands) {
+    this.#box = box;
+    this.#hands = hands;
+    const part = (name: string, tag = "div") => {
+      const made = document.createElement(tag);
+      made.className = name;
+      return made;
+    };
+    this.#space = part("flame-space");
+    this.#canvas = part("flame-canvas", "canvas") as HTMLCanvasElement;
+    this.#canvas.setAttribute("aria-hidden", "true");
+    this.#hoverMark = part("flame-mark");
+    this.#focusMark = part("flame-mark flame-focus");
+    this.#space.append(this.#canvas, this.#hoverMark, this.#focusMark);
+    box.append(this.#space);
+    box.setAttribute("role", "tree");
+    box.tabIndex = 0;
+    this.#mirror = new Mirror(box, this.#space);
+    this.#mark(this.#hoverMark, -1);
+    this.#mark(this.#focusMark, -1);
+
+    const observer = new ResizeObserver(() => this.#resize());
+    observer.observe(box);
+    this.#endings.push(() => observer.disconnect(), () => cancelAnimationFrame(this.#frameRequest), () => clearTimeout(this.#longPress));
+    this.#on(box, "scroll", () => this.#repaint());
+    this.#on(box, "keydown", (event) => this.#key(event));
+    this.#on(box, "blur", () => this.#focus(-1));
+    this.#on(this.#canvas, "pointermove", (event) => this.#move(event));
+    this.#on(this.#canvas, "pointerleave", () => this.#hover(-1, 0, 0));
+    this.#on(this.#canvas, "pointerdown", (event) => this.#press(event));
+    for (const end of ["pointerup", "pointercancel"] as const) this.#on(this.#canvas, end, () => clearTimeout(this.#longPress));
+    this.#on(this.#canvas, "click", (event) => this.#click(event));
+    this.#on(box, "contextmenu", (event) => this.#contextMenu(event));
+    this.#followDensity();
+  }
+
+  end() {
+    for (const end of this.#endings) end();
+    this.#space.remove();
+  }
+
+  get focused() {
+    return this.#focused;
+  }
+
+  show(shown: Shown) {
+    const before = this.#shown;
+    const isOther = before === null || before.model !== shown.model || before.direction !== shown.direction;
+    const previous = this.#seen();
+    this.#shown = shown;
+    if (isOther) {
+      this.#hover(-1, 0, 0);
+      this.#focused = -1;
+    }
+    if (isOther || before.zoomed !== shown.zoomed) {
+      const anchor = this.#anchor();
+      this.#view = viewOf(shown.model, shown.zoomed, shown.direction, this.#box.clientWidth);
+      const moves = !isOther && previous !== null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+      this.#from = moves ? previous : null;
+      this.#zoomedAt = performance.now();
+      this.#steps = 0;
+      this.#layOut(before === null || before.direction !== shown.direction ? null : anchor);
+      this.#reveal(shown.zoomed);
+    }
+    this.#mirrorAnew();
+    this.#repaint();
+  }
+
+  // Where a node is on the screen; null where it is not seen.
+  boxOf(node: number): DOMRect | null {
+    if (this.#view === null) return null;
+    const place = placeOf(this.#view, node);
+    if (place === null) return null;
+    const { left, top } = this.#canvas.getBoundingClientRect();
+    const y = this.#offset() + topOf(this.#view, this.#view.model.depth[node]) - this.#box.scrollTop;
+    return new DOMRect(left + place.x, top + y, place.width, ROW);
+  }
+
+  // ---- What is where ----
+
+  // A flame graph that is lower than its box stands on the box's bottom.
+  #offset() {
+    const view = this.#view;
+    return view === null || view.direction === "down" ? 0 : Math.max(0, this.#box.clientHeight - heightOf(view));
+  }
+
+  // How far the box is scrolled from where the graph has its root.
+  #anchor() {
+    return this.#shown?.direction === "up" ? this.#box.scrollHeight - this.#box.clientHeight - this.#box.scrollTop : this.#box.scrollTop;
+  }
+
+  #layOut(anchor: number | null) {
+    const view = this.#view;
+    if (view === null) return;
+    const height = Math.max(heightOf(view), 0);
+    this.#space.style.height = `${height}px`;
+    const fromRoot = anchor ?? 0;
+    this.#box.scrollTop = view.direction === "up" ? height - this.#box.clientHeight - fromRoot : fromRoot;
+  }
+
+  #resize() {
+    if (this.#view === null) return;
+    const anchor = this.#anchor();
+    this.#view = { ...this.#view, width: this.#box.clientWidth };
+    this.#from = null;
+    this.#layOut(anchor);
+    this.#mirrorAnew();
+    // At once: the box has its new size in this very frame.
+    this.#paint();
+  }
+
+  #reveal(node: number) {
+    const view = this.#view!;
+    const y = topOf(view, view.model.depth[node]);
+    const { scrollTop, clientHeight } = this.#box;
+    if (y < scrollTop) this.#box.scrollTop = y;
+    else if (y + ROW > scrollTop + clientHeight) this.#box.scrollTop = y + ROW - clientHeight;
+  }
+
+  #nodeAt(event: MouseEvent) {
+    if (this.#view === null) return -1;
+    const { left, top } = this.#canvas.getBoundingClientRect();
+    return nodeAt(this.#view, event.clientX - left, event.clientY - top + this.#box.scrollTop - this.#offset());
+  }
+
+  // ---- Painting ----
+
+  #repaint() {
+    if (this.#frameRequest !== 0) return;
+    this.#frameRequest = requestAnimationFrame(() => {
+      this.#frameRequest = 0;
+      this.#paint();
+    });
+  }
+
+  // The view on its way from one zoom to the next.
+  #seen(): View | null {
+    const view = this.#view;
+    if (view === null || this.#from === null) return view;
+    const passed = (performance.now() - this.#zoomedAt) / ZOOM_MS;
+    if (passed >= 1 || this.#steps > MOST_STEPS) return view;
+    const done = 1 - (1 - passed) ** 3;
+    return { ...view, left: this.#from.left + (view.left - this.#from.left) * done, right: this.#from.right + (view.right - this.#from.right) * done };
+  }
+
+  #paint() {
+    const { clientWidth: width, clientHeight: height } = this.#box;
+    const canvas = this.#canvas;
+    const density = window.devicePixelRatio || 1;
+    const [wide, high] = [Math.round(width * density), Math.round(height * density)];
+    if (canvas.width !== wide || canvas.height !== high) {
+      canvas.width = wide;
+      canvas.height = high;
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    const context = canvas.getContext("2d")!;
+    context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const view = this.#seen();
+    if (view === this.#view) this.#from = null;
+    if (this.#shown === null || view === null || this.#shown.model.total === 0) return;
+    const start = performance.now();
+    this.#painter.paint(context, this.#shown, view, { top: this.#box.scrollTop - this.#offset(), height, density });
+    measure("flamed:paint", start);
+    if (this.#painted !== this.#shown.model) {
+      this.#painted = this.#shown.model;
+      measure("flamed:first-paint", this.#shown.since);
+    }
+    this.#mark(this.#hoverMark, this.#hovered);
+    this.#mark(this.#focusMark, this.#focused);
+    if (view !== this.#view) {
+      this.#steps++;
+      this.#repaint();
+    }
+  }
+
+  #mark(mark: HTMLElement, node: number) {
+    const place = node === -1 || this.#view === null || this.#from !== null ? null : placeOf(this.#view, node);
+    mark.hidden = place === null;
+    if (place === null) return;
+    const least = 3; // of what is narrower only the place is seen
+    const wide = Math.max(place.width, least);
+    const x = Math.min(place.x, this.#view!.width - wide);
+    mark.style.width = `${wide}px`;
+    mark.style.transform = `translate(${x}px, ${this.#offset() + topOf(this.#view!, this.#view!.model.depth[node])}px)`;
+  }
+
+  #mirrorAnew() {
+    if (this.#shown !== null && this.#view !== null) this.#mirror.show(this.#view, this.#shown.labels, this.#focused, this.#offset());
+  }
+
+  #followDensity() {
+    const density = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
+    const change = () => {
+      this.#repaint();
+      this.#followDensity();
+    };
+    density.addEventListener("change", change, { once: true });
+    this.#endings.push(() => density.removeEventListener("change", change));
+  }
+
+  // ---- Hands ----
+
+  #on<K extends keyof HTMLElementEventMap>(target: HTMLElement, type: K, listener: (event: HTMLElementEventMap[K]) => void) {
+    target.addEventListener(type, listener);
+    this.#endings.push(() => target.removeEventListener(type, listener));
+  }
+
+  #hover(node: number, x: number, y: number) {
+    if (node !== this.#hovered) {
+      this.#hovered = node;
+      this.#canvas.style.cursor = node === -1 ? "default" : "pointer";
+      this.#mark(this.#hoverMark, node);
+    }
+    this.#hands.onHover(node, x, y);
+  }
+
+  #move(event: PointerEvent) {
+    if (this.#pressed !== null && Math.hypot(event.clientX - this.#pressed.x, event.clientY - this.#pressed.y) > STILL) clearTimeout(this.#longPress);
+    if (event.pointerType === "touch") return;
+    const start = performance.now();
+    this.#hover(this.#nodeAt(event), event.clientX, event.clientY);
+    measure("flamed:hover", start);
+  }
+
+  #press(event: PointerEvent) {
+    clearTimeout(this.#longPress);
+    this.#touched = event.pointerType === "touch";
+    this.#pressed = { x: event.clientX, y: event.clientY };
+    if (!this.#touched) return;
+    const node = this.#nodeAt(event);
+    if (node === -1) return;
+    const { clientX, clientY } = event;
+    this.#longPress = setTimeout(() => {
+      this.#touched = false;
+      this.#pressed = null; // the click that follows is none
+      this.#hands.onMenu(node, clientX, clientY);
+    }, LONG_PRESS_MS);
+  }
+
+  #click(event: MouseEvent) {
+    if (this.#pressed === null) return;
+    const node = this.#nodeAt(event);
+    if (node === -1) return;
+    // A finger can't hover: its first touch tells what there is, the second goes there.
+    if (this.#touched && node !== this.#focused) {
+      this.#focus(node);
+      this.#hands.onSelect(node);
+      return;
+    }
+    this.#hover(-1, 0, 0);
+    this.#focus(node);
+    this.#hands.onSelect(node);
+    this.#hands.onZoom(node);
+  }
+
+  #contextMenu(event: MouseEvent) {
+    event.preventDefault();
+    if (this.#touched) return; // the long press's own
+    const node = event.target === this.#canvas ? this.#nodeAt(event) : this.#focused;
+    if (node === -1) return;
+    this.#hover(-1, 0, 0);
+    this.#hands.onMenu(node, event.clientX, event.clientY);
+  }
+
+  #focus(node: number) {
+    if (node === this.#focused) return;
+    this.#focused = node;
+    if (node !== -1 && this.#shown !== null) {
+      this.#reveal(node);
+      this.#hands.say(this.#shown.labels.spoken(node));
+      this.#mirrorAnew();
+    }
+    this.#mark(this.#focusMark, node);
+  }
+
+  // The next on the same level, those preferred that are wide enough to be seen.
+  #beside(node: number, step: 1 | -1) {
+    const view = this.#view!;
+    const { levelNodes, levelStart } = view.model.data;
+    const level = view.model.depth[node];
+    const index = view.model.firstAfter(level, view.model.start[node]);
+    const seen = (NARROW / view.width) * (view.right - view.left);
+    let nearest = -1;
+    for (let i = index + step; i >= levelStart[level] && i < levelStart[level + 1]; i += step) {
+      const other = levelNodes[i];
+      if (!view.model.contains(view.zoomed, other) || other === node) break;
+      if (nearest === -1) nearest = other;
+      if (view.model.value[other] >= seen) return other;
+    }
+    return nearest === -1 ? node : nearest;
+  }
+
+  #key(event: KeyboardEvent) {
+    if (this.#shown === null || this.#view === null || event.target !== this.#box) return;
+    const { model, zoomed, direction } = this.#shown;
+    const at = this.#focused === -1 ? zoomed : this.#focused;
+    const inwards = direction === "down" ? "ArrowDown" : "ArrowUp";
+    const outwards = direction === "down" ? "ArrowUp" : "ArrowDown";
+    const isMenu = event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey);
+    if ((event.ctrlKey || event.metaKey || event.altKey) && !isMenu) return;
+    let next = at;
+    switch (event.key) {
+      case inwards: {
+        const below = model.children(at).filter((node) => model.value[node] > 0);
+        next = this.#focused === -1 ? at : below.reduce((best, node) => (model.value[node] > model.value[best] ? node : best), below[0] ?? at);
+        break;
+      }
+      case outwards:
+        next = model.parent[at];
+        break;
+      case "ArrowLeft":
+        next = this.#beside(at, -1);
+        break;
+      case "ArrowRight":
+        next = this.#beside(at, 1);
+        break;
+      case "Home":
+        next = zoomed;
+        break;
+      case "Enter":
+      case " ":
+        this.#hands.onSelect(at);
+        this.#hands.onZoom(at);
+        break;
+      case "Backspace":
+        next = model.parent[zoomed];
+        this.#hands.onZoom(next);
+        break;
+      case "Escape":
+        if (zoomed === 0) return;
+        next = 0;
+        this.#hands.onZoom(0);
+        break;
+      case "ContextMenu":
+      case "F10": {
+        if (!isMenu) return;
+        const box = this.boxOf(at);
+        this.#focus(at);
+        if (box !== null) this.#hands.onMenu(at, box.left + Math.min(box.width / 2, 120), box.bottom);
+        break;
+      }
+      default:
+        return;
+    }
+    event.preventDefault();
+    if (next !== at || this.#focused === -1) {
+      if (!model.contains(this.#shown.zoomed, next)) this.#hands.onZoom(next);
+      this.#focus(next);
+      this.#hands.onSelect(next);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The distinct frames of an answer, as columns: what a node shows is frame f's.
+
+// The kinds of the API, and those that the page tells apart beside them.
+export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unknown", "marker", "root"] as const;
+export type Kind = (typeof KINDS)[number];
+
+// As `columns` of docs/api.md has it.
+export interface FrameColumns {
+  strings: string[];
+  kinds: string[];
+  frames: { name: number[]; module: number[]; kind: number[] } & Partial<Record<"full_name" | "reason" | "build_id" | "file" | "line" | "inlined", number[]>>;
+}
+
+export interface FrameData {
+  strings: string[];
+  name: Uint32Array;
+  module: Uint32Array;
+  kind: Uint8Array; // index into KINDS
+  // Of the rest each frame has few or none; without any, the column is empty.
+  fullName: Uint32Array;
+  reason: Uint32Array;
+  buildId: Uint32Array;
+  file: Uint32Array;
+  line: Uint32Array;
+}
+
+const UNKNOWN = KINDS.indexOf("unknown");
+const INLINED = KINDS.indexOf("inlined");
+const PRUNED = /^\(pruned: \d+ functions?\)$/;
+
+export function frameData({ strings, kinds, frames }: FrameColumns): FrameData {
+  const known = kinds.map((kind) => {
+    const index = (KINDS as readonly string[]).indexOf(kind);
+    return index === -1 ? UNKNOWN : index;
+  });
+  const kind = Uint8Array.from(frames.kind, (index) => known[index] ?? UNKNOWN);
+  // Inlined code of the kernel is the kernel's in the first place.
+  frames.inlined?.forEach((inlined, f) => {
+    if (inlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
+  });
+  const column = (values?: number[]) => Uint32Array.from(values ?? []);
+  return {
+    strings, kind,
+    name: column(frames.name), module: column(frames.module), fullName: column(frames.full_name), reason: column(frames.reason),
+    buildId: column(frames.build_id), file: column(frames.file), line: column(frames.line),
+  };
+}
+
+export class Frames {
+  readonly size: number;
+
+  constructor(readonly data: FrameData) {
+    this.size = data.name.length;
+  }
+
+  name(f: number) {
+    return this.data.strings[this.data.name[f]];
+  }
+  module(f: number) {
+    return this.data.strings[this.data.module[f]];
+  }
+  kind(f: number): Kind {
+    return KINDS[this.data.kind[f]];
+  }
+  fullName(f: number) {
+    return this.#text(this.data.fullName, f) || this.name(f);
+  }
+  reason(f: number) {
+    return this.#text(this.data.reason, f);
+  }
+  buildId(f: number) {
+    return this.#text(this.data.buildId, f);
+  }
+  // "file:line", "" where it is not known.
+  source(f: number) {
+    const file = this.#text(this.data.file, f);
+    const line = this.data.line[f] ?? 0;
+    return file !== "" && line > 0 ? `${file}:${line}` : file;
+  }
+  // Stands for what the daemon left out below its caller.
+  isPruned(f: number) {
+    return this.kind(f) === "marker" && PRUNED.test(this.name(f));
+  }
+  // Whether it is a function, and not a place that the tree needs for other reasons.
+  isCode(f: number) {
+    const kind = this.kind(f);
+    return kind !== "marker" && kind !== "root";
+  }
+
+  #text(column: Uint32Array, f: number) {
+    return column.length === 0 ? "" : this.data.strings[column[f]];
+  }
+
+  // These frames and those of `other` after them, and the numbers that those have then: equal frames are one.
+  joined(other: Frames) {
+    const strings = [...this.data.strings];
+    const indices = new Map(strings.map((text, index) => [text, index]));
+    const index = (text: string) => {
+      let found = indices.get(text);
+      if (found === undefined) indices.set(text, (found = strings.push(text) - 1));
+      return found;
+    };
+    const key = (frames: Frames, f: number) => `${frames.data.kind[f]}\0${frames.name(f)}\0${frames.module(f)}\0${frames.source(f)}`;
+    const known = new Map<string, number>();
+    for (let f = 0; f < this.size; f++) known.set(key(this, f), f);
+    const numbers = new Uint32Array(other.size);
+    const added: number[] = [];
+    for (let f = 0; f < other.size; f++) {
+      const same = known.get(key(other, f));
+      numbers[f] = same ?? this.size + added.push(f) - 1;
+    }
+    const extended = (own: Uint32Array, of: (f: number) => number) => {
+      const column = new Uint32Array(this.size + added.length);
+      column.set(own);
+      added.forEach((f, i) => (column[this.size + i] = of(f)));
+      return column;
+    };
+    const none = index("");
+    const texts = (own: Uint32Array, column: Uint32Array) =>
+      extended(own.length > 0 ? own : new Uint32Array(this.size).fill(none), (f) => index(other.#text(column, f)));
+    const from = other.data;
+    const kind = new Uint8Array(this.size + added.length);
+    kind.set(this.data.kind);
+    added.forEach((f, i) => (kind[this.size + i] = from.kind[f]));
+    const joined = new Frames({
+      strings, kind,
+      name: texts(this.data.name, from.name), module: texts(this.data.module, from.module), fullName: texts(this.data.fullName, from.fullName),
+      reason: texts(this.data.reason, from.reason), buildId: texts(this.data.buildId, from.buildId), file: texts(this.data.file, from.file),
+      line: extended(this.data.line, (f) => from.line[f] ?? 0),
+    });
+    return { joined, numbers };
+  }
+}

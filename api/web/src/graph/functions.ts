@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of a graph as rows of a table.
+
+import type { FunctionColumns } from "./columns";
+import type { Model, Numbers } from "./model";
+
+export interface FunctionRow {
+  frame: number;
+  self: number; // samples; of a comparison those of the side after
+  total: number;
+  selfBefore: number;
+  totalBefore: number;
+  changeSelf: number; // of a comparison: in shares of the whole or in CPUs
+  changeTotal: number;
+  z: number;
+  isSignificant: boolean;
+}
+
+function sums(model: Model, self: Numbers, value: Numbers, node: number) {
+  const { frame, end } = model;
+  const own = new Float64Array(model.frames.size);
+  const total = new Float64Array(model.frames.size);
+  // Within a frame's subtree it is not counted again: a stack counts once, however often the function is in it.
+  const countedUntil = new Uint32Array(model.frames.size);
+  for (let i = node; i < end[node]; i++) {
+    const f = frame[i];
+    own[f] += self[i];
+    if (i >= countedUntil[f]) {
+      total[f] += value[i];
+      countedUntil[f] = end[i];
+    }
+  }
+  return { own, total };
+}
+
+// The functions in and below a node. `told` is what the daemon says of each function: of what is below the root it
+// knows more than the graph, which may be pruned, and it knows what chance may have done.
+export function functionRows(model: Model, node: number, told: FunctionColumns | null): FunctionRow[] {
+  const { frames, sides } = model;
+  const rows: FunctionRow[] = [];
+  if (sides === null) {
+    const { own, total } = sums(model, model.self, model.value, node);
+    for (let f = 0; f < frames.size; f++) {
+      if (total[f] === 0 || !frames.isCode(f)) continue;
+      rows.push({ frame: f, self: own[f], total: total[f], selfBefore: 0, totalBefore: 0, changeSelf: 0, changeTotal: 0, z: 0, isSignificant: false });
+    }
+    return rows;
+  }
+  const { scales } = sides;
+  const row = (frame: number, self: number, total: number, selfBefore: number, totalBefore: number, z: number, isSignificant: boolean) =>
+    rows.push({
+      frame, self, total, selfBefore, totalBefore, z, isSignificant,
+      changeSelf: self * scales.after - selfBefore * scales.before, changeTotal: total * scales.after - totalBefore * scales.before,
+    });
+  if (node === 0 && told !== null) {
+    for (let i = 0; i < told.frame.length; i++) {
+      row(told.frame[i], told.self[i], told.total[i], told.self_before[i], told.total_before[i], told.z[i], told.significant[i] === 1);
+    }
+    return rows;
+  }
+  const zs = new Float64Array(frames.size);
+  const marks = new Uint8Array(frames.size);
+  told?.frame.forEach((f, i) => {
+    zs[f] = told.z[i];
+    marks[f] = told.significant[i];
+  });
+  const after = sums(model, sides.selfAfter, sides.after, node);
+  const before = sums(model, sides.selfBefore, sides.before, node);
+  for (let f = 0; f < frames.size; f++) {
+    if (after.total[f] + before.total[f] === 0 || !frames.isCode(f)) continue;
+    row(f, after.own[f], after.total[f], before.own[f], before.total[f], zs[f], marks[f] === 1);
+  }
+  return rows;
+}
+
+export type SortKey = "name" | "self" | "total" | "change";
+
+export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDescending: boolean) {
+  const { frames } = model;
+  const byName = (a: FunctionRow, b: FunctionRow) => {
+    const left = frames.name(a.frame);
+    const right = frames.name(b.frame);
+    return left < right ? -1 : left > right ? 1 : a.frame - b.frame;
+  };
+  const sign = isDescending ? -1 : 1;
+  if (key === "name") return rows.sort((a, b) => sign * byName(a, b));
+  const measure = (row: FunctionRow) => {
+    if (key === "change") return Math.abs(row.changeSelf) + (row.isSignificant ? 1e9 : 0);
+    const before = key === "self" ? row.selfBefore : row.totalBefore;
+    return row[key] + (model.sides === null ? 0 : before * 1e-12);
+  };
+  return rows.sort((a, b) => sign * (measure(a) - measure(b)) || byName(a, b));
+}

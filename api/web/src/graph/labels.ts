@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts on frames and about them. Names come from profiled programs, which choose them.
+
+import { printable } from "../text";
+import type { Model } from "./model";
+
+const LONGEST = 400;
+
+export function share(part: number, whole: number) {
+  if (part === 0 || whole === 0) return "0 %";
+  const value = (100 * part) / whole;
+  if (value < 0.01) return "< 0.01 %";
+  return `${value < 10 ? value.toFixed(2) : value.toFixed(1)} %`;
+}
+
+// Points of share, or hundredths of a CPU: always with its sign.
+export function changeText(change: number) {
+  const points = 100 * change;
+  if (points === 0) return "±0";
+  const size = Math.abs(points);
+  return `${points > 0 ? "+" : "−"}${size < 0.01 ? "<0.01" : size.toFixed(size < 10 ? 2 : 1)}`;
+}
+
+// Cut in its middle, since names differ at both ends; of a text that fits nothing.
+export function fitted(text: string, letters: number) {
+  if (text.length <= letters) return text;
+  if (letters < 3) return "";
+  return `${text.slice(0, letters - 1)}…`;
+}
+
+// The texts of a model's frames, made when they are first shown.
+export class Labels {
+  readonly #texts: (string | undefined)[];
+
+  constructor(readonly model: Model) {
+    this.#texts = new Array<string | undefined>(model.frames.size);
+  }
+
+  frame(f: number) {
+    return (this.#texts[f] ??= printable(this.model.frames.name(f), LONGEST));
+  }
+
+  // On a rectangle. In a comparison the change stands in it as well: colour is not for everybody.
+  node(node: number) {
+    const text = this.frame(this.model.frame[node]);
+    return this.model.sides === null || node === 0 ? text : `${changeText(this.model.change(node))}  ${text}`;
+  }
+
+  // In a sentence, to be read out.
+  spoken(node: number) {
+    const { model } = this;
+    const name = printable(model.name(node), 200);
+    if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${model.value[node].toLocaleString("en-US")} samples`;
+    const { after, before } = model.sides;
+    const mark = model.sides.significant[node] === 1 ? ", significant" : "";
+    return `${name}, from ${share(before[node], before[0])} to ${share(after[node], after[0])}${mark}`;
+  }
+}

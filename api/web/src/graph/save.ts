@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown, as a picture to take away.
+import { effect } from "@preact/signals";
+
+import { pictures } from "../pictures";
+import { isDiff, profile } from "../questions";
+import { question, view } from "../state";
+import { count, printable, span } from "../text";
+import { token } from "../theme";
+import { heading } from "../title";
+import type { Shown } from "./flame_canvas";
+import { share } from "./labels";
+import { viewOf } from "./layout";
+import { GRAPH_WIDTH, type Picture, png, svg } from "./picture";
+import { halves, legend, matchedShare, middle, mode, shown } from "./shown";
+
+function partOf(part: Shown, caption: string): Picture["parts"][number] {
+  return { subject: part, view: viewOf(part.model, part.zoomed, part.direction, GRAPH_WIDTH), caption };
+}
+
+function describe(): string[] {
+  const answer = profile.answer.peek();
+  if (answer === null) return [];
+  const time = (facts: { window: { used: { from_ms: number; to_ms: number } } }) => span(facts.window.used.from_ms, facts.window.used.to_ms);
+  const lines: string[] = [];
+  if (isDiff(answer)) {
+    lines.push(`${time(answer.after)}, compared with ${time(answer.before)}`);
+    lines.push(`${count(answer.after.samples)} samples, before ${count(answer.before.samples)}`);
+  } else {
+    lines.push(`${time(answer)} · ${count(answer.samples)} samples at ${answer.frequency_hz} Hz`);
+  }
+  const { focus, ignore, hide } = question.peek();
+  const filters = Object.entries({ focus, ignore, hide }).filter(([, value]) => value !== "").map(([key, value]) => `${key} ${printable(value, 200)}`);
+  if (filters.length > 0) lines.push(filters.join(" · "));
+  const { search } = view.peek();
+  if (search !== "" && matchedShare.peek() !== null) lines.push(`${share(matchedShare.peek()!, 1)} match ${printable(search, 200)}`);
+  return lines;
+}
+
+function picture(): Picture {
+  const { callers, callees } = { callers: halves.callers.peek(), callees: halves.callees.peek() };
+  const all = shown.peek()!;
+  const isSandwich = mode.peek() === "sandwich" && callers !== null && callees !== null;
+  const parts = isSandwich
+    ? [partOf(callers, "Called by"), partOf(callees, "Calls")]
+    : [partOf(all, all.zoomed === 0 ? "" : `Zoomed to ${printable(all.model.name(all.zoomed), 120)}`)];
+  const { name, more } = heading.peek();
+  const title = [`${name}${more === "" ? "" : ` (${more})`}`, isSandwich ? `around ${printable(middle.peek() ?? "", 120)}` : ""].filter((text) => text !== "").join(": ");
+  return { title, lines: describe(), parts, legend: legend.peek(), ground: token("--panel"), softInk: token("--ink-soft") };
+}
+
+// Offers the picture as long as there is one.
+effect(() => {
+  pictures.value = shown.value === null ? null : { svg: () => new Blob([svg(picture())], { type: "image/svg+xml" }), png: () => png(picture()) };
+});

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown of the latest answer: the tree, the place in it, what is looked for.
+import { batch, computed, effect, signal } from "@preact/signals";
+
+import type { Diff, Profile, Window } from "../answers";
+import { addressWith, get, wasAborted } from "../api";
+import { isDiff, profile } from "../questions";
+import { base, look, profileParameters, question, view } from "../state";
+import { isDark, token } from "../theme";
+import { readProfile } from "./answer";
+import { FOUND, type Palette, palette } from "./colours";
+import type { Shown } from "./flame_canvas";
+import { Labels } from "./labels";
+import type { Direction } from "./layout";
+import type { Model } from "./model";
+import type { Ink } from "./painter";
+import { matched } from "./search";
+import { foldRecursion, graft, sandwich } from "./transform";
+import { NameSearch } from "./workers";
+
+// ---- The tree ----
+
+const graph = computed(() => profile.answer.value?.graph ?? null);
+
+// With what was fetched again since the answer came.
+const completed = signal<{ of: Model; model: Model } | null>(null);
+const whole = computed(() => {
+  const model = graph.value?.model ?? null;
+  return model !== null && completed.value?.of === model ? completed.value.model : model;
+});
+
+export const model = computed(() => {
+  const tree = whole.value;
+  return tree !== null && view.value.collapse ? foldRecursion(tree, () => true) : tree;
+});
+export const functions = computed(() => graph.value?.functions ?? null);
+
+// ---- The place ----
+
+const zoomNames = computed(() => view.value.zoom);
+export const zoomed = computed(() => model.value?.find(zoomNames.value).node ?? 0);
+
+export function zoomTo(node: number) {
+  const tree = model.peek();
+  if (tree === null) return;
+  // What stands for functions that were left out is no place: they are fetched where they belong.
+  const place = tree.frames.isPruned(tree.frame[node]) ? tree.parent[node] : node;
+  look({ zoom: tree.names(place) });
+}
+
+// The node whose details are shown.
+const selected = signal<{ of: Model; node: number } | null>(null);
+export const selectedNode = computed(() => {
+  const tree = model.value;
+  return tree !== null && selected.value?.of === tree ? selected.value.node : zoomed.value;
+});
+export function selectNode(of: Model, node: number) {
+  selected.value = { of, node };
+}
+
+// ---- What was left out ----
+
+export const fetching = signal<string | null>(null); // why it can't be fetched, or "" while it is
+
+const moments = ({ from_ms, to_ms }: Window) => [String(from_ms), String(to_ms)];
+
+// Where the daemon has left out functions on the way to the place, or right below it.
+const missing = computed(() => {
+  const tree = whole.value;
+  const answer = profile.answer.value;
+  if (tree === null || answer === null || zoomNames.value.length === 0) return null;
+  const { node } = tree.find(zoomNames.value);
+  if (node === 0 || tree.prunedBelow(node) === -1) return null;
+  return { tree, node, answer };
+});
+
+function addressOf(answer: Profile | Diff, names: readonly string[]) {
+  // Of the same time, whatever "now" is by now.
+  const asked = { ...question.peek() };
+  const compared = base.peek();
+  let then = compared;
+  [asked.from, asked.to] = moments((isDiff(answer) ? answer.after : answer).window.used);
+  if (compared !== null && isDiff(answer)) {
+    const [from, to] = moments(answer.before.window.used);
+    then = { ...compared, from, to };
+  }
+  const parameters = profileParameters(asked, then);
+  parameters.set("format", "columns");
+  for (const name of names) parameters.append("root", name);
+  return addressWith(then === null ? "/profile" : "/diff", parameters);
+}
+
+effect(() => {
+  const place = missing.value;
+  if (place === null) {
+    fetching.value = null;
+    return undefined;
+  }
+  const { tree, node, answer } = place;
+  const abort = new AbortController();
+  fetching.value = "";
+  void get<Profile | Diff>(addressOf(answer, tree.names(node)), { signal: abort.signal }, readProfile)
+    .then(({ graph: part }) => {
+      if (abort.signal.aborted) return;
+      // Nothing more was to be had: the daemon has dropped these minutes since, or answers with the same.
+      if (part.model.total === 0 || part.model.prunedBelow(0) !== -1) {
+        fetching.value = "the daemon no longer has more of this";
+        return;
+      }
+      completed.value = { of: graph.peek()!.model, model: graft(tree, node, part.model) };
+    })
+    .catch((error: unknown) => {
+      if (!abort.signal.aborted && !wasAborted(error)) fetching.value = error instanceof Error ? error.message : String(error);
+    });
+  return () => abort.abort();
+});
+
+// ---- What is looked for ----
+
+interface Found {
+  of: Model;
+  text: string;
+  frames: Uint8Array | null;
+  problem: string;
+}
+const result = signal<Found | null>(null);
+
+let names: NameSearch | null = null;
+effect(() => {
+  const tree = model.value;
+  names?.end();
+  names = tree === null ? null : new NameSearch(tree.frames);
+});
+effect(() => {
+  const tree = model.value;
+  const text = view.value.search;
+  if (tree === null || text === "" || names === null) {
+    result.value = null;
+    return undefined;
+  }
+  let isOld = false;
+  const start = performance.now();
+  const take = (frames: Uint8Array | null, problem: string) => {
+    if (isOld) return;
+    result.value = { of: tree, text, frames, problem };
+    performance.clearMeasures("flamed:search");
+    performance.measure("flamed:search", { start, end: performance.now() });
+  };
+  names.find(text).then((frames) => take(frames, ""), (error: Error) => take(null, error.message));
+  return () => {
+    isOld = true;
+  };
+});
+
+// By frame; of the tree that is shown.
+export const found = computed(() => (result.value !== null && result.value.of === model.value && view.value.search !== "" ? result.value.frames : null));
+export const searchProblem = computed(() => (view.value.search === "" ? "" : (result.value?.problem ?? "")));
+export const matchedShare = computed(() => {
+  const tree = model.value;
+  if (tree === null || found.value === null || tree.value[zoomed.value] === 0) return null;
+  return matched(tree, found.value, zoomed.value) / tree.value[zoomed.value];
+});
+
+// ---- How it looks ----
+
+const ink = computed<Ink>(() => ({ text: token("--ink"), found: FOUND, font: token("--mono") }));
+const colouring = computed(() => view.value.colour);
+const diffPalette = computed(() => view.value.palette);
+
+const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value);
+
+const looks = computed(() => {
+  const tree = model.value;
+  return tree === null ? null : { palette: paletteOf(tree), labels: new Labels(tree) };
+});
+export const legend = computed(() => looks.value?.palette.legend ?? []);
+
+export const mode = computed(() => view.value.mode);
+const direction = computed<Direction>(() => (mode.value === "flame" ? "up" : "down"));
+
+export const shown = computed<Shown | null>(() => {
+  const tree = model.value;
+  const look = looks.value;
+  if (tree === null || look === null) return null;
+  return { model: tree, ...look, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: graph.peek()?.since ?? 0 };
+});
+
+// ---- One function, and what is around it ----
+
+// The one that was chosen, or else the one that used most CPU itself in what is shown.
+const middleName = computed(() => view.value.frame);
+export const middle = computed(() => {
+  const tree = model.value;
+  if (tree === null || mode.value !== "sandwich") return null;
+  if (middleName.value !== "") return middleName.value;
+  const own = new Float64Array(tree.frames.size);
+  for (let i = zoomed.value; i < tree.end[zoomed.value]; i++) own[tree.frame[i]] += tree.self[i];
+  let best = -1;
+  for (let f = 0; f < own.length; f++) if (tree.frames.isCode(f) && own[f] > 0 && (best === -1 || own[f] > own[best])) best = f;
+  return best === -1 ? null : tree.frames.name(best);
+});
+
+const parts = computed(() => {
+  const tree = model.value;
+  const name = middle.value;
+  return tree === null || name === null ? null : sandwich(tree, (f) => tree.frames.name(f) === name);
+});
+export const isMiddleMissing = computed(() => middle.value !== null && parts.value === null);
+
+// Where each half is zoomed to; that is not kept in the address.
+const halfZoom = { callers: signal<{ of: Model; node: number } | null>(null), callees: signal<{ of: Model; node: number } | null>(null) };
+export type Half = keyof typeof halfZoom;
+
+function halfShown(half: Half) {
+  const tree = computed(() => parts.value?.[half] ?? null);
+  const look = computed(() => (tree.value === null ? null : { palette: paletteOf(tree.value), labels: new Labels(tree.value) }));
+  return computed<Shown | null>(() => {
+    if (tree.value === null || look.value === null) return null;
+    const zoom = halfZoom[half].value;
+    return {
+      model: tree.value, ...look.value, ink: ink.value, direction: half === "callers" ? "up" : "down",
+      zoomed: zoom?.of === tree.value ? zoom.node : 0, found: found.value, since: graph.peek()?.since ?? 0,
+    };
+  });
+}
+export const halves = { callers: halfShown("callers"), callees: halfShown("callees") };
+export function zoomHalf(half: Half, of: Model, node: number) {
+  halfZoom[half].value = { of, node };
+}
+
+// Shows another function in the middle.
+export function showSandwich(name: string) {
+  batch(() => {
+    halfZoom.callers.value = null;
+    halfZoom.callees.value = null;
+    look({ mode: "sandwich", frame: name });
+  });
+}

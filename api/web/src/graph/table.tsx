@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions as a table: of what is shown whole, those that match what is looked for. Only the rows that are seen are
+// in the document.
+import { computed, signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+
+import { look, view } from "../state";
+import { count, printable } from "../text";
+import { openNameMenu } from "./actions";
+import { labelOf } from "./colours";
+import { type FunctionRow, type SortKey, functionRows, sortRows } from "./functions";
+import { changeText, share } from "./labels";
+import { found, functions, model, showSandwich, zoomed } from "./shown";
+
+const ROW = 28;
+const HEAD = 30;
+const SPARE = 6; // rows beyond each edge
+
+const KEYS: readonly SortKey[] = ["name", "self", "total", "change"];
+
+const sorting = computed<{ key: SortKey; isDescending: boolean }>(() => {
+  const { sort } = view.value;
+  const key = sort.replace(/^-/, "") as SortKey;
+  if (KEYS.includes(key)) return { key, isDescending: sort.startsWith("-") };
+  return { key: model.value?.sides == null ? "self" : "change", isDescending: true };
+});
+
+const all = computed(() => {
+  const tree = model.value;
+  return tree === null ? [] : functionRows(tree, zoomed.value, functions.value);
+});
+const matching = computed(() => {
+  const frames = found.value;
+  return frames === null ? all.value : all.value.filter(({ frame }) => frames[frame] === 1);
+});
+const rows = computed(() => {
+  const { key, isDescending } = sorting.value;
+  return model.value === null ? [] : sortRows(model.value, [...matching.value], key, isDescending);
+});
+
+const scrolled = signal(0);
+const height = signal(400);
+
+function Head({ name, sortKey, children }: { name: string; sortKey: SortKey; children: string }) {
+  const { key, isDescending } = sorting.value;
+  const isSorted = key === sortKey;
+  const next = isSorted ? !isDescending : sortKey !== "name";
+  return (
+    <div role="columnheader" class={`cell ${name}`} aria-sort={isSorted ? (isDescending ? "descending" : "ascending") : "none"}>
+      <button type="button" onClick={() => look({ sort: `${next ? "-" : ""}${sortKey}` }, "replace")}>
+        {children}<span aria-hidden="true">{isSorted ? (isDescending ? " ↓" : " ↑") : ""}</span>
+      </button>
+    </div>
+  );
+}
+
+function Share({ part, whole }: { part: number; whole: number }) {
+  const width = whole === 0 ? 0 : (100 * part) / whole;
+  return (
+    <div role="gridcell" class="cell number">
+      <i class="meter" style={{ width: `${width}%` }} />
+      <span>{share(part, whole)}</span><small>{count(part)}</small>
+    </div>
+  );
+}
+
+function Row({ row, index, isSelected, largest }: { row: FunctionRow; index: number; isSelected: boolean; largest: number }) {
+  const tree = model.value!;
+  const { frames, sides } = tree;
+  const f = row.frame;
+  const name = printable(frames.name(f), 400);
+  const module = frames.module(f);
+  return (
+    <div role="row" id={`function-${index}`} class={isSelected ? "row selected" : "row"} aria-rowindex={index + 2} aria-selected={isSelected}
+      style={{ transform: `translateY(${index * ROW}px)` }} data-index={index} data-name={frames.name(f)}>
+      <div role="gridcell" class="cell name" title={name}><bdi>{name}</bdi><small>{module === "" ? labelOf(frames.kind(f)) : printable(module, 100)}</small></div>
+      {sides === null ? (
+        <>
+          <Share part={row.self} whole={tree.value[zoomed.value]} />
+          <Share part={row.total} whole={tree.value[zoomed.value]} />
+        </>
+      ) : (
+        <>
+          <Share part={row.selfBefore} whole={sides.before[zoomed.value]} />
+          <Share part={row.self} whole={sides.after[zoomed.value]} />
+          <div role="gridcell" class="cell change">
+            <i class={row.changeSelf > 0 ? "more" : "less"} style={{ width: `${largest === 0 ? 0 : (50 * Math.abs(row.changeSelf)) / largest}%` }} />
+            <span>{changeText(row.changeSelf)}</span>
+          </div>
+          <div role="gridcell" class="cell mark" title={`${Math.abs(row.z ?? 0).toFixed(1)} standard deviations of chance`}>
+            {row.isSignificant ? <b>significant</b> : <small>may be chance</small>}
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+// With `choose`: what a click on a row does beside selecting it.
+export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: string) => void; isNarrow?: boolean }) {
+  const body = useRef<HTMLDivElement>(null);
+  const tree = model.value;
+  const list = rows.value;
+  const selectedName = view.value.frame;
+  const selected = selectedName === "" || tree === null ? -1 : list.findIndex(({ frame }) => tree.frames.name(frame) === selectedName);
+
+  useEffect(() => {
+    const box = body.current!;
+    const observer = new ResizeObserver(() => (height.value = box.clientHeight));
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+  // What was selected elsewhere is to be seen.
+  useLayoutEffect(() => {
+    const box = body.current!;
+    if (selected === -1) return;
+    const y = selected * ROW;
+    if (y < box.scrollTop) box.scrollTop = y;
+    else if (y + ROW > box.scrollTop + box.clientHeight - HEAD) box.scrollTop = y + ROW - box.clientHeight + HEAD;
+  }, [selected]);
+
+  if (tree === null) return <div class="table" ref={body} />;
+  const isDiff = tree.sides !== null;
+  const first = Math.max(0, Math.floor(scrolled.value / ROW) - SPARE);
+  const last = Math.min(list.length, Math.ceil((scrolled.value + height.value) / ROW) + SPARE);
+  const largest = isDiff ? list.reduce((most, row) => Math.max(most, Math.abs(row.changeSelf)), 0) : 0;
+
+  const take = (index: number, how: "push" | "replace" = "replace") => {
+    const row = list[index];
+    if (row === undefined) return;
+    const name = tree.frames.name(row.frame);
+    look({ frame: name }, how);
+    choose?.(name);
+  };
+  const indexOf = (event: Event) => {
+    const row = (event.target as Element).closest<HTMLElement>("[data-index]");
+    return row === null ? -1 : Number(row.dataset.index);
+  };
+  const menuAt = (index: number, x: number, y: number) => {
+    if (list[index] !== undefined) openNameMenu(tree, list[index].frame, x, y, body.current!);
+  };
+  const key = (event: KeyboardEvent) => {
+    if (event.target !== body.current) return;
+    const page = Math.max(1, Math.floor(height.value / ROW) - 1);
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -list.length, End: list.length };
+    if (event.key in steps && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      take(Math.max(0, Math.min(list.length - 1, (selected === -1 && steps[event.key] > 0 ? -1 : selected) + steps[event.key])));
+    } else if (event.key === "Enter" && selected !== -1) {
+      showSandwich(selectedName);
+    } else if ((event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) && selected !== -1) {
+      const box = body.current!.querySelector(`[data-index="${selected}"]`)?.getBoundingClientRect();
+      if (box !== undefined) menuAt(selected, box.left + 40, box.bottom);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+  return (
+    <div class={`table${isDiff ? " diff" : ""}${isNarrow ? " narrow" : ""}`}>
+      <div role="grid" class="grid" aria-label="Functions" aria-rowcount={list.length + 1} tabIndex={0} ref={body} onKeyDown={key}
+        aria-activedescendant={selected >= first && selected < last ? `function-${selected}` : undefined}
+        onScroll={(event) => (scrolled.value = event.currentTarget.scrollTop)}>
+        <div role="rowgroup" class="head">
+          <div role="row" class="row" aria-rowindex={1}>
+            <Head name="name" sortKey="name">Function</Head>
+            {isDiff ? (
+              <>
+                <div role="columnheader" class="cell number">Before</div>
+                <Head name="number" sortKey="self">After</Head>
+                <Head name="change" sortKey="change">Change of self</Head>
+                <div role="columnheader" class="cell mark">Chance</div>
+              </>
+            ) : (
+              <>
+                <Head name="number" sortKey="self">Self</Head>
+                <Head name="number" sortKey="total">Total</Head>
+              </>
+            )}
+          </div>
+        </div>
+        <div role="rowgroup" class="rows" style={{ height: `${list.length * ROW}px` }}
+          onClick={(event) => take(indexOf(event))}
+          onDblClick={(event) => indexOf(event) !== -1 && showSandwich(tree.frames.name(list[indexOf(event)].frame))}
+          onContextMenu={(event) => {
+            event.preventDefault();
+            take(indexOf(event));
+            menuAt(indexOf(event), event.clientX, event.clientY);
+          }}>
+          {list.slice(first, last).map((row, i) => (
+            <Row key={row.frame} row={row} index={first + i} isSelected={first + i === selected} largest={largest} />
+          ))}
+        </div>
+        {list.length === 0 && <p class="nothing">No function matches.</p>}
+      </div>
+      <p class="sum">{count(list.length)} {list.length === 1 ? "function" : "functions"}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
+    </div>
+  );
+}
+

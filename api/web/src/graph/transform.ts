@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees made of a tree: recursion folded, the callers and callees of a function, a part that was fetched again.
+
+import { Model, type NodeColumns, type Numbers } from "./model";
+
+// A tree to which samples are added place by place, in any order.
+class TreeBuilder {
+  readonly #children = new Map<number, number>(); // parent and frame → node
+  readonly #frame: number[] = [];
+  readonly #parent: number[] = [];
+  readonly #self: number[] = [];
+  readonly #selfBefore: number[] = [];
+  readonly #significant: number[] = [];
+
+  constructor(
+    readonly model: Model,
+    rootFrame: number,
+  ) {
+    this.#add(0, rootFrame);
+  }
+
+  child(parent: number, frame: number) {
+    const key = parent * this.model.frames.size + frame;
+    let node = this.#children.get(key);
+    if (node === undefined) {
+      node = this.#add(parent, frame);
+      this.#children.set(key, node);
+    }
+    return node;
+  }
+
+  // Counts what a node of the model has itself.
+  addSelf(node: number, of: number) {
+    const { self, sides } = this.model;
+    if (sides === null) {
+      this.#self[node] += self[of];
+    } else {
+      this.#self[node] += sides.selfAfter[of];
+      this.#selfBefore[node] += sides.selfBefore[of];
+      this.#significant[node] |= sides.significant[of];
+    }
+  }
+
+  // ... and what is below it.
+  addTotal(node: number, of: number) {
+    const { value, sides } = this.model;
+    if (sides === null) {
+      this.#self[node] += value[of];
+    } else {
+      this.#self[node] += sides.after[of];
+      this.#selfBefore[node] += sides.before[of];
+    }
+  }
+
+  finish(): Model {
+    const { frames, sides } = this.model;
+    const size = this.#frame.length;
+    // Siblings by name, as the daemon has them. Frames of one name are told apart by their number.
+    const order = Uint32Array.from({ length: size }, (_, i) => i).sort((a, b) => {
+      if (this.#frame[a] === this.#frame[b]) return 0;
+      const left = frames.name(this.#frame[a]);
+      const right = frames.name(this.#frame[b]);
+      return left < right ? -1 : left > right ? 1 : this.#frame[a] - this.#frame[b];
+    });
+    const firstChild = new Int32Array(size).fill(-1);
+    const nextSibling = new Int32Array(size).fill(-1);
+    for (let i = size - 1; i >= 0; i--) {
+      const node = order[i];
+      if (node === 0) continue;
+      nextSibling[node] = firstChild[this.#parent[node]];
+      firstChild[this.#parent[node]] = node;
+    }
+    const self: Numbers = new Float64Array(size);
+    const selfBefore: Numbers = new Float64Array(sides === null ? 0 : size);
+    const columns = { frame: new Uint32Array(size), depth: new Uint32Array(size), self, selfBefore, significant: new Uint8Array(size) };
+    const open: [node: number, depth: number][] = [[0, 0]];
+    for (let i = 0; open.length > 0; i++) {
+      const [node, depth] = open.pop()!;
+      columns.frame[i] = this.#frame[node];
+      columns.depth[i] = depth;
+      self[i] = this.#self[node];
+      if (sides !== null) selfBefore[i] = this.#selfBefore[node];
+      columns.significant[i] = this.#significant[node];
+      if (nextSibling[node] !== -1 && node !== 0) open.push([nextSibling[node], depth]);
+      if (firstChild[node] !== -1) open.push([firstChild[node], depth + 1]);
+    }
+    const nodes: NodeColumns = sides === null ? { frame: columns.frame, depth: columns.depth, self } : columns;
+    return Model.of(frames, nodes, sides?.scales ?? null);
+  }
+
+  #add(parent: number, frame: number) {
+    this.#parent.push(parent);
+    this.#self.push(0);
+    this.#selfBefore.push(0);
+    this.#significant.push(0);
+    return this.#frame.push(frame) - 1;
+  }
+}
+
+// A function that calls itself, directly or through others, becomes one frame: what the inner call does counts for the
+// outer one. `folds` tells by frame which functions are meant.
+export function foldRecursion(model: Model, folds: (frame: number) => boolean): Model {
+  const { frames, frame, depth, parent } = model;
+  const isFolded = Uint8Array.from({ length: frames.size }, (_, f) => (frames.isCode(f) && folds(f) ? 1 : 0));
+  const builder = new TreeBuilder(model, frame[0]);
+  const place = new Uint32Array(model.size); // of each node in the tree that is built
+  // By frame, the innermost open node with that frame, +1; and by depth what stood there before the node of that depth.
+  const open = new Uint32Array(frames.size);
+  const covered = new Uint32Array(model.levels);
+  const path = new Uint32Array(model.levels);
+  let height = 0;
+  builder.addSelf(0, 0);
+  for (let i = 1; i < model.size; i++) {
+    while (height >= depth[i]) {
+      open[frame[path[height]]] = covered[height];
+      height--;
+    }
+    height = depth[i];
+    path[height] = i;
+    const f = frame[i];
+    covered[height] = open[f];
+    place[i] = isFolded[f] === 1 && open[f] !== 0 ? place[open[f] - 1] : builder.child(place[parent[i]], f);
+    open[f] = i + 1;
+    builder.addSelf(place[i], i);
+  }
+  return builder.finish();
+}
+
+export interface Sandwich {
+  callers: Model; // the function, above it what called it, and so on to the outermost
+  callees: Model; // the function and what it called
+}
+
+// What called a function and what it called, all its places taken together. A place within another of the same function
+// counts once, as part of the outer one.
+export function sandwich(model: Model, isIt: (frame: number) => boolean): Sandwich | null {
+  const { frame, end, parent, depth, frames } = model;
+  const first = frame.find(isIt);
+  if (first === undefined) return null;
+  const callers = new TreeBuilder(model, first);
+  const callees = new TreeBuilder(model, first);
+  const wanted = Uint8Array.from({ length: frames.size }, (_, f) => (isIt(f) ? 1 : 0));
+  const place = new Uint32Array(model.levels + 1); // by depth, of the callee tree
+  for (let i = 0; i < model.size; ) {
+    if (wanted[frame[i]] === 0) {
+      i++;
+      continue;
+    }
+    let node = 0;
+    for (let at = i; parent[at] !== at; ) {
+      at = parent[at];
+      // The root is everything, and no caller.
+      if (at !== 0) node = callers.child(node, frame[at]);
+    }
+    callers.addTotal(node, i);
+    place[depth[i]] = 0;
+    callees.addSelf(0, i);
+    for (let below = i + 1; below < end[i]; below++) {
+      const at = (place[depth[below]] = callees.child(place[depth[below] - 1], frame[below]));
+      callees.addSelf(at, below);
+    }
+    i = end[i];
+  }
+  return { callers: callers.finish(), callees: callees.finish() };
+}
+
+// The model with what stands at and below `node` taken from `part`, whose root is that node: it was fetched again, since
+// it was pruned.
+export function graft(model: Model, node: number, part: Model): Model {
+  const { joined, numbers } = model.frames.joined(part.frames);
+  const own = model.columns();
+  const added = part.columns();
+  const last = model.end[node];
+  const base = model.depth[node];
+  const spliced = <T extends Numbers | Uint8Array>(before: T, middle: ArrayLike<number>): T => {
+    const column = new (before.constructor as new (size: number) => T)(before.length - (last - node) + middle.length);
+    column.set(before.subarray(0, node));
+    column.set(middle, node);
+    column.set(before.subarray(last), node + middle.length);
+    return column;
+  };
+  const frame = spliced(own.frame, added.frame.map((f) => numbers[f]));
+  // The part's root is how the daemon calls the place; here it keeps its own frame.
+  frame[node] = own.frame[node];
+  const nodes: NodeColumns = { frame, depth: spliced(own.depth, added.depth.map((level) => level + base)), self: spliced(own.self, added.self) };
+  if (own.selfBefore !== undefined) {
+    nodes.selfBefore = spliced(own.selfBefore, added.selfBefore ?? new Uint32Array(part.size));
+    nodes.significant = spliced(own.significant ?? new Uint8Array(model.size), added.significant ?? new Uint8Array(part.size));
+  }
+  return Model.of(joined, nodes, model.sides?.scales ?? null);
+}

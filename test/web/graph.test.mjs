@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame graph, its sandwich, table, comparison and pictures, by the hands that people have.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+
+import { Browser, Daemon, inspect, loaded, loads, mirror, open, painted, text } from "./browser.mjs";
+
+const CART = "Cart::total() const";
+const PARSE = "json::parse(std::string_view)";
+
+describe("the graph", () => {
+  let daemon;
+  let browser;
+  let page;
+
+  before(async () => {
+    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+    browser = await Browser.launch();
+    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: daemon.url });
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.stop();
+  });
+  beforeEach(async () => {
+    page = await browser.page(daemon.url, { reducedMotion: "reduce" });
+  });
+  afterEach(async () => {
+    await page.close();
+  });
+
+  const show = (query) => open(page, `${daemon.url}/?pid=4242${query}`);
+  const settled = () => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  const address = async () => new URL(await page.evaluate(() => location.href));
+  const query = async () => Object.fromEntries((await address()).searchParams);
+  const zoom = async () => new URLSearchParams((await address()).hash.slice(1)).getAll("zoom");
+  const announced = () => text(page, "#announcer");
+  // What `act` asks of the daemon is shown.
+  const answered = async (act) => {
+    const before = await loads(page);
+    await act();
+    await loaded(page, before + 1);
+  };
+  // The place of a frame on the screen: items of the tree lie over the frames that they tell of.
+  const place = async (name, graph = "#graph") => {
+    const found = await page.$$eval(`${graph} .flame-item`, (items, wanted) => {
+      const item = items.find(({ dataset }) => dataset.name === wanted);
+      return item && item.getBoundingClientRect().toJSON();
+    }, name);
+    assert.ok(found, `no frame ${name}`);
+    return { x: found.x + Math.min(found.width / 2, 40), y: found.y + found.height / 2, top: found.y, left: found.x, width: found.width };
+  };
+  const clickOn = async (name, graph, options) => {
+    const { x, y } = await place(name, graph);
+    await page.mouse.click(x, y, options);
+    await settled();
+  };
+  const menu = async (name, entry, graph) => {
+    await clickOn(name, graph, { button: "right" });
+    await page.click(`.frame-menu button:has-text("${entry}")`);
+    await settled();
+  };
+  const pixel = (x, y, selector = ".flame-canvas") =>
+    page.$eval(selector, (canvas, at) => {
+      const box = canvas.getBoundingClientRect();
+      const density = canvas.width / box.width;
+      const copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, Math.floor((at.x - box.left) * density), Math.floor((at.y - box.top) * density), 1, 1, 0, 0, 1, 1);
+      return [...copy.getImageData(0, 0, 1, 1).data];
+    }, { x, y });
+  // Frames with all that can be known of one, which the fixture's have not.
+  const tellMore = () => page.route("**/profile?**", async (route) => {
+    const answer = await (await page.context().request.get(route.request().url())).json();
+    const { strings, frames } = answer.columns;
+    const index = (value) => strings.push(value) - 1;
+    const f = frames.name.findIndex((name) => strings[name] === "price_with_tax(Item const&)");
+    const column = (value, none = 0) => frames.name.map((_, i) => (i === f ? value : none));
+    const none = strings.indexOf("");
+    frames.full_name = column(index("double price_with_tax<Shop::Net, 19>(Item const&, Rates const&)"), none);
+    frames.build_id = column(index("5f0c1e2a9b"), none);
+    frames.file = column(index("src/cart/price.cc"), none);
+    frames.line = column(87);
+    frames.inlined = column(1);
+    await route.fulfill({ json: answer });
+  });
+
+  it("tells about the frame under the pointer", async () => {
+    await show("");
+    const { x, y } = await place(CART);
+    await page.mouse.move(x, y);
+    assert.equal(await text(page, ".frame-tooltip .name"), CART);
+    const tooltip = await text(page, ".frame-tooltip");
+    assert.match(tooltip, /6,600 samples · 66.0 s63.0 %/);
+    assert.match(tooltip, /Self300 samples · 3.00 s2.87 %/);
+    await page.mouse.move(5, 5);
+    assert.ok(await page.isHidden(".frame-tooltip"));
+  });
+
+  it("tells why a frame has no name", async () => {
+    await show("");
+    await page.mouse.move(...Object.values(await place("[unknown] (libvendor.so+0x1a2b)")).slice(0, 2));
+    assert.match(await text(page, ".frame-tooltip .reason"), /the file has no symbols/);
+    await clickOn("[unknown] (libvendor.so+0x1a2b)");
+    assert.match(await text(page, "#details"), /No namethe file has no symbols/);
+  });
+
+  it("zooms into a frame that is clicked; crumbs, Escape and back lead out again", async () => {
+    await show("");
+    await clickOn(PARSE);
+    assert.deepEqual(await zoom(), ["_start", "main", "Server::run()", "Server::handle(Request const&)", PARSE]);
+    const whole = await place(PARSE);
+    assert.ok(whole.width > 800, `${whole.width} pixels`);
+    assert.match(await text(page, "#crumbs"), /^Reset zoom.*json::parse\(std::string_view\)$/);
+    await page.click("#crumbs li:nth-last-child(2) button");
+    assert.equal((await zoom()).length, 4);
+    await page.focus("#graph");
+    await page.keyboard.press("Escape");
+    assert.deepEqual(await zoom(), []);
+    await page.goBack();
+    assert.equal((await zoom()).length, 4);
+    await page.goBack();
+    await settled();
+    assert.equal(Math.round((await place(PARSE)).width), Math.round(whole.width));
+  });
+
+  it("shows the same place to who opens its address", async () => {
+    await show("");
+    await clickOn(PARSE);
+    const frames = await mirror(page);
+    await page.reload();
+    await loaded(page);
+    assert.deepEqual(await mirror(page), frames);
+    await show("#zoom=_start&zoom=gone&zoom=deeper");
+    assert.ok((await place("_start")).width > 800);
+  });
+
+  it("has its root at the bottom as a flame graph, and at the top as an icicle graph", async () => {
+    await show("&view=flame");
+    const main = await place("main");
+    assert.ok(main.top > (await place(CART)).top);
+    const box = await page.$eval("#graph", (graph) => graph.getBoundingClientRect().toJSON());
+    assert.ok(box.bottom - (await place("checkout-api (4242)")).top < 24);
+    await page.focus("#graph");
+    for (const key of ["ArrowUp", "ArrowUp", "ArrowUp"]) await page.keyboard.press(key);
+    assert.match(await announced(), /^main, /);
+    await page.keyboard.press("ArrowDown");
+    assert.match(await announced(), /^_start, /);
+    await page.click('#modes [data-mode="icicle"]');
+    assert.ok((await place("main")).top < (await place(CART)).top);
+  });
+
+  it("is used with the keyboard alone", async () => {
+    await show("");
+    await page.focus("#graph");
+    for (let i = 0; i < 6; i++) await page.keyboard.press("ArrowDown");
+    assert.match(await announced(), /^Cart::total\(\) const, 63.0 %, 6,600 samples$/);
+    assert.match(await text(page, "#details"), /^Cart::total\(\) const/);
+    await page.keyboard.press("ArrowRight");
+    assert.doesNotMatch(await announced(), /^Cart/);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Enter");
+    assert.equal((await zoom()).at(-1), CART);
+    await page.keyboard.press("Backspace");
+    assert.equal((await zoom()).at(-1), "Server::handle(Request const&)");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+F10");
+    assert.match(await text(page, ".frame-menu"), /Zoom in/);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("c");
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^C/);
+    await page.keyboard.press("Escape");
+    assert.equal(await page.$(".frame-menu"), null);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "graph");
+  });
+
+  it("is a tree to those who can't see it", async () => {
+    await show("");
+    assert.equal(await page.getAttribute("#graph", "role"), "tree");
+    const items = await page.$$eval("#graph [role=treeitem]", (found) => found.map((item) => [item.getAttribute("aria-level"), item.textContent]));
+    assert.deepEqual(items[0], ["1", "checkout-api (4242), 100.0 %, 10,470 samples"]);
+    assert.ok(items.some(([level, name]) => level === "6" && name === "Cart::total() const, 63.0 %, 6,600 samples"));
+    assert.ok(items.length <= 210);
+    await page.focus("#graph");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    const active = await page.getAttribute("#graph", "aria-activedescendant");
+    assert.match(await text(page, `[id="${active}"]`), /^_start/);
+    assert.equal(await page.getAttribute(`[id="${active}"]`, "aria-selected"), "true");
+  });
+
+  it("answers to fingers: the first touch tells, the second zooms, a long one opens the menu", async () => {
+    await show("");
+    const touch = async (name, ms) => {
+      const { x, y } = await place(name);
+      await page.$eval(".flame-canvas", async (canvas, { at, wait }) => {
+        const how = { clientX: at.x, clientY: at.y, bubbles: true, pointerType: "touch" };
+        canvas.dispatchEvent(new PointerEvent("pointerdown", how));
+        if (wait > 0) await new Promise((resolve) => {
+          new MutationObserver(resolve).observe(document.body, { childList: true });
+        });
+        canvas.dispatchEvent(new PointerEvent("pointerup", how));
+        canvas.dispatchEvent(new MouseEvent("click", how));
+      }, { at: { x, y }, wait: ms });
+      await settled();
+    };
+    await touch(PARSE, 0);
+    assert.match(await text(page, "#details"), /^json::parse/);
+    assert.deepEqual(await zoom(), []);
+    await touch(PARSE, 0);
+    assert.equal((await zoom()).at(-1), PARSE);
+    await touch("json::Parser::object()", 600);
+    assert.match(await text(page, ".frame-menu-head"), /^json::Parser::object/);
+    assert.equal((await zoom()).at(-1), PARSE);
+  });
+
+  it("counts each sample once in the share that a search matched", async () => {
+    await show("");
+    await page.keyboard.press("/");
+    await page.keyboard.type("JSON");
+    const matched = (share) => page.waitForFunction((wanted) => document.querySelector("#search-result").textContent === wanted, `${share} matched`);
+    // 1,800 of 10,470, although up to three frames of a stack match.
+    await matched("17.2 %");
+    await page.fill("#search", "/^(ksys_write|vfs_read)$/");
+    await matched("13.4 %");
+    await page.fill("#search", "nowhere");
+    await matched("0 %");
+    await page.fill("#search", "/(/");
+    await page.waitForFunction(() => /Not searched: .*regular expression/i.test(document.querySelector("#search-result").textContent));
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("is not held up by an expression that would take for ever", async () => {
+    // "(x+x+)+y" on ten thousand x is what backtracking takes longest for.
+    await open(page, `${daemon.url}/?pid=778`);
+    await page.fill("#search", "/(x+x+)+y/");
+    await page.focus("#graph");
+    await page.keyboard.press("ArrowDown");
+    assert.notEqual(await announced(), "");
+    await page.waitForFunction(() => /takes too long/.test(document.querySelector("#search-result").textContent));
+    await page.fill("#search", "/^main$/");
+    await page.waitForFunction(() => document.querySelector("#search-result").textContent === "100.0 % matched");
+  });
+
+  it("paints what matches in a colour of its own, and the rest faintly", async () => {
+    await show("");
+    const { x, y } = await place(PARSE);
+    const at = [x + 1, y - 7];
+    const before = await pixel(...at);
+    await page.fill("#search", "json::parse");
+    await page.waitForFunction(() => /matched/.test(document.querySelector("#search-result").textContent));
+    await settled();
+    assert.notDeepEqual(await pixel(...at), before);
+    assert.deepEqual((await pixel(...at)).slice(0, 3), [0xec, 0x7f, 0xdd]);
+  });
+
+  it("filters by a frame: focus, ignore, hide", async () => {
+    await show("");
+    await answered(() => menu(PARSE, "Focus"));
+    assert.equal((await query()).focus, "^json::parse\\(std::string_view\\)$");
+    assert.equal((await mirror(page))[0].value, 1800);
+    await page.goBack();
+    await loaded(page, 3);
+    await answered(() => menu(PARSE, "Ignore"));
+    assert.equal((await mirror(page))[0].value, 8670);
+    await answered(() => menu(CART, "Ignore"));
+    assert.equal((await query()).ignore, "^json::parse\\(std::string_view\\)$|^Cart::total\\(\\) const$");
+    assert.equal((await mirror(page))[0].value, 2070);
+    await answered(() => menu("write", "Hide"));
+    const frames = await mirror(page);
+    assert.equal(frames.find(({ name }) => name === "write"), undefined);
+    assert.equal(frames.find(({ name }) => name === "entry_SYSCALL_64").depth, 5);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("copies a name and a stack", async () => {
+    await show("");
+    await menu(CART, "Copy name");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), CART);
+    await menu(CART, "Copy stack");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), ["_start", "main", "Server::run()", "Server::handle(Request const&)", CART].join("\n"));
+  });
+
+  it("takes recursion for one frame", async () => {
+    await open(page, `${daemon.url}/?pid=5150`);
+    assert.ok((await page.$eval("#graph", (graph) => graph.scrollHeight)) > 300 * 20);
+    await menu("main", "Collapse recursion");
+    assert.equal((await query()).collapse, "1");
+    const frames = await mirror(page);
+    assert.deepEqual(frames.map(({ name, value }) => [name, value]).slice(1), [["main", 500], ["even(int)", 500], ["odd(int)", 400]]);
+    await page.uncheck("#collapse");
+    assert.equal((await query()).collapse, undefined);
+  });
+
+  it("goes from the whole machine to a process by its frame", async () => {
+    await open(page, daemon.url);
+    await answered(() => menu("java (31337)", "Only this process"));
+    assert.equal((await query()).pid, "31337");
+  });
+
+  it("follows stacks of hundreds of frames by scrolling", async () => {
+    await open(page, `${daemon.url}/?pid=5150`);
+    await page.$eval("#graph", (graph) => (graph.scrollTop = 3000));
+    await settled();
+    assert.ok((await painted(page)).share > 0.5);
+    await page.focus("#graph");
+    for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowDown");
+    assert.equal(await page.$eval("#graph", (graph) => graph.scrollTop) < 100, true);
+  });
+
+  it("shows all callers and callees of a function", async () => {
+    await show("");
+    await menu("ksys_write", "Callers and callees");
+    assert.equal((await query()).view, "sandwich");
+    assert.equal(await text(page, "#middle"), "ksys_write");
+    const callers = await page.$$eval("#graph-callers .flame-item", (items) => items.map(({ dataset }) => [dataset.name, dataset.value]));
+    assert.deepEqual(callers.slice(0, 3), [["ksys_write", "900"], ["entry_SYSCALL_64", "900"], ["write", "900"]]);
+    assert.ok((await place("write", "#graph-callers")).top < (await place("ksys_write", "#graph-callers")).top);
+    assert.ok((await place("vfs_write", "#graph-callees")).top > (await place("ksys_write", "#graph-callees")).top);
+    await inspect(page, "sandwich");
+    await page.click(`.table [data-name="entry_SYSCALL_64"]`);
+    assert.equal(await text(page, "#middle"), "entry_SYSCALL_64");
+    const both = await page.$$eval("#graph-callers .flame-item", (items) => items.map(({ dataset }) => dataset.name));
+    assert.ok(both.includes("read") && both.includes("write"));
+    await menu("write", "Callers and callees", "#graph-callers");
+    assert.equal(await text(page, "#middle"), "write");
+  });
+
+  it("lists functions, sorted as one likes, those that match what is looked for", async () => {
+    await show("&view=table");
+    const names = () => page.$$eval(".rows .row", (rows) => rows.sort((a, b) => a.dataset.index - b.dataset.index).map(({ dataset }) => dataset.name));
+    assert.deepEqual((await names()).slice(0, 2), ["price_with_tax(Item const&)", "std::map<std::string, Rate>::find(std::string const&)"]);
+    assert.match(await text(page, '.rows [data-index="0"]'), /40.1 %4,200.*60.2 %6,300/);
+    await page.click('.head button:has-text("Total")');
+    assert.equal(await page.getAttribute('.head [aria-sort="descending"]', "class"), "cell number");
+    assert.equal((await query()).sort, "-total");
+    assert.equal((await names())[0], "Server::run()");
+    await page.click('.head button:has-text("Function")');
+    assert.equal((await names())[0], "Cart::total() const");
+    await page.fill("#search", "json");
+    await page.waitForFunction(() => document.querySelectorAll(".rows .row").length === 3);
+    assert.match(await text(page, ".table .sum"), /^3 functions of/);
+    await page.focus(".grid");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.equal(await text(page, ".row.selected bdi"), "json::Parser::string()");
+    await page.keyboard.press("Shift+F10");
+    assert.match(await text(page, ".frame-menu"), /Focus.*Copy name/);
+    await page.keyboard.press("Escape");
+    await page.focus(".grid");
+    await page.keyboard.press("Enter");
+    assert.equal(await text(page, "#middle"), "json::Parser::string()");
+  });
+
+  it("holds only those rows of a long table that are seen", async () => {
+    await open(page, `${daemon.url}/?view=table`);
+    const count = Number((await page.getAttribute(".grid", "aria-rowcount")) ?? 0) - 1;
+    assert.ok(count > 60);
+    assert.ok((await page.$$(".rows .row")).length < count);
+    await page.$eval(".grid", (grid) => (grid.scrollTop = grid.scrollHeight));
+    await page.waitForSelector(`.rows [data-index="${count - 1}"]`);
+    await inspect(page, "table");
+  });
+
+  it("shows what has changed, and what of it is more than chance", async () => {
+    await show("&from=now-10m&base_pid=31337");
+    const { x, y } = await place("main");
+    const [red, , blue] = await pixel(x + 1, y - 7);
+    assert.ok(red > blue + 40, "more is red");
+    const java = await place("start_thread");
+    const less = await pixel(java.x + 1, java.y - 7);
+    assert.ok(less[2] > less[0] + 40, "less is blue");
+    await page.mouse.move(x, y);
+    assert.match(await text(page, ".frame-tooltip"), /Before0 samples.*After.*Change\+9\d\.\d points/);
+    await inspect(page, "diff");
+    await page.selectOption("#palette", "blind");
+    await settled();
+    assert.equal((await query()).palette, "blind");
+    const other = await pixel(x + 1, y - 7);
+    assert.ok(other[1] > 120, "orange, not red");
+    await inspect(page, "diff-blind");
+    await page.click('#modes [data-mode="table"]');
+    assert.match(await text(page, '.rows [data-index="0"]'), /significant/);
+    assert.match(await text(page, '.rows [data-index="0"]'), /[+−]\d/);
+    await inspect(page, "diff-table");
+  });
+
+  it("marks nothing as significant where nothing has changed", async () => {
+    await show("&from=now-5m&base_pid=4242&base_from=now-5m&view=table");
+    assert.equal((await page.$$(".mark b")).length, 0);
+  });
+
+  it("colours by kind, module or function, and says what colours mean", async () => {
+    await tellMore();
+    await show("");
+    const legend = () => page.$$eval("#legend li", (items) => items.map((item) => item.textContent));
+    assert.deepEqual(await legend(), ["Program", "Inlined", "Kernel", "vdso", "Unnamed", "Cut off", "Process"]);
+    const { x, y } = await place(CART);
+    const colours = [await pixel(x + 1, y - 7)];
+    for (const how of ["module", "name"]) {
+      await page.selectOption("#colour", how);
+      await settled();
+      colours.push(await pixel(x + 1, y - 7));
+      if (how === "module") assert.ok((await legend()).includes("[kernel]"));
+    }
+    assert.equal(new Set(colours.map(String)).size, 3);
+    assert.equal((await query()).colour, "name");
+  });
+
+  it("tells all that is known of a frame", async () => {
+    await tellMore();
+    await show("");
+    await clickOn("price_with_tax(Item const&)");
+    const details = await text(page, "#details");
+    assert.match(details, /^double price_with_tax<Shop::Net, 19>\(Item const&, Rates const&\)Inlined/);
+    for (const known of [/Modulevictim/, /Build-id5f0c1e2a9b/, /Sourcesrc\/cart\/price.cc:87/, /Total6,300 samples/, /Self4,200 samples/]) assert.match(details, known);
+  });
+
+  it("fetches what was left out when one goes there", async () => {
+    let fetched = "";
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      if (url.searchParams.has("root")) fetched = url.search;
+      else url.searchParams.set("max_nodes", "6");
+      await route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("");
+    const frames = await mirror(page);
+    assert.equal(frames.find(({ name }) => name === "tcp_sendmsg"), undefined);
+    await clickOn("Server::handle(Request const&)");
+    await page.waitForFunction(() => document.querySelector('.flame-item[data-name="tcp_sendmsg"]') !== null);
+    assert.match(fetched, /from=\d+&to=\d+&.*root=_start&root=main&root=Server/);
+    const all = await mirror(page);
+    assert.equal(all[0].value, 10470);
+    assert.equal(all.find(({ name }) => name === "tcp_sendmsg").value, 900);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("saves itself as a vector picture that needs nothing else and is no markup of others", async () => {
+    await open(page, `${daemon.url}/?pid=777&search=script`);
+    await page.waitForFunction(() => /matched/.test(document.querySelector("#search-result").textContent));
+    await page.click("#export-button");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click('#export button:has-text("Vector picture")')]);
+    assert.match(download.suggestedFilename(), /\.svg$/);
+    const picture = await readFile(await download.path(), "utf-8");
+    // Not on the page, whose policy forbids styles within a document.
+    const elsewhere = await browser.context.newPage();
+    const { problem, texts, elements } = await elsewhere.evaluate((markup) => {
+      const made = new DOMParser().parseFromString(markup, "image/svg+xml");
+      return {
+        problem: made.querySelector("parsererror")?.textContent ?? "",
+        texts: [...made.querySelectorAll("text")].map((element) => element.textContent),
+        elements: [...new Set([...made.querySelectorAll("*")].map((element) => element.localName))].sort(),
+      };
+    }, picture);
+    await elsewhere.close();
+    assert.equal(problem, "");
+    assert.deepEqual(elements, ["g", "rect", "style", "svg", "text", "title"]);
+    assert.ok(texts.includes("<script>alert(1)</script>"));
+    assert.equal(texts[0], "<img onerror=x> (pid 777)");
+    assert.match(texts[1], /700 samples at 100 Hz/);
+    assert.match(texts[2], /100.0 % match script/);
+    assert.doesNotMatch(picture, /(href|src)=/);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("saves itself as a bitmap", async () => {
+    await show("&view=sandwich");
+    await page.click("#export-button");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click('#export button:has-text("Bitmap")')]);
+    const picture = await readFile(await download.path());
+    assert.equal(picture.toString("latin1", 1, 4), "PNG");
+    assert.equal(picture.readUInt32BE(16), 2400);
+    assert.ok(picture.readUInt32BE(20) > 400);
+  });
+
+  it("is sharp on screens of high density, and follows the window's size", async () => {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Emulation.setDeviceMetricsOverride", { width: 1000, height: 700, deviceScaleFactor: 2, mobile: false });
+    await show("");
+    const size = () => page.$eval(".flame-canvas", (canvas) => ({ canvas: canvas.width, box: canvas.parentElement.clientWidth }));
+    const before = await size();
+    assert.equal(before.canvas, 2 * before.box);
+    await session.send("Emulation.setDeviceMetricsOverride", { width: 1400, height: 700, deviceScaleFactor: 1, mobile: false });
+    await page.waitForFunction((width) => document.querySelector(".flame-canvas").width > width / 2, before.canvas);
+    const after = await size();
+    assert.equal(after.canvas, after.box);
+    assert.ok(after.box > before.box);
+  });
+
+  it("follows a change of the theme", async () => {
+    await show("");
+    const { x, y } = await place(CART);
+    const light = await pixel(x + 1, y - 7);
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await settled();
+    assert.notDeepEqual(await pixel(x + 1, y - 7), light);
+  });
+
+  it("can be read in the light, in the dark, on a phone and on a large screen", async () => {
+    await show("");
+    await inspect(page, "light");
+    await show("&view=flame");
+    await inspect(page, "flame");
+    for (const [name, options, more] of [
+      ["dark", { colorScheme: "dark" }, "&search=json"],
+      ["dark-diff", { colorScheme: "dark" }, "&from=now-10m&base_pid=31337"],
+      ["narrow", { width: 360, height: 780 }, ""],
+      ["narrow-sandwich", { width: 360, height: 780 }, "&view=sandwich"],
+      ["narrow-table", { width: 360, height: 780 }, "&view=table"],
+      ["large", { width: 3840, height: 2160 }, ""],
+    ]) {
+      const other = await browser.page(daemon.url, { ...options, reducedMotion: "reduce" });
+      await open(other, `${daemon.url}/?pid=4242${more}`);
+      assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= (options.width ?? 1280), name);
+      await inspect(other, name, { fullPage: name.startsWith("narrow") });
+      await other.close();
+    }
+  });
+});

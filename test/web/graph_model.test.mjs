@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the flame graph computes, without a browser.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+
+import { source } from "./source.mjs";
+
+const {
+  Frames, Model, changeText, fitted, foldRecursion, frameData, functionRows, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
+  rectangles, sandwich, sortRows, topOf, viewOf, xmlText,
+} = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/functions.ts", "graph/search.ts",
+  "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts");
+
+// "main;read 3": as folded text says it, in the order of the names.
+function columnsOf(lines, before = null) {
+  const names = ["all"];
+  const numbers = new Map();
+  const nodes = { frame: [0], depth: [0], self: [0], self_before: [0], significant: [0] };
+  const root = { children: new Map(), self: 0, before: 0 };
+  const add = (line, side) => {
+    const at = line.lastIndexOf(" ");
+    let node = root;
+    for (const name of line.slice(0, at).split(";")) {
+      if (!node.children.has(name)) node.children.set(name, { children: new Map(), self: 0, before: 0 });
+      node = node.children.get(name);
+    }
+    node[side] += Number(line.slice(at + 1));
+  };
+  lines.forEach((line) => add(line, "self"));
+  before?.forEach((line) => add(line, "before"));
+  const visit = (node, depth) => {
+    for (const [name, child] of [...node.children].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (!numbers.has(name)) numbers.set(name, names.push(name) - 1);
+      nodes.frame.push(numbers.get(name));
+      nodes.depth.push(depth);
+      nodes.self.push(child.self);
+      nodes.self_before.push(child.before);
+      nodes.significant.push(0);
+      visit(child, depth + 1);
+    }
+  };
+  visit(root, 1);
+  if (before === null) {
+    delete nodes.self_before;
+    delete nodes.significant;
+  }
+  return { strings: [...names, ""], kinds: ["root", "native", "kernel", "marker"],
+    frames: { name: names.map((_, i) => i), module: names.map(() => names.length), kind: names.map((name, i) => (i === 0 ? 0 : name.startsWith("k_") ? 2 : name.startsWith("(") ? 3 : 1)) }, nodes };
+}
+
+function modelOf(lines, before = null) {
+  const columns = columnsOf(lines, before);
+  const typed = { frame: Uint32Array.from(columns.nodes.frame), depth: Uint32Array.from(columns.nodes.depth), self: Uint32Array.from(columns.nodes.self) };
+  if (before !== null) {
+    typed.selfBefore = Uint32Array.from(columns.nodes.self_before);
+    typed.significant = Uint8Array.from(columns.nodes.significant);
+  }
+  const sum = (values) => values.reduce((total, value) => total + value, 0);
+  const scales = before === null ? null : { after: 1 / sum(columns.nodes.self), before: 1 / sum(columns.nodes.self_before) };
+  return Model.of(new Frames(frameData(columns)), typed, scales);
+}
+
+// The other way round: each stack with samples of its own.
+function folded(model) {
+  const lines = [];
+  for (let i = 0; i < model.size; i++) if (model.self[i] > 0) lines.push(`${model.names(i).join(";")} ${model.self[i]}`);
+  return lines.sort();
+}
+
+const byName = (model, name) => model.frame.findIndex((_, i) => model.name(i) === name);
+const answer = (columns, head = { samples: 10 }) => new TextEncoder().encode(JSON.stringify({ ...head, columns }));
+
+describe("an answer in columns", () => {
+  const LINES = ["main;read 3", "main;read;k_read 5", "main;spin 2"];
+
+  it("is read into the tree that it says", () => {
+    const { head, frames, model } = readModel(answer(columnsOf(LINES)));
+    assert.deepEqual(head, { samples: 10 });
+    assert.deepEqual(folded(new Model(new Frames(frames), model)), [...LINES].sort());
+    assert.deepEqual([...model.value], [10, 10, 8, 5, 2]);
+    assert.deepEqual([...model.start], [0, 0, 0, 0, 8]);
+    assert.deepEqual([...model.end], [5, 5, 4, 4, 5]);
+    assert.deepEqual([...model.parent], [0, 0, 1, 2, 1]);
+  });
+
+  it("is read alike however its text is laid out", () => {
+    const columns = columnsOf(LINES);
+    const spread = new TextEncoder().encode(JSON.stringify({ samples: 10, columns }, null, 1));
+    assert.deepEqual(readModel(spread), readModel(answer(columns)));
+  });
+
+  it("is not misled by names that look like it", () => {
+    const columns = columnsOf(['main;"nodes":{"frame":[7 3', "main;\\\"nodes\\\":{ 4", "main;nodes\":{\"frame\":[ 2"]);
+    const { frames, model } = readModel(answer(columns));
+    assert.equal(new Frames(frames).name(2), "\"nodes\":{\"frame\":[7");
+    assert.deepEqual([...model.value].slice(0, 2), [9, 9]);
+  });
+
+  it("counts beyond 32 bits", () => {
+    const { model } = readModel(answer(columnsOf(["main;a 4294967296", "main;b 4294967297"])));
+    assert.equal(model.value[0], 8589934593);
+    assert.equal(model.start[3], 4294967296);
+  });
+
+  it("is refused when a column is missing or short", () => {
+    const columns = columnsOf(LINES);
+    assert.throws(() => readColumns(answer({ ...columns, nodes: { frame: [0], depth: [0] } })), /no column self/);
+    assert.throws(() => readColumns(answer({ ...columns, nodes: { ...columns.nodes, self: [1] } })), /one length/);
+  });
+
+  it("tells inlined functions by a kind of their own", () => {
+    const columns = columnsOf(LINES);
+    columns.frames.inlined = columns.frames.name.map((_, f) => (f === 2 ? 1 : 0));
+    const frames = new Frames(frameData(columns));
+    assert.deepEqual([0, 1, 2, 3].map((f) => frames.kind(f)), ["root", "native", "inlined", "kernel"]);
+  });
+
+  it("weighs the sides of a comparison by time where the daemon did", () => {
+    const side = (samples, seconds) => ({ samples, cpu_seconds: samples / 100, window: { used: { from_ms: 0, to_ms: seconds * 1000 } } });
+    const { scales } = readColumns(answer(columnsOf(["a 1"], ["a 2"]), { normalise: "time", before: side(500, 10), after: side(100, 5) }));
+    assert.deepEqual(scales, { after: 0.002, before: 0.001 });
+  });
+});
+
+describe("a tree", () => {
+  it("is found again by names", () => {
+    const model = modelOf(["main;a;b 1", "main;a;c 2"]);
+    const node = byName(model, "c");
+    assert.deepEqual(model.find(model.names(node)), { node, found: 3 });
+    assert.deepEqual(model.find(["main", "a", "gone", "b"]), { node: byName(model, "a"), found: 2 });
+  });
+
+  it("knows what covers a position of a level", () => {
+    const model = modelOf(["main;a 3", "main;b 4", "main 3"]);
+    assert.equal(model.at(2, 2.9), byName(model, "a"));
+    assert.equal(model.at(2, 3), byName(model, "b"));
+    assert.equal(model.at(2, 7), -1);
+    assert.equal(model.at(9, 0), -1);
+  });
+});
+
+describe("recursion", () => {
+  it("becomes one frame, direct or through others", () => {
+    const model = modelOf(["main;f;f;f;leaf 4", "main;f 1", "main;even;odd;even;odd 6", "main;even;odd;even;leaf 2"]);
+    assert.deepEqual(folded(foldRecursion(model, () => true)), ["main;even;leaf 2", "main;even;odd 6", "main;f 1", "main;f;leaf 4"]);
+  });
+
+  it("is left where it is not meant", () => {
+    const model = modelOf(["main;f;f 4", "main;g;g 2"]);
+    assert.deepEqual(folded(foldRecursion(model, (f) => model.frames.name(f) === "g")), ["main;f;f 4", "main;g 2"]);
+  });
+
+  it("of two thousand levels folds as well", () => {
+    const model = modelOf([`main;${Array.from({ length: 2000 }, (_, i) => `f${i % 3}`).join(";")} 1`]);
+    assert.equal(foldRecursion(model, () => true).size, 5);
+  });
+});
+
+describe("a sandwich", () => {
+  const model = modelOf(["main;a;f;x 3", "main;b;f;x 2", "main;b;f;y 4", "main;b;f;f;x 1", "main;c 9"]);
+  const { callers, callees } = sandwich(model, (f) => model.frames.name(f) === "f");
+
+  it("has above a function all that called it", () => {
+    assert.equal(callers.total, 10);
+    assert.equal(callers.name(0), "f");
+    assert.deepEqual(folded(callers), ["a;main 3", "b;main 7"]);
+  });
+
+  it("has below it all that it called, and itself only where it called itself", () => {
+    assert.equal(callees.total, 10);
+    assert.deepEqual(folded(callees), ["f;x 1", "x 5", "y 4"]);
+  });
+
+  it("is none for a function that is not there", () => {
+    assert.equal(sandwich(model, () => false), null);
+  });
+
+  it("keeps both sides of a comparison", () => {
+    const diff = modelOf(["main;f;x 3", "main;c 1"], ["main;f;x 1", "main;c 3"]);
+    const parts = sandwich(diff, (f) => diff.frames.name(f) === "f");
+    assert.deepEqual([parts.callees.sides.after[0], parts.callees.sides.before[0]], [3, 1]);
+    assert.equal(parts.callers.change(0), 0.5);
+  });
+});
+
+describe("what was pruned", () => {
+  it("is put in its place once it is there", () => {
+    const model = modelOf(["main;a;(pruned: 2 functions) 5", "main;b 2"]);
+    const node = byName(model, "a");
+    assert.notEqual(model.prunedBelow(node), -1);
+    assert.equal(model.prunedBelow(byName(model, "b")), -1);
+    const part = modelOf(["x;y 2", "x;z 3"]);
+    const whole = graft(model, node, part);
+    assert.deepEqual(folded(whole), ["main;a;x;y 2", "main;a;x;z 3", "main;b 2"]);
+    assert.equal(whole.prunedBelow(byName(whole, "a")), -1);
+  });
+
+  it("shares the frames that are there already", () => {
+    const model = modelOf(["main;a;(pruned: 1 function) 5", "main;b 2"]);
+    const whole = graft(model, byName(model, "a"), modelOf(["b 5"]));
+    assert.equal(whole.frame[byName(whole, "b")], model.frame[byName(model, "b")]);
+    assert.equal(whole.frames.size, model.frames.size + 0);
+  });
+});
+
+describe("functions", () => {
+  const model = modelOf(["main;f;f;g 4", "main;f;g 2", "main;g 3"]);
+  const row = (rows, name) => rows.find(({ frame }) => model.frames.name(frame) === name);
+
+  it("count a stack once, however often they are in it", () => {
+    const rows = functionRows(model, 0, null);
+    assert.deepEqual([row(rows, "f").self, row(rows, "f").total], [0, 6]);
+    assert.deepEqual([row(rows, "g").self, row(rows, "g").total], [9, 9]);
+    assert.equal(rows.length, 3);
+  });
+
+  it("are those of the part that is looked at", () => {
+    const rows = functionRows(model, byName(model, "f"), null);
+    assert.equal(row(rows, "main"), undefined);
+    assert.equal(row(rows, "g").self, 6);
+  });
+
+  it("are sorted by any column, equal ones by name", () => {
+    const names = (key, isDescending) => sortRows(model, functionRows(model, 0, null), key, isDescending).map(({ frame }) => model.frames.name(frame));
+    assert.deepEqual(names("self", true), ["g", "f", "main"]);
+    assert.deepEqual(names("total", true), ["g", "main", "f"]);
+    assert.deepEqual(names("name", false), ["f", "g", "main"]);
+  });
+
+  it("of a comparison tell how they changed", () => {
+    const diff = modelOf(["main;f 3", "main;g 1"], ["main;f 2", "main;g 2"]);
+    const told = { frame: [2], self: [3], total: [3], self_before: [2], total_before: [2], z: [2.5], significant: [1] };
+    const [first] = functionRows(diff, 0, told);
+    assert.equal(first.changeSelf, 0.25);
+    assert.equal(first.isSignificant, true);
+    const below = functionRows(diff, 1, told).find(({ frame }) => frame === 3);
+    assert.equal(below.changeTotal, -0.25);
+  });
+});
+
+describe("search", () => {
+  const model = modelOf(["main;malloc;malloc_slow 4", "main;free 3", "main;spin 3"]);
+  const search = (text, node = 0) => {
+    const found = matchNames(model.frames.data.strings, text);
+    return matched(model, model.frames.data.name.map((index) => found[index]), node);
+  };
+
+  it("counts matches within matches once", () => assert.equal(search("malloc"), 4));
+  it("takes a text as it is, in any case", () => {
+    assert.equal(search("MALLOC"), 4);
+    assert.equal(search("ma.*c"), 0);
+  });
+  it("takes /text/ as a regular expression", () => assert.equal(search("/^(free|spin)$/"), 6));
+  it("says when an expression is none", () => assert.throws(() => search("/(/"), /regular expression/i));
+  it("looks below the frame that is shown whole", () => assert.equal(search("malloc", byName(model, "malloc")), 4));
+});
+
+describe("a view", () => {
+  const collect = (view, first = 0, last = 99) => {
+    const found = [];
+    rectangles(view, first, last, (node, level, x, width, from, until) => found.push({ node, level, x, width, count: until - from }));
+    return found;
+  };
+
+  it("gives each frame its share of the width", () => {
+    const model = modelOf(["main;a 25", "main;b 75"]);
+    const places = collect(viewOf(model, 0, "down", 400)).map(({ node, x, width }) => [model.name(node), x, width]);
+    assert.deepEqual(places, [["all", 0, 400], ["main", 0, 400], ["a", 0, 100], ["b", 100, 300]]);
+  });
+
+  it("of a zoomed frame shows it whole, with its callers", () => {
+    const model = modelOf(["main;a;x 25", "main;b;y 75"]);
+    const view = viewOf(model, byName(model, "a"), "down", 400);
+    assert.deepEqual(collect(view).map(({ node, width }) => [model.name(node), width]), [["all", 400], ["main", 400], ["a", 400], ["x", 400]]);
+  });
+
+  it("looks only at the levels that are seen", () => {
+    const model = modelOf([`${Array.from({ length: 100 }, (_, i) => `f${i}`).join(";")} 1`]);
+    assert.deepEqual(collect(viewOf(model, 0, "down", 400), 40, 42).map(({ level }) => level), [40, 41, 42]);
+  });
+
+  it("takes frames that are too narrow together, as many as there are pixels", () => {
+    const model = modelOf(Array.from({ length: 50_000 }, (_, i) => `main;f${i} 1`));
+    const narrow = collect(viewOf(model, 0, "down", 500), 2, 2);
+    assert.ok(narrow.length <= 700, `${narrow.length} rectangles`);
+    assert.equal(narrow.reduce((sum, { count }) => sum + count, 0), 50_000);
+  });
+
+  it("does not paint what fills hardly anything", () => {
+    const model = modelOf(["main;a 1", "main;b 99999"]);
+    assert.deepEqual(collect(viewOf(model, 0, "down", 500), 2, 2).map(({ node }) => model.name(node)), ["b"]);
+  });
+
+  it("has the root at its bottom when it is a flame graph", () => {
+    const model = modelOf(["main;a;b 1"]);
+    const up = viewOf(model, 0, "up", 100);
+    assert.equal(topOf(up, 0), 60);
+    assert.equal(model.name(nodeAt(up, 50, 5)), "b");
+    assert.equal(model.name(nodeAt(viewOf(model, 0, "down", 100), 50, 5)), "all");
+    assert.equal(nodeAt(up, 50, 500), -1);
+  });
+});
+
+describe("texts", () => {
+  it("of changes have a sign", () => {
+    assert.deepEqual([0.0123, -0.0123, 0, 0.00001, 0.5].map(changeText), ["+1.23", "−1.23", "±0", "+<0.01", "+50.0"]);
+  });
+  it("that do not fit are cut, or left out", () => {
+    assert.deepEqual([fitted("abcdef", 6), fitted("abcdef", 4), fitted("abcdef", 2)], ["abcdef", "abc…", ""]);
+  });
+  it("in a picture are no markup, whatever they hold", () => {
+    assert.equal(xmlText(`<a b="c">&'\u0001\ud800\uffff😀`), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\ufffd\ufffd\ufffd😀");
+  });
+});
+
+describe("colours", () => {
+  // WCAG's contrast of two colours, of which one is written hsl(H S% L%) and the other is the ink of frames.
+  const luminance = ([r, g, b]) => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  };
+  const rgb = (text) => {
+    const [h, s, l] = text.match(/-?[\d.]+/g).map(Number);
+    const f = (n) => {
+      const k = (n + h / 30 + 12) % 12;
+      return l / 100 - (s / 100) * Math.min(l / 100, 1 - l / 100) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+    };
+    return [f(0), f(8), f(4)];
+  };
+  const ink = luminance([0x1a / 255, 0x14 / 255, 0x10 / 255]);
+
+  it("let the names on them be read", () => {
+    const plain = modelOf(["main 1"]);
+    const diff = modelOf(["a 3", "b 1"], ["a 1", "b 3"]);
+    for (const isDark of [false, true]) {
+      for (const made of [palette(plain, "kind", "", isDark), palette(plain, "module", "", isDark), palette(plain, "name", "", isDark), palette(diff, "kind", "", isDark), palette(diff, "kind", "blind", isDark)]) {
+        for (const colour of made.colours) {
+          const contrast = (luminance(rgb(colour)) + 0.05) / (ink + 0.05);
+          assert.ok(contrast >= 4.5, `${colour}: ${contrast.toFixed(2)}`);
+        }
+      }
+    }
+  });
+
+  it("of a comparison tell more from less", () => {
+    const diff = modelOf(["a 3", "b 1"], ["a 1", "b 3"]);
+    const { of, legend } = palette(diff, "kind", "", false);
+    assert.ok(of(1) > of(0) && of(2) < of(0));
+    assert.deepEqual(legend.map(({ label }) => label), ["Less", "Unchanged", "More"]);
+  });
+});
