@@ -17,6 +17,9 @@
 #define FLAMED_MAX_FRAMES (FLAMED_MAX_USER_FRAMES + FLAMED_MAX_KERNEL_FRAMES)
 #define FLAMED_COMM_BYTES 16 /* TASK_COMM_LEN */
 
+/* flamed_sample.owner: the thread is not one user's. (uid_t)-1, which is nobody's. */
+#define FLAMED_NO_OWNER 0xffffffffU
+
 enum flamed_sample_kind {
   FLAMED_ON_CPU = 1, /* the timer found this thread running */
 };
@@ -56,6 +59,8 @@ struct flamed_sample {
   __u64 exec_id;           /* which of the process's programs: one more with each exec (task->self_exec_id) */
   __u64 cgroup_id;         /* inode of the cgroup v2 directory */
   __u64 weight_ns;         /* CPU time that this sample stands for: one timer period */
+  __u32 owner;             /* uid whose thread it is, see thread_owner.h, as the initial user namespace counts */
+  __u32 reserved;          /* 0 */
   __u8 kind;               /* enum flamed_sample_kind */
   __u8 user_end;           /* enum flamed_user_end */
   __u8 user_count;         /* addresses[0 .. user_count): user space, innermost first */
@@ -84,8 +89,8 @@ struct flamed_counters {
 #else
 #define FLAMED_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
-FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 64, "the sample's header is 64 bytes on both sides");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 48, "no hidden padding before comm");
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 72, "the sample's header is 72 bytes on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 56, "no hidden padding before comm");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_counters) == 64, "one cache line");
 
 #endif /* FLAMED_BPF_EVENTS_H */

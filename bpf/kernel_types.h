@@ -12,9 +12,18 @@
 
 struct mm_struct;
 
+struct kernel_id {
+  __u32 val;
+};
+
+struct cred {
+  struct kernel_id uid, gid, suid, sgid, euid, egid; /* kuid_t, kgid_t: as the initial user namespace counts */
+};
+
 struct task_struct {
   void* stack;
   struct mm_struct* mm;
+  const struct cred* real_cred;
   struct task_struct* group_leader;
   __u64 self_exec_id;   /* 5.7: one more with each exec */
   __u64 start_boottime; /* 5.5; what /proc/PID/stat shows as start time */

@@ -14,6 +14,7 @@
 #include "events.h"
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
+#include "thread_owner.h"
 #include "unwind_walk.h"
 #include "user_registers.h"
 
@@ -261,6 +262,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->exec_id = BPF_CORE_READ(task, self_exec_id);
   sample->cgroup_id = bpf_get_current_cgroup_id();
   sample->weight_ns = ctx->sample_period;
+  sample->owner = owner_of_current(task);
   sample->kind = FLAMED_ON_CPU;
   sample->flags = 0;
   sample->tables = 0;

@@ -156,6 +156,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.frames = stack_;
   stored.truncation = truncation_of(header, trust);
   stored.cpu = cpu;
+  stored.owner = header.owner;
   store_.add(stored);
 }
 

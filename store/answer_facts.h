@@ -29,10 +29,13 @@ struct AnswerFacts {
   /// Of the coarser edge of `used`: 1 where samples are kept one by one, else kNsPerMinute.
   std::int64_t resolution_ns = kNsPerMinute;
   std::int64_t period_ns = 0;  ///< of the newest slot used
-  /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process.
+  /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process; 0 with
+  /// `only_user`.
   Quality quality;
   std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
-  std::vector<std::string> warnings;   ///< what a person should know before trusting this, a sentence each
+  /// Of samples that the answer could be made of: only those of this user's own processes. Empty: all.
+  std::optional<std::uint32_t> only_user{};
+  std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }
 };

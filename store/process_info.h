@@ -12,6 +12,9 @@
 
 namespace flamed::store {
 
+/// (uid_t)-1, which is nobody's.
+inline constexpr std::uint32_t kNoUser = 0xffffffffU;
+
 struct ProcessInfo {
   ProcessId id;
   std::string comm;        ///< the main thread's name, as last seen

@@ -34,7 +34,7 @@ ProcessInfo ProcessRecord::info() const {
       id, *comm, executable ? *executable : std::string(), cgroup_id, time_or_none(started_ns), time_or_none(ended_ns)};
   info.parent_pid = parent_pid;
   info.parent_start_ticks = parent_start_ticks;
-  if (uid != kNoUid) info.uid = uid;
+  if (user() != kNoUser) info.uid = user();
   if (command_line) info.command_line = *command_line;
   if (place) {
     info.cgroup = place->cgroup;
@@ -175,7 +175,7 @@ bool ProcessTable::update(const ProcessInfo& info, std::uint32_t sequence) {
   record.command_line = info.command_line.empty() ? nullptr : share_command_line(info.command_line);
   record.place = info.cgroup.empty() ? nullptr : share_place(info);
   record.cgroup_id = info.cgroup_id;
-  record.uid = info.uid.value_or(ProcessRecord::kNoUid);
+  record.uid = info.uid.value_or(kNoUser);
   record.started_ns = ns_or_none(info.started);
   record.ended_ns = ns_or_none(info.ended);
   record.only_sampled = false;

@@ -25,7 +25,6 @@ namespace flamed::store {
 /// all of them share their strings.
 struct ProcessRecord {
   static constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
-  static constexpr std::uint32_t kNoUid = std::numeric_limits<std::uint32_t>::max();  ///< nobody's: (uid_t)-1
 
   /// What a cgroup says of its processes.
   struct Place {
@@ -42,12 +41,15 @@ struct ProcessRecord {
   std::int64_t started_ns = kNoTime;
   std::int64_t ended_ns = kNoTime;
   std::int32_t parent_pid = 0;
-  std::uint32_t uid = kNoUid;
-  std::uint32_t threads = 0;   ///< rows of the ThreadTable that name it
-  std::uint32_t children = 0;  ///< processes in the table whose parent it is
-  bool only_sampled = false;   ///< update() was never called for it
+  std::uint32_t uid = kNoUser;
+  std::uint32_t threads = 0;      ///< rows of the ThreadTable that name it
+  std::uint32_t children = 0;     ///< processes in the table whose parent it is
+  std::uint32_t owner = kNoUser;  ///< of its last sample
+  bool only_sampled = false;      ///< update() was never called for it
 
   [[nodiscard]] bool in_use() const { return comm != nullptr; }
+  /// The user it acts for: as its last sample says, else as /proc said; kNoUser where not known.
+  [[nodiscard]] std::uint32_t user() const { return owner != kNoUser ? owner : uid; }
   [[nodiscard]] ProcessInfo info() const;
 };
 static_assert(sizeof(ProcessRecord) == 136);
@@ -66,6 +68,10 @@ class ProcessTable {
   std::optional<std::uint32_t> add_thread(ProcessId id, std::string_view comm, bool main_thread,
                                           std::uint32_t sequence);
   void remove_thread(std::uint32_t process);
+  /// A sample of the process has come.
+  void note_owner(std::uint32_t process, std::uint32_t owner) {
+    if (records_[process].owner != owner) records_.writable(process).owner = owner;
+  }
 
   /// False when there is no room.
   bool update(const ProcessInfo& info, std::uint32_t sequence);

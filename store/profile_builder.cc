@@ -105,7 +105,7 @@ bool ProfileBuilder::collect() {
     }
     stacks_.push_back({key_of[owner], bounds.period_ns, stacks});
   };
-  if (!by_thread && selection_.tids.empty() && selection_.comms.empty()) {
+  if (!by_thread) {
     return slots_.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
       take(bounds, process, process, stacks);
     });
@@ -409,6 +409,9 @@ void ProfileBuilder::warn(Profile& profile, bool was_cut, bool root_missing) {
                                " has no samples in the window: it used no CPU, or did not exist.");
   } else if (selection_.is_narrowed() || selection_.side != Side::kBoth) {
     profile.warnings.emplace_back("Nothing of what is selected has samples in the window.");
+  } else if (snapshot_.only_user) {
+    profile.warnings.push_back("No process of uid " + std::to_string(*snapshot_.only_user) +
+                               " has samples in the window.");
   } else {
     profile.warnings.emplace_back("There are no samples in the window: the machine was idle.");
   }

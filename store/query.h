@@ -16,6 +16,13 @@
 
 namespace flamed::store {
 
+/// The same snapshot for one user of the host: whatever is asked of it, the answer is made of samples that were taken
+/// of this user's own threads (StackSample::owner), of processes that were theirs when they were last sampled, and of
+/// nothing else. Losses have no process, so they are not told; nor are addresses in the kernel.
+Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
+/// That user; empty where everything is told.
+std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
+
 /// Has any retained slot, or the table of running processes, ever named this process?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 

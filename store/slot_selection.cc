@@ -88,6 +88,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   facts_.asked = asked;
   facts_.used = asked;
   facts_.period_ns = snapshot.period_ns;
+  facts_.only_user = snapshot.only_user;
 
   std::optional<WallWindow> retained;
   std::vector<WallWindow> windows;  // of slots_
@@ -143,7 +144,12 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     quality += *qualities[i];
     facts_.period_ns = slots_[i].bounds.period_ns;
   }
-  facts_.quality.lost = quality.lost;
+  if (!snapshot.only_user) {
+    facts_.quality.lost = quality.lost;
+  } else if (quality.lost_total() != 0) {
+    facts_.warnings.emplace_back(
+        "Samples of the machine were lost in the window, and some of them may have been of what is asked for.");
+  }
   if (used) facts_.used = *used;
   if (begin < end && slots_[begin].exact && slots_[end - 1].exact) facts_.resolution_ns = 1;
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
@@ -219,6 +225,7 @@ bool SlotSelection::is_run(std::size_t index, std::size_t count) const {
 }
 
 std::shared_ptr<const Histogram> SlotSelection::sum_at(std::size_t index, std::size_t& slots) {
+  if (filter_.tells_threads_apart()) return nullptr;
   for (const std::size_t count : kRuns) {
     if (!is_run(index, count)) continue;
     const SlotRun run{slots_[index].sealed->slot->sequence, static_cast<std::uint32_t>(count)};

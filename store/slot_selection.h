@@ -103,9 +103,9 @@ class SlotSelection {
     return true;
   }
 
-  /// visit(const SlotBounds&, process, const ThreadStacks&), for selections that ask nothing of threads: a process
-  /// comes once for each of its threads, or once for a run of slots whose sum is known. Questions about everything make
-  /// the sums. False: the budget has run out.
+  /// visit(const SlotBounds&, process, const ThreadStacks&): a process comes once for each of its threads, or once for
+  /// a run of slots whose sum is known, where all threads of a process are judged alike. Questions about everything
+  /// make the sums. False: the budget has run out.
   template <typename F>
   [[nodiscard]] bool for_each_process(F&& visit) {
     for (std::size_t i = 0; i < slots_.size();) {

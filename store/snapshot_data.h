@@ -30,6 +30,17 @@ class SnapshotData {
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
   std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget
+  std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: everything may be told
+
+  /// May what is known of the process be told? Where only one user may look: if it was theirs when it was last sampled.
+  [[nodiscard]] bool shows(const ProcessRecord& process) const { return !only_user || is_only_users(process.owner); }
+  /// May samples of the thread be told? If it was theirs when they were taken, and the process still is.
+  [[nodiscard]] bool shows(const ThreadRecord& thread) const {
+    return !only_user || (is_only_users(thread.owner) && shows(processes[thread.process]));
+  }
+
+ private:
+  [[nodiscard]] bool is_only_users(std::uint32_t owner) const { return owner == *only_user && owner != kNoUser; }
 };
 
 }  // namespace flamed::store

@@ -74,7 +74,9 @@ StackBuilder::Shown StackBuilder::show(const Frame& address, const std::shared_p
     chain = std::move(rest);
   }
   shown.frame = static_cast<std::uint32_t>(frames_.size());
-  frames_.push_back({address, std::move(chain)});
+  // Where the kernel lies in memory is what makes it hard to attack (KASLR).
+  const bool hidden = snapshot_.only_user && address.module == kKernelModule;
+  frames_.push_back({hidden ? Frame{kKernelModule, 0} : address, std::move(chain)});
   return shown;
 }
 

@@ -69,7 +69,8 @@ class Store::State {
     }
     std::size_t share = 16;
     for (;;) {
-      std::optional<std::uint32_t> thread = threads_.intern(sample.process, sample.tid, sample.comm, slot->sequence);
+      std::optional<std::uint32_t> thread =
+          threads_.intern(sample.process, sample.tid, sample.comm, sample.owner, slot->sequence);
       CallTree::Interned interned{kEmptyStack, false};
       if (thread) interned = tree_.intern(sample.truncation, sample.frames);
       if (thread && interned.whole && count(*slot, *thread, {interned.stack, false}, sample)) {

@@ -39,6 +39,7 @@ struct StackSample {
   std::span<const Frame> frames;  ///< outermost first; may be empty
   std::optional<Truncation> truncation;
   std::uint16_t cpu = 0;
+  std::uint32_t owner = kNoUser;  ///< the user whose thread it was; kNoUser: nobody's alone
 };
 
 /// Figures for /metrics and for tests. Bytes are what the store accounts against its budget.

@@ -49,7 +49,7 @@ bool is_below(std::string_view cgroup, std::string_view wanted) {
 }  // namespace
 
 ThreadFilter::ThreadFilter(const SnapshotData& snapshot, const Selection& selection)
-    : snapshot_(snapshot), selection_(selection), wants_all_(!selection.is_narrowed()) {
+    : snapshot_(snapshot), selection_(selection), wants_all_(!selection.is_narrowed() && !snapshot.only_user) {
   if (wants_all_) return;
   threads_.assign(snapshot.threads.limit(), Verdict::kOpen);
   processes_.assign(snapshot.processes.limit(), Verdict::kOpen);
@@ -63,7 +63,8 @@ ThreadFilter::ThreadFilter(const SnapshotData& snapshot, const Selection& select
 
 bool ThreadFilter::judge_thread(std::uint32_t thread) {
   const ThreadRecord& record = snapshot_.threads[thread];
-  return any_or_empty(selection_.tids, [&](std::int32_t tid) { return tid == record.tid; }) &&
+  return snapshot_.shows(record) &&
+         any_or_empty(selection_.tids, [&](std::int32_t tid) { return tid == record.tid; }) &&
          any_or_empty(selection_.comms,
                       [&](const std::string& comm) {
                         return text_of(record.comm) == std::string_view(comm).substr(0, kLongestComm);
@@ -86,7 +87,8 @@ bool ThreadFilter::judge_process(const ProcessRecord& record) const {
   static const ProcessRecord::Place kNowhere;
   const std::string& executable = record.executable ? *record.executable : kUnknown;
   const ProcessRecord::Place& place = record.place ? *record.place : kNowhere;
-  return any_or_empty(selection_.processes,
+  return snapshot_.shows(record) &&
+         any_or_empty(selection_.processes,
                       [&](const ProcessSelector& selector) { return matches(selector, record.id); }) &&
          any_or_empty(selection_.executables,
                       [&](const std::string& wanted) { return is_executable(executable, wanted); }) &&
@@ -94,8 +96,7 @@ bool ThreadFilter::judge_process(const ProcessRecord& record) const {
          any_or_empty(selection_.containers,
                       [&](const std::string& wanted) { return is_container(place.container, wanted); }) &&
          any_or_empty(selection_.cgroups, [&](const std::string& wanted) { return is_below(place.cgroup, wanted); }) &&
-         any_or_empty(selection_.uids,
-                      [&](std::uint32_t uid) { return uid == record.uid && record.uid != ProcessRecord::kNoUid; });
+         any_or_empty(selection_.uids, [&](std::uint32_t uid) { return uid == record.user() && uid != kNoUser; });
 }
 
 bool ThreadFilter::is_in_tree(std::uint32_t process) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadFilter: which of a snapshot's threads a selection asks for. Each thread and each process is judged once. A
-// local of one query; must not outlive the snapshot and the selection.
+// ThreadFilter: which of a snapshot's threads a selection asks for, of those that the snapshot shows. Each thread and
+// each process is judged once. A local of one query; must not outlive the snapshot and the selection.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,10 @@ class ThreadFilter {
     if (wants_all_) return true;
     if (threads_[thread] == Verdict::kOpen) threads_[thread] = judge_thread(thread) ? Verdict::kYes : Verdict::kNo;
     return threads_[thread] == Verdict::kYes;
+  }
+  /// Whether threads of one process may be judged differently.
+  [[nodiscard]] bool tells_threads_apart() const {
+    return snapshot_.only_user || !selection_.tids.empty() || !selection_.comms.empty();
   }
   /// Of processes in use: without what is asked of threads.
   [[nodiscard]] bool wants_process(std::uint32_t process);

@@ -13,11 +13,12 @@ ThreadName fixed(std::string_view comm) {
   return name;
 }
 
-std::uint64_t hash(ProcessId process, std::int32_t tid, const ThreadName& comm) {
+std::uint64_t hash(ProcessId process, std::int32_t tid, const ThreadName& comm, std::uint32_t owner) {
   std::uint64_t words[2];
   static_assert(sizeof(words) == sizeof(ThreadName));
   std::memcpy(words, comm.data(), sizeof(words));
   std::uint64_t h = mix(process.start_ticks ^ (static_cast<std::uint64_t>(process.pid) << 32));
+  h ^= static_cast<std::uint64_t>(owner) << 32;
   return mix(h ^ static_cast<std::uint64_t>(tid) ^ words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL));
 }
 
@@ -25,27 +26,32 @@ std::uint64_t hash(ProcessId process, std::int32_t tid, const ThreadName& comm) 
 
 std::uint64_t ThreadTable::hash_of(std::uint32_t thread) const {
   const ThreadRecord& record = records_[thread];
-  return hash(processes_[record.process].id, record.tid, record.comm);
+  return hash(processes_[record.process].id, record.tid, record.comm, record.owner);
 }
 
 std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t tid, std::string_view comm,
-                                                 std::uint32_t sequence) {
+                                                 std::uint32_t owner, std::uint32_t sequence) {
   ThreadName name = fixed(comm);
-  std::uint64_t h = hash(process, tid, name);
+  std::uint64_t h = hash(process, tid, name, owner);
   std::uint32_t found = index_.find(h, [&](std::uint32_t id) {
     const ThreadRecord& record = records_[id];
-    return record.tid == tid && record.comm == name && processes_[record.process].id == process;
+    return record.tid == tid && record.comm == name && record.owner == owner &&
+           processes_[record.process].id == process;
   });
-  if (found != IdIndex::kNone) return found;
+  if (found != IdIndex::kNone) {
+    processes_.note_owner(records_[found].process, owner);
+    return found;
+  }
   if (!index_.make_room([&](std::uint32_t id) { return hash_of(id); })) return std::nullopt;
   std::optional<std::uint32_t> id = records_.allocate();
   if (!id) return std::nullopt;
-  std::optional<std::uint32_t> owner = processes_.add_thread(process, comm, tid == process.pid, sequence);
-  if (!owner) {
+  std::optional<std::uint32_t> place = processes_.add_thread(process, comm, tid == process.pid, sequence);
+  if (!place) {
     records_.release(*id);
     return std::nullopt;
   }
-  records_.writable(*id) = ThreadRecord{*owner, tid, name};
+  processes_.note_owner(*place, owner);
+  records_.writable(*id) = ThreadRecord{*place, tid, name, owner};
   index_.insert(h, *id);
   return id;
 }

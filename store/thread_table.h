@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadTable: the threads that slots name, each with the process it belongs to. A thread that changes its name is two
-// rows, so that a row never changes. Writer only, but for the views. Must not outlive its Budget or its ProcessTable.
+// ThreadTable: the threads that slots name, each with the process it belongs to. A thread that changes its name or
+// its user is two rows, so that a row never changes. Writer only, but for the views. Must not outlive its Budget or its
+// ProcessTable.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct ThreadRecord {
   std::uint32_t process = 0;  ///< in the ProcessTable
   std::int32_t tid = 0;
   ThreadName comm{};
+  std::uint32_t owner = kNoUser;  ///< StackSample::owner
 };
 
 class ThreadTable {
@@ -38,7 +40,7 @@ class ThreadTable {
   ThreadTable(Budget& budget, ProcessTable& processes) : processes_(processes), records_(budget), index_(budget) {}
 
   /// Finds or enters. Empty when there is no room.
-  std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm,
+  std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, std::uint32_t owner,
                                       std::uint32_t sequence);
 
   /// Notes that slot `sequence` names the thread.

@@ -192,6 +192,21 @@ TEST_CASE("a process is told with its user, command line and cgroup, anew after 
   CHECK(pipeline.info({100, 5000}).command_line.empty());
 }
 
+TEST_CASE("samples are told to the user whose thread they found, also of a process that was gone at once") {
+  Pipeline pipeline;
+  SampleFields sample = sample_of(100, {kProgram + 0x100});
+  sample.owner = 1000;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample), exit(40, 100)));
+  CHECK(pipeline.info({100, 5000}).uid == 1000U);
+  const auto seen = [&](std::uint32_t user) {
+    PathNamer namer(pipeline.modules);
+    const store::Snapshot theirs = store::seen_by(pipeline.store.snapshot(), user);
+    return store::build_profile(theirs, {pipeline.everything()}, namer).nodes[0].total_samples;
+  };
+  CHECK(seen(1000) == 1);
+  CHECK(seen(1001) == 0);
+}
+
 TEST_CASE("a process is told with its ancestors, also those that were never sampled and are gone") {
   Pipeline pipeline;
   test::FakeProcess make{50, 4000};

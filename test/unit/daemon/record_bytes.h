@@ -61,6 +61,7 @@ struct SampleFields {
   std::uint16_t tables = 0;  ///< with FLAMED_WALKED_BY_TABLES
   std::uint64_t cgroup_id = 77;
   std::uint64_t exec_id = 1;
+  std::uint32_t owner = FLAMED_NO_OWNER;
 };
 
 inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
@@ -71,6 +72,7 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.cgroup_id = fields.cgroup_id;
   sample.exec_id = fields.exec_id;
   sample.weight_ns = 10'101'010;
+  sample.owner = fields.owner;
   sample.kind = FLAMED_ON_CPU;
   sample.user_end = fields.user_end;
   sample.user_count = static_cast<std::uint8_t>(fields.user.size());
