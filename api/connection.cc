@@ -3,112 +3,150 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
 namespace flamed::api {
 namespace {
 
-constexpr std::chrono::seconds kLingerLimit{1};
-constexpr std::size_t kLingerBytes = 1U << 20;
+/// Of a body that is refused: who sends more does not want to read the answer.
+constexpr std::size_t kMostDroppedBytes = 1U << 20;
+constexpr std::size_t kPieceBytes = 4096;
+
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
-Connection::Connection(Fd socket, int stop, int pressure)
-    : socket_(std::move(socket)), stop_(stop), pressure_(pressure) {
-  // An answer is written in two pieces, headers and body. Nagle would hold the second back for the client's delayed
-  // ACK.
+Connection::Connection(Fd socket, Peer peer, const ConnectionLimits& limits, Clock::time_point now)
+    : socket_(std::move(socket)), peer_(peer), limits_(&limits), since_(now), deadline_(now + limits.idle) {
+  // Or the last piece of an answer is held back for the client's delayed ACK. Means nothing to Unix sockets.
   const int on = 1;
   static_cast<void>(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
 
-Connection::Received Connection::receive() {
-  // What follows the last request's head was sent ahead by a client that pipelines.
-  buffer_.erase(0, head_.end);
-  head_ = {};
-  if (buffer_.empty()) {
-    const auto start = Clock::now();
-    Event event = wait(POLLIN, start + kGrace, false);
-    if (event == Event::kTime) event = wait(POLLIN, start + kIdleLimit, true);
-    if (event != Event::kReady) return Received::kNothing;
+std::uint32_t Connection::poll_events() const {
+  switch (stage_) {
+    case Stage::kReceiving:
+    case Stage::kLingering:
+      return EPOLLIN | EPOLLRDHUP;
+    case Stage::kWaiting:  // what it sends ahead may wait; only that it goes away is looked for
+      return EPOLLRDHUP;
+    case Stage::kSending:
+      return EPOLLOUT;
+    case Stage::kAsking:
+      break;
   }
-  const auto deadline = Clock::now() + kReceiveLimit;
-  while (true) {
-    head_ = scan_request_head(buffer_);
-    if (head_.state == HeadState::kComplete) return Received::kRequest;
-    if (head_.state != HeadState::kIncomplete) return Received::kRefused;
-    switch (wait(POLLIN, deadline, false)) {
-      case Event::kReady:
-        break;
-      case Event::kTime:
-        return buffer_.empty() ? Received::kNothing : Received::kTimeout;
-      case Event::kStop:
-      case Event::kPressure:
-        return Received::kNothing;
-    }
-    const long count = read_more();
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return Received::kNothing;
-  }
+  return 0;
 }
 
-std::string_view Connection::head() const {
-  const std::string_view all(buffer_);
-  if (head_.state != HeadState::kComplete) return all;
-  return all.substr(head_.begin, head_.end - head_.begin);
+void Connection::enter(Stage stage, Clock::time_point now, Clock::time_point deadline) {
+  stage_ = stage;
+  since_ = now;
+  deadline_ = deadline;
 }
 
-bool Connection::send(std::string_view bytes) {
-  const auto limit = Clock::now() + kTransmitLimit;
-  while (!bytes.empty()) {
-    const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (count < 0 && errno == EAGAIN) {
-      if (wait(POLLOUT, std::min(limit, Clock::now() + kStallLimit), false) != Event::kReady) return false;
-    } else if (count == 0 || errno != EINTR) {
-      return false;
-    }
-    if (Clock::now() > limit) return false;
+Connection::Event Connection::ready(Clock::time_point now) {
+  switch (stage_) {
+    case Stage::kReceiving:
+      return receive(now);
+    case Stage::kSending:
+      return send_on(now);
+    case Stage::kLingering:
+      return drop_input();
+    case Stage::kWaiting:
+      return Event::kClosed;
+    case Stage::kAsking:
+      break;
   }
-  return true;
+  return Event::kNone;
 }
 
-void Connection::finish_refused() {
-  static_cast<void>(::shutdown(socket_.get(), SHUT_WR));
-  const auto deadline = Clock::now() + kLingerLimit;
-  std::size_t discarded = 0;
-  while (discarded < kLingerBytes && wait(POLLIN, deadline, false) == Event::kReady) {
-    buffer_.clear();
-    const long count = read_more();
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return;
-    if (count > 0) discarded += static_cast<std::size_t>(count);
+Connection::Event Connection::expired(Clock::time_point now) {
+  switch (stage_) {
+    case Stage::kReceiving:
+      return reader_.empty() ? Event::kClosed : Event::kTimeout;
+    case Stage::kWaiting:
+      enter(Stage::kAsking, now, Clock::time_point::max());
+      return Event::kDue;
+    case Stage::kSending:
+    case Stage::kLingering:
+      return Event::kClosed;
+    case Stage::kAsking:
+      break;
   }
+  return Event::kNone;
 }
 
-Connection::Event Connection::wait(short events, Clock::time_point deadline, bool watch_pressure) const {
-  while (true) {
-    std::array<pollfd, 3> watched{{{socket_.get(), events, 0}, {stop_, POLLIN, 0}, {pressure_, POLLIN, 0}}};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    const int count = ::poll(watched.data(), watch_pressure ? 3 : 2, static_cast<int>(std::max<long>(left, 0)));
+Connection::Event Connection::receive(Clock::time_point now) {
+  while (reader_.state() == HeadState::kIncomplete) {
+    std::array<char, kPieceBytes> piece;
+    const ssize_t count = ::recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return Event::kTime;
-    if (watched[1].revents != 0) return Event::kStop;
-    if (watched[0].revents != 0) return Event::kReady;
-    return Event::kPressure;
+    if (count < 0 && would_block()) return Event::kNone;
+    if (count <= 0) return Event::kClosed;
+    if (reader_.empty()) deadline_ = now + limits_->receive;
+    reader_.append({piece.data(), static_cast<std::size_t>(count)});
   }
+  if (reader_.state() != HeadState::kComplete) return Event::kRefused;
+  ++requests_;
+  enter(Stage::kAsking, now, Clock::time_point::max());
+  return Event::kRequest;
 }
 
-long Connection::read_more() {
-  // At most what the limits allow, and a little more to see that they are passed.
-  std::array<char, 4096> piece;
-  const ssize_t count = ::recv(socket_.get(), piece.data(), piece.size(), 0);
-  if (count > 0) buffer_.append(piece.data(), static_cast<std::size_t>(count));
-  return count;
+void Connection::wait_until(Clock::time_point due) { enter(Stage::kWaiting, since_, due); }
+
+Connection::Event Connection::send(std::string bytes, After after, Clock::time_point now) {
+  outgoing_ = std::move(bytes);
+  sent_ = 0;
+  after_ = after;
+  enter(Stage::kSending, now, now + std::min(limits_->stall, limits_->transmit));
+  return send_on(now);
+}
+
+Connection::Event Connection::send_on(Clock::time_point now) {
+  while (sent_ < outgoing_.size()) {
+    const ssize_t count =
+        ::send(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && would_block()) return Event::kNone;
+    if (count <= 0) return Event::kClosed;
+    sent_ += static_cast<std::size_t>(count);
+    deadline_ = std::min(now + limits_->stall, since_ + limits_->transmit);
+  }
+  outgoing_ = std::string();
+  sent_ = 0;
+  switch (after_) {
+    case After::kClose:
+      break;
+    case After::kLinger:
+      // Closing with input that was not read resets the connection, and may take the answer with it.
+      static_cast<void>(::shutdown(socket_.get(), SHUT_WR));
+      enter(Stage::kLingering, now, now + limits_->linger);
+      return drop_input();
+    case After::kNextRequest:
+      enter(Stage::kReceiving, now, now + limits_->idle);
+      // What came after the last request was sent ahead by a client that pipelines.
+      reader_.next();
+      if (!reader_.empty()) deadline_ = now + limits_->receive;
+      return receive(now);
+  }
+  return Event::kClosed;
+}
+
+Connection::Event Connection::drop_input() {
+  while (dropped_bytes_ < kMostDroppedBytes) {
+    std::array<char, kPieceBytes> piece;
+    const ssize_t count = ::recv(socket_.get(), piece.data(), piece.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && would_block()) return Event::kNone;
+    if (count <= 0) return Event::kClosed;
+    dropped_bytes_ += static_cast<std::size_t>(count);
+  }
+  return Event::kClosed;
 }
 
 }  // namespace flamed::api

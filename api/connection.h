@@ -1,67 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connection: one client's socket, with a time limit on everything that the client can delay.
+// Connection: one client's socket. Never waits: it does what can be done at once, says what it waits for, and until
+// when.
 //
-// Lives on the HTTP thread that serves the client. Watches two descriptors that must outlive it: `stop`, which becomes
-// readable when the server ends, and `pressure`, which is readable while other clients wait for a thread.
+// Lives on the gate's thread.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include "api/request_head.h"
+#include "api/peer.h"
+#include "api/request_reader.h"
 #include "base/handle.h"
 
 namespace flamed::api {
 
+/// How long a client may take for what.
+struct ConnectionLimits {
+  std::chrono::milliseconds idle{60'000};      ///< between requests, and before the first
+  std::chrono::milliseconds receive{5'000};    ///< for a request, from its first byte to its last
+  std::chrono::milliseconds stall{5'000};      ///< without taking a byte of the answer
+  std::chrono::milliseconds transmit{60'000};  ///< for a whole answer
+  std::chrono::milliseconds linger{1'000};     ///< to read why it was refused while it is still sending
+};
+
 class Connection {
  public:
-  static constexpr std::chrono::seconds kIdleLimit{5};       ///< between requests
-  static constexpr std::chrono::seconds kReceiveLimit{5};    ///< for a request, from its first byte to its last
-  static constexpr std::chrono::seconds kStallLimit{5};      ///< without the client taking a byte of the answer
-  static constexpr std::chrono::seconds kTransmitLimit{60};  ///< for a whole answer
-  /// A client that has just connected or just been answered keeps its thread this long even if others wait.
-  static constexpr std::chrono::milliseconds kGrace{250};
+  using Clock = std::chrono::steady_clock;
 
-  Connection(Fd socket, int stop, int pressure);
-
-  enum class Received : std::uint8_t {
-    kRequest,  ///< head() is complete
-    kNothing,  ///< the client is done, idle for too long, or its thread is needed elsewhere: close
-    kTimeout,  ///< a part of a request, and no more in time
-    kRefused,  ///< over a limit or malformed: state() says which
+  enum class Stage : std::uint8_t {
+    kReceiving,  ///< a request, or the wait for one
+    kAsking,     ///< a request is complete and its answer is being made: nothing is read or written
+    kWaiting,    ///< a request is complete, and the samples that it asks for are still to come
+    kSending,    ///< an answer
+    kLingering,  ///< refused; what it still sends is read and dropped
   };
-  /// Waits for the next request's head.
-  Received receive();
-  [[nodiscard]] HeadState state() const { return head_.state; }
-  [[nodiscard]] bool has_body() const { return head_.has_body; }
-  /// Request line and headers; after kTimeout and kRefused what there is of them. Valid until the next receive().
-  [[nodiscard]] std::string_view head() const;
+  enum class Event : std::uint8_t {
+    kNone,     ///< nothing until the socket is ready or the deadline has passed
+    kRequest,  ///< a request is complete: the stage is kAsking
+    kRefused,  ///< over a limit or malformed: reader() says which
+    kTimeout,  ///< a part of a request, and no more in time
+    kDue,      ///< the wait is over: the stage is kAsking
+    kClosed,   ///< the client is gone, or is done, or is too slow
+  };
+  enum class After : std::uint8_t { kNextRequest, kClose, kLinger };
 
-  /// For who waits on many connections at once.
+  Connection(Fd socket, Peer peer, const ConnectionLimits& limits, Clock::time_point now);
+
+  /// The socket is ready for what poll_events() asked.
+  Event ready(Clock::time_point now);
+  /// deadline() has passed.
+  Event expired(Clock::time_point now);
+  /// Sends an answer, as much as goes at once.
+  Event send(std::string bytes, After after, Clock::time_point now);
+  /// Has a complete request wait.
+  void wait_until(Clock::time_point due);
+
+  [[nodiscard]] const RequestReader& reader() const { return reader_; }
+  [[nodiscard]] const Peer& peer() const { return peer_; }
+  [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-
-  /// False when the client is gone or too slow.
-  bool send(std::string_view bytes);
-
-  /// After a request that was not read to its end: lets the client read the answer before the socket is closed, since
-  /// closing with unread input resets the connection and may take the answer with it.
-  void finish_refused();
+  /// For epoll; 0 while nothing is waited for.
+  [[nodiscard]] std::uint32_t poll_events() const;
+  /// Never while asking.
+  [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
+  /// Since when it is in its stage.
+  [[nodiscard]] Clock::time_point since() const { return since_; }
+  [[nodiscard]] std::size_t unsent_bytes() const { return outgoing_.size() - sent_; }
+  /// Received so far.
+  [[nodiscard]] int requests() const { return requests_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  enum class Event : std::uint8_t { kReady, kStop, kPressure, kTime };
-  Event wait(short events, Clock::time_point deadline, bool watch_pressure) const;
-  /// Bytes read, 0 when the client has closed, -1 on an error.
-  long read_more();
+  void enter(Stage stage, Clock::time_point now, Clock::time_point deadline);
+  Event receive(Clock::time_point now);
+  Event send_on(Clock::time_point now);
+  Event drop_input();
 
   Fd socket_;
-  int stop_;
-  int pressure_;
-  std::string buffer_;
-  RequestHead head_;
+  Peer peer_;
+  const ConnectionLimits* limits_;  ///< the gate's
+  RequestReader reader_;
+  Stage stage_ = Stage::kReceiving;
+  Clock::time_point since_;
+  Clock::time_point deadline_;
+  std::string outgoing_;
+  std::size_t sent_ = 0;
+  After after_ = After::kClose;
+  std::size_t dropped_bytes_ = 0;
+  int requests_ = 0;
 };
 
 }  // namespace flamed::api

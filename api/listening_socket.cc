@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/listening_socket.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -14,38 +19,47 @@ namespace flamed::api {
 namespace {
 
 /// Connections that the kernel completes before accept() takes them.
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 128;
 constexpr std::uint16_t kDefaultPort = 9090;
 
-/// "127.0.0.1:9090", "[::1]:9090".
-std::string endpoint(const std::string& host, std::uint16_t port) {
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  return (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-Error port_taken(const std::string& host, std::uint16_t port, const sockaddr_storage& address) {
-  std::string message = "cannot listen on " + endpoint(host, port) + ": it is taken";
-  if (const auto owner = find_port_owner(port, proc_net_address(address))) {
+Error port_taken(const ListenAddress& wanted, const sockaddr_storage& address) {
+  std::string message = "cannot listen on " + to_string(wanted) + ": it is taken";
+  if (const auto owner = find_port_owner(wanted.port, proc_net_address(address))) {
     message += " by " + owner->comm + " (pid " + std::to_string(owner->pid) + ")";
   } else {
     message += " by a process that cannot be seen from here";
   }
-  if (port == kDefaultPort) message += "; 9090 is also the default port of Prometheus and Cockpit";
-  const auto other = static_cast<std::uint16_t>(port < 65535 ? port + 1 : kDefaultPort + 1);
-  message += "; choose another with --listen " + endpoint(host, other);
+  if (wanted.port == kDefaultPort) message += "; 9090 is also the default port of Prometheus and Cockpit";
+  ListenAddress other = wanted;
+  other.port = static_cast<std::uint16_t>(wanted.port < 65535 ? wanted.port + 1 : kDefaultPort + 1);
+  message += "; choose another with --listen " + to_string(other);
   return Error(std::move(message), EADDRINUSE);
 }
 
-}  // namespace
+Result<sockaddr_storage> own_address(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return Error::from_errno("cannot read the address of a listening socket");
+  }
+  return address;
+}
 
-Result<Fd> listen_on(const std::string& host, std::uint16_t port) {
+std::string unix_name(const sockaddr_storage& storage) {
+  sockaddr_un address{};
+  std::memcpy(&address, &storage, sizeof address);
+  const std::size_t length = ::strnlen(address.sun_path, sizeof address.sun_path);
+  return "unix:" + std::string(address.sun_path, length);
+}
+
+Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* raw = nullptr;
-  const int failed = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &raw);
-  const std::string what = "cannot listen on " + endpoint(host, port);
+  const int failed = ::getaddrinfo(wanted.host.c_str(), std::to_string(wanted.port).c_str(), &hints, &raw);
+  const std::string what = "cannot listen on " + to_string(wanted);
   if (failed != 0) {
     return Error(what + ": " + ::gai_strerror(failed) +
                  "; give an address of this host, as in --listen 127.0.0.1:9090");
@@ -55,6 +69,11 @@ Result<Fd> listen_on(const std::string& host, std::uint16_t port) {
   // A name may stand for several addresses. The first that can be had is ours.
   Error error(what + ": the name has no address");
   for (const addrinfo* info = addresses.get(); info != nullptr; info = info->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, info->ai_addr, info->ai_addrlen);
+    const std::optional<IpEndpoint> endpoint = ip_endpoint(address);
+    if (!endpoint) continue;
+    if (reach == Reach::kThisHost && !is_loopback(*endpoint)) return beyond_loopback(to_string(wanted));
     Fd socket(::socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
       error = Error::from_errno(what);
@@ -67,35 +86,68 @@ Result<Fd> listen_on(const std::string& host, std::uint16_t port) {
       return socket;
     }
     const int code = errno;
-    if (code == EADDRINUSE) {
-      sockaddr_storage address{};
-      std::memcpy(&address, info->ai_addr, info->ai_addrlen);
-      return port_taken(host, port, address);
-    }
+    if (code == EADDRINUSE) return port_taken(wanted, address);
     error = Error::from_errno(what, code);
     if (code == EACCES) {
+      ListenAddress other = wanted;
+      other.port = kDefaultPort;
       error = Error(error.message() + "; ports below 1024 need CAP_NET_BIND_SERVICE, choose another with --listen " +
-                        endpoint(host, kDefaultPort),
+                        to_string(other),
                     code);
     }
   }
   return error;
 }
 
-Result<std::uint16_t> port_of(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return Error::from_errno("cannot read the port of the listening socket");
+bool is_listening(int socket) {
+  int listening = 0;
+  int type = 0;
+  socklen_t size = sizeof listening;
+  if (::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0) return false;
+  size = sizeof type;
+  return ::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && listening != 0 && type == SOCK_STREAM;
+}
+
+}  // namespace
+
+Result<ListeningSocket> ListeningSocket::open(const ListenAddress& address, Reach reach) {
+  if (!address.is_unix()) {
+    Result<Fd> socket = open_tcp(address, reach);
+    if (!socket) return std::move(socket).error();
+    const Result<sockaddr_storage> own = own_address(socket->get());
+    if (!own) return own.error();
+    ListenAddress bound = address;
+    const std::optional<IpEndpoint> endpoint = ip_endpoint(*own);
+    if (endpoint) bound.port = endpoint->port;
+    return ListeningSocket(std::move(*socket), endpoint, to_string(bound));
   }
-  if (address.ss_family == AF_INET6) {
-    sockaddr_in6 ipv6{};
-    std::memcpy(&ipv6, &address, sizeof ipv6);
-    return ntohs(ipv6.sin6_port);
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return Error::from_errno("cannot listen on " + to_string(address));
+  Result<UnixSocketPath> path = UnixSocketPath::bind(socket.get(), address.path);
+  if (!path) return std::move(path).error();
+  if (::listen(socket.get(), kBacklog) != 0) return Error::from_errno("cannot listen on " + to_string(address));
+  ListeningSocket listening(std::move(socket), std::nullopt, to_string(address));
+  listening.path_.emplace(std::move(*path));
+  return listening;
+}
+
+Result<ListeningSocket> ListeningSocket::adopt(Fd socket, Reach reach) {
+  const std::string what = "cannot take over descriptor " + std::to_string(socket.get()) + " from the service manager";
+  if (!is_listening(socket.get())) {
+    return Error(what + ": it is not a stream socket that listens; check ListenStream= in the socket unit", EINVAL);
   }
-  sockaddr_in ipv4{};
-  std::memcpy(&ipv4, &address, sizeof ipv4);
-  return ntohs(ipv4.sin_port);
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0) {
+    return Error::from_errno(what);
+  }
+  const Result<sockaddr_storage> own = own_address(socket.get());
+  if (!own) return own.error();
+  if (own->ss_family == AF_UNIX) return ListeningSocket(std::move(socket), std::nullopt, unix_name(*own));
+  const std::optional<IpEndpoint> endpoint = ip_endpoint(*own);
+  if (!endpoint) return Error(what + ": neither TCP nor a Unix socket", EINVAL);
+  if (reach == Reach::kThisHost && !is_loopback(*endpoint)) return beyond_loopback(to_string(*endpoint));
+  return ListeningSocket(std::move(socket), endpoint, to_string(*endpoint));
 }
 
 }  // namespace flamed::api

@@ -40,7 +40,7 @@ std::vector<std::string_view> split_words(std::string_view line) {
   }
 }
 
-std::optional<ListeningSocket> parse_row(std::string_view line) {
+std::optional<ListenRow> parse_row(std::string_view line) {
   // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...
   const std::vector<std::string_view> words = split_words(line);
   if (words.size() < 10 || words[3] != kListenState) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<ListeningSocket> parse_row(std::string_view line) {
   const auto port = parse_number<std::uint16_t>(words[1].substr(colon + 1), 16);
   const auto inode = parse_number<std::uint64_t>(words[9], 10);
   if (!port || !inode) return std::nullopt;
-  return ListeningSocket{std::string(words[1].substr(0, colon)), *port, *inode};
+  return ListenRow{std::string(words[1].substr(0, colon)), *port, *inode};
 }
 
 bool is_unspecified(std::string_view address) { return address.find_first_not_of('0') == std::string_view::npos; }
@@ -67,8 +67,8 @@ bool holds_socket(const std::filesystem::path& fd_folder, const std::vector<std:
 
 }  // namespace
 
-std::vector<ListeningSocket> parse_listening_sockets(std::string_view proc_net_tcp) {
-  std::vector<ListeningSocket> sockets;
+std::vector<ListenRow> parse_listening_sockets(std::string_view proc_net_tcp) {
+  std::vector<ListenRow> sockets;
   while (!proc_net_tcp.empty()) {
     const std::size_t end = proc_net_tcp.find('\n');
     if (auto socket = parse_row(proc_net_tcp.substr(0, end))) sockets.push_back(std::move(*socket));
@@ -115,7 +115,7 @@ std::optional<PortOwner> find_port_owner(std::uint16_t port, std::string_view wa
   for (const char* table : {"/net/tcp", "/net/tcp6"}) {
     const auto text = read_file(proc_root + table, kTableLimitBytes);
     if (!text) continue;
-    for (const ListeningSocket& socket : parse_listening_sockets(*text)) {
+    for (const ListenRow& socket : parse_listening_sockets(*text)) {
       if (socket.port == port && addresses_conflict(wanted_address, socket.address)) {
         links.push_back("socket:[" + std::to_string(socket.inode) + "]");
       }

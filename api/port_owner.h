@@ -14,7 +14,7 @@
 namespace flamed::api {
 
 /// One row of /proc/net/tcp or tcp6 in state LISTEN.
-struct ListeningSocket {
+struct ListenRow {
   std::string
       address;  ///< as the file writes it: 8 or 32 hex digits, each 4 bytes as a number of the host's byte order
   std::uint16_t port = 0;
@@ -22,7 +22,7 @@ struct ListeningSocket {
 };
 
 /// Pure. Rows of other states, and what is not a row, are skipped. Columns: Documentation/networking/proc_net_tcp.rst.
-std::vector<ListeningSocket> parse_listening_sockets(std::string_view proc_net_tcp);
+std::vector<ListenRow> parse_listening_sockets(std::string_view proc_net_tcp);
 
 /// How /proc/net/tcp and tcp6 write the address; empty for other families.
 std::string proc_net_address(const sockaddr_storage& address);

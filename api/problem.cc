@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "api/json_writer.h"
-#include "api/request_head.h"
+#include "api/request_reader.h"
 
 namespace flamed::api {
 namespace {
@@ -38,6 +38,11 @@ Problem bad_parameter(std::string_view parameter, std::string detail) {
 }
 
 Problem bad_request(std::string detail) { return {400, "bad-request", "Bad request", std::move(detail), {}}; }
+
+Problem malformed_request(std::string_view fault) {
+  return bad_request("This is not an HTTP/1.1 request that flamed understands: " + std::string(fault) +
+                     ". Try: curl -i http://HOST:PORT/profile");
+}
 
 Problem unknown_process(std::string detail) {
   return {404, "unknown-process", "Unknown process", std::move(detail), "pid"};
@@ -73,6 +78,22 @@ Problem too_many_waiting() {
       {}};
 }
 
+Problem too_many_requests() {
+  return {503,
+          "too-many-requests",
+          "Too many requests",
+          "As many requests as possible wait to be answered. Try again in a second.",
+          {}};
+}
+
+Problem too_many_clients() {
+  return {503,
+          "too-many-clients",
+          "Too many connections",
+          "As many connections as possible are open, and none of them is idle. Use fewer, or try again in a second.",
+          {}};
+}
+
 Problem method_not_allowed(std::string_view method, std::string_view path) {
   return {405,
           "method-not-allowed",
@@ -101,7 +122,7 @@ Problem uri_too_long() {
   return {414,
           "uri-too-long",
           "Address too long",
-          "The request line is longer than " + std::to_string(kMaxRequestLineBytes) + " bytes. Shorten the parameters.",
+          "The request line is longer than " + std::to_string(kMaxHeadBytes) + " bytes. Shorten the parameters.",
           {}};
 }
 
@@ -109,8 +130,8 @@ Problem headers_too_large() {
   return {431,
           "headers-too-large",
           "Request headers too large",
-          "The request headers are larger than " + std::to_string(kMaxHeaderBytes) +
-              " bytes. Send fewer of them: flamed needs no cookies.",
+          "Request line and headers are larger than " + std::to_string(kMaxHeadBytes) +
+              " bytes. Send fewer headers: flamed needs no cookies.",
           {}};
 }
 
@@ -121,29 +142,6 @@ Problem internal_error(std::string_view what) {
           "flamed could not answer: " + excerpt(what) +
               ". Sampling goes on. Try a shorter window; if it stays, please report it with the request and the log.",
           {}};
-}
-
-Problem problem_of_status(int status) {
-  switch (status) {
-    case 413:
-      return body_refused();
-    case 414:
-      return uri_too_long();
-    case 431:
-      return headers_too_large();
-    case 400:
-      return bad_request(
-          "This is not an HTTP/1.1 request that flamed understands. Try: curl -i http://HOST:PORT/profile");
-    case 416:
-      return {
-          416, "bad-range", "Range not satisfiable", "flamed does not serve parts of answers. Leave out Range.", {}};
-    default:
-      return {status,
-              "http-" + std::to_string(status),
-              "Request refused",
-              "The request was refused with status " + std::to_string(status) + ".",
-              {}};
-  }
 }
 
 }  // namespace flamed::api

@@ -24,18 +24,19 @@ std::string render_problem(const Problem& problem);
 
 Problem bad_parameter(std::string_view parameter, std::string detail);
 Problem bad_request(std::string detail);
+Problem malformed_request(std::string_view fault);
 Problem unknown_process(std::string detail);
 Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths);
 Problem too_costly(std::string detail);
 Problem no_single_samples(std::string detail);
 Problem too_many_waiting();
+Problem too_many_requests();
+Problem too_many_clients();
 Problem method_not_allowed(std::string_view method, std::string_view path);
 Problem request_timeout();
 Problem body_refused();
 Problem uri_too_long();
 Problem headers_too_large();
 Problem internal_error(std::string_view what);
-/// Where nothing but the status is known.
-Problem problem_of_status(int status);
 
 }  // namespace flamed::api

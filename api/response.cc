@@ -11,7 +11,10 @@ Response json_response(std::string body, int status) { return {status, "applicat
 Response text_response(std::string body) { return {200, "text/plain; charset=utf-8", std::move(body)}; }
 
 Response problem_response(const Problem& problem) {
-  return {problem.status, std::string(kProblemContentType), render_problem(problem)};
+  Response response{problem.status, std::string(kProblemContentType), render_problem(problem)};
+  if (problem.status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
+  if (problem.status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 Response error_response(const Error& error) {

@@ -90,6 +90,9 @@ std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
 
 Response Router::dispatch(const Request& request) {
   if (request.has_body) return problem_response(body_refused());
+  if (request.method != "GET" && request.method != "HEAD") {
+    return problem_response(method_not_allowed(request.method, request.target));
+  }
   const auto target = parse_request_target(request.target);
   if (!target) return problem_response(bad_request(target.error().message()));
 
@@ -99,11 +102,6 @@ Response Router::dispatch(const Request& request) {
       std::find_if(files.begin(), files.end(), [&](const Asset& candidate) { return candidate.path == target->path; });
   if (route == nullptr && file == files.end()) return problem_response(unknown_path(target->path, paths()));
 
-  if (request.method != "GET" && request.method != "HEAD") {
-    Response response = problem_response(method_not_allowed(request.method, target->path));
-    response.headers.emplace_back("Allow", "GET, HEAD");
-    return response;
-  }
   // The page keeps its state in the query, so any query is right there.
   if (file != files.end()) return asset_response(*file, request.accept_encoding);
 
@@ -203,6 +201,7 @@ Response Router::metrics() {
                                static_cast<double>(answered_by_class_[i].load(std::memory_order_relaxed))});
   }
   metrics.push_back(std::move(requests));
+  if (figures_) figures_(metrics);
   return {200, std::string(kMetricsContentType), render_metrics(metrics)};
 }
 

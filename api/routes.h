@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/exchange.h"
@@ -35,6 +36,9 @@ class Router {
   /// The answer to a request that is refused before it can be read whole.
   Response refuse(const Problem& problem);
 
+  /// For /metrics, beside the daemon's own. Before the first request.
+  void also_tell(std::function<void(std::vector<Metric>&)> figures) { figures_ = std::move(figures); }
+
   /// Answers so far.
   [[nodiscard]] std::uint64_t answered() const;
 
@@ -56,6 +60,7 @@ class Router {
 
   Sources& sources_;
   const std::function<std::int64_t(WallTime)> local_offset_s_;
+  std::function<void(std::vector<Metric>&)> figures_;
   std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: the HTTP side of flamed. The HTTP library stays inside server.cc.
+// Server: the HTTP side of flamed: the gate in front, a queue, and the threads that answer. The HTTP library stays
+// inside server.cc.
 //
-// Sockets and threads are flamed's own, the library parses requests and writes answers: its server of Debian 12 uses
-// select(), which fails once the daemon holds more than 1,024 descriptors (modules are held open), reads headers
-// without a bound, shares its port with a second daemon, and cannot be stopped while a client hangs.
+// Sockets are the gate's (api/accept_gate.h) and threads flamed's own; the library takes requests apart and puts
+// answers together in memory. Its server of Debian 12 uses select(), which fails once the daemon holds more than 1,024
+// descriptors (modules are held open), reads headers without a bound, gives each client a thread for as long as he
+// likes, shares its port with a second daemon, and cannot be stopped while a client hangs.
 #pragma once
 
 #include <chrono>
@@ -12,32 +14,44 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "api/accept_gate.h"
+#include "api/ip_endpoint.h"
+#include "api/listen_address.h"
 #include "api/sources.h"
+#include "base/handle.h"
 #include "base/result.h"
 
 namespace flamed::api {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 9090;  ///< 0: any free port, see Server::port()
+  std::vector<ListenAddress> addresses{ListenAddress{}};
+  std::vector<Fd> inherited{};  ///< sockets that listen already, from a service manager
+  /// With the secrets of those who may ask from anywhere. Only with it flamed listens beyond this host. Empty: none.
+  std::string token_file{};
   std::size_t threads = 4;
+  std::size_t queued_requests = 128;  ///< that wait for one of them; further ones get 503
   /// How long after its end a window that a request waited for is answered: samples are drained once a second.
   std::chrono::milliseconds drain_time{2000};
+  GateLimits limits{};
 };
 
 /// Binds in listen(), serves on its own threads until destroyed, which takes no longer than the queries under way: idle
 /// and slow clients are cut off. `sources` must outlive it.
 class Server {
  public:
-  /// Binds and starts answering. When the port is taken the error names the process that has it, as far as it can be
-  /// seen, and how to choose another port.
-  static Result<std::unique_ptr<Server>> listen(const ServerOptions& options, Sources& sources);
+  /// Binds and starts answering. When an address is taken the error names the process that has it, as far as it can be
+  /// seen, and how to choose another.
+  static Result<std::unique_ptr<Server>> listen(ServerOptions options, Sources& sources);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  /// Of the first TCP socket; 0 where there is none.
   [[nodiscard]] std::uint16_t port() const;
+  /// "http://127.0.0.1:9090/, unix:/run/flamed/flamed.sock": for people.
+  [[nodiscard]] std::string addresses() const;
   /// Requests answered so far. /metrics has them by class of status code without the daemon's help.
   [[nodiscard]] std::uint64_t requests() const;
 

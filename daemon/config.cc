@@ -26,6 +26,8 @@ constexpr std::uint64_t kMaxBudgetBytes = 1ULL << 40;
 constexpr std::uint64_t kMinUnwindBytes = 1U << 20;
 constexpr std::uint64_t kMaxUnwindBytes = 512U << 20;  ///< FLAMED_MAX_SLABS
 
+constexpr std::size_t kMostListenAddresses = 16;
+
 /// One thing that can be set: its key in the file, its flag, and how its text becomes a value.
 struct Setting {
   std::string_view key;
@@ -34,12 +36,26 @@ struct Setting {
   std::string_view help;
   std::string_view allowed;
   Status (*set)(Config&, std::string_view);
+  /// Of a setting that may be given several times: forgets what was given before, in the file or by default.
+  void (*clear)(Config&) = nullptr;
 };
 
 Status set_listen(Config& config, std::string_view text) {
-  Result<ListenAddress> address = parse_listen(text);
+  Result<api::ListenAddress> address = api::parse_listen_address(text);
   if (!address) return std::move(address).error();
-  config.listen = std::move(address).value();
+  if (config.listen.size() >= kMostListenAddresses) return Error("too many addresses");
+  if (std::find(config.listen.begin(), config.listen.end(), *address) != config.listen.end()) {
+    return Error("given twice");
+  }
+  config.listen.push_back(std::move(address).value());
+  return {};
+}
+
+void clear_listen(Config& config) { config.listen.clear(); }
+
+Status set_token_file(Config& config, std::string_view text) {
+  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) return Error("not a whole path");
+  config.token_file = std::string(text);
   return {};
 }
 
@@ -124,9 +140,13 @@ Status set_log_level(Config& config, std::string_view text) {
   return {};
 }
 
-constexpr std::array<Setting, 10> kSettings{{
-    {"listen", "--listen", "HOST:PORT", "where to answer HTTP; default 127.0.0.1:9090",
-     "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090", set_listen},
+constexpr std::array<Setting, 11> kSettings{{
+    {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
+     "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
+     "unix:/run/flamed/flamed.sock; at most 16 different ones",
+     set_listen, clear_listen},
+    {"token_file", "--token-file", "FILE", "a token that lets its bearer see everything; none by default",
+     "the whole path of a file", set_token_file},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
      set_frequency},
     {"retention", "--retention", "DURATION", "how far back answers reach; default 24h",
@@ -161,10 +181,24 @@ std::string known_keys() {
   return keys;
 }
 
+/// Values of one setting in a source that wins over those before it.
+void begin_values(const Setting& setting, Config& config) {
+  if (setting.clear != nullptr) setting.clear(config);
+}
+
 Status apply(const Setting& setting, std::string_view name, std::string_view value, Config& config) {
   Status set = setting.set(config, value);
   if (!set) return bad_value(name, value, setting, set.error());
   return {};
+}
+
+Status apply_json_value(const Setting& setting, const nlohmann::json& value, Config& config) {
+  if (!value.is_string() && !value.is_number()) {
+    // dump() calls itself for every level of nesting, of which there may be as many as the file has bytes.
+    const std::string shown = value.is_structured() ? value.type_name() : value.dump();
+    return bad_value(setting.key, shown, setting, Error("not a string or a number"));
+  }
+  return apply(setting, setting.key, value.is_string() ? value.get<std::string>() : value.dump(), config);
 }
 
 /// A flag with its value, as "--flag value" or "--flag=value".
@@ -205,25 +239,6 @@ class Arguments {
 
 }  // namespace
 
-Result<ListenAddress> parse_listen(std::string_view text) {
-  const Error error("not HOST:PORT");
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return error;
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos && !host.starts_with('[')) {
-    return Error("an IPv6 address must stand in brackets");
-  }
-  if (host.find_first_of("[] \t\n") != std::string_view::npos) return error;
-  ListenAddress address;
-  const auto [end, parse_error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (host.empty() || parse_error != std::errc{} || end != port.data() + port.size() || address.port == 0) return error;
-  address.host = std::string(host);
-  return address;
-}
-
 Status apply_json(std::string_view text, Config& config) {
   nlohmann::json document;
   try {
@@ -236,13 +251,14 @@ Status apply_json(std::string_view text, Config& config) {
     const auto setting = std::find_if(kSettings.begin(), kSettings.end(),
                                       [&name = key](const Setting& candidate) { return candidate.key == name; });
     if (setting == kSettings.end()) return Error("unknown key '" + key + "'; known are " + known_keys());
-    if (!value.is_string() && !value.is_number()) {
-      // dump() calls itself for every level of nesting, of which there may be as many as the file has bytes.
-      const std::string shown = value.is_structured() ? value.type_name() : value.dump();
-      return bad_value(key, shown, *setting, Error("not a string or a number"));
+    begin_values(*setting, config);
+    if (value.is_array() && setting->clear != nullptr) {
+      for (const nlohmann::json& item : value) {
+        if (Status set = apply_json_value(*setting, item, config); !set) return set;
+      }
+    } else if (Status set = apply_json_value(*setting, value, config); !set) {
+      return set;
     }
-    const std::string value_text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (Status set = apply(*setting, key, value_text, config); !set) return set;
   }
   return {};
 }
@@ -286,8 +302,14 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   } else if (file || text.error().code() != ENOENT) {
     return std::move(text).error().with_context("cannot read the configuration");
   }
+  for (const auto& flag : flags) begin_values(*flag.first, line.config);
   for (const auto& [setting, value] : flags) {
     if (Status set = apply(*setting, setting->flag, value, line.config); !set) return Error(set.error());
+  }
+  for (const api::ListenAddress& address : line.config.listen) {
+    if (line.config.token_file.empty() && api::is_beyond_loopback(address)) {
+      return api::beyond_loopback(api::to_string(address));
+    }
   }
   return line;
 }

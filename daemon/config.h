@@ -8,7 +8,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/listen_address.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "symbolizer/command_line.h"
@@ -17,13 +19,9 @@ namespace flamed::daemon {
 
 inline constexpr const char* kDefaultConfigFile = "/etc/flamed/flamed.json";
 
-struct ListenAddress {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 9090;
-};
-
 struct Config {
-  ListenAddress listen;
+  std::vector<api::ListenAddress> listen{};  ///< empty: what the service manager hands over, or else 127.0.0.1:9090
+  std::string token_file{};                  ///< empty: there is none
   unsigned frequency_hz = 99;
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::uint64_t memory_budget_bytes = 256U << 20;
@@ -43,17 +41,14 @@ struct CommandLine {
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
-/// JSON with comments. Keys: listen, frequency_hz, retention, memory_budget, unwind, unwind_memory, command_lines,
-/// jvm_attach, debuginfod, log_level. An unknown key or a bad value is an error that names the key, the value and what
-/// is allowed. Values not given keep those of `config`.
+/// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, retention, memory_budget,
+/// unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad value is an error
+/// that names the key, the value and what is allowed. Values not given keep those of `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
 /// default one if it does.
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
-
-/// "HOST:PORT" or "[v6]:PORT".
-Result<ListenAddress> parse_listen(std::string_view text);
 
 std::string help_text();
 

@@ -20,6 +20,8 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "api/server.h"
 #include "base/clock.h"
@@ -229,6 +231,23 @@ void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampl
   }
 }
 
+/// Sockets that the service manager has opened for us (sd_listen_fds(3)); the environment that says so is cleared.
+std::vector<Fd> inherited_sockets() {
+  std::vector<Fd> sockets;
+  const int count = ::sd_listen_fds(1);
+  for (int i = 0; i < count; ++i) sockets.emplace_back(SD_LISTEN_FDS_START + i);
+  return sockets;
+}
+
+api::ServerOptions server_options(const Config& config) {
+  api::ServerOptions options;
+  options.inherited = inherited_sockets();
+  // The default address is for who was given no other.
+  if (!config.listen.empty() || !options.inherited.empty()) options.addresses = config.listen;
+  options.token_file = config.token_file;
+  return options;
+}
+
 /// " (ring_full 12, too_old 3)"; empty when nothing was lost.
 std::string reasons_of_losses(const store::Quality& quality) {
   std::string reasons;
@@ -283,7 +302,7 @@ int run(const Config& config, const sigset_t& signals) {
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
                          kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts});
 
-  Result<std::unique_ptr<api::Server>> server = api::Server::listen({config.listen.host, config.listen.port}, sources);
+  Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config), sources);
   if (!server) {
     spdlog::critical("{}", server.error().message());
     return kExitCannotListen;
@@ -301,9 +320,9 @@ int run(const Config& config, const sigset_t& signals) {
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
 
-  spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on http://{}:{}/ (retention {}, store budget {})",
-               kVersion, sampler.cpus(), config.frequency_hz, config.listen.host, (*server)->port(),
-               format_duration(config.retention_ns), format_size(config.memory_budget_bytes));
+  spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on {} (retention {}, store budget {})", kVersion,
+               sampler.cpus(), config.frequency_hz, (*server)->addresses(), format_duration(config.retention_ns),
+               format_size(config.memory_budget_bytes));
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 

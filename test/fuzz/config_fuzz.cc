@@ -26,10 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(config.frequency_hz >= 1 && config.frequency_hz <= 1000);
   require(config.retention_ns >= flamed::kNsPerMinute);
   require(config.memory_budget_bytes >= 8U << 20);
-  require(!config.listen.host.empty() && config.listen.port != 0);
+  for (const flamed::api::ListenAddress& address : config.listen) {
+    require(address.is_unix() || (!address.host.empty() && address.port != 0));
+  }
 
-  const auto listen = flamed::daemon::parse_listen(text);
-  require(!listen.ok() || (!listen->host.empty() && listen->port != 0));
+  const auto listen = flamed::api::parse_listen_address(text);
+  require(!listen.ok() || flamed::api::parse_listen_address(flamed::api::to_string(*listen)).ok());
   if (const auto ns = flamed::parse_duration_ns(text); ns.ok()) {
     require(*ns >= 0 && flamed::parse_duration_ns(flamed::format_duration(*ns)).value() == *ns);
   }

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/server.h"
 #include "base/handle.h"
@@ -64,7 +65,9 @@ int run() {
   const Fd signals(::signalfd(-1, &ends, SFD_CLOEXEC));
 
   FixtureHistory history;
-  const auto server = Server::listen({"127.0.0.1", 0, 4}, history.sources());
+  ServerOptions options;
+  options.addresses = {{"127.0.0.1", 0}};
+  const auto server = Server::listen(std::move(options), history.sources());
   if (!server) {
     std::fprintf(stderr, "%s\n", server.error().message().c_str());
     return 1;

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +15,8 @@
 #include "base/handle.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
+#include "test/unit/api/raw_client.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
 
 namespace flamed::api {
 namespace {
@@ -26,63 +24,23 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+ServerOptions options_for(const ListenAddress& address, std::size_t threads = 1) {
+  ServerOptions options;
+  options.addresses = {address};
+  options.threads = threads;
+  options.drain_time = std::chrono::milliseconds(0);
+  return options;
+}
+
 std::unique_ptr<Server> start(Sources& sources, std::size_t threads = 2) {
-  auto server = Server::listen({"127.0.0.1", 0, threads, std::chrono::milliseconds(0)}, sources);
+  auto server = Server::listen(options_for({"127.0.0.1", 0}, threads), sources);
   REQUIRE(server.ok());
   return std::move(*server);
 }
 
-/// A client that sends and receives bytes as it likes.
-class Client {
- public:
-  explicit Client(const Server& server) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server.port());
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    const timeval limit{10, 0};
-    REQUIRE(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
-  }
-
-  Client& send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) break;  // the server may have answered and hung up already
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return *this;
-  }
-
-  [[nodiscard]] int descriptor() const { return socket_.get(); }
-
-  /// Everything up to the server's hanging up.
-  std::string rest() {
-    std::string all;
-    char piece[4096];
-    ssize_t count = 0;
-    while ((count = ::recv(socket_.get(), piece, sizeof piece, 0)) > 0)
-      all.append(piece, static_cast<std::size_t>(count));
-    return all;
-  }
-
-  /// One answer with a Content-Length, from a connection that stays open.
-  std::string answer() {
-    std::string all;
-    char byte = 0;
-    while (all.find("\r\n\r\n") == std::string::npos && ::recv(socket_.get(), &byte, 1, 0) == 1) all += byte;
-    const std::size_t at = all.find("Content-Length: ");
-    REQUIRE(at != std::string::npos);
-    for (auto left = std::stoul(all.substr(at + 16)); left > 0 && ::recv(socket_.get(), &byte, 1, 0) == 1; --left)
-      all += byte;
-    return all;
-  }
-
- private:
-  Fd socket_;
-};
-
-std::string ask(const Server& server, const std::string& request) { return Client(server).send(request).rest(); }
+std::string ask(const Server& server, const std::string& request) {
+  return RawClient(server.port()).send(request).rest();
+}
 
 std::string get(const Server& server, const std::string& target, const std::string& more = "",
                 const std::string& method = "GET") {
@@ -152,7 +110,13 @@ TEST_CASE("what is over a limit or garbled is refused with a problem") {
   const std::string host = "Host: x\r\nConnection: close\r\n";
   const Case cases[] = {
       {"other method", "POST /profile HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
-      {"method nobody knows", "BREW /profile HTTP/1.1\r\n" + host + "\r\n", 400, "bad-request"},
+      {"method nobody knows", "BREW /profile HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
+      {"method of the whole server", "OPTIONS * HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
+      {"tunnel", "CONNECT a:1 HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
+      {"method in small letters", "get / HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
+      {"no host", "GET / HTTP/1.1\r\n\r\n", 400, "bad-request"},
+      {"two hosts", "GET / HTTP/1.1\r\n" + host + "Host: y\r\n\r\n", 400, "bad-request"},
+      {"folded header", "GET / HTTP/1.1\r\n" + host + "X: a\r\n b\r\n\r\n", 400, "bad-request"},
       {"long address", "GET /profile?pid=" + std::string(9000, '1') + " HTTP/1.1\r\n" + host + "\r\n", 414,
        "uri-too-long"},
       {"endless address", "GET /" + std::string(100'000, 'a'), 414, "uri-too-long"},
@@ -197,7 +161,7 @@ TEST_CASE("a part of an answer is not served") {
 
 TEST_CASE("a connection carries several requests, also those sent ahead") {
   Fixture fixture;
-  Client client(*fixture.server);
+  RawClient client(fixture.server->port());
   const std::string request = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n";
   CHECK(status_of(client.send(request).answer()) == 200);
   client.send(request + request);
@@ -208,10 +172,10 @@ TEST_CASE("a connection carries several requests, also those sent ahead") {
 
 TEST_CASE("requests that wait for samples hold up nobody and are answered in time") {
   Fixture fixture(1);
-  std::vector<std::unique_ptr<Client>> waiting;
+  std::vector<std::unique_ptr<RawClient>> waiting;
   const auto start = Clock::now();
   for (int i = 0; i < 10; ++i) {
-    waiting.push_back(std::make_unique<Client>(*fixture.server));
+    waiting.push_back(std::make_unique<RawClient>(fixture.server->port()));
     waiting.back()->send("GET /profile?seconds=2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   }
   CHECK(status_of(get(*fixture.server, "/version")) == 200);
@@ -227,18 +191,17 @@ TEST_CASE("requests that wait for samples hold up nobody and are answered in tim
 TEST_CASE("there is a bound on requests that wait, and clients that went away do not count") {
   Fixture fixture(2);
   const std::string request = "GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-  std::vector<std::unique_ptr<Client>> waiting;
+  std::vector<std::unique_ptr<RawClient>> waiting;
   for (int i = 0; i < 64; ++i) {
-    waiting.push_back(std::make_unique<Client>(*fixture.server));
+    waiting.push_back(std::make_unique<RawClient>(fixture.server->port()));
     waiting.back()->send(request);
   }
   // Each takes a place some time after it was sent: those asked here are turned away once all are taken.
   std::string answer;
   for (int i = 0; i < 100 && answer.empty(); ++i) {
-    Client one_more(*fixture.server);
+    RawClient one_more(fixture.server->port());
     one_more.send(request);
-    pollfd readable{one_more.descriptor(), POLLIN, 0};
-    if (::poll(&readable, 1, 100) == 1) answer = one_more.rest();
+    if (one_more.hears(std::chrono::milliseconds(100))) answer = one_more.rest();
   }
   REQUIRE_FALSE(answer.empty());
   CHECK(status_of(answer) == 503);
@@ -250,14 +213,53 @@ TEST_CASE("there is a bound on requests that wait, and clients that went away do
   CHECK(status_of(answer) == 200);
 }
 
-TEST_CASE("idle clients give up their thread to those that wait") {
+TEST_CASE("idle, slow and silent clients hold no thread") {
   Fixture fixture(1);
-  Client idle(*fixture.server);
-  CHECK(status_of(idle.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n").answer()) == 200);
-  Client silent(*fixture.server);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 30; ++i) {
+    clients.push_back(std::make_unique<RawClient>(fixture.server->port()));
+    if (i % 3 == 0) clients.back()->send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n").answer();
+    if (i % 3 == 1) clients.back()->send("GET /version HT");
+  }
   const auto start = Clock::now();
   CHECK(status_of(get(*fixture.server, "/healthz")) == 200);
-  CHECK(Clock::now() - start < std::chrono::seconds(3));
+  CHECK(Clock::now() - start < std::chrono::seconds(1));
+}
+
+TEST_CASE("what is refused says which methods there are, and when to come again") {
+  Fixture fixture(1);
+  CHECK(occurrences(get(*fixture.server, "/profile", "", "POST"), "Allow: GET, HEAD\r\n") == 1);
+
+  ServerOptions options = options_for({"127.0.0.1", 0});
+  options.queued_requests = 0;
+  const auto busy = Server::listen(std::move(options), fixture.sources);
+  REQUIRE(busy.ok());
+  const std::string answer = get(**busy, "/version");
+  CHECK(status_of(answer) == 503);
+  CHECK(json::parse(body_of(answer))["type"] == "urn:flamed:problem:too-many-requests");
+  CHECK(occurrences(answer, "Retry-After: 1\r\n") == 1);
+  CHECK(occurrences(answer, "Connection: close\r\n") == 1);
+}
+
+TEST_CASE("a server listens on all of its addresses, and on what a service manager hands over") {
+  FakeSources sources;
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path("flamed.sock");
+  Fd inherited(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::bind(inherited.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(inherited.get(), 8) == 0);
+
+  ServerOptions options = options_for({"", 0, path});
+  options.inherited.push_back(std::move(inherited));
+  const auto server = Server::listen(std::move(options), sources);
+  REQUIRE(server.ok());
+  CHECK((*server)->addresses() == "http://127.0.0.1:" + std::to_string((*server)->port()) + "/, unix:" + path);
+  CHECK(status_of(get(**server, "/version")) == 200);
+  RawClient local(path);
+  CHECK(status_of(local.send("GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").rest()) == 200);
 }
 
 TEST_CASE("clients are served when descriptors have large numbers") {
@@ -281,7 +283,7 @@ TEST_CASE("clients are served when descriptors have large numbers") {
 TEST_CASE("a port that is taken is told with its owner") {
   Fixture fixture;
   const std::uint16_t port = fixture.server->port();
-  const auto second = Server::listen({"127.0.0.1", port, 1}, fixture.sources);
+  const auto second = Server::listen(options_for({"127.0.0.1", port}), fixture.sources);
   REQUIRE_FALSE(second.ok());
   const std::string& message = second.error().message();
   INFO(message);
@@ -294,7 +296,7 @@ TEST_CASE("a port that is taken is told with its owner") {
 TEST_CASE("an address that is not this host's is refused with what to do") {
   FakeSources sources;
   for (const std::string host : {"192.0.2.1", "no such host"}) {
-    const auto server = Server::listen({host, 0, 1}, sources);
+    const auto server = Server::listen(options_for({host, 0}), sources);
     REQUIRE_FALSE(server.ok());
     CHECK(server.error().message().find(host) != std::string::npos);
   }
@@ -306,7 +308,7 @@ TEST_CASE("a port can be had again as soon as its server is gone") {
   const std::uint16_t port = first->port();
   CHECK(status_of(get(*first, "/version")) == 200);
   first.reset();
-  const auto second = Server::listen({"127.0.0.1", port, 1}, sources);
+  const auto second = Server::listen(options_for({"127.0.0.1", port}), sources);
   CHECK(second.ok());
 }
 
@@ -314,12 +316,12 @@ TEST_CASE("a server ends within a second whatever its clients do") {
   FakeSources sources;
   for (int i = 0; i < 20'000; ++i) sources.add_samples({1, 1}, "worker", {"main", "f" + std::to_string(i)}, 1);
   auto server = start(sources, 4);
-  Client silent(*server);
-  Client half(*server);
+  RawClient silent(server->port());
+  RawClient half(server->port());
   half.send("GET / HTT");
-  Client not_reading(*server);
+  RawClient not_reading(server->port());
   for (int i = 0; i < 20; ++i) not_reading.send("GET /profile HTTP/1.1\r\nHost: x\r\n\r\n");
-  Client idle(*server);
+  RawClient idle(server->port());
   CHECK(status_of(idle.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n").answer()) == 200);
   const auto start = Clock::now();
   server.reset();

@@ -13,6 +13,7 @@ namespace flamed::daemon {
 namespace {
 
 using Action = CommandLine::Action;
+using Addresses = std::vector<api::ListenAddress>;
 
 Result<CommandLine> parse(const std::vector<std::string>& words) {
   std::vector<const char*> pointers;
@@ -38,12 +39,24 @@ struct Good {
   bool (*is_set)(const Config&);
 };
 const std::vector<Good> kGood{
-    {"listen", "--listen", "0.0.0.0:8080",
-     [](const Config& config) { return config.listen.host == "0.0.0.0" && config.listen.port == 8080; }},
+    {"listen", "--listen", "127.1.2.3:8080",
+     [](const Config& config) {
+       return config.listen == Addresses{{"127.1.2.3", 8080}};
+     }},
     {"listen", "--listen", "[::1]:9091",
-     [](const Config& config) { return config.listen.host == "::1" && config.listen.port == 9091; }},
+     [](const Config& config) {
+       return config.listen == Addresses{{"::1", 9091}};
+     }},
     {"listen", "--listen", "localhost:65535",
-     [](const Config& config) { return config.listen.host == "localhost" && config.listen.port == 65535; }},
+     [](const Config& config) {
+       return config.listen == Addresses{{"localhost", 65535}};
+     }},
+    {"listen", "--listen", "unix:/run/flamed/flamed.sock",
+     [](const Config& config) {
+       return config.listen == Addresses{{"", 0, "/run/flamed/flamed.sock"}};
+     }},
+    {"token_file", "--token-file", "/etc/flamed/token",
+     [](const Config& config) { return config.token_file == "/etc/flamed/token"; }},
     {"frequency_hz", "--frequency", "1", [](const Config& config) { return config.frequency_hz == 1; }},
     {"frequency_hz", "--frequency", "1000", [](const Config& config) { return config.frequency_hz == 1000; }},
     {"retention", "--retention", "1m", [](const Config& config) { return config.retention_ns == kNsPerMinute; }},
@@ -68,6 +81,11 @@ struct Bad {
   std::string allowed;  ///< what the error says would be good
 };
 const std::vector<Bad> kBad{
+    {"listen", "--listen", "unix:", "unix:/PATH"},
+    {"listen", "--listen", "unix:flamed.sock", "not the whole path of a socket"},
+    {"listen", "--listen", "unix:/run/flamed/", "not the whole path of a socket"},
+    {"listen", "--listen", "unix:/" + std::string(107, 'x'), "longer than 107 bytes"},
+    {"token_file", "--token-file", "token", "the whole path of a file"},
     {"listen", "--listen", "9090", "HOST:PORT"},
     {"listen", "--listen", "", "HOST:PORT"},
     {"listen", "--listen", ":9090", "HOST:PORT"},
@@ -178,8 +196,46 @@ TEST_CASE("the file may have comments, and what it does not say keeps its value"
   REQUIRE(status.ok());
   CHECK(config.retention_ns == 120 * kNsPerMinute);
   CHECK(config.log_level == "debug");
-  CHECK(config.listen.host == "127.0.0.1");
-  CHECK(config.listen.port == 9090);
+  CHECK(config.listen.empty());
+}
+
+TEST_CASE("there may be several addresses to listen on, and those of the command line replace those of the file") {
+  Config config;
+  REQUIRE(apply_json(R"({"listen": ["127.0.0.1:1", "unix:/run/a"]})", config).ok());
+  CHECK(config.listen == Addresses{{"127.0.0.1", 1}, {"", 0, "/run/a"}});
+  REQUIRE(apply_json(R"({"listen": "[::1]:2"})", config).ok());
+  CHECK(config.listen == Addresses{{"::1", 2}});
+
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.write("flamed.json", R"({"listen": ["127.0.0.1:1", "127.0.0.1:2"]})");
+  CHECK(parse({"--config", file})->config.listen == Addresses{{"127.0.0.1", 1}, {"127.0.0.1", 2}});
+  CHECK(parse({"--config", file, "--listen=unix:/run/a", "--listen", "[::1]:3"})->config.listen ==
+        Addresses{{"", 0, "/run/a"}, {"::1", 3}});
+}
+
+TEST_CASE("one address twice, or very many, is a mistake") {
+  CHECK(mentions(parse_flags({"--listen=127.0.0.1:1", "--listen=127.0.0.1:1"}).error(), "given twice"));
+  std::vector<std::string> many;
+  for (int i = 1; i <= 17; ++i) many.push_back("--listen=127.0.0.1:" + std::to_string(i));
+  CHECK(mentions(parse_flags(many).error(), "too many addresses"));
+  many.pop_back();
+  CHECK(parse_flags(many).ok());
+}
+
+TEST_CASE("only a token lets flamed listen beyond this host") {
+  for (const std::string address : {"0.0.0.0:9090", "192.0.2.1:9090", "[::]:9090", "[2001:db8::1]:9090"}) {
+    CAPTURE(address);
+    const auto refused = parse_flags({"--listen", "127.0.0.1:9090", "--listen", address});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message().starts_with("refusing to listen on " + address + ": "));
+    CHECK(mentions(refused.error(), "token_file"));
+    CHECK(parse_flags({"--listen", address, "--token-file", "/etc/flamed/token"}).ok());
+  }
+  for (const std::string address : {"127.0.0.1:9090", "127.255.0.1:1", "[::1]:9090", "[::ffff:127.0.0.1]:9090",
+                                    "localhost:9090", "unix:/run/flamed/flamed.sock"}) {
+    CAPTURE(address);
+    CHECK(parse_flags({"--listen", address}).ok());
+  }
 }
 
 TEST_CASE("an unknown key is named with those that are known") {
@@ -187,7 +243,7 @@ TEST_CASE("an unknown key is named with those that are known") {
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
-        "unknown key 'frequency'; known are listen, frequency_hz, retention, memory_budget, "
+        "unknown key 'frequency'; known are listen, token_file, frequency_hz, retention, memory_budget, "
         "unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
 }
 
@@ -303,8 +359,8 @@ TEST_CASE("a check of the configuration reads file and flags") {
 TEST_CASE("the help text has every flag and the default file") {
   const std::string help = help_text();
   for (const std::string word :
-       {"--config FILE", "--listen HOST:PORT", "--frequency HZ", "--retention DURATION", "--memory-budget SIZE",
-        "--log-level LEVEL", "--check-config", "--version", "--help", kDefaultConfigFile}) {
+       {"--config FILE", "--listen ADDRESS", "--token-file FILE", "--frequency HZ", "--retention DURATION",
+        "--memory-budget SIZE", "--log-level LEVEL", "--check-config", "--version", "--help", kDefaultConfigFile}) {
     CAPTURE(word);
     CHECK(help.find(word) != std::string::npos);
   }

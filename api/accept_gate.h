@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, hands them out as
+// plain values, and sends the answers that come back. However slow or silent clients are, they hold no other thread and
+// a bounded amount of memory; whoever is idle longest makes room when all places are taken.
+//
+// Its thread runs until the gate is destroyed. What it is opened with by reference must outlive it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "api/connection.h"
+#include "api/listening_socket.h"
+#include "api/peer.h"
+#include "api/problem.h"
+#include "api/socket_owners.h"
+#include "base/clock.h"
+#include "base/handle.h"
+#include "base/result.h"
+
+namespace flamed::api {
+
+struct GateLimits {
+  std::size_t clients = 512;
+  std::size_t clients_per_user = 128;  ///< those whose user is not known count as one user
+  std::size_t waiting_clients = 64;    ///< for samples that are still to come
+  std::size_t unsent_bytes = 64U << 20;
+  ConnectionLimits connection{};
+};
+
+/// A request that has been received whole.
+struct GateRequest {
+  std::uint64_t client = 0;
+  std::string head;  ///< request line and headers, well-formed
+  Peer peer;
+  std::optional<WallTime> asked{};  ///< when it came, where it has waited since
+  bool last = false;                ///< the connection is to be closed after the answer
+};
+
+/// What becomes of a request.
+struct GateReply {
+  std::uint64_t client = 0;
+  std::string bytes{};                          ///< the answer as it is sent
+  bool keep = false;                            ///< the connection may carry another request
+  std::optional<WallTime> asked{};              ///< no answer yet: the request, which came then, ...
+  std::chrono::steady_clock::time_point due{};  ///< ... is handed out again at this time
+};
+
+/// Whom the gate serves. Called on its thread, and must not wait.
+class GateUser {
+ public:
+  virtual ~GateUser() = default;
+  /// False when there is no place for it; it is the gate's still then. Otherwise reply() follows, sooner or later.
+  virtual bool take(GateRequest&& request) = 0;
+  /// An answer as it is sent, after which the connection is closed.
+  virtual std::string refuse(const Problem& problem, bool is_head) = 0;
+};
+
+class AcceptGate {
+ public:
+  static Result<std::unique_ptr<AcceptGate>> open(std::vector<ListeningSocket> listening, const GateLimits& limits,
+                                                  std::unique_ptr<SocketOwners> owners, GateUser& user);
+  ~AcceptGate();
+  AcceptGate(const AcceptGate&) = delete;
+  AcceptGate& operator=(const AcceptGate&) = delete;
+
+  /// Any thread. A client that has gone meanwhile gets nothing.
+  void reply(GateReply&& reply);
+
+  /// Any thread. A place for a reply without an answer; false when all are taken.
+  [[nodiscard]] bool reserve_wait();
+
+  struct Figures {
+    std::uint64_t accepted = 0;
+    std::uint64_t open = 0;         ///< now
+    std::uint64_t made_room = 0;    ///< idle ones that were closed for others
+    std::uint64_t turned_away = 0;  ///< there was nobody who could make room, or no place for the request
+    std::uint64_t too_slow = 0;     ///< closed for a deadline in the middle of a request or an answer
+  };
+  [[nodiscard]] Figures figures() const;
+
+  [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return listening_; }
+
+ private:
+  using Clock = Connection::Clock;
+  using UserKey = std::int64_t;
+  struct Client {
+    Connection connection;
+    UserKey user;
+    std::optional<WallTime> asked{};           ///< when its request came, which waits or has waited; holds a place
+    std::optional<Clock::time_point> timer{};  ///< as it stands in timers_
+  };
+
+  AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, std::unique_ptr<SocketOwners> owners,
+             GateUser& user, Fd poll, Fd wake);
+  static UserKey key_of(const Peer& peer);
+
+  void run(const std::stop_token& stop);
+  [[nodiscard]] int patience_ms(Clock::time_point now) const;
+  [[nodiscard]] std::size_t clients_of(UserKey user) const;
+  [[nodiscard]] bool is_older(std::uint64_t a, std::uint64_t b) const;
+  void accept_clients(const ListeningSocket& listening, Clock::time_point now);
+  void admit(Fd socket, Clock::time_point now);
+  bool make_room(std::optional<UserKey> user);
+  void watch_listening(bool watch);
+  void expire(Clock::time_point now);
+  void take_replies(Clock::time_point now);
+
+  void advance(std::uint64_t id, Connection::Event event, Clock::time_point now);
+  /// Hands a request out, or refuses it.
+  Connection::Event hand_out(std::uint64_t id, Client& client, Clock::time_point now);
+  Connection::Event refuse(Client& client, const Problem& problem, Clock::time_point now);
+  void arm(std::uint64_t id, Client& client);
+  void set_timer(std::uint64_t id, Client& client, std::optional<Clock::time_point> timer);
+  void drop(std::uint64_t id);
+  void bound_unsent();
+
+  const std::vector<ListeningSocket> listening_;
+  const GateLimits limits_;
+  const std::unique_ptr<SocketOwners> owners_;
+  GateUser& user_;
+  const Fd poll_;
+  const Fd wake_;
+
+  // The thread's own.
+  std::unordered_map<std::uint64_t, Client> clients_;
+  std::map<UserKey, std::size_t> clients_by_user_;
+  std::set<std::pair<Clock::time_point, std::uint64_t>> timers_;
+  std::uint64_t next_id_;
+  std::optional<Clock::time_point> listen_again_;  ///< no descriptor was left for a client
+
+  std::mutex mutex_;
+  std::vector<GateReply> replies_;  ///< not seen by the thread yet; by mutex_
+  std::atomic<std::size_t> waiting_{0};
+  std::atomic<std::uint64_t> accepted_{0}, open_{0}, made_room_{0}, turned_away_{0}, too_slow_{0};
+  std::jthread thread_;
+};
+
+}  // namespace flamed::api

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RequestLine: the first line of a request, taken apart. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace flamed::api {
+
+struct RequestLine {
+  std::string_view method;  ///< a token, of which there are more than flamed knows
+  std::string_view target;  ///< without blanks; what else it may hold is up to RequestTarget
+  int minor_version = 1;    ///< of HTTP/1.0 or HTTP/1.1
+};
+
+/// The first line of `head`, or all of it if there is no line end. Exactly one blank on each side of the target (RFC
+/// 9112, 3); empty for anything else. The parts point into `head`.
+std::optional<RequestLine> parse_request_line(std::string_view head);
+
+}  // namespace flamed::api

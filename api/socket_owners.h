@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SocketOwners: whose the client's end of a TCP connection within this host is. The kernel knows, and tells whoever
+// asks by netlink (sock_diag(7)): no rights are needed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "api/ip_endpoint.h"
+#include "base/handle.h"
+#include "base/result.h"
+
+namespace flamed::api {
+
+/// One connection, as the side sees it that accepted it.
+struct TcpEnds {
+  IpEndpoint client;
+  IpEndpoint server;
+};
+
+class SocketOwners {
+ public:
+  virtual ~SocketOwners() = default;
+  /// The user who made the client's socket, by the numbers of flamed's own user namespace. Empty where the kernel does
+  /// not know, no longer knows, or does not say.
+  virtual std::optional<uid_t> owner_of(const TcpEnds& ends) = 0;
+};
+
+/// The question for exactly the client's socket: an nlmsghdr and an inet_diag_req_v2. Pure.
+std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t sequence);
+
+/// The uid in the kernel's answer. Pure. Empty unless it is about exactly that socket and a process holds it: the
+/// kernel also answers with a listening socket on the client's port, and gives root as the owner of sockets that nobody
+/// holds any more (closed, TIME_WAIT).
+std::optional<uid_t> decode_owner(std::span<const std::byte> answer, const TcpEnds& ends, std::uint32_t sequence);
+
+/// One thread.
+class KernelSocketOwners final : public SocketOwners {
+ public:
+  static Result<KernelSocketOwners> open();
+  std::optional<uid_t> owner_of(const TcpEnds& ends) override;
+
+ private:
+  explicit KernelSocketOwners(Fd netlink) : netlink_(std::move(netlink)) {}
+
+  Fd netlink_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace flamed::api

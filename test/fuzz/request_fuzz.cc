@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes that a client may send, on their whole way through the gate: in pieces into the reader, one request after
+// the other, each with its first line, headers, target and parameters.
+//
+// The first byte is the length of the pieces.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "api/gzip.h"
+#include "api/parameters.h"
+#include "api/problem.h"
+#include "api/request_parser.h"
+#include "api/request_reader.h"
+#include "api/request_target.h"
+#include "api/route_table.h"
+
+namespace {
+
+using namespace flamed;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+/// Whatever path is asked for, by the row that has parameters of every type, or by its own.
+std::span<const api::ParameterSpec> parameters_of(std::string_view path) {
+  for (const api::RouteSpec& route : api::route_table()) {
+    if (route.path == path) return route.parameters;
+  }
+  return api::route_table().front().parameters;
+}
+
+void ask(std::string_view text) {
+  const auto target = api::parse_request_target(text);
+  if (!target) return;
+  const api::TimeContext context{WallTime{1769868330 * kNsPerSecond}, [](WallTime) { return std::int64_t{0}; }};
+  const auto parsed = api::Parameters::parse(parameters_of(target->path), target->query, context);
+  if (const auto* problem = std::get_if<api::Problem>(&parsed)) {
+    require(problem->status == 400 && !api::render_problem(*problem).empty());
+  }
+}
+
+/// A head that the reader has let through.
+void take(std::string_view head) {
+  require(head.size() <= api::kMaxHeadBytes && head.ends_with("\r\n\r\n"));
+  require(head.find('\0') == std::string_view::npos);
+  const api::Request request = api::parse_request(head, {}).request;
+  require(!request.method.empty() && !request.target.empty());
+  static_cast<void>(api::accepts_gzip(request.accept_encoding));
+  ask(request.target);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::size_t piece_bytes = std::size_t{data[0]} + 1;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+
+  api::RequestReader whole;
+  whole.append(bytes);
+  api::RequestReader pieces;
+  for (std::size_t at = 0; at < bytes.size() && pieces.state() == api::HeadState::kIncomplete; at += piece_bytes) {
+    pieces.append(bytes.substr(at, piece_bytes));
+  }
+  // However it was cut, it is the same request.
+  require(whole.state() == pieces.state() && whole.fault() == pieces.fault());
+  require(whole.has_body() == pieces.has_body());
+  if (whole.state() == api::HeadState::kComplete) require(whole.head() == pieces.head());
+
+  while (whole.state() == api::HeadState::kComplete) {
+    take(whole.head());
+    whole.next();
+  }
+  require((whole.state() == api::HeadState::kMalformed) == !whole.fault().empty());
+  require(whole.state() != api::HeadState::kIncomplete || whole.head().size() <= api::kMaxHeadBytes);
+  // Most bytes are no head. Those that are a target are worth the same.
+  ask(bytes);
+  return 0;
+}

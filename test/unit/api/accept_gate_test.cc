@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/accept_gate.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/unit/api/raw_client.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::api {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+const std::string kRequest = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Takes requests, for the test to answer.
+class Desk final : public GateUser {
+ public:
+  bool take(GateRequest&& request) override {
+    const std::lock_guard lock(mutex_);
+    if (is_full) return false;
+    requests_.push_back(std::move(request));
+    changed_.notify_all();
+    return true;
+  }
+  std::string refuse(const Problem& problem, bool is_head) override {
+    return problem.kind + (is_head ? " to HEAD" : "");
+  }
+
+  std::optional<GateRequest> next(std::chrono::milliseconds patience = 10s) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, patience, [&] { return !requests_.empty(); })) return std::nullopt;
+    GateRequest request = std::move(requests_.front());
+    requests_.pop_front();
+    return request;
+  }
+
+  std::atomic<bool> is_full{false};
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<GateRequest> requests_;
+};
+
+/// Gives each new connection the next user of a list.
+class ListedOwners final : public SocketOwners {
+ public:
+  explicit ListedOwners(std::vector<std::optional<uid_t>> users) : users_(std::move(users)) {}
+  std::optional<uid_t> owner_of(const TcpEnds&) override {
+    return next_ < users_.size() ? users_[next_++] : std::nullopt;
+  }
+
+ private:
+  std::vector<std::optional<uid_t>> users_;
+  std::size_t next_ = 0;
+};
+
+struct Fixture {
+  explicit Fixture(const GateLimits& limits = {}, std::vector<std::optional<uid_t>> users = {}) {
+    auto socket = ListeningSocket::open({"127.0.0.1", 0}, Reach::kThisHost);
+    REQUIRE(socket.ok());
+    port = socket->endpoint()->port;
+    std::vector<ListeningSocket> listening;
+    listening.push_back(std::move(*socket));
+    auto opened =
+        AcceptGate::open(std::move(listening), limits, std::make_unique<ListedOwners>(std::move(users)), desk);
+    REQUIRE(opened.ok());
+    gate = std::move(*opened);
+  }
+
+  [[nodiscard]] RawClient client() const { return RawClient(port); }
+
+  /// A client whose request has been handed out.
+  RawClient asking(GateRequest& request) {
+    RawClient client(port);
+    client.send(kRequest);
+    auto taken = desk.next();
+    REQUIRE(taken.has_value());
+    request = std::move(*taken);
+    return client;
+  }
+
+  /// Until the gate has accepted so many connections: accepting comes some time after connecting.
+  void wait_for_accepted(std::uint64_t count) const {
+    const auto end = Clock::now() + 10s;
+    while (gate->figures().accepted < count && Clock::now() < end) std::this_thread::yield();
+    REQUIRE(gate->figures().accepted == count);
+  }
+
+  Desk desk;
+  std::uint16_t port = 0;
+  std::unique_ptr<AcceptGate> gate;
+};
+
+GateLimits limits_with(const std::function<void(GateLimits&)>& change) {
+  GateLimits limits;
+  change(limits);
+  return limits;
+}
+
+TEST_CASE("a request is handed out whole, with who asks, and the answer goes back as it is") {
+  Fixture fixture({}, {1000});
+  RawClient client = fixture.client();
+  client.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  CHECK(request->head == kRequest);
+  CHECK(request->peer.transport == Peer::Transport::kLoopback);
+  CHECK(request->peer.uid == 1000U);
+  CHECK_FALSE(request->asked.has_value());
+  CHECK_FALSE(request->last);
+  fixture.gate->reply({request->client, "answer"});
+  CHECK(client.rest() == "answer");
+}
+
+TEST_CASE("a request in pieces takes no place before it is complete") {
+  Fixture fixture;
+  RawClient client = fixture.client();
+  client.send(kRequest.substr(0, 20));
+  CHECK_FALSE(fixture.desk.next(20ms).has_value());
+  client.send(kRequest.substr(20));
+  CHECK(fixture.desk.next()->head == kRequest);
+}
+
+TEST_CASE("a connection carries one request after the other, also when they are sent at once") {
+  Fixture fixture;
+  RawClient client = fixture.client();
+  client.send("GET /1 HTTP/1.0\r\n\r\nGET /2 HTTP/1.0\r\n\r\nGET /3 HTTP/1.0\r\n\r\n");
+  for (const std::string path : {"/1", "/2", "/3"}) {
+    const auto request = fixture.desk.next();
+    REQUIRE(request.has_value());
+    CHECK(request->head == "GET " + path + " HTTP/1.0\r\n\r\n");
+    // One at a time: answers come in the order of the requests.
+    CHECK_FALSE(fixture.desk.next(10ms).has_value());
+    fixture.gate->reply({request->client, path, path != "/3"});
+  }
+  CHECK(client.rest() == "/1/2/3");
+}
+
+TEST_CASE("after very many requests a connection is closed") {
+  Fixture fixture;
+  RawClient client = fixture.client();
+  int count = 0;
+  for (bool last = false; !last; ++count) {
+    client.send(kRequest);
+    const auto request = fixture.desk.next();
+    REQUIRE(request.has_value());
+    last = request->last;
+    fixture.gate->reply({request->client, "x", !last});
+    CHECK(client.receive(1) == "x");
+  }
+  CHECK(count == 1000);
+  CHECK(client.is_hung_up());
+}
+
+TEST_CASE("a request that does not come in time is refused") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.receive = 30ms; }));
+  RawClient client = fixture.client();
+  client.send("HEAD / HTTP/1.1\r\nHos");
+  CHECK(client.rest() == "request-timeout to HEAD");
+  CHECK(fixture.gate->figures().too_slow == 1);
+}
+
+TEST_CASE("a client that sends byte by byte has no more time than another") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.receive = 100ms; }));
+  RawClient client = fixture.client();
+  const auto start = Clock::now();
+  while (!client.hears(5ms)) client.send("x");
+  CHECK(client.rest() == "request-timeout");
+  CHECK(Clock::now() - start < 5s);
+}
+
+TEST_CASE("an idle connection is closed without a word, before and after a request") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.idle = 50ms; }));
+  CHECK(fixture.client().is_hung_up());
+  RawClient client = fixture.client();
+  client.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  fixture.gate->reply({request->client, "x", true});
+  CHECK(client.rest() == "x");
+  CHECK(fixture.gate->figures().too_slow == 0);
+}
+
+TEST_CASE("making an answer may take longer than any limit of the client's") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection = {10ms, 10ms, 10ms, 10ms, 10ms}; }));
+  RawClient client = fixture.client();
+  client.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  CHECK_FALSE(client.hears(50ms));
+  fixture.gate->reply({request->client, "late"});
+  CHECK(client.rest() == "late");
+}
+
+TEST_CASE("what cannot be understood is refused and read no further") {
+  Fixture fixture;
+  CHECK(fixture.client().send("BREW\r\n").rest() == "bad-request");
+  CHECK(fixture.client().send("GET /" + std::string(100'000, 'a')).rest() == "uri-too-long");
+  CHECK(fixture.client().send("GET / HTTP/1.1\r\nX: " + std::string(100'000, 'a')).rest() == "headers-too-large");
+  CHECK(fixture.client().send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + kRequest).rest() ==
+        "body-refused");
+  CHECK_FALSE(fixture.desk.next(0ms).has_value());
+}
+
+TEST_CASE("whoever is idle longest makes room for another client of his user") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 2; }), {1, 2, 1, 1});
+  RawClient first = fixture.client();
+  RawClient other_user = fixture.client();
+  RawClient second = fixture.client();
+  fixture.wait_for_accepted(3);
+  RawClient third = fixture.client();
+  CHECK(first.is_hung_up());
+  for (RawClient* client : {&other_user, &second, &third}) {
+    client->send(kRequest);
+    const auto request = fixture.desk.next();
+    REQUIRE(request.has_value());
+    fixture.gate->reply({request->client, "x"});
+    CHECK(client->rest() == "x");
+  }
+  CHECK(fixture.gate->figures().made_room == 1);
+}
+
+TEST_CASE("when all places are taken, the user with most connections makes room") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 4; }), {7, 1, 1, 1, 2});
+  RawClient modest = fixture.client();  // idle longest, but alone
+  RawClient greedy = fixture.client();
+  RawClient greedy_too = fixture.client();
+  RawClient greedy_as_well = fixture.client();
+  fixture.wait_for_accepted(4);
+  RawClient newcomer = fixture.client();
+  CHECK(greedy.is_hung_up());
+  CHECK_FALSE(modest.hears(0ms));
+  CHECK_FALSE(newcomer.hears(0ms));
+}
+
+TEST_CASE("users that are not known count as one") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 1; }));
+  RawClient first = fixture.client();
+  fixture.wait_for_accepted(1);
+  RawClient second = fixture.client();
+  CHECK(first.is_hung_up());
+}
+
+TEST_CASE("clients that wait for their answers do not make room: further ones are told so") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 2; }));
+  GateRequest first, second;
+  RawClient one = fixture.asking(first);
+  RawClient two = fixture.asking(second);
+  CHECK(fixture.client().rest() == "too-many-clients");
+  fixture.gate->reply({first.client, "x"});
+  fixture.gate->reply({second.client, "x"});
+  CHECK(one.rest() == "x");
+  CHECK(two.rest() == "x");
+  GateRequest third;
+  RawClient three = fixture.asking(third);
+  CHECK(fixture.gate->figures().turned_away == 1);
+}
+
+TEST_CASE("a flood of clients that cannot have a place is not told for ever") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = limits.clients = 1; }));
+  GateRequest request;
+  RawClient asking = fixture.asking(request);
+  std::vector<RawClient> flood;
+  for (int i = 0; i < 100; ++i) flood.push_back(fixture.client());
+  fixture.wait_for_accepted(101);
+  CHECK(fixture.gate->figures().open <= 33);
+  CHECK(fixture.gate->figures().turned_away == 100);
+}
+
+TEST_CASE("a request for which there is no place is refused") {
+  Fixture fixture;
+  fixture.desk.is_full = true;
+  CHECK(fixture.client().send(kRequest).rest() == "too-many-requests");
+  fixture.desk.is_full = false;
+  GateRequest request;
+  fixture.asking(request);
+}
+
+TEST_CASE("a client that does not read holds up nobody, and not for long") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.stall = 200ms; }));
+  RawClient slow(fixture.port, 4096);
+  slow.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  fixture.gate->reply({request->client, std::string(16U << 20, 'x')});
+  GateRequest other;
+  RawClient quick = fixture.asking(other);
+  fixture.gate->reply({other.client, "x"});
+  CHECK(quick.rest() == "x");
+  const auto end = Clock::now() + 10s;
+  while (fixture.gate->figures().too_slow == 0 && Clock::now() < end) std::this_thread::yield();
+  CHECK(slow.rest().size() < (16U << 20));
+  CHECK(fixture.gate->figures().open == 0);
+}
+
+TEST_CASE("a large answer arrives whole at a client that reads bit by bit") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.stall = 5s; }));
+  RawClient client(fixture.port, 4096);
+  client.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  std::string answer;
+  while (answer.size() < 4U << 20) answer += std::to_string(answer.size()) + "\n";
+  fixture.gate->reply({request->client, std::string(answer)});
+  CHECK(client.rest() == answer);
+}
+
+TEST_CASE("an answer has a deadline however steadily it is taken") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.transmit = 200ms; }));
+  RawClient client(fixture.port, 4096);
+  client.send(kRequest);
+  const auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  fixture.gate->reply({request->client, std::string(64U << 20, 'x')});
+  std::size_t received = 0;
+  for (std::string piece = "x"; !piece.empty(); received += piece.size()) {
+    piece = client.receive(1024);
+    static_cast<void>(client.hears(1ms));
+    std::this_thread::sleep_for(1ms);
+  }
+  CHECK(received < (64U << 20));
+}
+
+TEST_CASE("there is a bound on what clients have not taken yet: the oldest answer is given up") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.unsent_bytes = 20U << 20; }));
+  const std::string large(16U << 20, 'x');
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 2; ++i) {
+    slow.emplace_back(fixture.port, 4096);
+    slow.back().send(kRequest);
+    const auto request = fixture.desk.next();
+    REQUIRE(request.has_value());
+    fixture.gate->reply({request->client, std::string(large)});
+  }
+  CHECK(slow[0].rest().size() < large.size());
+  CHECK(slow[1].rest().size() == large.size());
+}
+
+TEST_CASE("a request that waits is handed out again when it is due, with the time when it came") {
+  Fixture fixture;
+  GateRequest request;
+  RawClient client = fixture.asking(request);
+  REQUIRE(fixture.gate->reserve_wait());
+  const auto due = Clock::now() + 50ms;
+  fixture.gate->reply({request.client, {}, false, WallTime{17}, due});
+  const auto again = fixture.desk.next();
+  REQUIRE(again.has_value());
+  CHECK(Clock::now() >= due);
+  CHECK(again->asked == WallTime{17});
+  CHECK(again->head == kRequest);
+  fixture.gate->reply({again->client, "x"});
+  CHECK(client.rest() == "x");
+}
+
+TEST_CASE("places to wait are bounded, and come back from clients that go away") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.waiting_clients = 1; }));
+  GateRequest request;
+  RawClient client = fixture.asking(request);
+  REQUIRE(fixture.gate->reserve_wait());
+  CHECK_FALSE(fixture.gate->reserve_wait());
+  fixture.gate->reply({request.client, {}, false, WallTime{17}, Clock::now() + 60s});
+  client.hang_up();
+  const auto end = Clock::now() + 10s;
+  bool reserved = false;
+  while (!(reserved = fixture.gate->reserve_wait()) && Clock::now() < end) std::this_thread::yield();
+  CHECK(reserved);
+}
+
+TEST_CASE("an answer for a client that has gone is dropped") {
+  Fixture fixture;
+  GateRequest request;
+  RawClient client = fixture.asking(request);
+  client.hang_up();
+  fixture.gate->reply({request.client, std::string(1U << 20, 'x'), true});
+  fixture.gate->reply({request.client, "again", true});
+  fixture.gate->reply({12345, "nobody", true});
+  GateRequest other;
+  fixture.asking(other);
+}
+
+TEST_CASE("the gate closes within a moment whatever its clients do, and sends what was answered") {
+  Fixture fixture;
+  GateRequest request;
+  RawClient answered = fixture.asking(request);
+  RawClient silent = fixture.client();
+  RawClient half = fixture.client();
+  half.send("GET / HT");
+  GateRequest unanswered;
+  RawClient asking = fixture.asking(unanswered);
+  const auto start = Clock::now();
+  fixture.gate->reply({request.client, "last words", true});
+  fixture.gate.reset();
+  CHECK(Clock::now() - start < 1s);
+  CHECK(answered.rest() == "last words");
+  CHECK(asking.is_hung_up());
+}
+
+TEST_CASE("the gate goes on when there is a descriptor left again") {
+  Fixture fixture;
+  Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(fixture.port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{0, limit.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const int connected = ::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  const ssize_t sent = ::send(client.get(), kRequest.data(), kRequest.size(), 0);
+  const bool taken = fixture.desk.next(20ms).has_value();
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  REQUIRE(connected == 0);
+  REQUIRE(sent > 0);
+  CHECK_FALSE(taken);
+  CHECK(fixture.desk.next().has_value());
+}
+
+TEST_CASE("clients of a Unix socket are served beside those of TCP") {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path("gate.sock");
+  std::vector<ListeningSocket> listening;
+  for (const ListenAddress& address : {ListenAddress{"127.0.0.1", 0}, ListenAddress{"", 0, path}}) {
+    auto socket = ListeningSocket::open(address, Reach::kThisHost);
+    REQUIRE(socket.ok());
+    listening.push_back(std::move(*socket));
+  }
+  Desk desk;
+  auto gate = AcceptGate::open(std::move(listening), {}, nullptr, desk);
+  REQUIRE(gate.ok());
+  RawClient client(path);
+  client.send(kRequest);
+  const auto request = desk.next();
+  REQUIRE(request.has_value());
+  CHECK(request->peer.transport == Peer::Transport::kUnix);
+  CHECK(request->peer.uid == ::getuid());
+  (*gate)->reply({request->client, "x"});
+  CHECK(client.rest() == "x");
+}
+
+}  // namespace
+}  // namespace flamed::api

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/socket_owners.h"
+
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "api/peer_lookup.h"
+#include "test/catch.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr uid_t kStranger = 54321;  ///< whoever that is: no account is needed to own a socket
+
+/// A connection from 127.0.0.1 or ::1 to a socket that listens there.
+class Connected {
+ public:
+  explicit Connected(int client_family = AF_INET, int server_family = AF_INET)
+      : listener_(::socket(server_family, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+        client(::socket(client_family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_storage address = loopback(server_family, 0, client_family != server_family);
+    REQUIRE(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::listen(listener_.get(), 8) == 0);
+    socklen_t size = sizeof address;
+    REQUIRE(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    const sockaddr_storage target =
+        loopback(client_family, ip_endpoint(address)->port, client_family == AF_INET6 && server_family == AF_INET);
+    REQUIRE(::connect(client.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0);
+    server.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    REQUIRE(server);
+  }
+
+  [[nodiscard]] TcpEnds ends() const {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    REQUIRE(::getpeername(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    const IpEndpoint from = *ip_endpoint(address);
+    size = sizeof address;
+    REQUIRE(::getsockname(server.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    return {from, *ip_endpoint(address)};
+  }
+
+ private:
+  /// `mapped`: an IPv6 socket that talks IPv4, for a server on all addresses.
+  static sockaddr_storage loopback(int family, std::uint16_t port, bool mapped) {
+    sockaddr_storage address{};
+    if (family == AF_INET) {
+      sockaddr_in ipv4{};
+      ipv4.sin_family = AF_INET;
+      ipv4.sin_port = htons(port);
+      ipv4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      std::memcpy(&address, &ipv4, sizeof ipv4);
+    } else {
+      sockaddr_in6 ipv6{};
+      ipv6.sin6_family = AF_INET6;
+      ipv6.sin6_port = htons(port);
+      REQUIRE(::inet_pton(AF_INET6, mapped ? "::ffff:127.0.0.1" : "::1", &ipv6.sin6_addr) == 1);
+      std::memcpy(&address, &ipv6, sizeof ipv6);
+    }
+    return address;
+  }
+
+  Fd listener_;
+
+ public:
+  Fd client;
+  Fd server;
+};
+
+bool has_ipv6() {
+  const Fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  return socket && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
+TEST_CASE("the kernel tells who made the client's socket") {
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  const Connected connection;
+  CHECK(owners->owner_of(connection.ends()) == ::getuid());
+  const Peer peer = look_up_peer(connection.server.get(), &*owners);
+  CHECK(peer.transport == Peer::Transport::kLoopback);
+  CHECK(peer.uid == ::getuid());
+}
+
+TEST_CASE("the owner is found whichever of the two protocols each side speaks") {
+  if (!has_ipv6()) {
+    WARN("SKIP: no IPv6 on the loopback interface");
+    return;
+  }
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  for (const auto& [client, server] : {std::pair(AF_INET6, AF_INET6), {AF_INET, AF_INET6}, {AF_INET6, AF_INET}}) {
+    INFO(client << " to " << server);
+    const Connected connection(client, server);
+    CHECK(owners->owner_of(connection.ends()) == ::getuid());
+    CHECK(look_up_peer(connection.server.get(), &*owners).transport == Peer::Transport::kLoopback);
+  }
+}
+
+TEST_CASE("another user's socket is another user's, whoever uses it") {
+  if (::geteuid() != 0) {
+    WARN("SKIP: only root can make sockets of others");
+    return;
+  }
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  REQUIRE(::seteuid(kStranger) == 0);
+  const Connected connection;
+  REQUIRE(::seteuid(0) == 0);
+  CHECK(owners->owner_of(connection.ends()) == kStranger);
+}
+
+TEST_CASE("a socket that its client has closed belongs to nobody, and not to root") {
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  SECTION("with bytes on the way") {
+    Connected connection;
+    const TcpEnds ends = connection.ends();
+    REQUIRE(::send(connection.client.get(), "x", 1, 0) == 1);
+    connection.client.reset();
+    CHECK_FALSE(owners->owner_of(ends).has_value());
+  }
+  SECTION("and its server as well, so that it is in TIME_WAIT") {
+    Connected connection;
+    const TcpEnds ends = connection.ends();
+    connection.client.reset();
+    connection.server.reset();
+    CHECK_FALSE(owners->owner_of(ends).has_value());
+  }
+}
+
+TEST_CASE("a client that only sends no more keeps its name") {
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  const Connected connection;
+  REQUIRE(::shutdown(connection.client.get(), SHUT_WR) == 0);
+  CHECK(owners->owner_of(connection.ends()) == ::getuid());
+}
+
+TEST_CASE("who listens on the port that a client had is not taken for the client") {
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  const Connected connection;
+  // The kernel finds the listening socket for it.
+  const TcpEnds never{connection.ends().server, {connection.ends().client.address, 1}};
+  CHECK_FALSE(owners->owner_of(never).has_value());
+}
+
+TEST_CASE("a peer on a Unix socket is who connected") {
+  int pair[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+  const Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  const Peer peer = look_up_peer(ours.get(), nullptr);
+  CHECK(peer.transport == Peer::Transport::kUnix);
+  CHECK(peer.uid == ::getuid());
+}
+
+TEST_CASE("without the kernel's word a peer over TCP is nobody") {
+  const Connected connection;
+  const Peer peer = look_up_peer(connection.server.get(), nullptr);
+  CHECK(peer.transport == Peer::Transport::kLoopback);
+  CHECK_FALSE(peer.uid.has_value());
+  // Not a connection at all.
+  CHECK(look_up_peer(-1, nullptr).transport == Peer::Transport::kRemote);
+}
+
+TEST_CASE("only an answer about exactly that socket names its owner") {
+  TcpEnds ends;
+  ends.client.address = ends.server.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  ends.client.port = 40000;
+  ends.server.port = 9090;
+
+  nlmsghdr header{};
+  header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  header.nlmsg_seq = 7;
+  inet_diag_msg found{};
+  found.idiag_family = AF_INET;
+  found.idiag_state = TCP_ESTABLISHED;
+  found.id.idiag_sport = htons(40000);
+  found.id.idiag_dport = htons(9090);
+  found.id.idiag_src[0] = found.id.idiag_dst[0] = htonl(INADDR_LOOPBACK);
+  found.idiag_uid = 1000;
+  found.idiag_inode = 99;
+  const auto answer = [&] {
+    std::vector<std::byte> bytes(NLMSG_LENGTH(sizeof found));
+    header.nlmsg_len = static_cast<std::uint32_t>(bytes.size());
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + NLMSG_HDRLEN, &found, sizeof found);
+    return bytes;
+  };
+  REQUIRE(decode_owner(answer(), ends, 7) == 1000U);
+
+  SECTION("another question's") { header.nlmsg_seq = 6; }
+  SECTION("an error") { header.nlmsg_type = NLMSG_ERROR; }
+  SECTION("another client") { found.id.idiag_sport = htons(40001); }
+  SECTION("another address") { found.id.idiag_src[0] = htonl(INADDR_LOOPBACK + 1); }
+  SECTION("a socket that listens") { found.idiag_state = TCP_LISTEN; }
+  SECTION("a socket that no process holds") { found.idiag_inode = 0; }
+  SECTION("another family") { found.idiag_family = AF_UNIX; }
+  CHECK_FALSE(decode_owner(answer(), ends, 7).has_value());
+}
+
+TEST_CASE("an answer that is cut short names nobody") {
+  const TcpEnds ends;
+  std::vector<std::byte> bytes(NLMSG_LENGTH(sizeof(inet_diag_msg)) - 1);
+  for (; !bytes.empty(); bytes.pop_back()) CHECK_FALSE(decode_owner(bytes, ends, 0).has_value());
+}
+
+}  // namespace
+}  // namespace flamed::api
