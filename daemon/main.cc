@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // flamed: the wiring.
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -194,12 +199,22 @@ std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, c
   return std::make_unique<symbolizer::Debuginfod>(std::move(fetch).value(), clock);
 }
 
+/// /proc/kallsyms as the service manager opened it. It shows addresses to whom it was opened by, and is out of reach
+/// otherwise under ProtectKernelTunables=.
+Fd kallsyms_on_stdin() {
+  struct statfs system {};
+  struct stat status {};
+  const bool is_proc_file = ::fstatfs(STDIN_FILENO, &system) == 0 && system.f_type == PROC_SUPER_MAGIC &&
+                            ::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+  return Fd(is_proc_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
+}
+
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
   const Result<std::int64_t> busy_ns = read_busy_ns();
   return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0};
 }
 
-/// The user of the package, which owns nothing and may do nothing, or else nobody.
+/// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else nobody.
 symbolizer::WorkerProcess::Program worker_program() {
   symbolizer::WorkerProcess::Program program;
   passwd entry{};
@@ -283,7 +298,7 @@ int run(const Config& config, const sigset_t& signals) {
   BatchQueues queues;
   Reader reader(sampler, queues, clock);
 
-  symbolizer::KernelSymbols kernel_symbols(clock, {.bpf_functions = read_bpf_functions});
+  symbolizer::KernelSymbols kernel_symbols(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod = start_debuginfod(config, clock);
   symbolizer::DebugFileFinder debug_files(module_reader, {}, debuginfod.get());
@@ -360,6 +375,8 @@ int main_with(std::span<const char* const> arguments) {
     case CommandLine::Action::kRun:
       break;
   }
+  // Nobody else of its user, such as the ELF worker of the service, gets to look into it.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const sigset_t signals = block_signals();
   start_logging(line->config.log_level);
   return run(line->config, signals);

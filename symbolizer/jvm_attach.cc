@@ -2,6 +2,7 @@
 #include "symbolizer/jvm_attach.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
@@ -107,10 +108,14 @@ std::int64_t now_ns() {
 
 // -- In the child ----------------------------------------------------------------------------------------------------
 
-/// For this thread only, which is all there is; the library's functions would look for others.
+/// For this thread only, which is all there is; the library's functions would look for others. The kernel takes root's
+/// capabilities along with its user, but leaves any other user those it has.
 bool become(const Plan& plan) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
   return ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, plan.gid, plan.gid, plan.gid) == 0 &&
-         ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0;
+         ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0 &&
+         ::syscall(SYS_capset, &header, none.data()) == 0;
 }
 
 bool is_own_socket(const Plan& plan, int* error) {

@@ -82,8 +82,9 @@ std::string_view without_entry_prefix(std::string_view name) {
 
 constexpr const char* kNoSymbols = "/proc/kallsyms has no symbols (a kernel without CONFIG_KALLSYMS?)";
 constexpr const char* kHidden =
-    "/proc/kallsyms shows every address as zero: flamed needs CAP_SYSLOG (systemd: AmbientCapabilities=CAP_SYSLOG) "
-    "with sysctl kernel.kptr_restrict at 0 or 1; at 2 the kernel hides addresses from everyone";
+    "/proc/kallsyms shows every address as zero: with sysctl kernel.kptr_restrict at 0 or 1, flamed needs CAP_SYSLOG "
+    "or "
+    "to be handed the file (systemd: StandardInput=file:/proc/kallsyms); at 2 the kernel hides addresses from everyone";
 
 }  // namespace
 
@@ -170,11 +171,18 @@ Status KernelSymbols::load() {
   return load_locked();
 }
 
+Result<std::string> KernelSymbols::read_text() const {
+  if (!options_.file) return read_file(options_.path, kMaxFileBytes);
+  // One thread at a time, and check() leaves the position alone.
+  if (::lseek(options_.file.get(), 0, SEEK_SET) != 0) return Error::from_errno("lseek " + options_.path);
+  return read_fd(options_.file.get(), kMaxFileBytes);
+}
+
 Status KernelSymbols::check() const {
-  const Fd file(::open(options_.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return Error::from_errno("open " + options_.path);
+  const Fd opened(options_.file ? -1 : ::open(options_.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened && !options_.file) return Error::from_errno("open " + options_.path);
   std::array<char, kPageBytes> text{};
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  const ssize_t size = ::pread(opened ? opened.get() : options_.file.get(), text.data(), text.size(), 0);
   if (size < 0) return Error::from_errno("read " + options_.path);
   // Of percpu symbols, which come first, only the first few are at 0 where addresses are shown.
   std::string_view lines(text.data(), static_cast<std::size_t>(size));
@@ -193,7 +201,7 @@ Status KernelSymbols::check() const {
 Status KernelSymbols::load_locked() {
   Result<KallsymsTable> loaded = [&]() -> Result<KallsymsTable> {
     try {
-      Result<std::string> text = read_file(options_.path, kMaxFileBytes);
+      Result<std::string> text = read_text();
       if (!text) return std::move(text).error();
       return parse_kallsyms(*text, options_.bpf_functions ? options_.bpf_functions() : std::vector<KernelFunction>());
     } catch (const std::exception& e) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/handle.h"
 #include "base/result.h"
 #include "symbolizer/symbol_table.h"
 
@@ -62,6 +63,9 @@ class KernelSymbols {
  public:
   struct Options {
     std::string path = "/proc/kallsyms";
+    /// Read instead where it is open: who opened it decides whether it shows addresses, so a service manager can hand
+    /// over more than this process may see. Decided once: after a change of kernel.kptr_restrict it takes a new one.
+    Fd file{};
     /// An address without a name may belong to a module or BPF program that was loaded since; reading the file again
     /// costs tens of milliseconds, so not more often than this.
     std::int64_t min_reload_interval_ns = 30 * kNsPerSecond;
@@ -104,6 +108,9 @@ class KernelSymbols {
   /// its result.
   void reload_after(std::int64_t interval_ns);
   Status load_locked();
+
+  /// The file's text from its beginning.
+  [[nodiscard]] Result<std::string> read_text() const;
 
   const Clock& clock_;
   const Options options_;

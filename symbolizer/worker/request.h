@@ -70,8 +70,8 @@ struct Hello {
   std::int32_t pid = 0;
   /// errno of each step, 0: in force.
   std::int32_t own_user_error = 0;
-  std::int32_t empty_root_error = 0;
   std::int32_t no_capabilities_error = 0;
+  std::int32_t outside_world_error = 0;
   std::int32_t system_calls_error = 0;
 };
 

@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +22,7 @@
 #include <utility>
 
 #include "base/handle.h"
+#include "symbolizer/worker/landlock.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FLAMED_SANITIZED 1
@@ -41,6 +41,8 @@ namespace {
 /// demangle.cc wants 64 MiB of stack for long names.
 constexpr rlim_t kStackBytes = rlim_t{72} << 20;
 
+constexpr unsigned long kForkFlags = CLONE_PIDFD | SIGCHLD;
+
 using FilterContext = Handle<scmp_filter_ctx, ::seccomp_release>;
 
 /// Reading what is open, memory, time; nothing that names another file, process or socket.
@@ -58,14 +60,14 @@ constexpr std::array kReadingCalls = {SCMP_SYS(read),          SCMP_SYS(pread64)
                                       SCMP_SYS(rt_sigreturn),  SCMP_SYS(exit),
                                       SCMP_SYS(exit_group)};
 
-/// Descriptors and children of its own.
+/// Descriptors and children of its own. Signals go by pidfd, of which it has none but its children's: by number it
+/// could reach the daemon, whose user it may share.
 constexpr std::array kSpawningCalls = {
-    SCMP_SYS(recvmsg),     SCMP_SYS(sendmsg),     SCMP_SYS(sendto),       SCMP_SYS(write),
-    SCMP_SYS(poll),        SCMP_SYS(ppoll),       SCMP_SYS(clone),        SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),        SCMP_SYS(wait4),       SCMP_SYS(kill),         SCMP_SYS(dup3),
-    SCMP_SYS(dup2),        SCMP_SYS(close_range), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(getppid),     SCMP_SYS(setrlimit),   SCMP_SYS(prlimit64),    SCMP_SYS(setitimer),
-    SCMP_SYS(setpriority), SCMP_SYS(getpriority), SCMP_SYS(prctl),        SCMP_SYS(seccomp)};
+    SCMP_SYS(recvmsg),   SCMP_SYS(sendmsg),     SCMP_SYS(sendto),         SCMP_SYS(write),
+    SCMP_SYS(poll),      SCMP_SYS(ppoll),       SCMP_SYS(wait4),          SCMP_SYS(dup3),
+    SCMP_SYS(dup2),      SCMP_SYS(close_range), SCMP_SYS(rt_sigprocmask), SCMP_SYS(getppid),
+    SCMP_SYS(setrlimit), SCMP_SYS(setitimer),   SCMP_SYS(getpriority),    SCMP_SYS(pidfd_send_signal),
+    SCMP_SYS(seccomp)};
 
 Status failed(const char* what, int negative_errno) { return Error::from_errno(what, -negative_errno); }
 
@@ -96,7 +98,7 @@ Status allow_reading(scmp_filter_ctx filter) {
   // Memory from nowhere but the kernel: a mapped file could be cut under the reader (SIGBUS), or hold code.
   Status status =
       allow_when(filter, SCMP_SYS(mmap), {masked(2, PROT_EXEC, 0), masked(3, MAP_ANONYMOUS, MAP_ANONYMOUS)});
-  // How glibc does fstat(). It would follow a path that isn't empty: into the empty root directory.
+  // How glibc does fstat(). It would follow a path that isn't empty, and tell what its user may see of that file.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(newfstatat), {equals(3, AT_EMPTY_PATH)});
   // libelf asks whether a descriptor is one.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(fcntl), {equals(1, F_GETFD)});
@@ -105,6 +107,17 @@ Status allow_reading(scmp_filter_ctx filter) {
   if (status.ok()) status = allow_when(filter, SCMP_SYS(prlimit64), {equals(0, 0), equals(2, 0)});
   // The answer.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(sendmsg), {equals(0, 0)});
+  return status;
+}
+
+Status allow_spawning(scmp_filter_ctx filter) {
+  Status status = allow(filter, kSpawningCalls);
+  // A process as fork() would make it: no thread, no namespace.
+  if (status.ok()) status = allow_when(filter, SCMP_SYS(clone), {equals(0, kForkFlags)});
+  // Its own limits, priority and parent's death, not the daemon's.
+  if (status.ok()) status = allow_when(filter, SCMP_SYS(prlimit64), {equals(0, 0)});
+  if (status.ok()) status = allow_when(filter, SCMP_SYS(setpriority), {equals(0, PRIO_PROCESS), equals(1, 0)});
+  if (status.ok()) status = allow_when(filter, SCMP_SYS(prctl), {equals(0, PR_SET_PDEATHSIG)});
   return status;
 }
 
@@ -121,21 +134,10 @@ Result<std::vector<sock_filter>> export_program(scmp_filter_ctx filter) {
   return program;
 }
 
-/// The root directory becomes one of a process that is no more: nothing can be found in it, nothing put into it, and no
-/// file system had to be prepared. A child shares `fs` with this process, enters its own entry of /proc, and ends.
-int empty_root() {
-  const long child = ::syscall(SYS_clone, CLONE_FS | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-  if (child < 0) return errno;
-  if (child == 0) {
-    const bool entered = ::chroot("/proc/self/fdinfo") == 0 && ::chdir("/") == 0;
-    ::_exit(entered ? 0 : errno);
-  }
-  int status = 0;
-  if (::waitpid(static_cast<pid_t>(child), &status, 0) < 0) return errno;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : ECANCELED;
-}
-
-int take_user(uid_t user, gid_t group) {
+/// Root's own user may read what belongs to root even without a capability. Any other has nothing to give up, and no
+/// right to.
+int leave_root(uid_t user, gid_t group) {
+  if (::getuid() != 0) return 0;
   if (::setgroups(0, nullptr) != 0) return errno;
   if (::setresgid(group, group, group) != 0) return errno;
   return ::setresuid(user, user, user) == 0 ? 0 : errno;
@@ -167,7 +169,7 @@ Result<SystemCallFilter> SystemCallFilter::build(bool spawns) {
   if (!filter) return Error("seccomp_init failed");
   ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   Status status = allow_reading(filter.get());
-  if (status.ok() && spawns) status = allow(filter.get(), kSpawningCalls);
+  if (status.ok() && spawns) status = allow_spawning(filter.get());
   if (!status.ok()) return status.error();
   Result<std::vector<sock_filter>> program = export_program(filter.get());
   if (!program) return program.error();
@@ -185,19 +187,26 @@ Status SystemCallFilter::enforce() const {
   return {};
 }
 
+pid_t fork_with_pidfd(Fd& pidfd) {
+  int fd = -1;
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, kForkFlags, nullptr, &fd, nullptr, nullptr));
+  if (pid > 0) pidfd.reset(fd);
+  return pid;
+}
+
 Hello give_up_rights(uid_t user, gid_t group) {
   Hello hello;
   offer_to_oom_killer();
-  hello.empty_root_error = empty_root();
-  // While it still may. What is left in the bounding set can't be had any more after no_new_privs.
+  // Where it may. What is left in the bounding set can't be had any more after no_new_privs.
   for (unsigned long capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
     ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
-  hello.own_user_error = take_user(user, group);
+  hello.own_user_error = leave_root(user, group);
   hello.no_capabilities_error = drop_capabilities();
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 && hello.no_capabilities_error == 0) {
     hello.no_capabilities_error = errno;
   }
+  if (const Status forbidden = forbid_outside_world(); !forbidden) hello.outside_world_error = forbidden.error().code();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   hello.uid = ::getuid();
   hello.pid = ::getpid();
@@ -205,10 +214,9 @@ Hello give_up_rights(uid_t user, gid_t group) {
 }
 
 Status limit_request(const RequestLimits& limits) {
-  // Never upwards, which takes a right that is gone.
-  if (limits.nice > ::getpriority(PRIO_PROCESS, 0) && ::setpriority(PRIO_PROCESS, 0, limits.nice) != 0) {
-    return Error::from_errno("setpriority");
-  }
+  // Never upwards, which takes a right that is gone. A service manager may forbid the call (@resources), and then has
+  // given the daemon a share of its own.
+  if (limits.nice > ::getpriority(PRIO_PROCESS, 0)) static_cast<void>(::setpriority(PRIO_PROCESS, 0, limits.nice));
   Status status = set_limit(RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1);
   if (status.ok()) status = set_limit(RLIMIT_NOFILE, 0, 0);
   if (status.ok()) status = set_limit(RLIMIT_FSIZE, 0, 0);

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,8 +196,11 @@ class Spawner {
  private:
   struct Child {
     pid_t pid;
+    Fd pidfd;
     Fd news;
     bool is_killed = false;
+
+    void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0); }
   };
 
   /// False: the daemon is gone.
@@ -220,14 +224,15 @@ void tell(const Fd& news, News::What what, std::int32_t detail) {
 void Spawner::start_child(const Order& order, Fd socket, Fd news) {
   if (children_.size() >= kMaxChildren) return tell(news, News::What::kRefused, EBUSY);
   const pid_t self = ::getpid();
-  const pid_t pid = ::fork();
+  Fd pidfd;
+  const pid_t pid = fork_with_pidfd(pidfd);
   if (pid < 0) return tell(news, News::What::kRefused, errno);
   if (pid == 0) {
     if (::dup2(socket.get(), kSocket) != kSocket || ::close_range(kSocket + 1, ~0U, 0) != 0) ::_exit(kExitNoSandbox);
     run_child(self, order.limits, child_filter_, reader_);
   }
   tell(news, News::What::kStarted, pid);
-  children_.push_back({pid, std::move(news)});
+  children_.push_back({pid, std::move(pidfd), std::move(news)});
 }
 
 bool Spawner::take_order() {
@@ -284,14 +289,14 @@ int Spawner::run() {
         if ((polled[i].revents & POLLERR) == 0) continue;
         Child& child = children_[i - 1];
         child.is_killed = true;
-        ::kill(child.pid, SIGKILL);
+        child.kill();
       }
     }
     reap();
     if (ready > 0 && polled.front().revents != 0 && !take_order()) break;
   }
   // They would end with this process, as their parent; but only at their next look at signals.
-  for (const Child& child : children_) ::kill(child.pid, SIGKILL);
+  for (const Child& child : children_) child.kill();
   return 0;
 }
 

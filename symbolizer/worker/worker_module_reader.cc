@@ -352,9 +352,9 @@ WorkerModuleReader::State WorkerModuleReader::state() const {
       missing += (missing.empty() ? "; but " : ", ") + std::string(not_in_force) + " (" + std::strerror(error) + ")";
     }
   };
-  step("user " + std::to_string(hello.uid), "as the daemon's own user", hello.own_user_error);
+  step("user " + std::to_string(hello.uid), "as root", hello.own_user_error);
   step("no capabilities", "with capabilities", hello.no_capabilities_error);
-  step("an empty root directory", "with the daemon's root directory", hello.empty_root_error);
+  step("no files or network of its own", "without Landlock", hello.outside_world_error);
   step("system calls filtered", "with all system calls", hello.system_calls_error);
   return {true, detail + ")" + missing};
 }

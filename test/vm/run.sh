@@ -66,6 +66,7 @@ make_base() { # make_base TAR
 make_disk() { # make_disk TREE DISK
   local tests=$1/opt/flamed-tests
   DESTDIR=$1 meson install -C "$build_dir" --no-rebuild --quiet
+  chroot "$1" systemd-sysusers
   mkdir -p "$tests/victims"
   cp "$build_dir/test/kernel/kernel_tests" "$here/guest.sh" "$tests/"
   find "$build_dir/test/kernel/victims" -maxdepth 1 -type f -exec cp -t "$tests/victims" {} +

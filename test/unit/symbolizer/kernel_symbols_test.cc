@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/kernel_symbols.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -187,6 +188,18 @@ TEST_CASE("names age: an old table is read again even when it has an answer") {
   file.write("ffffffff81000000 T replaced\n");
   CHECK(symbols.find(kOld)->name == "old");
   clock.advance_ns(11 * kNsPerMinute);
+  CHECK(symbols.find(kOld)->name == "replaced");
+}
+
+TEST_CASE("a file that was handed over open is read from its beginning each time, and not by its path") {
+  ManualClock clock({0}, {0});
+  FakeKallsyms file("ffffffff81000000 T old\n");
+  KernelSymbols symbols(clock, {.path = "/nonexistent/kallsyms", .file = Fd(::open(file.path().c_str(), O_RDONLY))});
+  CHECK(symbols.check().ok());
+  REQUIRE(symbols.find(kOld).ok());
+  file.write("ffffffff81000000 T replaced\n");
+  clock.advance_ns(11 * kNsPerMinute);
+  CHECK(symbols.check().ok());
   CHECK(symbols.find(kOld)->name == "replaced");
 }
 
