@@ -173,7 +173,7 @@ export function Bar() {
     <header class="bar">
       <div class="brand"><Logo /><h1>flamed</h1><HealthLabel /></div>
       <div class="time"><When /><Live /><Ranges /></div>
-      <div class="tools">
+      <div class="bar-tools">
         <Search />
         <AddFilter />
         <CopyLink />
