@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stacks of programs without frame pointers, frame by frame.
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -23,11 +27,27 @@ std::string tail_from(const std::string& stack, const std::string& from) {
 
 bool is_whole(const std::string& stack) { return stack.rfind("[truncated", 0) != 0; }
 
+/// Those that are not as `wanted` says, most samples first, for a message.
+std::string others(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::pair<std::uint64_t, std::string>> found;
+  for (const auto& [stack, count] : stacks) {
+    if (!wanted(stack)) found.emplace_back(count, stack);
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, found.size()); ++i) {
+    text += "\n  " + std::to_string(found[i].first) + "  " + found[i].second;
+  }
+  return text;
+}
+
 struct Chain {
   std::string name;
   std::vector<std::string> arguments;
   std::vector<std::string> expected;  ///< stacks from main on; one of them, where several lie on the way
-  double share;                       ///< of all samples that must be exactly one of these
+  /// Of all samples, that must be one of these or on the way there or back; a tenth of all less must be one of these.
+  double share;
 };
 
 TEST_CASE("every chain through code without frame pointers comes out frame by frame") {
@@ -54,26 +74,41 @@ TEST_CASE("every chain through code without frame pointers comes out frame by fr
 
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   const auto n = static_cast<double>(total(stacks));
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
-  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
+  {
+    INFO("stacks that are not whole:" << others(stacks, is_whole));
+    CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
+  }
   if (chain.arguments[0] == "qsort") {
     // The sort itself is libc's; its functions are not in the dynamic symbol table.
-    const auto exact = count_if(stacks, [](const std::string& stack) {
+    const auto is_exact = [](const std::string& stack) {
       const std::string tail = tail_from(stack, "main");
       return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare");
-    });
+    };
+    const auto exact = count_if(stacks, is_exact);
+    INFO("stacks that are not exact:" << others(stacks, is_exact));
     CHECK(static_cast<double>(exact) >= 0.9 * n);
     return;
   }
   // The kernel's interrupt code may stand above; it belongs to no chain.
-  const auto exact = count_if(stacks, [&](const std::string& stack) {
+  const auto without_interrupt = [](const std::string& stack) {
     const std::string tail = tail_from(stack + ";", "main");
-    for (const std::string& expected : chain.expected) {
-      if (tail == expected + ";" || tail.rfind(expected + ";asm_", 0) == 0) return true;
-    }
-    return false;
-  });
-  CHECK(static_cast<double>(exact) >= chain.share * n);
+    const std::size_t interrupt = tail.find(";asm_");
+    return interrupt == std::string::npos ? tail : tail.substr(0, interrupt + 1);
+  };
+  const auto is_complete = [&](const std::string& stack) {
+    return std::any_of(chain.expected.begin(), chain.expected.end(),
+                       [&](const std::string& expected) { return without_interrupt(stack) == expected + ";"; });
+  };
+  // A program that goes down 120 calls and back again spends 3.4 % of its time on the way.
+  const auto is_on_the_way = [&](const std::string& stack) {
+    const std::string tail = without_interrupt(stack);
+    return !tail.empty() && std::any_of(chain.expected.begin(), chain.expected.end(), [&](const std::string& expected) {
+      return (expected + ";").rfind(tail, 0) == 0;
+    });
+  };
+  INFO("stacks that are no part of the chain:" << others(stacks, is_on_the_way));
+  CHECK(static_cast<double>(count_if(stacks, is_on_the_way)) >= chain.share * n);
+  CHECK(static_cast<double>(count_if(stacks, is_complete)) >= (chain.share - 0.1) * n);
 }
 
 TEST_CASE("a stack through a signal handler goes on in the code that was interrupted") {
