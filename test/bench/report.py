@@ -80,8 +80,28 @@ pointers in the code that it makes only with `-XX:+PreserveFramePointer`; withou
 time on the whole machine while perf copied stacks beside it, with what else ran: an upper bound."""
 
 
+def clients_row(name, part):
+    cells = (name, part.get("asked", part.get("requests")), f"{part['p50_ms']:.1f}", f"{part['p99_ms']:.1f}",
+             f"{part['lost']:.0f}", f"{part.get('kernel_program_ns_per_run', 0):.0f}",
+             f"{100 * part['daemon_cpu_seconds_per_second']:.1f}")
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def clients_section(clients):
+    names = {"alone": "`/healthz` alone", "held": "`/healthz` beside 200 held connections",
+             "pressed": "`/profile` over 64 connections (`wrk`)"}
+    rows = "\n".join(clients_row(text, clients[name]) for name, text in names.items() if name in clients)
+    return f"""{clients["seconds"]} s each. *Held*: a quarter each are silent, idle after an answer, send a byte every half second, and do not read
+the answers of 8 requests; those that are closed come again. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.
+
+| | answers | median, ms | 99 %, ms | samples lost | kernel program, ns per sample | daemon, % of a core |
+|---|---|---|---|---|---|---|
+{rows}"""
+
+
 def main(folder):
     overhead, unwind, ingest, store = (load(folder, name) for name in ("overhead", "unwind", "ingest", "store"))
+    clients = load(folder, "clients")
     mixed = load(folder, "mixed") if os.path.exists(os.path.join(folder, "mixed.json")) else None
     print(f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
 # What flamed costs
@@ -132,6 +152,10 @@ thread: {ingest["bytes_per_sample"]:.0f} bytes and {ingest["frames_per_sample"]:
 | normalise and store | {ingest["normalise_and_store_ns_per_sample"]:.0f} |
 
 That is {ingest["samples_per_second_of_one_core"] / 1e6:.1f} million samples a second on one core; a busy CPU makes 99.
+
+## Clients
+
+{clients_section(clients)}
 
 ## The store
 

@@ -11,11 +11,12 @@ seconds=20
 repetitions=5
 unwind_repetitions=7
 mixed_seconds=20
+clients_seconds=60
 write=
 while (($# > 0)); do
   case $1 in
     --write) write=docs/overhead.md ;;
-    --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 ;;
+    --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 clients_seconds=5 ;;
     *)
       echo "usage: ./dev bench [--quick] [--write]" >&2
       exit 2
@@ -45,4 +46,7 @@ trap 'kill "$load" 2>/dev/null || true' EXIT
 wait "$load" || true
 echo "store: a synthetic day ..." >&2
 "$build/test/bench/store/store_bench" >"$out/store.json"
+echo "clients: 3 times $clients_seconds s ..." >&2
+python3 test/bench/clients/clients_bench.py "$FLAMED_BINARY" "$FLAMED_VICTIMS/victim_known_chain" "$clients_seconds" \
+  >"$out/clients.json"
 python3 test/bench/report.py "$out" | tee ${write:+"$write"}
