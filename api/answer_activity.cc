@@ -7,6 +7,7 @@
 #include "api/render_timeline.h"
 #include "api/response.h"
 #include "store/heatmap.h"
+#include "store/query.h"
 #include "store/timeline.h"
 
 namespace flamed::api {
@@ -30,7 +31,11 @@ Response answer_timeline(const AnswerContext& context) {
   const auto question = prepare(context);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
-  const std::int64_t step_ns = context.parameters.duration_ns("step").value_or(usual_step_ns(ready.selection.window));
+  store::WallWindow shown = ready.selection.window;
+  if (const auto retained = store::retained_window(ready.snapshot)) {
+    shown = {std::max(shown.from, retained->from), std::min(shown.to, retained->to)};
+  }
+  const std::int64_t step_ns = context.parameters.duration_ns("step").value_or(usual_step_ns(shown));
   const auto processes = static_cast<std::size_t>(context.parameters.integer("processes").value_or(0));
   store::QueryBudget budget = budget_for(context.sources);
   auto timeline = store::timeline(ready.snapshot, ready.selection, step_ns, processes, budget);

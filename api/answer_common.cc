@@ -60,7 +60,19 @@ std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
   question.selection = selection_of(context.parameters, std::get<store::WallWindow>(window));
   if (auto problem = check_processes(question.selection, question.snapshot, context.sources))
     return std::move(*problem);
+  if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);
   return question;
+}
+
+std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,
+                                      const AnswerContext& context, const std::string& prefix) {
+  auto part = part_of(context.parameters, prefix);
+  if (auto* problem = std::get_if<Problem>(&part)) return std::move(*problem);
+  selection.part = std::get<std::optional<store::SecondPart>>(part);
+  if (!selection.part || store::keeps_single_samples(question.snapshot, selection.window)) return std::nullopt;
+  return no_single_samples(
+      "Which part of a second a sample was taken in is known only of time of which samples are "
+      "kept one by one, and of this window only the minutes' counts are: ask for a later window.");
 }
 
 store::QueryBudget budget_for(const Sources& sources) {
@@ -82,6 +94,10 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
   }
   if (without_processes.is_narrowed()) {
     coverage.reason = "the kernel's accounts are kept for the whole machine and for processes by pid";
+    return;
+  }
+  if (selection.part) {
+    coverage.reason = "the kernel's accounts are not kept for parts of seconds";
     return;
   }
   if (facts.used.to <= facts.used.from) {

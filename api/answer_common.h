@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -28,6 +29,11 @@ std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context);
 /// Empty when each process named is known to the snapshot, or runs.
 std::optional<Problem> check_processes(const store::Selection& selection, const store::Snapshot& snapshot,
                                        const Sources& sources);
+
+/// Narrows a selection to the part of each second that the query asks for, or says why it cannot: that of time of which
+/// only minutes' counts are kept is not known. `prefix` is "base_" for the side to compare with.
+std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,
+                                      const AnswerContext& context, const std::string& prefix = "");
 
 /// What one question may cost: 20 s, and memory of about 128 MiB.
 store::QueryBudget budget_for(const Sources& sources);

@@ -18,7 +18,8 @@ Response answer_diff(const AnswerContext& context) {
   const auto& ready = std::get<ReadyQuestion>(question);
   const auto base_window = base_window_of(context.parameters, ready.selection.window);
   if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
-  const store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
+  store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
+  if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);
   if (const auto problem = check_processes(base, ready.snapshot, context.sources)) return problem_response(*problem);
 
   const std::string_view format = context.parameters.choice("format");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -105,6 +106,20 @@ std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parame
                                           format_time(to) + "). base_from must be before base_to.");
   }
   return store::WallWindow{from, to};
+}
+
+std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters& parameters,
+                                                                const std::string& prefix) {
+  const auto from_ms = parameters.number(prefix + "offset_from");
+  const auto to_ms = parameters.number(prefix + "offset_to");
+  if (!from_ms && !to_ms) return std::optional<store::SecondPart>{};
+  const auto in_ns = [](double ms) { return static_cast<std::int64_t>(std::llround(ms * kNsPerMs)); };
+  const store::SecondPart part{in_ns(from_ms.value_or(0)), in_ns(to_ms.value_or(1000))};
+  if (part.from_ns >= part.to_ns) {
+    return bad_parameter(prefix + "offset_from", "No part of a second lies between " + prefix + "offset_from and " +
+                                                     prefix + "offset_to. The first must be less.");
+  }
+  return std::optional(part);
 }
 
 store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window) {

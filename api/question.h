@@ -33,6 +33,10 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
 /// The window to compare `window` with.
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const store::WallWindow& window);
 
+/// offset_from and offset_to, or those of the side to compare with ("base_"): empty where whole seconds are asked for.
+std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters& parameters,
+                                                                const std::string& prefix = "");
+
 store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window);
 /// That of the parameters which begin with "base_"; where none is given, the same as the other side's.
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);

@@ -43,6 +43,25 @@ std::string render_timeline(const store::Timeline& timeline, double frequency_hz
   json.key("start").time(timeline.start);
   json.key("start_ms").number(timeline.start.ns / kNsPerMs);
   append_steps(json, timeline.steps);
+  const auto append_window = [&](const store::WallWindow& window) {
+    json.key("from_ms").number(window.from.ns / kNsPerMs);
+    json.key("to_ms").number(window.to.ns / kNsPerMs);
+  };
+  json.key("lost").begin_array();
+  for (const store::LostSamples& lost : timeline.lost) {
+    json.begin_object();
+    append_window(lost.window);
+    json.key("samples").number(lost.samples);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("gaps").begin_array();
+  for (const store::WallWindow& gap : timeline.gaps) {
+    json.begin_object();
+    append_window(gap);
+    json.end_object();
+  }
+  json.end_array();
   json.key("processes").begin_array();
   for (const store::ProcessTimeline& process : timeline.processes) {
     json.begin_object();

@@ -11,7 +11,8 @@
 namespace flamed::api {
 
 /// The facts of an answer, step_ms, start, start_ms, steps: {user_samples: [...], kernel_samples: [...], user_cpu_ms:
-/// [...], kernel_cpu_ms: [...]}, and processes: [{id, ..., steps}].
+/// [...], kernel_cpu_ms: [...]}, lost: [{from_ms, to_ms, samples}], gaps: [{from_ms, to_ms}], and processes: [{id, ...,
+/// steps}].
 std::string render_timeline(const store::Timeline& timeline, double frequency_hz);
 
 /// The facts of an answer, start, start_ms, columns, rows, most, and counts: those of column c, row r stand at

@@ -25,9 +25,11 @@ constexpr double kLargestId = 2147483647;
 constexpr double kLargestUid = 4294967294;
 constexpr double kLongestWait = 3600;
 
-constexpr std::array<ParameterSpec, 2> kWindow{{
+constexpr std::array<ParameterSpec, 4> kWindow{{
     {"from", kTime, "start of the window; default 15 minutes before its end, or when flamed began if that was later"},
     {"to", kTime, "end of the window, itself not in it; default now"},
+    {"offset_from", kNumber, "only the part of each second that begins so many milliseconds into it", {}, 0, 1000},
+    {"offset_to", kNumber, "end of that part, itself not in it; default 1000", {}, 0, 1000},
 }};
 
 constexpr std::array<ParameterSpec, 10> kSelection{{
@@ -56,9 +58,11 @@ constexpr std::array<ParameterSpec, 10> kBaseSelection{{
     {"base_side", kChoice, "side, of the side to compare with", kSides, 0, 0, "both"},
 }};
 
-constexpr std::array<ParameterSpec, 2> kBaseWindow{{
+constexpr std::array<ParameterSpec, 4> kBaseWindow{{
     {"base_from", kTime, "start of the window to compare with; default as long before base_to as from is before to"},
     {"base_to", kTime, "end of the window to compare with; default from"},
+    {"base_offset_from", kNumber, "offset_from, of the side to compare with; default whole seconds", {}, 0, 1000},
+    {"base_offset_to", kNumber, "offset_to, of the side to compare with", {}, 0, 1000},
 }};
 
 /// How a tree is shown.

@@ -33,6 +33,9 @@ std::vector<ProcessInfo> processes_named(const Snapshot& snapshot, const std::ve
 /// From the start of the oldest slot to now; empty as long as nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
 
+/// Whether of some time in the window samples are kept one by one; also where nothing is retained of it.
+bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window);
+
 /// The flame graph of a selection. Kernel frames stand above the user frames that led to them. An empty selection
 /// gives a root with 0. `quality` is that of all selected samples, also of those that `focus`, `ignore` and `root`
 /// leave out.

@@ -18,6 +18,18 @@ struct WallWindow {
   WallTime to;
 };
 
+/// A part of each second of the wall clock: of a heat map's columns, the same rows.
+struct SecondPart {
+  std::int64_t from_ns = 0;  ///< into the second
+  std::int64_t to_ns = kNsPerSecond;
+
+  [[nodiscard]] bool covers(WallTime time) const {
+    std::int64_t into = time.ns % kNsPerSecond;
+    if (into < 0) into += kNsPerSecond;
+    return from_ns <= into && into < to_ns;
+  }
+};
+
 struct ProcessSelector {
   std::int32_t pid = 0;
   std::optional<std::uint64_t> start_ticks{};  ///< every process that had the pid in the window when empty
@@ -43,6 +55,8 @@ struct Selection {
   std::vector<std::uint32_t> uids{};
   std::vector<ProcessSelector> trees{};  ///< the process and all that it and its children forked
   Side side = Side::kBoth;
+  /// Then only time of which samples are kept one by one is used, as in timed_samples().
+  std::optional<SecondPart> part{};
 
   /// Whether some processes or threads may be left out.
   [[nodiscard]] bool is_narrowed() const {

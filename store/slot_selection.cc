@@ -82,8 +82,15 @@ std::optional<WallWindow> retained_window(const Snapshot& snapshot) {
   return retained;
 }
 
+bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window) {
+  Selection selection{window};
+  QueryBudget unlimited;
+  return !SlotSelection(snapshot.data(), selection, unlimited, SlotSelection::Want::kSamples).has_no_samples();
+}
+
 SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want)
-    : snapshot_(snapshot), budget_(budget), filter_(snapshot, selection) {
+    : snapshot_(snapshot), budget_(budget), filter_(snapshot, selection), part_(selection.part) {
+  if (part_) want = Want::kSamples;
   const WallWindow& asked = selection.window;
   facts_.asked = asked;
   facts_.used = asked;
@@ -103,7 +110,9 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     slot.last = last;
     slot.from = {asked.from.ns - offset_ns};
     slot.to = {asked.to.ns - offset_ns};
-    slot.complete = !exact || samples == 0 || (slot.from <= first && last < slot.to);
+    slot.complete = !exact || samples == 0 || (!part_ && slot.from <= first && last < slot.to);
+    slot.window = window;
+    slot.lost = quality.lost_total();
     if (asked.to <= asked.from) return;
     const bool overlaps = window.from < asked.to && asked.from < window.to;
     // Samples that came late are in a slot after their own minute; nothing else is outside of its slot.
@@ -172,7 +181,9 @@ Error SlotSelection::no_samples_error() {
 bool SlotSelection::extract(Touched& slot) {
   if (std::exchange(slot.extracted, true)) return true;
   std::vector<std::uint32_t> counts;  // by number in the log, where only a part of the samples is inside
-  const auto count = [&](const LoggedSample& sample) { ++counts[sample.entry]; };
+  const auto count = [&](const LoggedSample& sample) {
+    if (is_in_part(slot, sample)) ++counts[sample.entry];
+  };
   if (slot.open != nullptr) {
     const OpenSlot::View& open = *slot.open;
     if (!budget_.visit(open.entry_count)) return false;
@@ -198,7 +209,12 @@ bool SlotSelection::extract(Touched& slot) {
     Histogram::for_each_stack(
         bytes, [&](StackRef, std::uint64_t samples) { counts.push_back(static_cast<std::uint32_t>(samples)); });
   });
-  count_inside(*slot.sealed->log, slot.from, slot.to, counts);
+  if (part_) {
+    std::fill(counts.begin(), counts.end(), 0U);
+    slot.sealed->log->for_each(slot.from, slot.to, count);
+  } else {
+    count_inside(*slot.sealed->log, slot.from, slot.to, counts);
+  }
   std::size_t place = 0;
   histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     const bool wanted = filter_.wants(thread);

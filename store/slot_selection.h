@@ -136,6 +136,7 @@ class SlotSelection {
     const Touched& slot = slots_[index];
     if (!read_pairs(slot)) return false;
     const auto visit_wanted = [&](const LoggedSample& sample) {
+      if (!is_in_part(slot, sample)) return;
       const Pair& pair = pairs_[sample.entry];
       if (pair.wanted) visit(sample, pair.thread, StackRef::from_key(pair.stack_key));
     };
@@ -147,6 +148,10 @@ class SlotSelection {
     return budget_.check();
   }
 
+  /// Of all processes, while the slot lasted.
+  [[nodiscard]] std::uint64_t lost(std::size_t slot) const { return slots_[slot].lost; }
+  /// What the slot covers on the wall clock; an open one ends where the snapshot does.
+  [[nodiscard]] const WallWindow& window(std::size_t slot) const { return slots_[slot].window; }
   /// `quality` has only the losses: whoever visits the stacks counts the rest.
   [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
   [[nodiscard]] ThreadFilter& filter() { return filter_; }
@@ -163,6 +168,8 @@ class SlotSelection {
     bool complete = false;                 ///< all of its samples are in the window
     MonotonicTime first{}, last{};         ///< of its log
     MonotonicTime from{}, to{};            ///< the window on the slot's clock
+    WallWindow window{};                   ///< what it covers
+    std::uint64_t lost = 0;
     bool extracted = false;
     std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted
 
@@ -174,6 +181,9 @@ class SlotSelection {
     bool wanted = false;
   };
 
+  [[nodiscard]] bool is_in_part(const Touched& slot, const LoggedSample& sample) const {
+    return !part_ || part_->covers({sample.time.ns + slot.bounds.wall_offset_ns});
+  }
   /// The sum of the longest run of slots from `index` on that has one or may get one; `slots` is its length. Null, and
   /// `slots` unchanged: there is none.
   std::shared_ptr<const Histogram> sum_at(std::size_t index, std::size_t& slots);
@@ -189,6 +199,7 @@ class SlotSelection {
   const SnapshotData& snapshot_;
   QueryBudget& budget_;
   ThreadFilter filter_;
+  std::optional<SecondPart> part_;
   std::vector<Touched> slots_;                          ///< oldest first
   std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that visitors may have views into
   std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), all 0 in between

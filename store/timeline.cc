@@ -31,6 +31,7 @@ class TimelineBuilder {
       if (!budget_.grow(static_cast<std::uint64_t>(steps) * (1 + most_processes))) return budget_.error();
       line.steps.resize(static_cast<std::size_t>(steps));
     }
+    add_lost_and_gaps(line);
     if (most_processes != 0 && !choose_processes(line, most_processes)) return budget_.error();
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
       if (!add_slot(line, slot)) return budget_.error();
@@ -52,6 +53,19 @@ class TimelineBuilder {
     std::int64_t into_step = line.used.from.ns % line.step_ns;
     if (into_step < 0) into_step += line.step_ns;
     line.start = {line.used.from.ns - into_step};
+  }
+
+  void add_lost_and_gaps(Timeline& line) const {
+    std::optional<WallTime> known_until;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      const WallWindow& window = slots_.window(slot);
+      if (slots_.lost(slot) != 0) line.lost.push_back({window, slots_.lost(slot)});
+      // Slots that follow one another may be apart by what the clocks drift.
+      if (known_until && window.from.ns - known_until->ns >= kNsPerSecond) {
+        line.gaps.push_back({*known_until, window.from});
+      }
+      known_until = known_until ? std::max(*known_until, window.to) : window.to;
+    }
   }
 
   bool choose_processes(Timeline& line, std::size_t most) {

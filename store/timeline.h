@@ -29,12 +29,19 @@ struct ProcessTimeline {
   std::vector<TimelineStep> steps;  ///< as many as Timeline::steps
 };
 
+struct LostSamples {
+  WallWindow window;  ///< a slot's
+  std::uint64_t samples = 0;
+};
+
 struct Timeline : AnswerFacts {
   /// As asked; where samples are no longer kept one by one, rounded up to whole minutes, and a warning says so.
   std::int64_t step_ns = 0;
   WallTime start;                          ///< of the first step: a multiple of `step_ns`, not after used.from
   std::vector<TimelineStep> steps;         ///< up to used.to; the first and the last may be covered in part only
   std::vector<ProcessTimeline> processes;  ///< those that used most, most first
+  std::vector<LostSamples> lost;           ///< the whole machine's, since a lost sample has no process; oldest first
+  std::vector<WallWindow> gaps;            ///< parts of `used` from a second on of which nothing is known, oldest first
 };
 
 /// `step_ns` from one second on: less is taken for one second. `most_processes`: how many of Timeline::processes.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace flamed::api {
@@ -259,6 +260,7 @@ void FixtureHistory::know(const ProcessId& id, const std::string& comm, const st
 
 /// Names are made up by the store's content; what kind of frame each is follows from its name.
 void FixtureHistory::name_kinds() {
+  std::set<std::uint64_t> kernel_offsets;
   for (auto& [offset, frame] : sources_.namer_.names) {
     const std::string& name = frame.name;
     const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
@@ -266,6 +268,7 @@ void FixtureHistory::name_kinds() {
         starts("copy_page")) {
       frame.module = "[kernel]";
       frame.kind = store::FrameKind::kKernel;
+      kernel_offsets.insert(offset);
     } else if (starts("__vdso")) {
       frame.module = "[vdso]";
       frame.kind = store::FrameKind::kVdso;
@@ -278,6 +281,11 @@ void FixtureHistory::name_kinds() {
       frame.reason = "the file has no symbols";
     } else if (starts("write") || starts("read") || starts("clock_") || starts("start_thread")) {
       frame.module = "libc.so.6";
+    }
+  }
+  for (Load& load : loads_) {
+    for (Frame& frame : load.frames) {
+      if (kernel_offsets.contains(frame.offset)) frame.module = kKernelModule;
     }
   }
 }
@@ -303,7 +311,8 @@ void FixtureHistory::replay(int from, int to) {
       const std::int64_t phase_ns = (load.phase_to_ms - load.phase_from_ms) * kNsPerMs;
       for (std::uint64_t number = before; number < after; ++number) {
         // Multiples of the golden ratio spread evenly, and differently in each second.
-        const double place = static_cast<double>(number) * 0.6180339887;
+        const double place =
+            static_cast<double>(number) * 0.6180339887 + static_cast<double>(&load - loads_.data()) * 0.7548776662;
         const double part = place - std::floor(place);
         due.push_back({load.phase_from_ms * kNsPerMs + static_cast<std::int64_t>(part * static_cast<double>(phase_ns)),
                        &load, number});

@@ -104,8 +104,9 @@ export interface Timeline extends About {
   step_ms: number;
   start_ms: number;
   steps: Steps;
-  coverage?: Coverage;
-  processes?: { id: string; steps: Steps }[];
+  lost: { from_ms: number; to_ms: number; samples: number }[];
+  gaps: { from_ms: number; to_ms: number }[];
+  processes: (Process & { steps: Steps })[];
 }
 
 export interface Heatmap extends About {

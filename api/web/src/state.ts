@@ -13,6 +13,9 @@ export type Selection = Record<Selector, readonly string[]> & { side: "" | "user
 export interface Question extends Selection {
   from: string;
   to: string;
+  // Milliseconds: only that part of each second; "" is the whole.
+  offset_from: string;
+  offset_to: string;
   group: string;
   focus: string;
   ignore: string;
@@ -40,6 +43,8 @@ export interface View {
   filter: string; // of the processes
   collapse: boolean; // recursion as one frame
   heat: boolean; // the heat map is open
+  around: string; // "FROM-TO" in milliseconds: what the heat map shows, while the window is a part of that
+  line: string; // likewise, what the timeline shows; "" is all that is retained
   top: number; // so many processes have lines of their own in the timeline
   sort: string; // of the table: a column, with "-" before it for the largest first
   zoom: readonly string[]; // names from below the root down to the frame that is shown whole
@@ -50,16 +55,16 @@ export const NO_SELECTION: Selection = {
   pid: [], tid: [], comm: [], exe: [], unit: [], container: [], cgroup: [], uid: [], tree: [], side: "",
 };
 const FIRST_QUESTION: Question = {
-  ...NO_SELECTION, from: "", to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
+  ...NO_SELECTION, from: "", to: "", offset_from: "", offset_to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", collapse: false, heat: false, top: 0, sort: "", zoom: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", collapse: false, heat: false, around: "", line: "", top: 0, sort: "", zoom: [], frame: "",
 };
 
 // The view's names in the address; the question's are its own, the baseline's have base_ before them.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", collapse: "collapse", heat: "heat", top: "top", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
   zoom: "zoom", frame: "frame",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the
@@ -216,6 +221,8 @@ export function windowOnly({ from, to }: Question): URLSearchParams {
 // What /profile takes, and with a baseline /diff.
 export function profileParameters(asked: Question, compared: Baseline | null): URLSearchParams {
   const parameters = windowAndSelection(asked);
+  put(parameters, "offset_from", asked.offset_from);
+  put(parameters, "offset_to", asked.offset_to);
   for (const key of SHAPE) put(parameters, key, asked[key]);
   if (asked.lines) parameters.set("lines", "1");
   if (!asked.inlines) parameters.set("inlines", "0");

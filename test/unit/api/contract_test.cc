@@ -363,6 +363,31 @@ TEST_CASE("threads, steps and seconds add up to the samples") {
   for (const json& count : heatmap["counts"]) sum += count.get<std::uint64_t>();
   CHECK(sum == 35);
   CHECK(heatmap["rows"] == 10);
+  CHECK(timeline["lost"].is_array());
+  CHECK(timeline["gaps"].empty());
+}
+
+TEST_CASE("a part of each second can be asked for, and is a part") {
+  Fixture fixture;
+  const json heatmap = json::parse(fixture.get("/heatmap?from=now-1m&rows=10").body);
+  std::uint64_t sum = 0;
+  for (int row = 0; row < 10; ++row) {
+    const std::string part =
+        "&offset_from=" + std::to_string(100 * row) + "&offset_to=" + std::to_string(100 * (row + 1));
+    std::uint64_t in_row = 0;
+    for (std::size_t at = static_cast<std::size_t>(row); at < heatmap["counts"].size(); at += 10) {
+      in_row += heatmap["counts"][at].get<std::uint64_t>();
+    }
+    const json profile = json::parse(fixture.get("/profile?from=now-1m" + part).body);
+    CHECK(profile["value"] == in_row);
+    CHECK(profile["coverage"]["share"].is_null());
+    sum += in_row;
+  }
+  CHECK(sum == 35);
+  const json diff = json::parse(fixture.get("/diff?from=now-1m&base_from=now-1m&base_to=now&offset_to=0.001").body);
+  CHECK(diff["before"]["samples"] == 35);
+  CHECK(fixture.get("/profile?offset_from=300&offset_to=300").status == 400);
+  CHECK(fixture.get("/diff?base_offset_from=300&base_offset_to=200").status == 400);
 }
 
 }  // namespace

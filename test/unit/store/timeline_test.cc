@@ -132,6 +132,58 @@ TEST_CASE("a heat map of a time without samples one by one is an error that says
   CHECK(heatmap(ramp.t.store.snapshot(), {ramp.t.everything()}, 20, budget).error().code() == ENODATA);
 }
 
+TEST_CASE("a selection of a part of each second has the samples of those rows of the heat map and no others") {
+  Ramp ramp;
+  QueryBudget budget;
+  Selection selection{{after_noon(0), after_noon(150 * kNsPerSecond)}};
+  selection.part = SecondPart{100 * kNsPerMs, 250 * kNsPerMs};
+  // At 100, 150 and 200 ms, of the seconds that have so many.
+  std::uint64_t expected = 0;
+  for (int second = 0; second < 150; ++second) {
+    for (std::uint64_t at = 2; at <= 4; ++at) expected += at < Ramp::samples(second) ? 1 : 0;
+  }
+  const Timeline line = timeline_of(ramp.t, selection, kNsPerSecond);
+  std::uint64_t in_line = 0;
+  for (const TimelineStep& step : line.steps) in_line += step.user_samples + step.kernel_samples;
+  CHECK(in_line == expected);
+  const auto threads = thread_usage(ramp.t.store.snapshot(), selection, budget).value();
+  CHECK(threads.total_samples == expected);
+  CHECK(threads.quality.whole == expected);
+  const Heatmap map = heatmap(ramp.t.store.snapshot(), selection, 20, budget).value();
+  CHECK(map.total_samples == expected);
+  for (std::size_t row = 0; row < 20; ++row) CHECK((map.counts[9 * 20 + row] != 0) == (row >= 2 && row <= 4));
+  TestNamer namer;
+  CHECK(build_profile(ramp.t.store.snapshot(), selection, namer).nodes.front().total_samples == expected);
+  selection.part = SecondPart{100 * kNsPerMs, 100 * kNsPerMs + 1};
+  CHECK(thread_usage(ramp.t.store.snapshot(), selection, budget).value().total_samples == 120);
+}
+
+TEST_CASE("single samples are kept of recent time only, and of time without any none is missed") {
+  const Ramp exact;
+  CHECK(keeps_single_samples(exact.t.store.snapshot(), exact.t.everything()));
+  CHECK(keeps_single_samples(exact.t.store.snapshot(), {{0}, {kNsPerSecond}}));
+  const Ramp counted({60 * kNsPerMinute, 8U << 20, 0});
+  CHECK_FALSE(keeps_single_samples(counted.t.store.snapshot(), counted.t.everything()));
+}
+
+TEST_CASE("a timeline tells in which minutes samples were lost and of what time nothing is known") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass(70);
+  t.store.add_lost(Loss::kRingFull, 7, t.clock.monotonic());
+  t.pass(50);
+  t.clock.step_wall_ns(600 * kNsPerSecond);  // as after a sleep
+  t.pass(60);
+  const Timeline line = timeline_of(t, {t.everything()}, kNsPerMinute);
+  REQUIRE(line.lost.size() == 1);
+  CHECK(line.lost[0].samples == 7);
+  CHECK(line.lost[0].window.from == after_noon(kNsPerMinute));
+  REQUIRE(line.gaps.size() == 1);
+  CHECK(line.gaps[0].from.ns >= after_noon(120 * kNsPerSecond).ns);
+  CHECK(line.gaps[0].from.ns < after_noon(122 * kNsPerSecond).ns);
+  CHECK(line.gaps[0].to.ns - line.gaps[0].from.ns >= 599 * kNsPerSecond);
+}
+
 TEST_CASE("threads are listed most CPU time first, one row whatever their names were") {
   TestStore t;
   const std::vector<Frame> frames{code(16)};

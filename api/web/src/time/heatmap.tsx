@@ -1,7 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples by second and part of the second, to see what happens for fractions of a second.
+// Samples by second and part of the second, to see what happens for fractions of a second. A rectangle in it is a
+// question: the flame graph of just that.
+import { computed, effect, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
 import "./heatmap.css";
+import type { Heatmap as Answer } from "../answers";
+import { addressWith } from "../api";
+import { Asking } from "../asking";
+import { askedWindow } from "../questions";
+import { ask, go, look, question, view, windowAndSelection } from "../state";
+import { Waiting } from "../states";
+import { count, printable } from "../text";
+import { isDark } from "../theme";
+import { HeatCanvas } from "./heat_canvas";
+import { HeatGrid, type Rectangle, type Selected, offsets } from "./heat_grid";
+import { type Span, asText, fromText } from "./span";
+import { moment, ticks } from "./ticks";
+
+const ROWS = 50;
+const LONGEST_MS = 3600_000;
+const LEAST_COLUMN_PX = 2;
+
+// What the map shows around a window that was chosen in it, for as long as the window is a part of that.
+const around = computed<Span | null>(() => {
+  const context = fromText(view.value.around);
+  const window = askedWindow.value;
+  if (context === null || window === null) return context;
+  return context.from <= window.from_ms && window.to_ms <= context.to ? context : null;
+});
+
+const isPart = computed(() => question.value.offset_from !== "" || question.value.offset_to !== "");
+
+const heatmap = new Asking<Answer>(() => {
+  if (!view.value.heat) return null;
+  const parameters = windowAndSelection(question.value);
+  const context = around.value;
+  if (context !== null) {
+    parameters.set("from", String(Math.round(context.from)));
+    parameters.set("to", String(Math.round(context.to)));
+  } else if (askedWindow.value !== null && askedWindow.value.to_ms - askedWindow.value.from_ms > LONGEST_MS) {
+    parameters.set("from", String(askedWindow.value.to_ms - LONGEST_MS));
+  }
+  parameters.set("rows", String(ROWS));
+  return addressWith("/heatmap", parameters);
+});
+
+const selected = computed<Selected | null>(() => {
+  const window = askedWindow.value;
+  if (window === null || (around.value === null && !isPart.value)) return null;
+  const { offset_from, offset_to } = question.value;
+  return { from: window.from_ms, to: window.to_ms, offsetFrom: Number(offset_from || 0), offsetTo: Number(offset_to || 1000) };
+});
+
+const counted = (number: number, what: string) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+const at = (ms: number) => new Date(ms).toISOString();
+
+function choose(grid: HeatGrid, rectangle: Rectangle) {
+  const { from, to, offsetFrom, offsetTo } = grid.selected(rectangle);
+  const isWhole = offsetFrom === 0 && offsetTo === 1000;
+  const context = around.peek() ?? { from: grid.startMs, to: grid.startMs + grid.columns * grid.secondsPerColumn * 1000 };
+  go({
+    question: { from: at(from), to: at(to), offset_from: isWhole ? "" : String(offsetFrom), offset_to: isWhole ? "" : String(offsetTo) },
+    view: { around: asText({ from: Math.min(context.from, from), to: Math.max(context.to, to) }) },
+  });
+}
+
+function chooseAll() {
+  const context = around.peek();
+  go({
+    question: { offset_from: "", offset_to: "", ...(context === null ? {} : { from: at(context.from), to: at(context.to) }) },
+    view: { around: "" },
+  });
+}
+
+function told(grid: HeatGrid, rectangle: Rectangle) {
+  const { from, to, offsetFrom, offsetTo } = grid.selected(rectangle);
+  return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${counted(grid.sum(rectangle), "sample")}`;
+}
+
+// The regular and the exceptional in words: which parts of the second have most, and where it is hottest.
+function describe(grid: HeatGrid): string {
+  const hottest = grid.hottest();
+  if (hottest.count === 0) return "No samples.";
+  const rows = grid.byRow();
+  const total = rows.reduce((sum, value) => sum + value, 0);
+  const busiest = rows.indexOf(Math.max(...rows));
+  const place = grid.selected({ firstColumn: hottest.column, lastColumn: hottest.column, firstRow: hottest.row, lastRow: hottest.row });
+  const row = grid.selected({ firstColumn: 0, lastColumn: 0, firstRow: busiest, lastRow: busiest });
+  return `${count(total)} samples in ${count(grid.columns * grid.secondsPerColumn)} seconds. The busiest part of the second is ${offsets(row.offsetFrom, row.offsetTo)}, `
+    + `with ${((100 * rows[busiest]) / total).toFixed(1)} % of the samples. The hottest place is at ${moment(place.from)}, ${offsets(place.offsetFrom, place.offsetTo)}, with ${count(hottest.count)}.`;
+}
+
+function Axis({ grid, width }: { grid: HeatGrid; width: number }) {
+  const from = grid.startMs;
+  const to = from + grid.columns * grid.secondsPerColumn * 1000;
+  return (
+    <svg class="heat-axis" width={width} height={18} aria-hidden="true">
+      {ticks(from, to, Math.max(2, width / 84)).map(({ ms, label }) => {
+        const x = ((ms - from) / (to - from)) * width;
+        return <text key={ms} x={x} y={13} text-anchor={x < 24 ? "start" : x > width - 24 ? "end" : "middle"}>{label}</text>;
+      })}
+    </svg>
+  );
+}
+
+function Map() {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const map = useRef<HeatCanvas | null>(null);
+  const width = useSignal(0);
+  const hovered = useSignal<{ column: number; row: number } | null>(null);
+  const marked = useSignal<Rectangle | null>(null);
+  const grid = useComputed(() => {
+    const answer = heatmap.answer.value;
+    return answer === null || width.value === 0 ? null : new HeatGrid(answer, Math.floor(width.value / LEAST_COLUMN_PX));
+  });
+  const rectangle = useComputed(() => (grid.value === null || selected.value === null ? null : grid.value.rectangle(selected.value)));
+
+  useEffect(() => {
+    const element = canvas.current!;
+    map.current = new HeatCanvas(element, {
+      onMark: (value) => (marked.value = value),
+      onChoose: (value) => choose(grid.peek()!, value),
+      onHover: (place) => (hovered.value = place),
+    });
+    const resizes = new ResizeObserver(() => (width.value = element.clientWidth));
+    resizes.observe(element);
+    return () => {
+      resizes.disconnect();
+      map.current?.destroy();
+    };
+  }, []);
+  useSignalEffect(() => {
+    if (grid.value !== null) map.current?.show(grid.value, rectangle.value);
+  });
+  useSignalEffect(() => {
+    isDark.value;
+    map.current?.restyle();
+  });
+
+  const shown = grid.value;
+  const place = hovered.value;
+  const target = marked.value ?? (place === null ? null : { firstColumn: place.column, lastColumn: place.column, firstRow: place.row, lastRow: place.row });
+  const problem = heatmap.problem.value;
+  const warnings = heatmap.answer.value?.warnings ?? [];
+  const window = askedWindow.value;
+  const isCut = around.value === null && window !== null && window.to_ms - window.from_ms > LONGEST_MS;
+  return (
+    <div class="heat-body">
+      <p id="heat-readout" class="heat-readout" aria-live="polite">{shown !== null && target !== null ? told(shown, target) : "\u00a0"}</p>
+      <div class="heat-stage">
+        <Waiting asking={heatmap} what="the heat map" />
+        <span class="heat-side" aria-hidden="true"><span>1 s</span><span>½ s</span><span>0</span></span>
+        <canvas id="heat" ref={canvas} tabIndex={0} role="application" aria-roledescription="heat map" aria-label="Samples by second and part of the second"
+          aria-describedby="heat-text heat-help" />
+        {problem !== null && (
+          <div id="heat-problem" class="heat-problem" role="status">
+            <p>{printable(problem.detail ?? problem.title ?? "Refused")}</p>
+            <button type="button" class="quiet" onClick={() => ask({ from: "", to: "", offset_from: "", offset_to: "" })}>Last 15 minutes</button>
+          </div>
+        )}
+      </div>
+      {shown !== null && <Axis grid={shown} width={width.value} />}
+      {(warnings.length > 0 || isCut) && (
+        <ul class="heat-warnings" aria-label="Warnings">
+          {isCut && <li>The last hour of the window.</li>}
+          {warnings.map((warning) => <li key={warning}>{printable(warning)}</li>)}
+        </ul>
+      )}
+      <p id="heat-text" class="visually-hidden">{shown === null ? "" : describe(shown)}</p>
+      <p id="heat-help" class="visually-hidden">
+        Arrow keys move between cells: left and right by seconds, up and down by parts of the second. With Shift held they mark a
+        rectangle. Enter shows the flame graph of it, Escape gives it up.
+      </p>
+    </div>
+  );
+}
 
 export function HeatMap() {
-  return null;
+  const { offset_from, offset_to } = question.value;
+  const isOpen = view.value.heat;
+  const isChosen = isPart.value || around.value !== null;
+  return (
+    <section class="heatmap" aria-labelledby="heat-title">
+      <div class="heat-head">
+        <h2 id="heat-title">
+          <button type="button" id="heat-toggle" aria-expanded={isOpen} onClick={() => look({ heat: !isOpen })}>Within the second</button>
+        </h2>
+        {isPart.value && <span id="heat-part" class="heat-part">{offsets(Number(offset_from || 0), Number(offset_to || 1000))} of each second</span>}
+        {isChosen && <button type="button" id="heat-all" class="heat-all" onClick={chooseAll}>Show all again</button>}
+        {isOpen && heatmap.answer.value !== null && <HeatLegend most={heatmap.answer.value.most} />}
+      </div>
+      {isOpen && <Map />}
+    </section>
+  );
 }
+
+function HeatLegend({ most }: { most: number }) {
+  return (
+    <span class="heat-legend" aria-hidden="true">
+      0<i /><i /><i /><i /><i />{count(most)} in {1000 / ROWS} ms
+    </span>
+  );
+}
+
+// A window chosen elsewhere ends what was chosen in the map.
+effect(() => {
+  if (view.value.around !== "" && around.value === null) look({ around: "" }, "replace");
+});

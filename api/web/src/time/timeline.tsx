@@ -1,7 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU use over the retained history; a window is chosen in it.
+// CPU use over the retained history. A window is chosen in it, and a baseline to compare that with.
+import { computed, effect, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
 import "./timeline.css";
+import type { Timeline as Answer } from "../answers";
+import { addressWith } from "../api";
+import { Asking, round } from "../asking";
+import { askedWindow, isDiff, profile } from "../questions";
+import { base, compare, go, isMachine, look, question, select, view, windowAndSelection } from "../state";
+import { Waiting } from "../states";
+import { count, duration, printable } from "../text";
+import { isDark } from "../theme";
+import { Chart, type Layer } from "./chart";
+import { type History, appended, busyCpus, historyOf, nextFrom, stepAt } from "./history";
+import { type Span, asText, before, contains, fromText, length } from "./span";
+import { moment, zone } from "./ticks";
+
+const TOP = 5;
+const TOP_COLOURS = ["--top-1", "--top-2", "--top-3", "--top-4", "--top-5"];
+// A history that has grown by so much is asked for anew, in steps that fit it.
+const MOST_GROWTH = 1.3;
+
+const shown = computed(() => fromText(view.value.line));
+
+// A history that is asked for whole once, and then only for what is new.
+class Growing {
+  readonly history = signal<History | null>(null);
+  readonly asking: Asking<Answer>;
+  #key = "";
+  #steps = 0;
+
+  // Empty parameters: nothing.
+  constructor(parameters: () => URLSearchParams | null) {
+    this.asking = new Asking<Answer>(() => {
+      round.value;
+      const asked = parameters();
+      if (asked === null) return null;
+      const key = `${asked} ${view.value.line}`;
+      const have = this.history.peek();
+      const canGrow = have !== null && key === this.#key && have.userMs.length < MOST_GROWTH * this.#steps;
+      if (!canGrow) this.#key = key;
+      asked.set("from", String(Math.round(canGrow ? nextFrom(have) : (shown.value?.from ?? 0))));
+      if (shown.value !== null) asked.set("to", String(Math.round(shown.value.to)));
+      if (canGrow) asked.set("step", `${have.stepMs / 1000}s`);
+      return addressWith("/timeline", asked);
+    });
+    effect(() => {
+      const answer = this.asking.answer.value;
+      if (answer === null) return;
+      const next = historyOf(answer);
+      const have = this.history.peek();
+      // What begins where the known history ends is its continuation.
+      const together = have !== null && answer.start_ms > have.startMs && this.#continues(have, answer) ? appended(have, next) : null;
+      if (together === null) this.#steps = next.userMs.length;
+      this.history.value = together ?? next;
+    });
+  }
+
+  #continues(have: History, answer: Answer) {
+    return answer.window.asked.from_ms === Math.round(nextFrom(have));
+  }
+}
+
+// All of it, once it was asked for whole.
+const retained = signal<Span | null>(null);
+
+const machine = new Growing(() => {
+  const parameters = new URLSearchParams();
+  if (isMachine.value && view.value.top > 0) parameters.set("processes", String(view.value.top));
+  return parameters;
+});
+
+const part = new Growing(() => {
+  if (isMachine.value && question.value.side === "") return null;
+  const parameters = windowAndSelection(question.value);
+  parameters.delete("from");
+  parameters.delete("to");
+  if (view.value.top > 0) parameters.set("processes", String(view.value.top));
+  return parameters;
+});
+
+const isPart = computed(() => !isMachine.value || question.value.side !== "");
+const history = computed(() => (isPart.value ? part.history.value : machine.history.value));
+
+effect(() => {
+  const whole = history.value;
+  if (whole !== null && shown.value === null) retained.value = { from: whole.from, to: whole.to };
+});
+
+function layersOf(history: History, top: number): Layer[] {
+  if (top === 0 || history.processes.length === 0) {
+    return [
+      { name: "user", colour: "--user", cpuMs: history.userMs },
+      { name: "kernel", colour: "--kernel", cpuMs: history.kernelMs },
+    ];
+  }
+  const lines = history.processes.slice(0, TOP_COLOURS.length);
+  const others = history.userMs.map((user, index) => Math.max(0, user + history.kernelMs[index] - lines.reduce((sum, line) => sum + line.cpuMs[index], 0)));
+  return [
+    ...lines.map((line, index) => ({ name: line.name, colour: TOP_COLOURS[index], cpuMs: line.cpuMs })),
+    { name: "others", colour: "--others", cpuMs: others },
+  ];
+}
+
+const at = (ms: number) => new Date(ms).toISOString();
+
+// Up to the newest sample is up to now, and goes on.
+function chooseWindow(span: Span, whole: History | null) {
+  const isToNow = whole !== null && shown.peek() === null && span.to >= whole.to;
+  const long = Math.max(1, Math.round(length(span) / 1000));
+  go({ question: { offset_from: "", offset_to: "", ...(isToNow ? { from: `now-${long}s`, to: "" } : { from: at(span.from), to: at(span.to) }) }, view: { around: "" } });
+}
+
+const asSpan = (window: { from_ms: number; to_ms: number }): Span => ({ from: window.from_ms, to: window.to_ms });
+
+const baselineSpan = computed<Span | null>(() => {
+  if (base.value === null) return null;
+  const answer = profile.answer.value;
+  return answer !== null && isDiff(answer) ? asSpan(answer.before.window.asked) : null;
+});
+
+function describe(history: History): string {
+  const cores = busyCpus(history, history.userMs.map((user, index) => user + history.kernelMs[index]));
+  const known = cores.filter((value) => value !== null);
+  if (known.length === 0) return "Nothing is known yet.";
+  const most = Math.max(...known);
+  const peak = history.startMs + cores.indexOf(most) * history.stepMs;
+  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
+  const gaps = history.gaps.map((gap) => ` Nothing is known from ${moment(gap.from)} to ${moment(gap.to)}.`);
+  const lost = history.lost.map((minute) => ` ${count(minute.samples)} samples were lost from ${moment(minute.from)} to ${moment(minute.to)}.`);
+  return `CPU use from ${moment(history.from)} to ${moment(history.to)} (${zone(history.to)}), in steps of ${duration(history.stepMs)}: `
+    + `${mean.toFixed(2)} CPUs on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${lost.join("")}`;
+}
+
+function Readout({ history, ms }: { history: History; ms: number | null }) {
+  if (ms === null) return null;
+  const index = stepAt(history, ms);
+  const gap = history.gaps.find((span) => contains(span, ms));
+  const lost = history.lost.find((span) => contains(span, ms));
+  const cpus = (cpuMs: number[]) => (index === -1 ? null : (busyCpus(history, cpuMs)[index]?.toFixed(2) ?? null));
+  const user = cpus(history.userMs);
+  return (
+    <>
+      <b>{moment(index === -1 ? ms : history.startMs + index * history.stepMs)}</b>
+      {gap !== undefined || user === null ? " nothing is known" : ` user ${user} · kernel ${cpus(history.kernelMs)}`}
+      {lost !== undefined && ` · ${count(lost.samples)} lost`}
+    </>
+  );
+}
+
+function Legend({ layers, history }: { layers: readonly Layer[]; history: History }) {
+  return (
+    <ul class="timeline-legend" aria-label="Layers of the timeline">
+      {layers.map((layer, index) => {
+        const line = view.value.top > 0 ? history.processes[index] : undefined;
+        const swatch = <i class="swatch" data-colour={layer.colour} />;
+        return (
+          <li key={line?.id ?? layer.name}>
+            {line === undefined ? <span>{swatch}{layer.name}</span> : (
+              <button type="button" title={`Show ${printable(line.name, 60)}, ${line.id}`} onClick={() => select({ pid: [line.id] })}>
+                {swatch}<bdi>{printable(line.name, 24)}</bdi>
+              </button>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
 
 export function Timeline() {
-  return null;
+  const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart | null>(null);
+  const hovered = useSignal<number | null>(null);
+  const isPinning = useSignal(false);
+  const layers = useComputed(() => (history.value === null ? [] : layersOf(history.value, view.value.top)));
+
+  useEffect(() => {
+    chart.current = new Chart(box.current!, {
+      onWindow: (span) => chooseWindow(span, history.peek()),
+      onBaseline: (span) => {
+        isPinning.value = false;
+        compare({ from: at(span.from), to: at(span.to) });
+      },
+      onView: (span) => look({ line: span === null ? "" : asText(span) }, "replace"),
+      onHover: (ms) => (hovered.value = ms),
+    });
+    return () => chart.current?.destroy();
+  }, []);
+  useSignalEffect(() => {
+    const whole = history.value;
+    const behind = isPart.value ? machine.history.value : null;
+    if (whole !== null) chart.current?.show(whole, layers.value, behind, shown.value, retained.value);
+  });
+  useSignalEffect(() => {
+    isDark.value;
+    chart.current?.restyle();
+  });
+  useSignalEffect(() => {
+    const window = askedWindow.value;
+    chart.current?.setWindow(window === null ? null : asSpan(window));
+    chart.current?.setBaseline(baselineSpan.value);
+  });
+  useSignalEffect(() => {
+    if (chart.current !== null) chart.current.isPinning = isPinning.value;
+  });
+
+  const whole = history.value;
+  const window = askedWindow.value;
+  const pinBefore = () => {
+    if (window === null || whole === null) return;
+    const span = before(asSpan(window), { from: Math.min(whole.from, window.from_ms), to: whole.to });
+    if (length(span) > 0) compare({ from: at(span.from), to: at(span.to) });
+  };
+  const asking = isPart.value ? part.asking : machine.asking;
+  const problem = asking.problem.value;
+  return (
+    <section class={isPinning.value ? "timeline pinning" : "timeline"} aria-labelledby="timeline-title">
+      <div class="timeline-head">
+        <h2 id="timeline-title">CPU use</h2>
+        {whole !== null && <Legend layers={layers.value} history={whole} />}
+        <p id="timeline-readout" class="timeline-readout">{whole !== null && <Readout history={whole} ms={hovered.value} />}</p>
+        <div class="timeline-tools" role="group" aria-label="Timeline">
+          <button type="button" id="timeline-top" aria-pressed={view.value.top > 0} onClick={() => look({ top: view.value.top > 0 ? 0 : TOP })}>Top processes</button>
+          {base.value === null ? (
+            <>
+              <button type="button" id="timeline-pin" aria-pressed={isPinning.value} aria-describedby="timeline-pin-help" onClick={() => (isPinning.value = !isPinning.value)}>Draw baseline</button>
+              <button type="button" id="timeline-before" disabled={window === null} onClick={pinBefore}>Compare with before</button>
+            </>
+          ) : (
+            <button type="button" id="timeline-unpin" onClick={() => compare(null)}>Stop comparing</button>
+          )}
+          <button type="button" id="timeline-in" aria-label="Zoom in" title="Zoom in" onClick={() => chart.current?.zoom(0.5)}>+</button>
+          <button type="button" id="timeline-out" aria-label="Zoom out" title="Zoom out" disabled={view.value.line === ""} onClick={() => chart.current?.zoom(2)}>−</button>
+          <button type="button" id="timeline-all" disabled={view.value.line === ""} onClick={() => look({ line: "" })}>All</button>
+        </div>
+      </div>
+      <div class="timeline-stage">
+        <Waiting asking={asking} what="the timeline" />
+        <div id="timeline" class="timeline-chart" ref={box} role="group" aria-label="Timeline of CPU use" aria-describedby="timeline-text timeline-help" />
+        {problem !== null && <p class="timeline-problem" role="status">{printable(problem.detail ?? problem.title ?? "Refused")}</p>}
+      </div>
+      <p id="timeline-text" class="visually-hidden">{whole === null ? "" : describe(whole)}</p>
+      <p id="timeline-help" class="visually-hidden">
+        Drag to choose a window; with Shift held, what it is compared with. The window's edges are sliders: arrow keys move them, Page Up
+        and Page Down by ten steps, Home and End to the ends.
+      </p>
+      <p id="timeline-pin-help" class="visually-hidden">Then drag over the time to compare with. With the keyboard: Compare with before, and move the baseline's edges.</p>
+    </section>
+  );
 }
+

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU use over time as the timeline draws it: what /timeline answered, put together as time goes on. Pure.
+import type { Timeline } from "../answers";
+import type { Span } from "./span";
+
+export interface Line {
+  id: string;
+  name: string;
+  cpuMs: number[];
+}
+
+export interface Lost extends Span {
+  samples: number;
+}
+
+// Step i begins at startMs + i * stepMs.
+export interface History extends Span {
+  startMs: number;
+  stepMs: number;
+  userMs: number[];
+  kernelMs: number[];
+  processes: Line[];
+  lost: Lost[];
+  gaps: Span[];
+}
+
+const added = (a: number[], b: number[]) => a.map((value, index) => value + b[index]);
+const spanned = ({ from_ms, to_ms }: { from_ms: number; to_ms: number }): Span => ({ from: from_ms, to: to_ms });
+
+export function historyOf(answer: Timeline): History {
+  const { used } = answer.window;
+  return {
+    from: used.from_ms,
+    to: used.to_ms,
+    startMs: answer.start_ms,
+    stepMs: answer.step_ms,
+    userMs: answer.steps.user_cpu_ms,
+    kernelMs: answer.steps.kernel_cpu_ms,
+    processes: answer.processes.map(({ id, comm, steps }) => ({ id, name: comm, cpuMs: added(steps.user_cpu_ms, steps.kernel_cpu_ms) })),
+    lost: answer.lost.map((lost) => ({ ...spanned(lost), samples: lost.samples })),
+    gaps: answer.gaps.map(spanned),
+  };
+}
+
+// Where the next answer must begin for appended(): the last step was not over, and the one before may have got samples
+// since, which are drained once a second.
+export const nextFrom = ({ startMs, stepMs, userMs }: History) => startMs + Math.max(0, userMs.length - 2) * stepMs;
+
+// What a later answer says from its start on, after what is known of the time before. Null where they do not fit: the
+// steps differ in length, or there is a hole between.
+export function appended(history: History, tail: History): History | null {
+  const place = (tail.startMs - history.startMs) / history.stepMs;
+  if (tail.stepMs !== history.stepMs || !Number.isInteger(place) || place < 0 || place > history.userMs.length) return null;
+  const steps = place + tail.userMs.length;
+  const put = (before: number[], after: number[] | undefined) => {
+    const together = before.slice(0, place).concat(after ?? []);
+    while (together.length < steps) together.push(0);
+    return together;
+  };
+  return {
+    ...history,
+    to: Math.max(history.to, tail.to),
+    userMs: put(history.userMs, tail.userMs),
+    kernelMs: put(history.kernelMs, tail.kernelMs),
+    processes: history.processes.map((line) => ({ ...line, cpuMs: put(line.cpuMs, tail.processes.find(({ id }) => id === line.id)?.cpuMs) })),
+    lost: [...history.lost.filter(({ from }) => !tail.lost.some((later) => later.from === from)), ...tail.lost],
+    gaps: [...history.gaps.filter(({ to }) => to <= tail.startMs), ...tail.gaps],
+  };
+}
+
+// How much of step `index` is known: it may begin before the history does, end after it, or lie in a gap.
+function knownMs(history: History, index: number) {
+  const from = Math.max(history.startMs + index * history.stepMs, history.from);
+  const to = Math.min(history.startMs + (index + 1) * history.stepMs, history.to);
+  const unknown = history.gaps.reduce((sum, gap) => sum + Math.max(0, Math.min(gap.to, to) - Math.max(gap.from, from)), 0);
+  return to - from - unknown;
+}
+
+// CPU time as CPUs that were busy all the time; null where nothing is known.
+export function busyCpus(history: History, cpuMs: readonly number[]): (number | null)[] {
+  // A sliver of a step would show one sample as a peak.
+  const least = Math.min(500, history.stepMs / 20);
+  return cpuMs.map((value, index) => {
+    const known = knownMs(history, index);
+    return known < least ? null : value / known;
+  });
+}
+
+export const stepAt = ({ startMs, stepMs, userMs }: History, ms: number) => {
+  const index = Math.floor((ms - startMs) / stepMs);
+  return index >= 0 && index < userMs.length ? index : -1;
+};
+
+// Lowest layer first: what uPlot's stacked areas are made of.
+export function stacked(layers: readonly (number | null)[][]): (number | null)[][] {
+  const sums: (number | null)[][] = [];
+  for (const layer of layers) {
+    const below = sums.at(-1);
+    sums.push(layer.map((value, index) => (value === null ? null : value + (below?.[index] ?? 0))));
+  }
+  return sums;
+}

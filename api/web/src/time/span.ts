@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stretch of time on an axis, and how pointers and keys change it. Pure.
+
+// [from, to) in milliseconds since 1970.
+export interface Span {
+  from: number;
+  to: number;
+}
+
+// Where a span may lie, how short it may be, and of what its edges are multiples.
+export interface Limits extends Span {
+  step: number;
+}
+
+export type Part = "from" | "to" | "all";
+
+export const length = ({ from, to }: Span) => to - from;
+export const contains = ({ from, to }: Span, ms: number) => from <= ms && ms < to;
+export const overlaps = (a: Span, b: Span) => a.from < b.to && b.from < a.to;
+export const same = (a: Span | null, b: Span | null) => a?.from === b?.from && a?.to === b?.to;
+
+const clamp = (value: number, least: number, most: number) => Math.min(Math.max(value, least), Math.max(least, most));
+const rounded = (ms: number, step: number) => Math.round(ms / step) * step;
+
+// The span between two moments in any order: at least one step long, within the limits.
+export function between(a: number, b: number, limits: Limits): Span {
+  const { step } = limits;
+  let from = clamp(Math.floor(Math.min(a, b) / step) * step, limits.from, limits.to);
+  let to = clamp(Math.ceil(Math.max(a, b) / step) * step, limits.from, limits.to);
+  if (to - from < step) {
+    to = clamp(from + step, limits.from, limits.to);
+    from = clamp(to - step, limits.from, limits.to);
+  }
+  return { from, to };
+}
+
+// An edge, or the whole of it, put elsewhere. Edges do not pass each other; the whole keeps its length.
+export function moved(span: Span, part: Part, to: number, limits: Limits): Span {
+  const { step } = limits;
+  if (part === "from") return { from: clamp(rounded(to, step), limits.from, span.to - step), to: span.to };
+  if (part === "to") return { from: span.from, to: clamp(rounded(to, step), span.from + step, limits.to) };
+  const long = Math.min(length(span), length(limits));
+  const from = clamp(rounded(to, step), limits.from, limits.to - long);
+  return { from, to: from + long };
+}
+
+// What a key does to an edge or to the whole; null where it does nothing.
+export function keyed(span: Span, part: Part, key: string, limits: Limits): Span | null {
+  const at = part === "to" ? span.to : span.from;
+  const { step } = limits;
+  switch (key) {
+    case "ArrowLeft":
+    case "ArrowDown":
+      return moved(span, part, at - step, limits);
+    case "ArrowRight":
+    case "ArrowUp":
+      return moved(span, part, at + step, limits);
+    case "PageDown":
+      return moved(span, part, at - 10 * step, limits);
+    case "PageUp":
+      return moved(span, part, at + 10 * step, limits);
+    case "Home":
+      return moved(span, part, limits.from, limits);
+    case "End":
+      return moved(span, part, limits.to, limits);
+    default:
+      return null;
+  }
+}
+
+// Nearer to or farther from a moment that stays where it is: factor 0.5 shows half as much.
+export function zoomed(view: Span, around: number, factor: number, limits: Limits, shortest: number): Span {
+  const long = clamp(length(view) * factor, shortest, length(limits));
+  const share = length(view) > 0 ? (around - view.from) / length(view) : 0.5;
+  const from = clamp(around - share * long, limits.from, limits.to - long);
+  return { from, to: from + long };
+}
+
+// As long a stretch just before it: what a window is compared with unless told otherwise.
+export function before(span: Span, limits: Span): Span {
+  const from = Math.max(limits.from, span.from - length(span));
+  return { from, to: Math.max(from, span.from) };
+}
+
+// "1769868000000-1769868900000", as it stands in the address.
+export const asText = ({ from, to }: Span) => `${Math.round(from)}-${Math.round(to)}`;
+
+export function fromText(text: string): Span | null {
+  const found = /^(\d{1,15})-(\d{1,15})$/.exec(text);
+  if (found === null) return null;
+  const span = { from: Number(found[1]), to: Number(found[2]) };
+  return span.from < span.to ? span : null;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment: FLAMED_FIXTURE,
+// the server's path; FLAMED_PAGE_MINUTES, of its history. Runs in the copy of test/web that run.sh makes.
+//
+// What is measured is what the page itself marks (performance.measure): "flamed:first-paint" from the moment when all of an
+// answer has come until its graph is painted, "flamed:paint" one drawing, "flamed:hover" and "flamed:search" what one
+// pointer event or one letter takes. A release of the brush counts until the graph that it asked for is painted.
+import { spawn } from "node:child_process";
+import { get } from "node:http";
+import { createInterface } from "node:readline";
+
+import { Browser, loaded } from "./browser.mjs";
+
+const REPEATS = Number(process.env.FLAMED_PAGE_REPEATS ?? 5);
+const BRUSHES = Number(process.env.FLAMED_PAGE_BRUSHES ?? 40);
+const SEARCHES = ["function_1", "part_7", "std::vector", "function_19999", "no such function"];
+
+const round = (value) => Math.round(value * 100) / 100;
+function spread(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share) => round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]);
+  return { count: sorted.length, median: at(0.5), p95: at(0.95), max: at(1) };
+}
+
+async function start(path) {
+  const child = spawn(path, process.env.FLAMED_PAGE_MINUTES ? [process.env.FLAMED_PAGE_MINUTES] : [], { stdio: ["ignore", "pipe", "inherit"] });
+  const url = await new Promise((resolve, reject) => {
+    child.once("exit", () => reject(new Error(`${path} has ended`)));
+    createInterface({ input: child.stdout }).once("line", resolve);
+  });
+  return { child, url };
+}
+
+// Bytes as they are sent.
+const sent = (url) => new Promise((resolve, reject) => {
+  get(url, { headers: { "Accept-Encoding": "gzip" } }, (answer) => {
+    const parts = [];
+    answer.on("data", (part) => parts.push(part));
+    answer.on("end", () => resolve({ bytes: Buffer.concat(parts).length, encoding: answer.headers["content-encoding"] }));
+  }).once("error", reject);
+});
+
+async function bundle(url) {
+  const html = await (await fetch(url)).text();
+  const files = [...html.matchAll(/(?:href|src)="(\/assets\/main[^"]+)"/g)].map((found) => found[1]);
+  let bytes = 0;
+  for (const file of files) bytes += (await sent(url + file)).bytes;
+  return { files: files.length, bytes };
+}
+
+// Keeps every measure that the page makes, since the page keeps the latest of each only.
+const keepMeasures = () => {
+  window.measures = [];
+  new PerformanceObserver((list) => {
+    for (const { name, startTime, duration } of list.getEntries()) window.measures.push({ name, end: startTime + duration, duration });
+  }).observe({ type: "measure" });
+};
+const durations = (page, name) => page.evaluate((wanted) => window.measures.filter((measure) => measure.name === wanted).map(({ duration }) => duration), name);
+const forget = (page) => page.evaluate(() => {
+  window.measures = [];
+});
+const frames = (page, count = 2) => page.evaluate(async (many) => {
+  for (let i = 0; i < many; i++) await new Promise((resolve) => requestAnimationFrame(resolve));
+}, count);
+
+async function heap(page, session) {
+  await session.send("HeapProfiler.enable");
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
+  return usedSize + backingStorageSize;
+}
+
+async function tree(browser, url, nodes) {
+  const page = await browser.page(url, { now: null, height: 900 });
+  await page.addInitScript(keepMeasures);
+  // More than the page asks for by itself.
+  await page.route("**/profile?*", (route) => route.continue({ url: `${route.request().url()}&max_nodes=1000000` }));
+  const session = await browser.context.newCDPSession(page);
+  const firstPaints = [];
+  const reads = [];
+  for (let i = 0; i < REPEATS; i++) {
+    await page.goto("about:blank");
+    await page.goto(`${url}/?pid=${nodes}&from=now-5m`, { timeout: 120_000 });
+    await page.waitForFunction(() => window.measures.some(({ name }) => name === "flamed:first-paint"), undefined, { timeout: 120_000 });
+    await loaded(page);
+    firstPaints.push(...(await durations(page, "flamed:first-paint")).slice(0, 1));
+    reads.push(...(await durations(page, "flamed:read")));
+  }
+  const box = await page.$eval("#canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+  await forget(page);
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
+  const hovers = await durations(page, "flamed:hover");
+  const zooms = [];
+  for (let i = 0; i < 12; i++) {
+    await forget(page);
+    await page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 21 * 4 + 10);
+    await page.waitForTimeout(350);
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(350);
+    zooms.push(...(await durations(page, "flamed:paint")));
+  }
+  const searches = [];
+  for (const text of SEARCHES) {
+    await forget(page);
+    await page.fill("#search", text);
+    await page.waitForFunction(() => window.measures.some(({ name }) => name === "flamed:search"));
+    searches.push(...(await durations(page, "flamed:search")));
+    await frames(page);
+  }
+  const result = {
+    first_paint_ms: spread(firstPaints), read_ms: spread(reads), hover_ms: spread(hovers), zoom_draw_ms: spread(zooms), search_ms: spread(searches),
+    dom_nodes: await page.$$eval("*", (elements) => elements.length), heap_bytes: await heap(page, session),
+  };
+  await page.close();
+  return result;
+}
+
+// Windows of all lengths anywhere in the history.
+async function brushes(browser, url) {
+  const page = await browser.page(url, { now: null, height: 900 });
+  await page.addInitScript(keepMeasures);
+  await page.addInitScript(() => addEventListener("pointerup", () => (window.released = performance.now()), { capture: true }));
+  await page.goto(`${url}/?from=now-2h&to=now-1h`);
+  await loaded(page);
+  const box = await page.$eval("#timeline .u-over", (over) => over.getBoundingClientRect().toJSON());
+  const took = [];
+  let seed = 1;
+  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  for (let i = 0; i < BRUSHES; i++) {
+    const length = 0.01 + 0.3 * random() ** 2;
+    const from = 0.02 + random() * (0.93 - length);
+    await forget(page);
+    await page.mouse.move(box.x + from * box.width, box.y + box.height * 0.6);
+    await page.mouse.down();
+    await page.mouse.move(box.x + (from + length) * box.width, box.y + box.height * 0.6, { steps: 3 });
+    await page.mouse.up();
+    await page.waitForFunction(() => window.measures.some(({ name, end }) => name === "flamed:first-paint" && end > window.released), undefined, { timeout: 60_000 });
+    took.push(await page.evaluate(() => window.measures.find(({ name, end }) => name === "flamed:first-paint" && end > window.released).end - window.released));
+    await page.waitForTimeout(50);
+  }
+  const nodes = await page.$$eval("*", (elements) => elements.length);
+  await page.close();
+  return { release_to_paint_ms: spread(took), dom_nodes: nodes };
+}
+
+const { child, url } = await start(process.env.FLAMED_FIXTURE);
+const browser = await Browser.launch();
+try {
+  const figures = { bundle: await bundle(url), brush: await brushes(browser, url) };
+  for (const nodes of [200_000, 1_000_000]) figures[`tree_${nodes}`] = await tree(browser, url, nodes);
+  console.log(JSON.stringify(figures, null, 2));
+} finally {
+  await browser.close();
+  child.kill("SIGTERM");
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The API and the page over a synthetic day of a busy host, and two processes whose profiles are large trees, for
+// page_bench.mjs.
+//
+//   page_bench_server [minutes [cpus]]     (default 1440 and 4) listens on a free port of the loopback address, prints
+//                                          "http://127.0.0.1:PORT", runs until SIGTERM
+//
+// Pid 200000 has a tree of about so many nodes in the history's newest minute, pid 1000000 likewise.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "api/server.h"
+#include "test/unit/api/fake_sources.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::uint64_t kFunctions = 20'000;
+constexpr int kServices = 40;
+constexpr std::size_t kPool = 1500;
+constexpr std::int32_t kFirstPid = 500;
+constexpr int kHz = 100;
+
+void add_names(FakeSources& sources) {
+  constexpr std::array<store::FrameKind, 4> kKinds{store::FrameKind::kNative, store::FrameKind::kNative,
+                                                   store::FrameKind::kJit, store::FrameKind::kKernel};
+  for (std::uint64_t function = 0; function < kFunctions; ++function) {
+    const store::FrameKind kind = kKinds[function % kKinds.size()];
+    sources.namer_.names[function] = {
+        "service::part_" + std::to_string(function % 97) + "::function_" + std::to_string(function) +
+            "(std::vector<Item> const&)",
+        kind == store::FrameKind::kKernel ? "[kernel]" : "libservice" + std::to_string(function % 7) + ".so", kind, ""};
+  }
+}
+
+/// As in store_bench.cc: down a fixed call graph in which a function's first callee is by far the most frequent.
+std::vector<Frame> walk(std::uint32_t module, std::size_t number) {
+  std::minstd_rand random(static_cast<std::uint32_t>(number) * 64 + module + 1);
+  std::uniform_real_distribution<double> unit(0, 1);
+  std::vector<Frame> frames;
+  std::uint64_t function = 1;
+  const std::size_t depth = 10 + random() % 40;
+  for (std::size_t i = 0; i < depth; ++i) {
+    const double skew = unit(random);
+    const double first = i + 6 < depth ? 0.97 : 0.6;
+    const std::uint64_t callee = skew < first ? 0 : skew < 0.99 ? 1 : 2;
+    function = (function * 2654435761U + callee * 40503U + 17 + module) % kFunctions;
+    frames.push_back({ModuleId{16 + module}, function});
+  }
+  return frames;
+}
+
+/// A tree in which every function calls three, until there are `nodes` of them: two thirds are leaves.
+void add_tree(FakeSources& sources, std::int32_t nodes, int cpus) {
+  const ProcessId process{nodes, 1};
+  sources.add_process(process, "tree-" + std::to_string(nodes));
+  const int leaves = nodes / 3 * 2;
+  std::vector<Frame> frames;
+  std::vector<int> path;
+  for (int leaf = 0; leaf < leaves; ++leaf) {
+    path.clear();
+    for (int node = nodes / 3 + leaf; node > 0; node = (node - 1) / 3) path.push_back(node);
+    frames.assign(1, {ModuleId{16}, 0});
+    for (auto node = path.rbegin(); node != path.rend(); ++node) {
+      frames.push_back({ModuleId{16}, static_cast<std::uint64_t>(*node) * 2654435761U % kFunctions});
+    }
+    const MonotonicTime now = sources.clock_.monotonic();
+    for (int count = leaf % 5 == 0 ? 3 : 1; count > 0; --count) {
+      sources.store_.add({now, process, nodes, "tree", frames, {}, static_cast<std::uint16_t>(leaf % cpus)});
+    }
+  }
+}
+
+void add_history(FakeSources& sources, int minutes, int cpus) {
+  std::vector<std::vector<std::vector<Frame>>> pools;
+  for (int service = 0; service < kServices; ++service) {
+    sources.add_process({kFirstPid + service * 100, 1}, "service-" + std::to_string(service));
+    auto& pool = pools.emplace_back();
+    for (std::size_t i = 0; i < kPool; ++i) pool.push_back(walk(static_cast<std::uint32_t>(service), i));
+  }
+  std::mt19937_64 random(1);
+  const int per_second = cpus * kHz;
+  for (int second = 0; second < minutes * 60; ++second) {
+    for (int i = 0; i < per_second; ++i) {
+      const std::uint64_t dice = random();
+      const std::size_t service = dice % 10 < 7 ? (dice >> 8) % 6 : (dice >> 8) % kServices;
+      const double unit = static_cast<double>((dice >> 16) & 0xffff) / 65536;
+      const auto pid = static_cast<std::int32_t>(kFirstPid + service * 100);
+      const std::int32_t tid = pid + static_cast<std::int32_t>((dice >> 32) % (service < 6 ? 64 : 4));
+      const MonotonicTime time{sources.clock_.monotonic().ns + i * (kNsPerSecond / per_second)};
+      sources.store_.add({time,
+                          {pid, 1},
+                          tid,
+                          "service",
+                          pools[service][static_cast<std::size_t>(unit * unit * unit * kPool)],
+                          {},
+                          static_cast<std::uint16_t>(i % cpus)});
+    }
+    sources.clock_.advance_ns(kNsPerSecond);
+    sources.store_.advance(sources.clock_.monotonic());
+  }
+}
+
+int run(int minutes, int cpus) {
+  // Before the server's threads exist, so that they inherit it and only sigwait() sees the signal.
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGTERM);
+  ::sigaddset(&ends, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  FakeSources sources({.budget_bytes = 1U << 30}, minutes * kNsPerMinute);
+  add_names(sources);
+  add_history(sources, minutes, cpus);
+  add_tree(sources, 200'000, cpus);
+  add_tree(sources, 1'000'000, cpus);
+  sources.clock_.advance_ns(kNsPerSecond);
+  sources.store_.advance(sources.clock_.monotonic());
+  const auto server = Server::listen({"127.0.0.1", 0, 4}, sources);
+  if (!server) {
+    std::fprintf(stderr, "%s\n", server.error().message().c_str());
+    return 1;
+  }
+  std::printf("http://127.0.0.1:%u\n", static_cast<unsigned>((*server)->port()));
+  std::fflush(stdout);
+  int signal = 0;
+  ::sigwait(&ends, &signal);
+  return 0;
+}
+
+}  // namespace
+}  // namespace flamed::api
+
+int main(int argc, char** argv) {
+  const int minutes = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60;
+  const int cpus = argc > 2 ? std::clamp(std::atoi(argv[2]), 1, 1024) : 4;
+  return flamed::api::run(minutes, cpus);
+}

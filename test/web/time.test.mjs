@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline and the heat map over fixed content (fixture_history.cc). Environment: as page.test.mjs.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+
+import { Browser, Daemon, NOW, inspect, loaded, loads, open, text } from "./browser.mjs";
+
+const address = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
+const slider = (page, name) => page.getByRole("slider", { name, exact: true });
+const valueText = (page, name) => slider(page, name).getAttribute("aria-valuetext");
+
+// Does something, and waits until the page has shown what follows.
+async function then(page, act) {
+  const before = await loads(page);
+  await act();
+  await loaded(page, before + 1);
+}
+
+// How many different colours a canvas shows.
+const colours = (page, selector) =>
+  page.$eval(selector, (canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const found = new Set();
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0) found.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    return found.size;
+  });
+
+// A drag within an element, from and to shares of its width and height.
+async function drag(page, selector, from, to, { modifier = "", release = true } = {}) {
+  const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
+  const point = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
+  if (modifier !== "") await page.keyboard.down(modifier);
+  await page.mouse.move(...point(from));
+  await page.mouse.down();
+  await page.mouse.move(...point([(from[0] + to[0]) / 2, (from[1] + to[1]) / 2]));
+  await page.mouse.move(...point(to));
+  if (release) await page.mouse.up();
+  if (modifier !== "") await page.keyboard.up(modifier);
+}
+
+async function hover(page, selector, [x, y]) {
+  const box = await page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
+  await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+}
+
+let daemon;
+let browser;
+let page;
+
+before(async () => {
+  daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
+  browser = await Browser.launch();
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+beforeEach(async () => {
+  page = await browser.page(daemon.url);
+});
+afterEach(async () => {
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+const OVER = "#timeline .u-over";
+// Of the three hours that are retained, from a whole minute on.
+const share = (secondsAgo) => 1 - secondsAgo / 10830;
+
+describe("the timeline", () => {
+  it("shows all that is retained, and says in words what it shows", async () => {
+    await open(page, daemon.url);
+    const told = await text(page, "#timeline-text");
+    assert.match(told, /^CPU use from 11:05:00 to 14:05:30 \(UTC\+00:00\), in steps of 1 min: 0\.\d\d CPUs on average, 1\.9\d at most/);
+    assert.match(told, /Nothing is known from 12:30:\d\d to 12:40:\d\d\./);
+    assert.match(told, /5,000 samples were lost from 13:35:00 to 13:36:00\./);
+    assert.ok((await colours(page, "#timeline canvas")) > 4);
+    assert.equal(await valueText(page, "Move the window"), "13:50:30 to 14:05:30");
+    await inspect(page, "timeline");
+  });
+
+  it("tells about the time under the pointer", async () => {
+    await open(page, daemon.url);
+    await hover(page, OVER, [share(3000), 0.5]);
+    assert.match(await text(page, "#timeline-readout"), /^13:15:00 user 0\.\d\d · kernel 0\.\d\d$/);
+    await hover(page, OVER, [share(5400), 0.5]);
+    assert.match(await text(page, "#timeline-readout"), /nothing is known/);
+    await hover(page, OVER, [share(1785), 0.5]);
+    assert.match(await text(page, "#timeline-readout"), /5,000 lost$/);
+    await page.mouse.move(2, 2);
+    assert.equal(await text(page, "#timeline-readout"), "");
+  });
+
+  it("makes a window of what is dragged over", async () => {
+    await open(page, daemon.url);
+    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
+    const { from, to } = await address(page);
+    assert.ok(Math.abs(Date.parse(from) - (NOW - 3600_000)) < 30_000, from);
+    assert.ok(Math.abs(Date.parse(to) - (NOW - 2400_000)) < 30_000, to);
+    assert.match(await valueText(page, "Start of the window"), /^13:05:/);
+    await page.goBack();
+    await loaded(page, 3);
+    assert.deepEqual(await address(page), {});
+    assert.equal(await valueText(page, "Start of the window"), "13:50:30");
+  });
+
+  it("goes on being live where the window ends at the newest sample", async () => {
+    await open(page, daemon.url);
+    await then(page, () => drag(page, OVER, [share(1200), 0.5], [1.02, 0.5]));
+    const { from, to } = await address(page);
+    assert.match(from, /^now-1[12]\d\ds$/);
+    assert.equal(to, undefined);
+  });
+
+  it("leaves the window alone when it is only clicked", async () => {
+    await open(page, daemon.url);
+    await drag(page, OVER, [0.3, 0.5], [0.3, 0.5]);
+    assert.deepEqual(await address(page), {});
+    assert.equal(await valueText(page, "Start of the window"), "13:50:30");
+  });
+
+  it("moves the window by its grip and an edge by itself", async () => {
+    await open(page, `${daemon.url}/?from=2026-01-31T12:50:00Z&to=2026-01-31T13:20:00Z`);
+    const grip = await page.$eval(".brush.window .brush-all", (element) => element.getBoundingClientRect().toJSON());
+    const width = await page.$eval(OVER, (element) => element.clientWidth);
+    const [x, y] = [grip.x + grip.width / 2, grip.y + grip.height / 2];
+    await then(page, async () => {
+      await page.mouse.move(x, y);
+      await page.mouse.down();
+      await page.mouse.move(x + width * (1800 / 10830), y);
+      await page.mouse.up();
+    });
+    const moved = await address(page);
+    assert.equal(Date.parse(moved.to) - Date.parse(moved.from), 1800_000);
+    assert.ok(Math.abs(Date.parse(moved.from) - Date.parse("2026-01-31T13:20:00Z")) < 30_000, moved.from);
+    const edge = await page.$eval(".brush.window .brush-to", (element) => element.getBoundingClientRect().toJSON());
+    await then(page, async () => {
+      await page.mouse.move(edge.x + 4, edge.y + 30);
+      await page.mouse.down();
+      await page.mouse.move(edge.x + 4 - width * (600 / 10830), edge.y + 30);
+      await page.mouse.up();
+    });
+    const shortened = await address(page);
+    assert.equal(shortened.from, moved.from);
+    assert.ok(Math.abs(Date.parse(moved.to) - Date.parse(shortened.to) - 600_000) < 30_000, shortened.to);
+  });
+
+  it("moves the window's edges with keys", async () => {
+    await open(page, `${daemon.url}/?from=2026-01-31T12:50:00Z&to=2026-01-31T13:20:00Z`);
+    await slider(page, "End of the window").focus();
+    await then(page, () => page.keyboard.press("ArrowLeft"));
+    const once = Date.parse("2026-01-31T13:20:00Z") - Date.parse((await address(page)).to);
+    assert.ok(once >= 1000 && once <= 60_000, String(once));
+    await then(page, () => page.keyboard.press("PageDown"));
+    assert.equal(Date.parse("2026-01-31T13:20:00Z") - Date.parse((await address(page)).to), 11 * once);
+    await slider(page, "Move the window").focus();
+    await then(page, () => page.keyboard.press("Home"));
+    assert.equal((await address(page)).from, "2026-01-31T11:05:00.000Z");
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Move the window");
+  });
+
+  it("pins a baseline with Shift, and compares the window with it", async () => {
+    await open(page, daemon.url);
+    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5], { modifier: "Shift" }));
+    const { from, base_from, base_to } = await address(page);
+    assert.equal(from, undefined);
+    assert.ok(Math.abs(Date.parse(base_from) - (NOW - 3600_000)) < 30_000, base_from);
+    assert.ok(Math.abs(Date.parse(base_to) - (NOW - 2400_000)) < 30_000, base_to);
+    assert.match(await valueText(page, "Start of the baseline"), /^13:05:/);
+    assert.equal(await valueText(page, "Start of the window"), "13:50:30");
+    await inspect(page, "diff");
+    await then(page, () => page.click("#timeline-unpin"));
+    assert.deepEqual(await address(page), {});
+    assert.equal(await slider(page, "Start of the baseline").count(), 0);
+  });
+
+  it("pins a baseline by a button, for who has no Shift", async () => {
+    await open(page, daemon.url);
+    await page.click("#timeline-pin");
+    assert.equal(await page.getAttribute("#timeline-pin", "aria-pressed"), "true");
+    await then(page, () => drag(page, OVER, [share(9000), 0.5], [share(8400), 0.5]));
+    assert.ok(Math.abs(Date.parse((await address(page)).base_from) - (NOW - 9000_000)) < 30_000);
+    // The next stretch is the window again.
+    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
+    assert.ok(Math.abs(Date.parse((await address(page)).from) - (NOW - 3600_000)) < 30_000);
+  });
+
+  it("pins and moves a baseline with the keyboard alone", async () => {
+    await open(page, daemon.url);
+    await page.focus("#timeline-before");
+    await then(page, () => page.keyboard.press("Enter"));
+    assert.equal((await address(page)).base_from, "2026-01-31T13:35:30.000Z");
+    assert.equal((await address(page)).base_to, "2026-01-31T13:50:30.000Z");
+    await slider(page, "Move the baseline").focus();
+    await then(page, () => page.keyboard.press("Home"));
+    assert.equal((await address(page)).base_from, "2026-01-31T11:05:00.000Z");
+  });
+
+  it("shows the busiest processes on demand, and selects one that is clicked", async () => {
+    await open(page, daemon.url);
+    await then(page, () => page.click("#timeline-top"));
+    assert.equal((await address(page)).top, "5");
+    const names = await page.$$eval(".timeline-legend li", (items) => items.map((item) => item.textContent));
+    assert.equal(names.length, 6);
+    assert.equal(names[0], "checkout-api");
+    assert.equal(names[5], "others");
+    await inspect(page, "top-processes");
+    await then(page, () => page.click(".timeline-legend li:nth-child(1) button"));
+    assert.equal((await address(page)).pid, "4242@90000");
+  });
+
+  it("shows what is selected before the whole machine", async () => {
+    await open(page, `${daemon.url}/?pid=2222`);
+    const told = await text(page, "#timeline-text");
+    assert.match(told, /0\.\d\d at most, at 13:(0[5-9]|1\d|2[0-5]):00/);
+    assert.ok((await colours(page, "#timeline canvas")) > 4);
+  });
+
+  it("shows less of the time in more detail, and all again", async () => {
+    await open(page, daemon.url);
+    await then(page, () => page.click("#timeline-in"));
+    await then(page, () => page.click("#timeline-in"));
+    assert.match((await address(page)).line, /^\d+-\d+$/);
+    assert.match(await text(page, "#timeline-text"), /in steps of (10|15) s/);
+    assert.equal(await valueText(page, "Start of the window"), "13:50:30");
+    const line = (await address(page)).line;
+    await page.reload();
+    await loaded(page);
+    assert.equal((await address(page)).line, line);
+    await then(page, () => page.click("#timeline-all"));
+    assert.equal((await address(page)).line, undefined);
+    for (const step of ["in", "in", "out"]) await then(page, () => page.click(`#timeline-${step}`));
+    assert.notEqual((await address(page)).line, line);
+    await then(page, () => page.click("#timeline-out"));
+    assert.equal((await address(page)).line, undefined);
+    assert.ok(await page.isDisabled("#timeline-all"));
+    await then(page, () => page.dblclick(OVER, { position: { x: 200, y: 50 } }));
+    assert.equal((await address(page)).line, `${NOW - 900_000}-${NOW}`);
+  });
+
+  it("asks only for what is new when time goes on", async () => {
+    const other = await Daemon.start(process.env.FLAMED_FIXTURE);
+    const live = await browser.page(other.url, { now: null });
+    await live.clock.install({ time: NOW });
+    await open(live, `${other.url}/?from=now-5m`);
+    const asked = [];
+    live.on("request", (request) => {
+      if (request.url().includes("/timeline")) asked.push(new URL(request.url()).searchParams);
+    });
+    await other.goOn(90);
+    await then(live, () => live.clock.fastForward(90_000));
+    assert.match(await text(live, "#timeline-text"), /to 14:07:00 /);
+    assert.ok(asked.length > 0);
+    for (const parameters of asked) {
+      assert.equal(parameters.get("step"), "60s");
+      assert.ok(Number(parameters.get("from")) >= NOW - 120_000, parameters.get("from"));
+    }
+    assert.equal(await valueText(live, "End of the window"), "14:07:00");
+    assert.deepEqual(live.troubles, []);
+    await live.close();
+    await other.stop();
+  });
+
+  it("is told in the reader's own time zone", async () => {
+    const far = await browser.page(daemon.url, { timeZone: "Asia/Kathmandu" });
+    await open(far, daemon.url);
+    assert.match(await text(far, "#timeline-text"), /^CPU use from 16:50:00 to 19:50:30 \(UTC\+05:45\)/);
+    assert.deepEqual(far.troubles, []);
+    await far.close();
+  });
+
+  it("fits from 360 pixels to 4K", async () => {
+    for (const [width, height] of [[360, 740], [3840, 2160]]) {
+      const sized = await browser.page(daemon.url, { width, height });
+      await open(sized, `${daemon.url}/?heat=1&pid=4242`);
+      assert.equal(await sized.evaluate(() => document.documentElement.scrollWidth), width);
+      const { canvas, over } = await sized.$eval("#timeline", (chart) => ({
+        canvas: chart.querySelector("canvas").getBoundingClientRect().width, over: chart.querySelector(".u-over").getBoundingClientRect().width }));
+      assert.ok(canvas <= width && over > width * 0.7, `${canvas} ${over} of ${width}`);
+      await inspect(sized, `time-${width}`);
+      await sized.close();
+    }
+  });
+});
+
+describe("the heat map", () => {
+  it("opens by a button, stays open in the address, and says in words what it shows", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    await then(page, () => page.click("#heat-toggle"));
+    assert.equal((await address(page)).heat, "1");
+    assert.equal(await page.getAttribute("#heat-toggle", "aria-expanded"), "true");
+    // Answers are written together, at a quarter of the second.
+    assert.match(await text(page, "#heat-text"), /^10,470 samples in 900 seconds\. The busiest part of the second is (240|260|280|300) to (260|280|300|320) ms, with /);
+    assert.ok((await colours(page, "#heat")) >= 3);
+    await inspect(page, "heatmap");
+    await page.click("#heat-toggle");
+    assert.equal(await page.$("#heat"), null);
+  });
+
+  it("tells about the cell under the pointer", async () => {
+    await open(page, `${daemon.url}/?pid=31337&heat=1`);
+    await hover(page, "#heat", [0.5, 0.9]);
+    assert.match(await text(page, "#heat-readout"), /^13:5\d:\d\d – 13:5\d:\d\d, \d+ to \d+ ms of each second: \d+ samples$/);
+    await page.mouse.move(2, 2);
+    assert.equal((await text(page, "#heat-readout")).trim(), "");
+  });
+
+  it("shows the flame graph of just the rectangle that is dragged, to the sample", async () => {
+    await open(page, `${daemon.url}/?pid=4242&heat=1`);
+    await drag(page, "#heat", [0.2, 0.79], [0.6, 0.66], { release: false });
+    const told = await text(page, "#heat-readout");
+    await then(page, () => page.mouse.up());
+    const { from, to, offset_from, offset_to } = await address(page);
+    assert.ok(Number(offset_from) >= 180 && Number(offset_to) <= 380, `${offset_from} to ${offset_to}`);
+    const samples = Number(/: ([\d,]+) samples$/.exec(told)[1].replaceAll(",", ""));
+    assert.ok(samples > 100, told);
+    const question = new URLSearchParams({ pid: "4242", from, to, offset_from, offset_to });
+    const profile = await (await fetch(`${daemon.url}/profile?${question}`)).json();
+    assert.equal(profile.samples, samples);
+    // What the page shows is that profile; the map still shows what is around it.
+    assert.match(await text(page, "body"), new RegExp(`${samples.toLocaleString("en-US")}`));
+    assert.match(await text(page, "#heat-text"), /in 900 seconds/);
+    assert.match(await text(page, "#heat-part"), /ms of each second$/);
+    await inspect(page, "heatmap-rectangle");
+    const shown = await page.evaluate(() => location.href);
+
+    const fresh = await browser.page(daemon.url);
+    await open(fresh, shown);
+    assert.match(await text(fresh, "#heat-text"), /in 900 seconds/);
+    assert.equal(await text(fresh, "#heat-part"), await text(page, "#heat-part"));
+    await fresh.close();
+
+    await then(page, () => page.click("#heat-all"));
+    const again = await address(page);
+    assert.equal(again.offset_from, undefined);
+    assert.equal(Date.parse(again.to) - Date.parse(again.from), 900_000);
+    await page.goBack();
+    await page.waitForSelector("#heat-part");
+  });
+
+  it("can be used with the keyboard alone", async () => {
+    await open(page, `${daemon.url}/?pid=4242&heat=1`);
+    await page.focus("#heat");
+    await page.keyboard.press("ArrowRight"); // begins at the hottest place
+    assert.match(await text(page, "#heat-readout"), /^14:03:(09|1\d)/);
+    for (const key of ["ArrowLeft", "ArrowDown"]) await page.keyboard.press(key);
+    for (let i = 0; i < 4; i++) await page.keyboard.press("Shift+ArrowRight");
+    for (let i = 0; i < 5; i++) await page.keyboard.press("Shift+ArrowUp");
+    const marked = await text(page, "#heat-readout");
+    await page.keyboard.press("Escape");
+    assert.notEqual(await text(page, "#heat-readout"), marked);
+    for (let i = 0; i < 2; i++) await page.keyboard.press("Shift+ArrowRight");
+    for (let i = 0; i < 4; i++) await page.keyboard.press("Shift+ArrowUp");
+    await then(page, () => page.keyboard.press("Enter"));
+    const { from, to, offset_from, offset_to } = await address(page);
+    assert.ok(Date.parse(to) - Date.parse(from) >= 3000, `${from} ${to}`);
+    assert.equal(Number(offset_to) - Number(offset_from), 100);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "heat");
+  });
+
+  it("ends when a window is chosen elsewhere", async () => {
+    await open(page, `${daemon.url}/?pid=4242&heat=1`);
+    await then(page, () => drag(page, "#heat", [0.2, 0.9], [0.6, 0.5]));
+    await then(page, () => drag(page, OVER, [share(2000), 0.5], [share(1000), 0.5]));
+    const { around, offset_from } = await address(page);
+    assert.equal(around, undefined);
+    assert.equal(offset_from, undefined);
+  });
+
+  it("says why there is none of time of which only the minutes' counts are kept", async () => {
+    await open(page, `${daemon.url}/?heat=1&from=2026-01-31T11:10:00Z&to=2026-01-31T11:30:00Z`);
+    assert.match(await text(page, "#heat-problem"), /no longer kept one by one/);
+    await inspect(page, "heatmap-none");
+    await then(page, () => page.click("#heat-problem button"));
+    assert.equal(await page.$("#heat-problem"), null);
+  });
+
+  it("shows the last hour of a longer window, and says so", async () => {
+    await open(page, `${daemon.url}/?heat=1&from=now-2h`);
+    assert.match(await text(page, ".heat-warnings"), /The last hour of the window/);
+    assert.match(await text(page, "#heat-text"), /in 3,6\d\d seconds/);
+  });
+
+  it("is readable in the dark, without motion", async () => {
+    const dark = await browser.page(daemon.url, { colorScheme: "dark", reducedMotion: "reduce" });
+    await open(dark, `${daemon.url}/?pid=4242&heat=1&top=5&base_from=now-30m&base_to=now-15m`);
+    await inspect(dark, "time-dark");
+    await dark.close();
+  });
+});

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of the timeline and the heat map.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+
+import { load } from "./modules.mjs";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const zoneBefore = process.env.TZ;
+const clock = (ms) => new Date(ms).toTimeString().slice(0, 5);
+
+describe("ticks of a time axis", () => {
+  let ticks;
+
+  before(async () => {
+    ({ ticks } = await load("time/ticks.ts"));
+  });
+  after(() => {
+    process.env.TZ = zoneBefore ?? "";
+  });
+
+  const within = (zone, from, to, most) => {
+    process.env.TZ = zone;
+    return ticks(Date.parse(from), Date.parse(to), most);
+  };
+
+  it("are round moments of the reader's clock, also where that is 45 minutes off", () => {
+    const labels = within("Asia/Kathmandu", "2026-01-31T10:00:00Z", "2026-01-31T11:00:00Z", 7).map(({ label }) => label);
+    assert.deepEqual(labels, ["15:50", "16:00", "16:10", "16:20", "16:30", "16:40"]);
+  });
+
+  it("have no hour that the clock skips when it is put forward", () => {
+    // Berlin, 29 March 2026: 02:00 is 03:00.
+    const found = within("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T05:00:00Z", 8);
+    assert.deepEqual(found.map(({ label }) => label), ["Sun 29 Mar", "01:00", "03:00", "04:00", "05:00", "06:00", "07:00"]);
+    const gaps = found.slice(1).map(({ ms }, index) => ms - found[index].ms);
+    assert.ok(gaps.every((gap) => gap === HOUR), gaps.join());
+  });
+
+  it("have the hour twice that comes twice when it is put back", () => {
+    // Berlin, 25 October 2026: 03:00 is 02:00 again.
+    const found = within("Europe/Berlin", "2026-10-24T23:00:00Z", "2026-10-25T03:00:00Z", 6);
+    assert.deepEqual(found.map(({ label }) => label), ["01:00", "02:00", "02:00", "03:00", "04:00"]);
+  });
+
+  it("begin days at midnight on both sides of a change of clocks", () => {
+    const found = within("Europe/Berlin", "2026-03-27T00:00:00Z", "2026-04-01T00:00:00Z", 6);
+    assert.deepEqual(found.map(({ label }) => label), ["Sat 28 Mar", "Sun 29 Mar", "Mon 30 Mar", "Tue 31 Mar", "Wed 1 Apr"]);
+    assert.ok(found.every(({ ms, isDay }) => isDay && clock(ms) === "00:00"));
+  });
+
+  it("are never more than there is room for, and lie in what is shown", () => {
+    process.env.TZ = "America/St_Johns";
+    for (const [length, most] of [[10_000, 4], [61_000, 3], [15 * MINUTE, 12], [3 * HOUR, 5], [26 * HOUR, 9], [40 * 24 * HOUR, 4]]) {
+      const from = Date.parse("2026-03-07T21:17:33.250Z");
+      const found = ticks(from, from + length, most);
+      assert.ok(found.length > 0 && found.length <= most + 1, `${found.length} of ${most} in ${length} ms`);
+      assert.ok(found.every(({ ms }) => ms >= from && ms <= from + length));
+    }
+    assert.deepEqual(ticks(5, 5, 3), []);
+  });
+});
+
+describe("a stretch of time", () => {
+  let span;
+  const limits = { from: 1_000_000, to: 2_000_000, step: 1000 };
+
+  before(async () => {
+    span = await load("time/span.ts");
+  });
+
+  it("lies between two moments in any order, in whole steps and within its limits", () => {
+    assert.deepEqual(span.between(1_500_400, 1_200_600, limits), { from: 1_200_000, to: 1_501_000 });
+    assert.deepEqual(span.between(0, 9_000_000, limits), { from: 1_000_000, to: 2_000_000 });
+    assert.deepEqual(span.between(2_500_000, 2_500_001, limits), { from: 1_999_000, to: 2_000_000 });
+  });
+
+  it("keeps an edge from passing the other, and its length when it is moved", () => {
+    const window = { from: 1_200_000, to: 1_300_000 };
+    assert.deepEqual(span.moved(window, "from", 1_900_000, limits), { from: 1_299_000, to: 1_300_000 });
+    assert.deepEqual(span.moved(window, "to", 0, limits), { from: 1_200_000, to: 1_201_000 });
+    assert.deepEqual(span.moved(window, "all", 1_990_000, limits), { from: 1_900_000, to: 2_000_000 });
+    assert.deepEqual(span.keyed(window, "to", "PageUp", limits), { from: 1_200_000, to: 1_310_000 });
+    assert.deepEqual(span.keyed(window, "all", "Home", limits), { from: 1_000_000, to: 1_100_000 });
+    assert.equal(span.keyed(window, "all", "Tab", limits), null);
+  });
+
+  it("is zoomed around a moment that stays where it is", () => {
+    const view = span.zoomed({ from: 1_200_000, to: 1_600_000 }, 1_300_000, 0.5, limits, 10_000);
+    assert.deepEqual(view, { from: 1_250_000, to: 1_450_000 });
+    assert.deepEqual(span.zoomed(view, 1_300_000, 100, limits, 10_000), { from: 1_000_000, to: 2_000_000 });
+    assert.equal(span.length(span.zoomed(view, 1_300_000, 1e-9, limits, 10_000)), 10_000);
+  });
+
+  it("comes back from the address as it went there, and nothing else does", () => {
+    assert.deepEqual(span.fromText(span.asText({ from: 1769868000000, to: 1769868900000 })), { from: 1769868000000, to: 1769868900000 });
+    for (const text of ["", "1", "2-1", "1-1", "a-b", "1-2-3", "1e3-2e3"]) assert.equal(span.fromText(text), null, text);
+  });
+});
+
+describe("a history of CPU use", () => {
+  let history;
+  const answer = (startMs, user, more = {}) => ({
+    step_ms: 1000, start_ms: startMs, steps: { user_cpu_ms: user, kernel_cpu_ms: user.map(() => 0) }, lost: [], gaps: [], processes: [],
+    window: { used: { from_ms: startMs, to_ms: startMs + 1000 * user.length } }, ...more,
+  });
+
+  before(async () => {
+    history = await load("time/history.ts");
+  });
+
+  it("goes on with what a later answer says, which replaces the steps that were not over", () => {
+    const first = history.historyOf(answer(10_000, [100, 200, 30]));
+    assert.equal(history.nextFrom(first), 11_000);
+    const next = history.appended(first, history.historyOf(answer(11_000, [250, 300, 40])));
+    assert.deepEqual(next.userMs, [100, 250, 300, 40]);
+    assert.equal(next.to, 14_000);
+  });
+
+  it("is not put together where a hole is between or steps differ", () => {
+    const first = history.historyOf(answer(10_000, [100, 200]));
+    assert.equal(history.appended(first, history.historyOf(answer(13_000, [1]))), null);
+    assert.equal(history.appended(first, { ...history.historyOf(answer(11_000, [1])), stepMs: 2000 }), null);
+  });
+
+  it("tells busy CPUs of the part of a step that is known, and nothing of gaps", () => {
+    const known = history.historyOf(answer(10_000, [1000, 1000, 0, 0, 500], {
+      gaps: [{ from_ms: 12_000, to_ms: 14_000 }], window: { used: { from_ms: 10_500, to_ms: 14_900 } } }));
+    assert.deepEqual(history.busyCpus(known, known.userMs).map((value) => value && Number(value.toFixed(3))), [2, 1, null, null, 0.556]);
+    assert.deepEqual(history.stacked([[1, null, 3], [1, null, 1]]), [[1, null, 3], [2, null, 4]]);
+  });
+});
+
+describe("the grid of a heat map", () => {
+  let HeatGrid;
+  // Three seconds of four parts; second c, part r has 10 c + r samples.
+  const answer = { columns: 3, rows: 4, start_ms: 60_000, counts: [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23] };
+
+  before(async () => {
+    ({ HeatGrid } = await load("time/heat_grid.ts"));
+  });
+
+  it("says what a rectangle means, and finds the rectangle that means it", () => {
+    const grid = new HeatGrid(answer, 100);
+    const rectangle = grid.between(2, 1, 1, 2);
+    const selected = grid.selected(rectangle);
+    assert.deepEqual(selected, { from: 61_000, to: 63_000, offsetFrom: 250, offsetTo: 750 });
+    assert.deepEqual(grid.rectangle(selected), rectangle);
+    assert.equal(grid.sum(rectangle), 11 + 12 + 21 + 22);
+    assert.equal(grid.rectangle({ ...selected, from: 0, to: 1000 }), null);
+  });
+
+  it("puts seconds together where there is no room for a column each, and loses none", () => {
+    const grid = new HeatGrid(answer, 2);
+    assert.equal(grid.secondsPerColumn, 2);
+    assert.equal(grid.columns, 2);
+    assert.equal(grid.sum(grid.between(0, 0, 1, 3)), answer.counts.reduce((sum, value) => sum + value));
+    assert.equal(grid.count(0, 3), 16);
+    assert.deepEqual(grid.hottest(), { column: 1, row: 3, count: 23 });
+  });
+});
