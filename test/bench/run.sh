@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Measures what flamed costs and prints the report; with --write also puts it into docs/overhead.md. Needs root and a
-# built tree. The figures are only as quiet as the machine: run nothing beside it.
+# built tree. With "page" alone: how fast the page is, in a browser. The figures are only as quiet as the machine: run nothing beside it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,12 +13,14 @@ unwind_repetitions=7
 mixed_seconds=20
 clients_seconds=60
 write=
+only_page=false
 while (($# > 0)); do
   case $1 in
     --write) write=docs/overhead.md ;;
+    page) only_page=true ;;
     --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 clients_seconds=5 ;;
     *)
-      echo "usage: ./dev bench [--quick] [--write]" >&2
+      echo "usage: ./dev bench [--quick] [--write] | page" >&2
       exit 2
       ;;
   esac
@@ -26,6 +28,14 @@ while (($# > 0)); do
 done
 
 mkdir -p "$out"
+if $only_page; then
+  # Waits for the day to be made, then asks for some minutes. The load average beside the figures says how quiet it was.
+  echo "page: a synthetic day, then a browser ..." >&2
+  test/web/run.sh bench "$build/test/web" "$build/test/bench/page/page_bench_server" >"$out/page.json"
+  printf 'load average %s\n\n' "$(cut -d ' ' -f 1 /proc/loadavg)"
+  python3 test/bench/page/report.py "$out/page.json"
+  exit
+fi
 export FLAMED_BINARY=$build/flamed FLAMED_VICTIMS=$build/test/kernel/victims FLAMED_BENCHES=$build/test/bench
 echo "steady state: $repetitions times $seconds s ..." >&2
 "$build/test/bench/overhead/overhead_bench" "$seconds" "$repetitions" >"$out/overhead.json"

@@ -46,6 +46,8 @@ export class Browser {
     }
     page.troubles = [];
     page.on("console", (message) => {
+      // A question that the daemon refuses is answered too: the browser logs it, and the page says why.
+      if (/^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())) return;
       if (message.type() === "error" || message.type() === "warning") page.troubles.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => page.troubles.push(`exception: ${error.message}`));

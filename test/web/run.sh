@@ -4,6 +4,7 @@
 # Tests of the page in a real browser.
 #
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
+#   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there.
@@ -47,7 +48,7 @@ rm -f "$place"/*.mjs # one that is no longer there must not run
 cp "$here"/*.mjs "$here"/package.json "$here"/package-lock.json "$here"/.npmrc "$place"
 cd "$place"
 if ! cmp -s package-lock.json .installed; then
-  npm ci --no-progress --loglevel=error
+  npm ci --no-progress --loglevel=error >&2
   cp package-lock.json .installed
 fi
 export FLAMED_SHOTS=$shots FLAMED_PAGE_SOURCES=$here/../../api/web/src
@@ -69,6 +70,10 @@ case $mode in
       [[ $file == live.test.mjs || $file == speedscope.test.mjs ]] || fixture_tests+=("$file")
     done
     TZ=UTC FLAMED_FIXTURE=$program node --test "${fixture_tests[@]}"
+    ;;
+  bench)
+    cp "$here/../bench/page/page_bench.mjs" "$place"
+    FLAMED_FIXTURE=$program node page_bench.mjs
     ;;
   daemon)
     ((EUID == 0)) || skip "the daemon needs root"

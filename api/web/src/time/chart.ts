@@ -176,12 +176,12 @@ export class Chart {
     const sums = stacked(this.#layers.map(({ cpuMs }) => busyCpus(history, cpuMs))).reverse();
     const behind = this.#background;
     const machine = behind === null || behind.stepMs !== history.stepMs || behind.startMs !== history.startMs
-      ? history.userMs.map(() => null)
+      ? history.userMs.map(() => 0)
       : busyCpus(behind, behind.userMs.map((user, index) => user + behind.kernelMs[index])).slice(0, history.userMs.length);
     const starts = history.userMs.map((_, index) => Math.max(history.startMs + index * history.stepMs, history.from) / 1000);
-    // The last step reaches to the end.
-    const closed = <Value,>(values: Value[], last: Value) => [...values, last];
-    const columns = [closed(starts, history.to / 1000), ...[machine, ...sums].map((values) => closed(values, values.at(-1) ?? null))];
+    // The last step reaches to the end. What is not known is drawn as nothing, and hatched: uPlot would leave out the step
+    // before it too.
+    const columns = [[...starts, history.to / 1000], ...[machine, ...sums].map((values) => [...values, values.at(-1)].map((value) => value ?? 0))];
     this.#plot.setData(columns as uPlot.AlignedData);
     this.#fit();
   }

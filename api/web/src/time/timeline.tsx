@@ -100,7 +100,7 @@ function layersOf(history: History, top: number): Layer[] {
   const others = history.userMs.map((user, index) => Math.max(0, user + history.kernelMs[index] - lines.reduce((sum, line) => sum + line.cpuMs[index], 0)));
   return [
     ...lines.map((line, index) => ({ name: line.name, colour: TOP_COLOURS[index], cpuMs: line.cpuMs })),
-    { name: "others", colour: "--others", cpuMs: others },
+    ...(others.some((ms) => ms > 0) ? [{ name: "others", colour: "--others", cpuMs: others }] : []),
   ];
 }
 
