@@ -328,7 +328,7 @@ describe("the graph", () => {
 
   it("lists functions, sorted as one likes, those that match what is looked for", async () => {
     await show("&view=table");
-    const names = () => page.$$eval(".rows .row", (rows) => rows.sort((a, b) => a.dataset.index - b.dataset.index).map(({ dataset }) => dataset.name));
+    const names = () => page.$$eval(".rows .function-row", (rows) => rows.sort((a, b) => a.dataset.index - b.dataset.index).map(({ dataset }) => dataset.name));
     assert.deepEqual((await names()).slice(0, 2), ["price_with_tax(Item const&)", "std::map<std::string, Rate>::find(std::string const&)"]);
     assert.match(await text(page, '.rows [data-index="0"]'), /40.1 %4,200.*60.2 %6,300/);
     await page.click('.head button:has-text("Total")');
@@ -338,12 +338,12 @@ describe("the graph", () => {
     await page.click('.head button:has-text("Function")');
     assert.equal((await names())[0], "Cart::total() const");
     await page.fill("#search", "json");
-    await page.waitForFunction(() => document.querySelectorAll(".rows .row").length === 3);
+    await page.waitForFunction(() => document.querySelectorAll(".rows .function-row").length === 3);
     assert.match(await text(page, ".table .sum"), /^3 functions of/);
     await page.focus(".grid");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
-    assert.equal(await text(page, ".row.selected bdi"), "json::Parser::string()");
+    assert.equal(await text(page, ".function-row.selected bdi"), "json::Parser::string()");
     await page.keyboard.press("Shift+F10");
     assert.match(await text(page, ".frame-menu"), /Focus.*Copy name/);
     await page.keyboard.press("Escape");
@@ -356,7 +356,7 @@ describe("the graph", () => {
     await open(page, `${daemon.url}/?view=table`);
     const count = Number((await page.getAttribute(".grid", "aria-rowcount")) ?? 0) - 1;
     assert.ok(count > 60);
-    assert.ok((await page.$$(".rows .row")).length < count);
+    assert.ok((await page.$$(".rows .function-row")).length < count);
     await page.$eval(".grid", (grid) => (grid.scrollTop = grid.scrollHeight));
     await page.waitForSelector(`.rows [data-index="${count - 1}"]`);
     await inspect(page, "table");

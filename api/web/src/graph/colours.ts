@@ -2,7 +2,7 @@
 // Colours of frames. A palette has few of them, so that what is painted can be painted colour by colour. All are light
 // enough for dark text on them: contrast with INK is at least 4.5:1.
 
-import { type Frames, KINDS, type Kind } from "./frames";
+import { type Frames, KINDS, type Kind, hashOf } from "./frames";
 import type { Model } from "./model";
 
 export const INK = "#1a1410";
@@ -53,14 +53,6 @@ export function swatch(kind: Kind, isDark: boolean) {
   return hsl(hue, saturation, lightness - (isDark ? 5 : 0));
 }
 
-// FNV-1a: the same in every profile.
-function hash(text: string) {
-  let value = 2166136261;
-  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
-  value ^= value >>> 15;
-  return value >>> 0;
-}
-
 function kindsOf(frames: Frames) {
   const present = new Set(frames.data.kind);
   return KINDS.filter((_, index) => present.has(index));
@@ -79,7 +71,9 @@ function byKind(frames: Frames, isDark: boolean): Palette {
       colours.push(hsl(hue + turn, saturation, lightness + lift - (isDark ? 5 : 0)));
     }
   }
-  const colour = Uint16Array.from({ length: frames.size }, (_, f) => frames.data.kind[f] * SHADES + (hash(frames.name(f)) % SHADES));
+  const { kind, hash } = frames.data;
+  const colour = new Uint16Array(frames.size);
+  for (let f = 0; f < colour.length; f++) colour[f] = kind[f] * SHADES + (hash[f] % SHADES);
   return { colours, of: (f) => colour[f], legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
 }
 
@@ -87,24 +81,31 @@ function byKind(frames: Frames, isDark: boolean): Palette {
 const HUES = 48;
 const LISTED = 8;
 
-function hashed(frames: Frames, isDark: boolean, text: (f: number) => string): { colours: string[]; colour: Uint16Array } {
+function hashed(frames: Frames, isDark: boolean, hash: (f: number) => number): { colours: string[]; colour: Uint16Array } {
   const colours = Array.from({ length: HUES }, (_, i) => hsl(Math.round((i * 137.508) % 360), 58, 70 + (i % 3) * 4 - (isDark ? 5 : 0)));
   colours.push(swatch("marker", isDark), swatch("root", isDark));
-  const colour = Uint16Array.from({ length: frames.size }, (_, f) => {
+  const colour = new Uint16Array(frames.size);
+  for (let f = 0; f < colour.length; f++) {
     const kind = frames.kind(f);
-    return kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(text(f)) % HUES;
-  });
+    colour[f] = kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(f) % HUES;
+  }
   return { colours, colour };
 }
 
 function byName(frames: Frames, isDark: boolean): Palette {
-  const { colours, colour } = hashed(frames, isDark, (f) => frames.name(f));
+  const { colours, colour } = hashed(frames, isDark, (f) => frames.data.hash[f]);
   return { colours, of: (f) => colour[f], legend: [] };
 }
 
 function byModule(model: Model, isDark: boolean): Palette {
   const { frames } = model;
-  const { colours, colour } = hashed(frames, isDark, (f) => frames.module(f));
+  const hashes = new Map<number, number>();
+  const { colours, colour } = hashed(frames, isDark, (f) => {
+    const index = frames.data.module[f];
+    let hash = hashes.get(index);
+    if (hash === undefined) hashes.set(index, (hash = hashOf(frames.module(f))));
+    return hash;
+  });
   // The modules that used most CPU themselves.
   const own = new Map<string, { samples: number; colour: number }>();
   for (let i = 0; i < model.size; i++) {

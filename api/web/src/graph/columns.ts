@@ -37,29 +37,29 @@ const CLOSED = 0x5d;
 const ZERO = 0x30;
 
 // The numbers from `at` up to the closing bracket, and where that is. Null when they are not all whole and positive.
-function wholeNumbers(bytes: Uint8Array, at: number, expected: number): { values: Float64Array; end: number } | null {
-  let values = new Float64Array(expected);
+function wholeNumbers(bytes: Uint8Array, at: number, expected: number): { values: Numbers; end: number } | null {
+  let values: Numbers = new Uint32Array(expected);
   let count = 0;
   let value = 0;
   let digits = 0;
   for (let i = at; i < bytes.length; i++) {
     const byte = bytes[i];
-    const digit = byte - ZERO;
-    if (digit >= 0 && digit <= 9) {
-      value = value * 10 + digit;
+    if (byte >= ZERO && byte <= ZERO + 9) {
+      value = value * 10 + (byte - ZERO);
       digits++;
     } else if (byte === COMMA || byte === CLOSED) {
       if (digits > 0) {
         if (count === values.length) {
-          const larger = new Float64Array(2 * count + 16);
+          const larger: Numbers = new (values.constructor as new (size: number) => Numbers)(2 * count + 16);
           larger.set(values);
           values = larger;
         }
+        if (value > LARGEST && values instanceof Uint32Array) values = new Float64Array(values);
         values[count++] = value;
         value = 0;
         digits = 0;
       }
-      if (byte === CLOSED) return { values: values.subarray(0, count), end: i };
+      if (byte === CLOSED) return { values: count === values.length ? values : values.slice(0, count), end: i };
     } else {
       return null;
     }
@@ -67,10 +67,7 @@ function wholeNumbers(bytes: Uint8Array, at: number, expected: number): { values
   return null;
 }
 
-function compact(values: Float64Array): Numbers {
-  for (let i = 0; i < values.length; i++) if (values[i] > LARGEST) return values.slice();
-  return Uint32Array.from(values);
-}
+const compact = (values: number[]): Numbers => (values.some((value) => value > LARGEST) ? new Float64Array(values) : new Uint32Array(values));
 
 interface Split {
   text: string; // the answer as JSON, its nodes left out
@@ -103,7 +100,7 @@ function split(bytes: Uint8Array): Split | null {
     const column = wholeNumbers(bytes, at + match[0].length, expected);
     if (column === null) return null;
     expected = column.values.length;
-    nodes[match[1]] = compact(column.values);
+    nodes[match[1]] = column.values;
     at = column.end + 1;
     if (bytes[at] !== COMMA) break;
     at++;
@@ -137,7 +134,7 @@ export function readColumns(bytes: Uint8Array): Columns {
   const { columns, ...head } = answer;
   const column = (name: string): Numbers | undefined => {
     const values = parts?.nodes[name] ?? columns.nodes[name];
-    return Array.isArray(values) ? compact(Float64Array.from(values)) : values;
+    return Array.isArray(values) ? compact(values) : values;
   };
   const indices = (name: string) => {
     const values = column(name);
@@ -148,7 +145,7 @@ export function readColumns(bytes: Uint8Array): Columns {
   const significant = column("significant");
   const nodes: NodeColumns = {
     frame, depth: indices("depth"), self: indices("self"),
-    selfBefore: column("self_before"), significant: significant && Uint8Array.from(significant),
+    selfBefore: column("self_before"), significant: significant && new Uint8Array(significant),
   };
   if (frame.length === 0 || nodes.depth.length !== frame.length || nodes.self.length !== frame.length) throw new Error("the answer's columns are not of one length");
   return { head, frames: frameData(columns), functions: columns.functions ?? null, nodes, scales: scalesOf(head) };

@@ -23,6 +23,15 @@ export interface FrameData {
   buildId: Uint32Array;
   file: Uint32Array;
   line: Uint32Array;
+  // Of the name, the same in every answer: to colour by.
+  hash: Uint32Array;
+}
+
+// FNV-1a, its bits mixed once more: neighbours in the alphabet are not to be neighbours in colour.
+export function hashOf(text: string) {
+  let value = 2166136261;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
+  return (value ^ (value >>> 15)) >>> 0;
 }
 
 const UNKNOWN = KINDS.indexOf("unknown");
@@ -34,14 +43,20 @@ export function frameData({ strings, kinds, frames }: FrameColumns): FrameData {
     const index = (KINDS as readonly string[]).indexOf(kind);
     return index === -1 ? UNKNOWN : index;
   });
-  const kind = Uint8Array.from(frames.kind, (index) => known[index] ?? UNKNOWN);
+  const size = frames.name.length;
+  const kind = new Uint8Array(size);
+  const hash = new Uint32Array(size);
+  for (let f = 0; f < size; f++) {
+    kind[f] = known[frames.kind[f]] ?? UNKNOWN;
+    hash[f] = hashOf(strings[frames.name[f]]);
+  }
   // Inlined code of the kernel is the kernel's in the first place.
   frames.inlined?.forEach((inlined, f) => {
     if (inlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
   });
-  const column = (values?: number[]) => Uint32Array.from(values ?? []);
+  const column = (values?: number[]) => new Uint32Array(values ?? []);
   return {
-    strings, kind,
+    strings, kind, hash,
     name: column(frames.name), module: column(frames.module), fullName: column(frames.full_name), reason: column(frames.reason),
     buildId: column(frames.build_id), file: column(frames.file), line: column(frames.line),
   };
@@ -49,6 +64,7 @@ export function frameData({ strings, kinds, frames }: FrameColumns): FrameData {
 
 export class Frames {
   readonly size: number;
+  #ranks: Uint32Array | null = null;
 
   constructor(readonly data: FrameData) {
     this.size = data.name.length;
@@ -86,6 +102,17 @@ export class Frames {
   isCode(f: number) {
     const kind = this.kind(f);
     return kind !== "marker" && kind !== "root";
+  }
+
+  // Of each frame its place among all by name. Frames of one name are told apart by their number.
+  ranks(): Uint32Array {
+    if (this.#ranks !== null) return this.#ranks;
+    const order = Array.from({ length: this.size }, (_, f) => f);
+    const names = order.map((f) => this.name(f));
+    order.sort((a, b) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b));
+    this.#ranks = new Uint32Array(this.size);
+    for (let rank = 0; rank < order.length; rank++) this.#ranks[order[rank]] = rank;
+    return this.#ranks;
   }
 
   #text(column: Uint32Array, f: number) {
@@ -127,7 +154,7 @@ export class Frames {
       strings, kind,
       name: texts(this.data.name, from.name), module: texts(this.data.module, from.module), fullName: texts(this.data.fullName, from.fullName),
       reason: texts(this.data.reason, from.reason), buildId: texts(this.data.buildId, from.buildId), file: texts(this.data.file, from.file),
-      line: extended(this.data.line, (f) => from.line[f] ?? 0),
+      line: extended(this.data.line, (f) => from.line[f] ?? 0), hash: extended(this.data.hash, (f) => from.hash[f]),
     });
     return { joined, numbers };
   }

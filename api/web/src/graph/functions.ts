@@ -75,19 +75,16 @@ export function functionRows(model: Model, node: number, told: FunctionColumns |
 
 export type SortKey = "name" | "self" | "total" | "change";
 
-export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDescending: boolean) {
-  const { frames } = model;
-  const byName = (a: FunctionRow, b: FunctionRow) => {
-    const left = frames.name(a.frame);
-    const right = frames.name(b.frame);
-    return left < right ? -1 : left > right ? 1 : a.frame - b.frame;
-  };
+export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDescending: boolean): FunctionRow[] {
+  const ranks = model.frames.ranks();
   const sign = isDescending ? -1 : 1;
-  if (key === "name") return rows.sort((a, b) => sign * byName(a, b));
   const measure = (row: FunctionRow) => {
-    if (key === "change") return Math.abs(row.changeSelf) + (row.isSignificant ? 1e9 : 0);
-    const before = key === "self" ? row.selfBefore : row.totalBefore;
-    return row[key] + (model.sides === null ? 0 : before * 1e-12);
+    if (key === "name") return sign * ranks[row.frame];
+    // What is significant before all else, be it ever so small.
+    if (key === "change") return sign * (Math.abs(row.changeSelf) + (row.isSignificant ? 1e9 : 0));
+    return sign * row[key];
   };
-  return rows.sort((a, b) => sign * (measure(a) - measure(b)) || byName(a, b));
+  const measures = new Float64Array(model.frames.size);
+  for (const row of rows) measures[row.frame] = measure(row);
+  return rows.sort((a, b) => measures[a.frame] - measures[b.frame] || ranks[a.frame] - ranks[b.frame]);
 }

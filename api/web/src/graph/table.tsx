@@ -71,7 +71,7 @@ function Row({ row, index, isSelected, largest }: { row: FunctionRow; index: num
   const name = printable(frames.name(f), 400);
   const module = frames.module(f);
   return (
-    <div role="row" id={`function-${index}`} class={isSelected ? "row selected" : "row"} aria-rowindex={index + 2} aria-selected={isSelected}
+    <div role="row" id={`function-${index}`} class={isSelected ? "function-row selected" : "function-row"} aria-rowindex={index + 2} aria-selected={isSelected}
       style={{ transform: `translateY(${index * ROW}px)` }} data-index={index} data-name={frames.name(f)}>
       <div role="gridcell" class="cell name" title={name}><bdi>{name}</bdi><small>{module === "" ? labelOf(frames.kind(f)) : printable(module, 100)}</small></div>
       {sides === null ? (
@@ -161,7 +161,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
         aria-activedescendant={selected >= first && selected < last ? `function-${selected}` : undefined}
         onScroll={(event) => (scrolled.value = event.currentTarget.scrollTop)}>
         <div role="rowgroup" class="head">
-          <div role="row" class="row" aria-rowindex={1}>
+          <div role="row" class="function-row" aria-rowindex={1}>
             <Head name="name" sortKey="name">Function</Head>
             {isDiff ? (
               <>

@@ -16,7 +16,7 @@ const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "mo
 export function Toolbar() {
   const { mode, colour, palette, collapse } = view.value;
   return (
-    <div class="tools" role="toolbar" aria-label="How the profile is shown">
+    <div class="graph-tools" role="toolbar" aria-label="How the profile is shown">
       <div class="segments" role="group" aria-label="View" id="modes">
         {MODES.map(([key, label, title]) => (
           <button key={key} type="button" title={title} data-mode={key} aria-pressed={mode === key} onClick={() => look({ mode: key })}>{label}</button>

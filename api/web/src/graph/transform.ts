@@ -3,14 +3,19 @@
 
 import { Model, type NodeColumns, type Numbers } from "./model";
 
+const LEAST_SLOTS = 1024;
+
 // A tree to which samples are added place by place, in any order.
 class TreeBuilder {
-  readonly #children = new Map<number, number>(); // parent and frame → node
-  readonly #frame: number[] = [];
-  readonly #parent: number[] = [];
-  readonly #self: number[] = [];
-  readonly #selfBefore: number[] = [];
-  readonly #significant: number[] = [];
+  #size = 0;
+  #frame = new Uint32Array(LEAST_SLOTS / 2);
+  #parent = new Uint32Array(LEAST_SLOTS / 2);
+  #self = new Float64Array(LEAST_SLOTS / 2);
+  #selfBefore = new Float64Array(LEAST_SLOTS / 2);
+  #significant = new Uint8Array(LEAST_SLOTS / 2);
+  // Nodes by parent and frame, +1; 0 is a free slot. At most half of the slots are taken, and the next one is tried when
+  // one is. A Map of a million keys costs ten times as much.
+  #slots = new Uint32Array(LEAST_SLOTS);
 
   constructor(
     readonly model: Model,
@@ -20,12 +25,15 @@ class TreeBuilder {
   }
 
   child(parent: number, frame: number) {
-    const key = parent * this.model.frames.size + frame;
-    let node = this.#children.get(key);
-    if (node === undefined) {
-      node = this.#add(parent, frame);
-      this.#children.set(key, node);
+    const mask = this.#slots.length - 1;
+    let slot = hash(parent, frame) & mask;
+    for (; this.#slots[slot] !== 0; slot = (slot + 1) & mask) {
+      const node = this.#slots[slot] - 1;
+      if (this.#parent[node] === parent && this.#frame[node] === frame) return node;
     }
+    const node = this.#add(parent, frame);
+    if (2 * this.#size > this.#slots.length) this.#grow();
+    else this.#slots[slot] = node + 1;
     return node;
   }
 
@@ -54,47 +62,84 @@ class TreeBuilder {
 
   finish(): Model {
     const { frames, sides } = this.model;
-    const size = this.#frame.length;
-    // Siblings by name, as the daemon has them. Frames of one name are told apart by their number.
-    const order = Uint32Array.from({ length: size }, (_, i) => i).sort((a, b) => {
-      if (this.#frame[a] === this.#frame[b]) return 0;
-      const left = frames.name(this.#frame[a]);
-      const right = frames.name(this.#frame[b]);
-      return left < right ? -1 : left > right ? 1 : this.#frame[a] - this.#frame[b];
-    });
-    const firstChild = new Int32Array(size).fill(-1);
-    const nextSibling = new Int32Array(size).fill(-1);
+    const size = this.#size;
+    // Siblings by name, as the daemon has them: the nodes by the rank of their frames, each put before those of its parent
+    // that are there already, from the last rank to the first.
+    const ranks = frames.ranks();
+    const starts = new Uint32Array(frames.size + 1);
+    for (let node = 0; node < size; node++) starts[ranks[this.#frame[node]] + 1]++;
+    for (let rank = 0; rank < frames.size; rank++) starts[rank + 1] += starts[rank];
+    const order = new Uint32Array(size);
+    for (let node = 0; node < size; node++) order[starts[ranks[this.#frame[node]]]++] = node;
+    const firstChild = new Uint32Array(size); // 0: none, since the root is nobody's child
+    const nextSibling = new Uint32Array(size);
     for (let i = size - 1; i >= 0; i--) {
       const node = order[i];
       if (node === 0) continue;
       nextSibling[node] = firstChild[this.#parent[node]];
       firstChild[this.#parent[node]] = node;
     }
-    const self: Numbers = new Float64Array(size);
-    const selfBefore: Numbers = new Float64Array(sides === null ? 0 : size);
-    const columns = { frame: new Uint32Array(size), depth: new Uint32Array(size), self, selfBefore, significant: new Uint8Array(size) };
-    const open: [node: number, depth: number][] = [[0, 0]];
-    for (let i = 0; open.length > 0; i++) {
-      const [node, depth] = open.pop()!;
-      columns.frame[i] = this.#frame[node];
-      columns.depth[i] = depth;
+    const self = new Float64Array(size);
+    const selfBefore = new Float64Array(sides === null ? 0 : size);
+    const significant = new Uint8Array(size);
+    const frame = new Uint32Array(size);
+    const depth = new Uint32Array(size);
+    for (let i = 0, node = 0, level = 0; i < size; i++) {
+      frame[i] = this.#frame[node];
+      depth[i] = level;
       self[i] = this.#self[node];
       if (sides !== null) selfBefore[i] = this.#selfBefore[node];
-      columns.significant[i] = this.#significant[node];
-      if (nextSibling[node] !== -1 && node !== 0) open.push([nextSibling[node], depth]);
-      if (firstChild[node] !== -1) open.push([firstChild[node], depth + 1]);
+      significant[i] = this.#significant[node];
+      if (firstChild[node] !== 0) {
+        node = firstChild[node];
+        level++;
+        continue;
+      }
+      while (node !== 0 && nextSibling[node] === 0) {
+        node = this.#parent[node];
+        level--;
+      }
+      if (node !== 0) node = nextSibling[node];
     }
-    const nodes: NodeColumns = sides === null ? { frame: columns.frame, depth: columns.depth, self } : columns;
+    const nodes: NodeColumns = sides === null ? { frame, depth, self } : { frame, depth, self, selfBefore, significant };
     return Model.of(frames, nodes, sides?.scales ?? null);
   }
 
   #add(parent: number, frame: number) {
-    this.#parent.push(parent);
-    this.#self.push(0);
-    this.#selfBefore.push(0);
-    this.#significant.push(0);
-    return this.#frame.push(frame) - 1;
+    const node = this.#size++;
+    if (node === this.#frame.length) {
+      this.#frame = doubled(this.#frame);
+      this.#parent = doubled(this.#parent);
+      this.#self = doubled(this.#self);
+      this.#selfBefore = doubled(this.#selfBefore);
+      this.#significant = doubled(this.#significant);
+    }
+    this.#parent[node] = parent;
+    this.#frame[node] = frame;
+    return node;
   }
+
+  #grow() {
+    this.#slots = new Uint32Array(2 * this.#slots.length);
+    const mask = this.#slots.length - 1;
+    for (let node = 1; node < this.#size; node++) {
+      let slot = hash(this.#parent[node], this.#frame[node]) & mask;
+      while (this.#slots[slot] !== 0) slot = (slot + 1) & mask;
+      this.#slots[slot] = node + 1;
+    }
+  }
+}
+
+function hash(parent: number, frame: number) {
+  let value = Math.imul(parent, 0x9e3779b1) ^ Math.imul(frame, 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 15), 0xc2b2ae35);
+  return (value ^ (value >>> 13)) >>> 0;
+}
+
+function doubled<Column extends Uint32Array | Float64Array | Uint8Array>(column: Column): Column {
+  const larger = new (column.constructor as new (size: number) => Column)(2 * column.length);
+  larger.set(column);
+  return larger;
 }
 
 // A function that calls itself, directly or through others, becomes one frame: what the inner call does counts for the

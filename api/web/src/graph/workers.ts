@@ -3,7 +3,7 @@
 
 import type { Read } from "./columns";
 import type { Frames } from "./frames";
-import { matchNames, regularExpression } from "./search";
+import { NameIndex, regularExpression } from "./search";
 import type { Job, Outcome } from "./worker";
 
 type Task = Job extends infer Each ? (Each extends Job ? Omit<Each, "id"> : never) : never;
@@ -55,6 +55,7 @@ const PATIENCE_MS = 1500;
 // written that takes longer than anybody lives.
 export class NameSearch {
   readonly #frames: Frames;
+  #index: NameIndex | null = null;
   #helper: Helper | null = null;
 
   constructor(frames: Frames) {
@@ -65,8 +66,10 @@ export class NameSearch {
   async find(text: string): Promise<Uint8Array> {
     const { strings, name } = this.#frames.data;
     const expression = regularExpression(text);
-    const found = expression === null ? matchNames(strings, text) : await this.#findElsewhere(text);
-    return Uint8Array.from(name, (index) => found[index]);
+    const found = expression === null ? (this.#index ??= new NameIndex(strings)).find(text) : await this.#findElsewhere(text);
+    const byFrame = new Uint8Array(name.length);
+    for (let f = 0; f < name.length; f++) byFrame[f] = found[name[f]];
+    return byFrame;
   }
 
   end() {
