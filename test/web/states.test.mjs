@@ -73,7 +73,7 @@ describe("the page's states", () => {
     await page.click('[data-id="31337@70000"] .name');
     await page.click('[data-id="4242@90000"] .name');
     letGo();
-    await page.waitForFunction(() => document.querySelector("#mirror li")?.dataset.value === "10470");
+    await page.waitForFunction(() => document.querySelector(".flame-item")?.dataset.value === "10470");
     assert.match(await text(page, "#profile-title"), /^checkout-api/);
     assert.deepEqual(page.troubles, []);
   });
