@@ -97,10 +97,12 @@ export function Graph() {
     <section class="profile" aria-labelledby="profile-title">
       <div class="pane-head">
         <h2 id="profile-title"><bdi>{name}</bdi>{more && <small>{more}</small>}</h2>
-        <SearchResult />
         <Toolbar />
       </div>
-      <Crumbs />
+      <div class="place">
+        <Crumbs />
+        <SearchResult />
+      </div>
       <ul id="warnings" class="warnings" aria-label="Warnings">
         {warnings.map((warning) => <li key={warning}>{printable(warning)}</li>)}
       </ul>
