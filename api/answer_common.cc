@@ -71,8 +71,8 @@ std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQu
   selection.part = std::get<std::optional<store::SecondPart>>(part);
   if (!selection.part || store::keeps_single_samples(question.snapshot, selection.window)) return std::nullopt;
   return no_single_samples(
-      "Which part of a second a sample was taken in is known only of time of which samples are "
-      "kept one by one, and of this window only the minutes' counts are: ask for a later window.");
+      "which part of a second a sample was taken in is known only of time of which samples are kept one by one, and of "
+      "this window only the minutes' counts are: ask for a later window");
 }
 
 store::QueryBudget budget_for(const Sources& sources) {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/server.h"
@@ -123,7 +124,9 @@ int run(int minutes, int cpus) {
   add_tree(sources, 1'000'000, cpus);
   sources.clock_.advance_ns(kNsPerSecond);
   sources.store_.advance(sources.clock_.monotonic());
-  const auto server = Server::listen({"127.0.0.1", 0, 4}, sources);
+  ServerOptions options;
+  options.addresses = {{"127.0.0.1", 0}};
+  const auto server = Server::listen(std::move(options), sources);
   if (!server) {
     std::fprintf(stderr, "%s\n", server.error().message().c_str());
     return 1;
