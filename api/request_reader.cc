@@ -85,9 +85,7 @@ void RequestReader::take_header(std::string_view line) {
   if (!header) return refuse("a header that is not NAME: VALUE");
   if (is_named(*header, "host")) {
     if (std::exchange(has_host_, true)) refuse("more than one Host header");
-  } else if (is_named(*header, "transfer-encoding")) {
-    has_body_ = true;
-  } else if (is_named(*header, "content-length") && header->value != "0") {
+  } else if (is_named(*header, "transfer-encoding") || (is_named(*header, "content-length") && header->value != "0")) {
     has_body_ = true;
   }
 }

@@ -4,6 +4,7 @@
 #include <httplib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/request_line.h"
 #include "api/request_parser.h"
 #include "api/routes.h"
 #include "base/bounded_queue.h"
@@ -90,6 +92,14 @@ class Protocol final : private httplib::Server {
   Response* answer_ = nullptr;
 };
 
+/// What those ask who watch over flamed: cheap to answer, and not to wait behind questions that take seconds.
+bool is_probe(std::string_view head) {
+  constexpr std::array<std::string_view, 4> kPaths{"/healthz", "/readyz", "/metrics", "/version"};
+  const auto line = parse_request_line(head);
+  return line &&
+         std::find(kPaths.begin(), kPaths.end(), line->target.substr(0, line->target.find('?'))) != kPaths.end();
+}
+
 void tell(const AcceptGate::Figures& figures, std::vector<Metric>& metrics) {
   const auto value = [](std::uint64_t count) { return static_cast<double>(count); };
   metrics.push_back(
@@ -111,7 +121,11 @@ void tell(const AcceptGate::Figures& figures, std::vector<Metric>& metrics) {
 class Server::Impl final : public GateUser {
  public:
   Impl(Sources& sources, const ServerOptions& options)
-      : router_(sources), clock_(sources.clock()), drain_time_(options.drain_time), queue_(options.queued_requests) {}
+      : router_(sources),
+        clock_(sources.clock()),
+        drain_time_(options.drain_time),
+        queue_(options.queued_requests),
+        probes_(options.queued_requests) {}
 
   ~Impl() override {
     for (std::jthread& thread : threads_) thread.request_stop();
@@ -131,12 +145,15 @@ class Server::Impl final : public GateUser {
     router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), metrics); });
     for (std::size_t i = 0; i < options.threads; ++i) {
       threads_.push_back(
-          start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(token); }));
+          start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(queue_, token); }));
     }
+    threads_.push_back(start_thread("http/probes", [this](const std::stop_token& token) { serve(probes_, token); }));
     return {};
   }
 
-  bool take(GateRequest&& request) override { return queue_.try_push(std::move(request)); }
+  bool take(GateRequest&& request) override {
+    return (is_probe(request.head) ? probes_ : queue_).try_push(std::move(request));
+  }
 
   std::string refuse(const Problem& problem, bool is_head) override {
     return gate_protocol_.write(router_.refuse(problem), is_head, true);
@@ -146,9 +163,9 @@ class Server::Impl final : public GateUser {
   [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
 
  private:
-  void serve(const std::stop_token& token) {
+  void serve(BoundedQueue<GateRequest>& queue, const std::stop_token& token) {
     Protocol protocol;
-    while (std::optional<GateRequest> request = queue_.pop(token)) {
+    while (std::optional<GateRequest> request = queue.pop(token)) {
       if (token.stop_requested()) continue;
       GateReply reply{request->client};
       try {
@@ -183,6 +200,7 @@ class Server::Impl final : public GateUser {
   const Clock& clock_;
   const std::chrono::milliseconds drain_time_;
   BoundedQueue<GateRequest> queue_;
+  BoundedQueue<GateRequest> probes_;
   Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;
   std::vector<std::jthread> threads_;  ///< they end before the gate, which still sends what they answered

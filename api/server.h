@@ -30,7 +30,7 @@ struct ServerOptions {
   std::vector<Fd> inherited{};  ///< sockets that listen already, from a service manager
   /// With the secrets of those who may ask from anywhere. Only with it flamed listens beyond this host. Empty: none.
   std::string token_file{};
-  std::size_t threads = 4;
+  std::size_t threads = 4;            ///< that answer questions; one more answers /healthz and the like
   std::size_t queued_requests = 128;  ///< that wait for one of them; further ones get 503
   /// How long after its end a window that a request waited for is answered: samples are drained once a second.
   std::chrono::milliseconds drain_time{2000};

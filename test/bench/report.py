@@ -92,7 +92,7 @@ def clients_section(clients):
              "pressed": "`/profile` over 64 connections (`wrk`)"}
     rows = "\n".join(clients_row(text, clients[name]) for name, text in names.items() if name in clients)
     return f"""{clients["seconds"]} s each. *Held*: a quarter each are silent, idle after an answer, send a byte every half second, and do not read
-the answers of 8 requests; those that are closed come again. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.
+the answers of two requests; those that are closed come again. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.
 
 | | answers | median, ms | 99 %, ms | samples lost | kernel program, ns per sample | daemon, % of a core |
 |---|---|---|---|---|---|---|

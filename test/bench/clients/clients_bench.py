@@ -140,7 +140,7 @@ class Held(threading.Thread):
             client.sendall(request.replace(b"/profile", b"/version"))
             client.recv(4096)
         elif self.kind == "unread":
-            client.sendall(request * 8)
+            client.sendall(request * 2)
         for byte in request if self.kind == "slow" else ():
             client.sendall(bytes([byte]))
             if self.stopped.wait(0.5):

@@ -86,7 +86,7 @@ TEST_CASE("each bad request is answered with what is wrong and what to do") {
       {"GET", "/profile/", 404, "unknown-path", "", "/profile, /diff, /processes"},
       {"GET", "/../../etc/passwd", 404, "unknown-path", "", "/profile, /diff, /processes"},
       {"GET", "/assets/none.js", 404, "unknown-path", "", "/profile, /diff, /processes"},
-      {"POST", "/nothing", 404, "unknown-path", "", "/profile, /diff, /processes"},
+      {"POST", "/nothing", 405, "method-not-allowed", "", "use GET or HEAD"},
       {"POST", "/profile", 405, "method-not-allowed", "", "use GET or HEAD"},
       {"PUT", "/", 405, "method-not-allowed", "", "use GET or HEAD"},
       {"DELETE", "/processes", 405, "method-not-allowed", "", "use GET or HEAD"},

@@ -226,6 +226,17 @@ TEST_CASE("idle, slow and silent clients hold no thread") {
   CHECK(Clock::now() - start < std::chrono::seconds(1));
 }
 
+TEST_CASE("who watches over flamed is answered while all threads are busy") {
+  Fixture fixture(0);
+  RawClient waiting(fixture.server->port());
+  waiting.send("GET /profile HTTP/1.1\r\nHost: x\r\n\r\n");
+  for (const std::string path : {"/healthz", "/readyz?verbose", "/metrics", "/version"}) {
+    INFO(path);
+    CHECK(get(*fixture.server, path).starts_with("HTTP/1.1 "));
+  }
+  CHECK_FALSE(waiting.hears(std::chrono::milliseconds(0)));
+}
+
 TEST_CASE("what is refused says which methods there are, and when to come again") {
   Fixture fixture(1);
   CHECK(occurrences(get(*fixture.server, "/profile", "", "POST"), "Allow: GET, HEAD\r\n") == 1);
