@@ -2,8 +2,33 @@
 #include "api/render_common.h"
 
 #include <string>
+#include <vector>
 
 namespace flamed::api {
+namespace {
+
+void append_gaps(JsonWriter& json, const std::vector<store::Gap>& gaps) {
+  json.key("gaps").begin_array();
+  for (const store::Gap& gap : gaps) {
+    json.begin_object();
+    json.key("from").time(gap.from);
+    json.key("to").time(gap.to);
+    json.key("from_ms").number(gap.from.ns / kNsPerMs);
+    json.key("to_ms").number(gap.to.ns / kNsPerMs);
+    json.key("reason").string(name_of(gap.reason));
+    json.key("cpu");
+    if (gap.cpu) {
+      json.number(std::uint64_t{*gap.cpu});
+    } else {
+      json.null();
+    }
+    if (gap.reason == store::GapReason::kLost) json.key("lost_samples").number(gap.lost_samples);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
 
 void append_window(JsonWriter& json, const store::WallWindow& window) {
   json.begin_object();
@@ -85,6 +110,7 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   json.key("samples").number(samples);
   json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
   append_quality(json.key("quality"), facts.quality);
+  append_gaps(json, facts.gaps);
   json.key("warnings").begin_array();
   for (const std::string& warning : facts.warnings) json.string(warning);
   json.end_array();

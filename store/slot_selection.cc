@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <string>
@@ -164,6 +165,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
   warn(retained);
+  find_gaps();
   if (shortened) {
     facts_.warnings.push_back("Samples are kept one by one only from " + to_text(facts_.used.from) + " to " +
                               to_text(facts_.used.to) + " of the window: the rest is left out.");
@@ -347,12 +349,24 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
                           " were dropped early to stay within the store's memory budget of " +
                           std::to_string(snapshot_.budget_bytes >> 20) + " MiB: a larger budget keeps more.");
   }
+  if (snapshot_.memory_dropped_until && asked.from < *snapshot_.memory_dropped_until && asked.from < retained->from) {
+    warnings.emplace_back("Minutes up to " + to_text(*snapshot_.memory_dropped_until) +
+                          " were dropped early because the profiler was short of memory.");
+  }
   std::set<std::int64_t> periods;
   for (const Touched& slot : slots_) periods.insert(slot.bounds.period_ns);
   if (periods.size() > 1) {
     warnings.emplace_back("The sampling period changed within the window (" + std::to_string(periods.size()) +
                           " periods): compare times, not sample counts.");
   }
+}
+
+void SlotSelection::find_gaps() {
+  const WallWindow& used = facts_.used;
+  std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.gaps),
+               [&](const Gap& gap) { return gap.from < used.to && used.from < gap.to; });
+  std::stable_sort(facts_.gaps.begin(), facts_.gaps.end(), [](const Gap& a, const Gap& b) { return a.from < b.from; });
+  if (std::optional<std::string> warning = describe(facts_.gaps)) facts_.warnings.push_back(*std::move(warning));
 }
 
 }  // namespace flamed::store

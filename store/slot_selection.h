@@ -195,6 +195,7 @@ class SlotSelection {
   bool extract(Touched& slot);
   bool read_pairs(const Touched& slot);
   void warn(std::optional<WallWindow> retained);
+  void find_gaps();
 
   const SnapshotData& snapshot_;
   QueryBudget& budget_;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/call_tree.h"
+#include "store/gap.h"
 #include "store/process_table.h"
 #include "store/slot.h"
 #include "store/slot_sums.h"
@@ -30,6 +31,8 @@ class SnapshotData {
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
   std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget
+  std::optional<WallTime> memory_dropped_until;  ///< likewise because memory was short
+  GapLog::View gaps;                             ///< never null
   std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: everything may be told
 
   /// May what is known of the process be told? Where only one user may look: if it was theirs when it was last sampled.

@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -103,6 +104,13 @@ class Store::State {
     lose(slot != nullptr ? *slot : *open_.front(), reason, count);
   }
 
+  void add_gap(const Gap& gap) {
+    std::lock_guard lock(mutex_);
+    gaps_.add(gap);
+  }
+
+  void give_back(std::size_t bytes) { asked_back_ += bytes; }
+
   void update_process(const ProcessInfo& info) {
     std::lock_guard lock(mutex_);
     if (processes_.update(info, next_sequence_)) return;
@@ -141,6 +149,8 @@ class Store::State {
       drop_oldest();
       ++dropped_for_age_;
     }
+    if (sealed_any) gaps_.forget_before({now.ns + clock_.wall_offset_ns() - limits_.retention_ns});
+    if (const std::size_t bytes = asked_back_.exchange(0); bytes != 0) let_go_of(bytes);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
     for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share);) {
@@ -172,6 +182,8 @@ class Store::State {
     data->period_ns = period_ns_;
     data->budget_bytes = budget_of(limits_);
     data->budget_dropped_until = budget_dropped_until_;
+    data->memory_dropped_until = memory_dropped_until_;
+    data->gaps = gaps_.view();
     return Snapshot(std::move(data));
   }
 
@@ -191,6 +203,9 @@ class Store::State {
     stats.processes = processes_.size();
     stats.slots_dropped_for_age = dropped_for_age_;
     stats.slots_dropped_for_budget = dropped_for_budget_;
+    stats.slots_dropped_for_memory = dropped_for_memory_;
+    stats.given_back_bytes = given_back_;
+    stats.gaps = gaps_.totals();
     add_log_stats(stats);
     if (!sealed_.empty()) {
       stats.oldest = sealed_.front().slot->bounds.wall_start();
@@ -299,6 +314,25 @@ class Store::State {
     return true;
   }
 
+  [[nodiscard]] std::size_t held_bytes() const { return budget_.used_bytes() + log_budget_.used_bytes(); }
+
+  void let_go_of(std::size_t bytes) {
+    const std::size_t before = held_bytes();
+    const std::size_t target = before - std::min(before, bytes);
+    while (held_bytes() > target && without_log_ < sealed_.size()) drop_log(sealed_[without_log_++]);
+    // What only the minutes named goes with them: a sweep after each eighth shows whether that was enough.
+    while (held_bytes() > target && !sealed_.empty()) {
+      for (std::size_t left = std::max<std::size_t>(sealed_.size() / 8, 1); left > 0; --left) {
+        const WallTime end = sealed_.front().slot->bounds.wall_end();
+        memory_dropped_until_ = std::max(memory_dropped_until_.value_or(end), end);
+        drop_oldest();
+        ++dropped_for_memory_;
+      }
+      sweep(sealed_.empty());
+    }
+    given_back_ += before - held_bytes();
+  }
+
   void sweep(bool even_running_processes) {
     std::uint32_t oldest = !sealed_.empty() ? sealed_.front().slot->sequence
                            : !open_.empty() ? open_.front()->sequence
@@ -361,7 +395,12 @@ class Store::State {
   std::size_t dropped_since_sweep_ = 0;
   std::uint64_t dropped_for_age_ = 0;
   std::uint64_t dropped_for_budget_ = 0;
+  std::uint64_t dropped_for_memory_ = 0;
+  std::uint64_t given_back_ = 0;
   std::optional<WallTime> budget_dropped_until_;
+  std::optional<WallTime> memory_dropped_until_;
+  GapLog gaps_;
+  std::atomic<std::size_t> asked_back_ = 0;
   Quality total_;
   bool frames_reclaimed_ = false;  ///< writer only
 };
@@ -372,6 +411,8 @@ Store::~Store() = default;
 
 void Store::add(const StackSample& sample) { state_->add(sample); }
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
+void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
+void Store::give_back(std::size_t bytes) { state_->give_back(bytes); }
 void Store::update_process(const ProcessInfo& info) { state_->update_process(info); }
 void Store::set_period_ns(std::int64_t period_ns) { state_->set_period_ns(period_ns); }
 void Store::advance(MonotonicTime now) { state_->advance(now); }

@@ -6,6 +6,7 @@
 // long as it likes without holding the writer up.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "store/gap.h"
 #include "store/process_info.h"
 #include "store/quality.h"
 #include "store/snapshot.h"
@@ -53,11 +55,14 @@ struct StoreStats {
   std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
   std::uint64_t slots_dropped_for_age = 0;
   std::uint64_t slots_dropped_for_budget = 0;
-  std::optional<WallTime> oldest;      ///< start of the oldest slot held
-  std::size_t exact_bytes = 0;         ///< of samples that are kept one by one; part of used_bytes
-  std::size_t exact_budget_bytes = 0;  ///< the most that exact_bytes may be
+  std::uint64_t slots_dropped_for_memory = 0;  ///< because give_back() was asked for
+  std::uint64_t given_back_bytes = 0;          ///< likewise
+  std::optional<WallTime> oldest;              ///< start of the oldest slot held
+  std::size_t exact_bytes = 0;                 ///< of samples that are kept one by one; part of used_bytes
+  std::size_t exact_budget_bytes = 0;          ///< the most that exact_bytes may be
   std::size_t exact_samples = 0;
   std::optional<WallTime> exact_from;  ///< start of the oldest minute since which samples are kept one by one
+  std::array<GapLog::Total, kGapReasonCount> gaps{};  ///< since start
 };
 
 class Store {
@@ -74,6 +79,9 @@ class Store {
 
   /// Counts samples that never arrived. They belong to the slot of `when`.
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when);
+
+  /// Tells that samples of a stretch of time are missing. Answers about it say so. Kept as long as slots are.
+  void add_gap(const Gap& gap);
 
   /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
   void update_process(const ProcessInfo& info);
@@ -93,6 +101,10 @@ class Store {
 
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] StoreStats stats() const;
+
+  /// Memory is short: at its next advance() the writer lets go of this much, first of samples that are kept one by one,
+  /// the oldest first, then of the oldest minutes. Any thread.
+  void give_back(std::size_t bytes);
 
  private:
   class State;

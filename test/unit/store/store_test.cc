@@ -429,4 +429,31 @@ TEST_CASE("processes that come and go without samples leave nothing behind") {
   CHECK(t.store.stats().used_bytes < before + 205 * 1024);  // 205 empty slots
 }
 
+TEST_CASE("short of memory, samples that are kept one by one go first, then the oldest minutes, and answers say so") {
+  TestStore t;
+  for (std::uint64_t minute = 0; minute < 20; ++minute) {
+    for (std::uint64_t i = 0; i < 3000; ++i) t.add({code(16 * (minute * 3000 + i))});
+    t.pass_minutes(1);
+  }
+  const StoreStats full = t.store.stats();
+  REQUIRE(full.exact_bytes > 0);
+
+  t.store.give_back(1);
+  t.pass(1);
+  const StoreStats less = t.store.stats();
+  CHECK(less.exact_samples == full.exact_samples - 3000);
+  CHECK(less.slots == full.slots);
+  CHECK(less.given_back_bytes == full.used_bytes - less.used_bytes);
+  CHECK(less.slots_dropped_for_memory == 0);
+
+  const std::size_t bytes = full.exact_bytes + (full.used_bytes - full.exact_bytes) / 2;
+  t.store.give_back(bytes);
+  t.pass(1);
+  const StoreStats least = t.store.stats();
+  CHECK(least.slots_dropped_for_memory > 0);
+  CHECK(least.used_bytes <= less.used_bytes - bytes);
+  CHECK(mentions(t.profile().warnings, "short of memory"));
+  CHECK(least.quality.taken() == 60'000);
+}
+
 }  // namespace flamed::store::test
