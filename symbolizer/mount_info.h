@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// /proc/PID/mountinfo, parsed: which kind of file system a device is. Text in, values out. Layout: proc(5).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "symbolizer/file_key.h"
+
+namespace flamed::symbolizer {
+
+/// The type of the file system on the key's device, such as "ext4"; empty when no line has the device.
+std::string_view file_system_of(std::string_view mountinfo, const FileKey& key);
+
+/// Whether opening a file there may wait for somebody else than this machine's kernel and its disks: another host, or a
+/// process that serves the file system. Of what isn't known to be local that has to be assumed.
+bool may_hang(std::string_view file_system);
+
+}  // namespace flamed::symbolizer

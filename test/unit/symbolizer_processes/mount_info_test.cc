@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/mount_info.h"
+
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr const char* kMounts =
+    "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n"
+    "30 22 0:26 / /mnt/with\\040blank rw,nosuid shared:5 master:2 - fuse.sshfs host:/ rw,user_id=0\n"
+    "31 22 0:27 / /data rw - nfs4 server:/data rw\n"
+    "garbage\n"
+    "32 22 0:28 / /merged rw - overlay overlay rw\n";
+
+TEST_CASE("a device's file system is found, with and without optional fields") {
+  CHECK(file_system_of(kMounts, {254, 1, 5}) == "ext4");
+  CHECK(file_system_of(kMounts, {0, 26, 0}) == "fuse.sshfs");
+  CHECK(file_system_of(kMounts, {0, 27, 0}) == "nfs4");
+  CHECK(file_system_of(kMounts, {0, 28, 0}) == "overlay");
+  CHECK(file_system_of(kMounts, {0, 2, 0}).empty());
+  CHECK(file_system_of("", {0, 2, 0}).empty());
+  CHECK(file_system_of("1 2 0:5", {0, 5, 0}).empty());
+}
+
+TEST_CASE("only what this machine's kernel serves from its own disks and memory cannot hang") {
+  for (const char* local : {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "squashfs"}) CHECK_FALSE(may_hang(local));
+  for (const char* other : {"fuse", "fuse.sshfs", "fuseblk", "nfs4", "cifs", "9p", "ceph", "virtiofs", ""}) {
+    CAPTURE(other);
+    CHECK(may_hang(other));
+  }
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
