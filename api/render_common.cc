@@ -22,7 +22,7 @@ void append_gaps(JsonWriter& json, const std::vector<store::Gap>& gaps) {
     } else {
       json.null();
     }
-    if (gap.reason == store::GapReason::kLost) json.key("lost_samples").number(gap.lost_samples);
+    if (gap.lost_samples != 0) json.key("lost_samples").number(gap.lost_samples);
     json.end_object();
   }
   json.end_array();

@@ -36,6 +36,7 @@ struct Setting {
   std::string_view help;
   std::string_view allowed;
   Status (*set)(Config&, std::string_view);
+  bool (*differs)(const Config&, const Config&);
   /// Of a setting that may be given several times: forgets what was given before, in the file or by default.
   void (*clear)(Config&) = nullptr;
 };
@@ -140,32 +141,74 @@ Status set_log_level(Config& config, std::string_view text) {
   return {};
 }
 
+template <auto kMember>
+bool is_different(const Config& a, const Config& b) {
+  return a.*kMember != b.*kMember;
+}
+
 constexpr std::array<Setting, 11> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
-     set_listen, clear_listen},
+     set_listen, is_different<&Config::listen>, clear_listen},
     {"token_file", "--token-file", "FILE", "a token that lets its bearer see everything; none by default",
-     "the whole path of a file", set_token_file},
+     "the whole path of a file", set_token_file, is_different<&Config::token_file>},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
-     set_frequency},
+     set_frequency, is_different<&Config::frequency_hz>},
     {"retention", "--retention", "DURATION", "how far back answers reach; default 24h",
-     "a duration from 1m to 31d, such as 90m or 24h", set_retention},
+     "a duration from 1m to 31d, such as 90m or 24h", set_retention, is_different<&Config::retention_ns>},
     {"memory_budget", "--memory-budget", "SIZE", "memory for stored samples; default 256MiB",
-     "a size from 8MiB to 1024GiB, such as 256MiB", set_budget},
+     "a size from 8MiB to 1024GiB, such as 256MiB", set_budget, is_different<&Config::memory_budget_bytes>},
     {"unwind", "--unwind", "HOW", "user stacks by unwind tables (default) or frame pointers alone",
-     "tables or frame-pointers", set_unwind},
+     "tables or frame-pointers", set_unwind, is_different<&Config::use_unwind_tables>},
     {"unwind_memory", "--unwind-memory", "SIZE", "kernel memory for unwind rows; default 128MiB",
-     "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory},
+     "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory, is_different<&Config::unwind_budget_bytes>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
-     "full, redacted or off", set_command_lines},
+     "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
     {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
-     set_jvm_attach},
+     set_jvm_attach, is_different<&Config::jvm_attach>},
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
-     "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod},
+     "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod,
+     is_different<&Config::debuginfod_urls>},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
-     set_log_level},
+     set_log_level, is_different<&Config::log_level>},
 }};
+
+/// Where in a JSON object with comments the value of `key` stands, counted from 1: of several the last, which is the
+/// one that counts. 0: nowhere.
+std::size_t line_of_key(std::string_view text, std::string_view key) {
+  std::size_t line = 1;
+  std::size_t found = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (text[i] == '\n') {
+      ++line;
+    } else if (rest.starts_with("//")) {
+      i += std::min(rest.find('\n'), rest.size()) - 1;
+    } else if (rest.starts_with("/*")) {
+      const std::size_t end = std::min(rest.find("*/", 2), rest.size() - 1);
+      line += static_cast<std::size_t>(std::count(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      i += end;
+    } else if (text[i] == '{' || text[i] == '[') {
+      ++depth;
+    } else if (text[i] == '}' || text[i] == ']') {
+      --depth;
+    } else if (text[i] == '"') {
+      const std::size_t begin = ++i;
+      while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+      const std::size_t after = text.find_first_not_of(" \t\r\n", std::min(i + 1, text.size()));
+      const bool is_key = after != std::string_view::npos && text[after] == ':';
+      if (depth == 1 && is_key && text.substr(begin, i - begin) == key) found = line;
+    }
+  }
+  return found;
+}
+
+Error on_line_of(std::string_view text, std::string_view key, Error error) {
+  const std::size_t line = line_of_key(text, key);
+  return line == 0 ? error : std::move(error).with_context("line " + std::to_string(line));
+}
 
 Error bad_value(std::string_view name, std::string_view value, const Setting& setting, const Error& why) {
   return Error("bad value '" + std::string(value) + "' for " + std::string(name) + ": " + why.message() +
@@ -250,14 +293,16 @@ Status apply_json(std::string_view text, Config& config) {
   for (const auto& [key, value] : document.items()) {
     const auto setting = std::find_if(kSettings.begin(), kSettings.end(),
                                       [&name = key](const Setting& candidate) { return candidate.key == name; });
-    if (setting == kSettings.end()) return Error("unknown key '" + key + "'; known are " + known_keys());
+    if (setting == kSettings.end()) {
+      return on_line_of(text, key, Error("unknown key '" + key + "'; known are " + known_keys()));
+    }
     begin_values(*setting, config);
     if (value.is_array() && setting->clear != nullptr) {
       for (const nlohmann::json& item : value) {
-        if (Status set = apply_json_value(*setting, item, config); !set) return set;
+        if (Status set = apply_json_value(*setting, item, config); !set) return on_line_of(text, key, set.error());
       }
     } else if (Status set = apply_json_value(*setting, value, config); !set) {
-      return set;
+      return on_line_of(text, key, set.error());
     }
   }
   return {};
@@ -312,6 +357,14 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
     }
   }
   return line;
+}
+
+std::vector<std::string_view> changed_keys(const Config& before, const Config& after) {
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : kSettings) {
+    if (setting.differs(before, after)) keys.push_back(setting.key);
+  }
+  return keys;
 }
 
 std::string help_text() {

@@ -43,12 +43,15 @@ struct CommandLine {
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, retention, memory_budget,
 /// unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad value is an error
-/// that names the key, the value and what is allowed. Values not given keep those of `config`.
+/// that names the line, the key, the value and what is allowed. Values not given keep those of `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
 /// default one if it does.
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
+
+/// Keys whose values are not the same, in the order of the help.
+std::vector<std::string_view> changed_keys(const Config& before, const Config& after);
 
 std::string help_text();
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 
 #include "base/handle.h"
@@ -15,24 +16,54 @@ namespace {
 
 constexpr std::uint64_t kNsPerUserTick = 10'000'000;  // USER_HZ is 100
 
-}  // namespace
+template <typename Number>
+bool take_number(std::string_view& text, Number& number) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
 
-Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
-  // cpu  user nice system idle iowait irq softirq steal guest guest_nice
-  constexpr std::string_view kHead = "cpu ";
-  const Error error("the first line of /proc/stat is not of the known form");
-  if (!proc_stat.starts_with(kHead)) return error;
-  proc_stat.remove_prefix(kHead.size());
+/// user nice system idle iowait irq softirq steal guest guest_nice
+std::optional<std::int64_t> take_busy_ns(std::string_view& fields) {
   std::array<std::uint64_t, 3> ticks{};
   for (std::uint64_t& value : ticks) {
-    while (proc_stat.starts_with(' ')) proc_stat.remove_prefix(1);
-    const auto [end, parse_error] = std::from_chars(proc_stat.data(), proc_stat.data() + proc_stat.size(), value);
-    if (parse_error != std::errc{}) return error;
-    proc_stat.remove_prefix(static_cast<std::size_t>(end - proc_stat.data()));
+    if (!take_number(fields, value)) return std::nullopt;
   }
   const auto& [user, nice, system] = ticks;
   // After 292 years of CPU time (1,024 busy CPUs need 104 days) this wraps round; differences stay right.
   return static_cast<std::int64_t>((user + nice + system) * kNsPerUserTick);
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
+  constexpr std::string_view kHead = "cpu ";
+  const Error error("the first line of /proc/stat is not of the known form");
+  if (!proc_stat.starts_with(kHead)) return error;
+  proc_stat.remove_prefix(kHead.size());
+  const std::optional<std::int64_t> busy = take_busy_ns(proc_stat);
+  if (!busy) return error;
+  return *busy;
+}
+
+std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view proc_stat) {
+  constexpr std::string_view kHead = "cpu";
+  std::vector<std::pair<int, std::int64_t>> cpus;
+  while (proc_stat.starts_with(kHead)) {
+    const std::size_t end = proc_stat.find('\n');
+    if (end == std::string_view::npos) break;  // cut short: the numbers may be, too
+    std::string_view line = proc_stat.substr(kHead.size(), end - kHead.size());
+    proc_stat.remove_prefix(end + 1);
+    if (line.starts_with(' ')) continue;  // the sum over all CPUs
+    int cpu = 0;
+    if (!take_number(line, cpu)) break;
+    const std::optional<std::int64_t> busy = take_busy_ns(line);
+    if (!busy) break;
+    cpus.emplace_back(cpu, *busy);
+  }
+  return cpus;
 }
 
 Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path) {

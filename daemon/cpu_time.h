@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -22,5 +24,9 @@ namespace flamed::daemon {
 /// of a machine with many interrupts stand for somewhat more than this.
 Result<std::int64_t> parse_busy_ns(std::string_view proc_stat);
 Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path = "/proc/stat");
+
+/// The same of each CPU that is online: its number and its time, in ascending order of numbers. Empty where the text is
+/// of another form.
+std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view proc_stat);
 
 }  // namespace flamed::daemon

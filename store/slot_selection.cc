@@ -365,6 +365,9 @@ void SlotSelection::find_gaps() {
   const WallWindow& used = facts_.used;
   std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.gaps),
                [&](const Gap& gap) { return gap.from < used.to && used.from < gap.to; });
+  if (snapshot_.only_user) {
+    for (Gap& gap : facts_.gaps) gap.lost_samples = 0;  // they may be of others
+  }
   std::stable_sort(facts_.gaps.begin(), facts_.gaps.end(), [](const Gap& a, const Gap& b) { return a.from < b.from; });
   if (std::optional<std::string> warning = describe(facts_.gaps)) facts_.warnings.push_back(*std::move(warning));
 }

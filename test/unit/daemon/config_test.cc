@@ -243,7 +243,7 @@ TEST_CASE("an unknown key is named with those that are known") {
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
-        "unknown key 'frequency'; known are listen, token_file, frequency_hz, retention, memory_budget, "
+        "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, retention, memory_budget, "
         "unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
 }
 
@@ -301,7 +301,7 @@ TEST_CASE("an error in the file names the file") {
   const std::string file = directory.write("flamed.json", R"({"frequency_hz": 0})");
   const auto line = parse({"--config=" + file});
   REQUIRE_FALSE(line.ok());
-  CHECK(line.error().message().rfind(file + ": bad value '0' for frequency_hz", 0) == 0);
+  CHECK(line.error().message().rfind(file + ": line 1: bad value '0' for frequency_hz", 0) == 0);
 }
 
 TEST_CASE("without a configuration file the defaults are in force") {

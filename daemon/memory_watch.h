@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MemoryWatch: how near the daemon's control group is to its memory limit, and how much is to be given back so that it
+// does not get there. Belongs to the main thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace flamed::daemon {
+
+/// The directory of the group that limits a process's memory, from the text of /proc/PID/cgroup; `root` is where
+/// control groups are mounted. Of either version. Empty where there is none.
+std::optional<std::string> find_memory_group(std::string_view proc_cgroup, const std::string& root);
+
+class MemoryWatch {
+ public:
+  struct Reading {
+    std::uint64_t used_bytes = 0;  ///< without the page cache of files, which the kernel takes back by itself
+    std::uint64_t limit_bytes =
+        0;  ///< MemoryHigh, at which the kernel slows the group down, or MemoryMax if that is less
+  };
+
+  /// Of this process. Without a group, or a limit of the group, there is never anything to give back.
+  MemoryWatch();
+  explicit MemoryWatch(std::optional<std::string> group) : group_(std::move(group)) {}
+
+  /// Empty without a limit.
+  [[nodiscard]] std::optional<Reading> read() const;
+
+  /// Above 15/16 of the limit: what brings the group down to 7/8 of it. Else 0.
+  static std::size_t to_give_back(const Reading& reading);
+
+ private:
+  std::optional<std::string> group_;
+};
+
+}  // namespace flamed::daemon

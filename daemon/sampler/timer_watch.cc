@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/timer_watch.h"
+
+#include <algorithm>
+
+namespace flamed::daemon {
+namespace {
+
+/// A busy CPU's newest sample is younger.
+constexpr std::int64_t kQuietNs = 200 * kNsPerMs;
+constexpr std::int64_t kQuietPeriods = 3;
+
+}  // namespace
+
+TimerWatch::TimerWatch(MonotonicTime now, std::int64_t period_ns, std::uint64_t taken, std::uint64_t refused)
+    : period_ns_(period_ns), taken_(taken), refused_(refused), alive_until_(now) {}
+
+bool TimerWatch::is_quiet(const Signs& signs) const {
+  const std::int64_t since_ns = signs.now.ns - signs.newest.value_or(alive_until_).ns;
+  return signs.taken == taken_ || since_ns > std::max(kQuietNs, kQuietPeriods * period_ns_);
+}
+
+TimerWatch::Verdict TimerWatch::look(const Signs& signs) {
+  const bool quiet = is_quiet(signs);
+  const bool came = signs.taken != taken_;
+  const bool refused = signs.refused != refused_;
+  taken_ = signs.taken;
+  refused_ = signs.refused;
+  if (signs.newest) alive_until_ = std::max(alive_until_, *signs.newest);
+  if (refused) return Verdict::kDead;
+  if (came) {
+    unasked_ns_ = 0;
+    silent_ns_ = 0;
+    busy_ns_ = signs.busy_ns;
+    if (quiet) return Verdict::kAsk;
+    alive_until_ = signs.now;
+    return Verdict::kWell;
+  }
+  std::int64_t used_ns = 0;
+  if (busy_ns_ && signs.busy_ns) used_ns = std::max<std::int64_t>(*signs.busy_ns - *busy_ns_, 0);
+  busy_ns_ = signs.busy_ns;
+  unasked_ns_ += used_ns;
+  silent_ns_ += used_ns;
+  if (unasked_ns_ == 0) alive_until_ = signs.now;  // it did nothing, so nothing is missing
+  if (silent_ns_ >= kSurePeriods * period_ns_) return Verdict::kDead;
+  return unasked_ns_ >= kWorthAskingNs ? Verdict::kAsk : Verdict::kWell;
+}
+
+void TimerWatch::alive(MonotonicTime now) {
+  alive_until_ = now;
+  unasked_ns_ = 0;
+}
+
+}  // namespace flamed::daemon
