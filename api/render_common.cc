@@ -8,7 +8,7 @@ namespace flamed::api {
 namespace {
 
 void append_gaps(JsonWriter& json, const std::vector<store::Gap>& gaps) {
-  json.key("gaps").begin_array();
+  json.key("missing").begin_array();
   for (const store::Gap& gap : gaps) {
     json.begin_object();
     json.key("from").time(gap.from);
@@ -110,7 +110,7 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   json.key("samples").number(samples);
   json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
   append_quality(json.key("quality"), facts.quality);
-  append_gaps(json, facts.gaps);
+  append_gaps(json, facts.missing);
   json.key("warnings").begin_array();
   for (const std::string& warning : facts.warnings) json.string(warning);
   json.end_array();

@@ -143,6 +143,8 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   return 1;
 }
 
+static __always_inline int has_user_space_by_type(void) { return bpf_get_current_task_btf()->mm != 0; }
+
 /* Returns 1 when the stack is to be walked by tables, in the next program; otherwise the user stack is complete. */
 static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
                                               struct workspace* work) {
@@ -150,7 +152,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   struct user_registers regs;
 
   sample->user_count = 0;
-  if (!BPF_CORE_READ(task, mm)) {
+  if (!(read_by_type ? has_user_space_by_type() : BPF_CORE_READ(task, mm) != 0)) {
     sample->user_end = FLAMED_END_NO_USER_SPACE;
     return 0;
   }
@@ -258,8 +260,14 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
 
   sample->tgid = pid_tgid >> 32;
   sample->tid = (__u32)pid_tgid;
-  sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-  sample->exec_id = BPF_CORE_READ(task, self_exec_id);
+  if (read_by_type) {
+    struct task_struct* typed = bpf_get_current_task_btf();
+    sample->start_boottime_ns = typed->group_leader->start_boottime;
+    sample->exec_id = typed->self_exec_id;
+  } else {
+    sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+    sample->exec_id = BPF_CORE_READ(task, self_exec_id);
+  }
   sample->cgroup_id = bpf_get_current_cgroup_id();
   sample->weight_ns = ctx->sample_period;
   sample->owner = owner_of_current(task);

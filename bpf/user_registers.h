@@ -14,6 +14,13 @@
 
 #include "kernel_types.h"
 
+/*
+ * Is kernel memory read by loads that the verifier checks against BTF, and not by bpf_probe_read_kernel()? Lockdown in
+ * confidentiality mode takes that helper away (security_locked_down(LOCKDOWN_BPF_READ_KERNEL) in
+ * kernel/trace/bpf_trace.c) and leaves these (5.11, of registers 5.15). Set before loading.
+ */
+const volatile __u32 read_by_type = 0;
+
 struct user_registers {
   __u64 pc;
   __u64 sp;
@@ -61,6 +68,28 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
   out[16] = regs->rip;
 }
 
+/* From what bpf_task_pt_regs() returned, each field with its own load. The verifier knows cs as 16 bits since 6.9. */
+static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {
+  to->r15 = from->r15;
+  to->r14 = from->r14;
+  to->r13 = from->r13;
+  to->r12 = from->r12;
+  to->rbp = from->rbp;
+  to->rbx = from->rbx;
+  to->r11 = from->r11;
+  to->r10 = from->r10;
+  to->r9 = from->r9;
+  to->r8 = from->r8;
+  to->rax = from->rax;
+  to->rcx = from->rcx;
+  to->rdx = from->rdx;
+  to->rsi = from->rsi;
+  to->rdi = from->rdi;
+  to->rip = from->rip;
+  to->cs = *(const volatile __u16*)&from->cs;
+  to->rsp = from->rsp;
+}
+
 /* Where task_pt_regs() finds them: at the very top of the kernel stack, 16 KiB without KASAN (THREAD_SIZE). */
 #define FLAMED_THREAD_SIZE (16 * 1024)
 #define FLAMED_STACK_TOP_PADDING 0
@@ -86,6 +115,14 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
   out[31] = regs->sp;
 }
 
+static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {
+#pragma unroll
+  for (int i = 0; i < 31; i++) to->regs[i] = from->regs[i];
+  to->sp = from->sp;
+  to->pc = from->pc;
+  to->pstate = from->pstate;
+}
+
 /* arm64 keeps more than user_pt_regs there and its stack size varies: only the helper tells. */
 #define FLAMED_THREAD_SIZE 0
 #define FLAMED_STACK_TOP_PADDING 0
@@ -109,8 +146,12 @@ static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, 
   }
   if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
     struct task_struct* current_task = (struct task_struct*)bpf_get_current_task_btf();
-    if (bpf_probe_read_kernel(&regs, sizeof(regs), (void*)bpf_task_pt_regs(current_task))) return -1;
+    if (read_by_type)
+      registers_copy((const flamed_registers*)bpf_task_pt_regs(current_task), &regs);
+    else if (bpf_probe_read_kernel(&regs, sizeof(regs), (void*)bpf_task_pt_regs(current_task)))
+      return -1;
   } else {
+    if (read_by_type) return -1;
     if (!FLAMED_THREAD_SIZE) return -1;
     void* stack = BPF_CORE_READ(task, stack);
     if (bpf_probe_read_kernel(&regs, sizeof(regs),

@@ -76,6 +76,15 @@ void append_sample_metrics(const store::StoreStats& store, const Sampler& sample
         {{{"reason", std::string(name_of(static_cast<store::Loss>(i)))}}, static_cast<double>(store.quality.lost[i])});
   }
   metrics.push_back(std::move(lost));
+  Metric gaps{"flamed_gaps_total", "Stretches of time whose samples are missing.", Metric::Type::kCounter, {}};
+  Metric gap_seconds{"flamed_gap_seconds_total", "Their length.", Metric::Type::kCounter, {}};
+  for (std::size_t i = 0; i < store::kGapReasonCount; ++i) {
+    const std::string reason(name_of(static_cast<store::GapReason>(i)));
+    gaps.values.push_back({{{"reason", reason}}, static_cast<double>(store.gaps[i].count)});
+    gap_seconds.values.push_back({{{"reason", reason}}, static_cast<double>(store.gaps[i].ns) / kNsPerSecond});
+  }
+  metrics.push_back(std::move(gaps));
+  metrics.push_back(std::move(gap_seconds));
   metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampler.cpus()));
   metrics.push_back(counter("flamed_timers_reopened_total", "Timers that had gone silent and were opened again.",
                             sampler.reopened()));
@@ -116,7 +125,11 @@ void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& m
                      "Minutes dropped, by the bound that was met.",
                      Metric::Type::kCounter,
                      {{{{"bound", "retention"}}, static_cast<double>(store.slots_dropped_for_age)},
-                      {{{"bound", "memory_budget"}}, static_cast<double>(store.slots_dropped_for_budget)}}});
+                      {{{"bound", "memory_budget"}}, static_cast<double>(store.slots_dropped_for_budget)},
+                      {{{"bound", "memory_pressure"}}, static_cast<double>(store.slots_dropped_for_memory)}}});
+  metrics.push_back(counter("flamed_store_given_back_bytes_total",
+                            "Memory that the store let go of because the daemon was short of it.",
+                            store.given_back_bytes));
   if (store.oldest) {
     metrics.push_back(gauge("flamed_store_oldest_timestamp_seconds", "Start of the oldest minute held.",
                             static_cast<double>(store.oldest->ns) / kNsPerSecond));
@@ -294,6 +307,11 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_module_files", "Files held open for naming.", modules.open_files));
   metrics.push_back(
       counter("flamed_module_open_failures_total", "Files that could not be opened.", modules.failed_opens));
+  const symbolizer::GuardedOpener::Stats opener = parts_.opener.stats();
+  metrics.push_back(
+      gauge("flamed_hung_file_systems", "File systems that do not answer: files there stay unopened.", opener.hung));
+  metrics.push_back(
+      counter("flamed_module_open_timeouts_total", "Openings that were given up because of that.", opener.timeouts));
   append_symbol_metrics(parts_.cache.stats(), parts_.symbolizer.stats(), metrics);
   if (parts_.debuginfod != nullptr) append_debuginfod_metrics(parts_.debuginfod->stats(), metrics);
   const symbolizer::JitSymbols::Stats jit = parts_.symbolizer.jit_stats();

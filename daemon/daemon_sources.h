@@ -16,6 +16,7 @@
 #include "store/store.h"
 #include "symbolizer/caching_symbolizer.h"
 #include "symbolizer/debuginfod.h"
+#include "symbolizer/guarded_opener.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
@@ -41,6 +42,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked
     const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
     const CpuAccounts& accounts;
+    const symbolizer::GuardedOpener& opener;
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 

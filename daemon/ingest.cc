@@ -14,6 +14,8 @@ using symbolizer::StackTrust;
 
 /// Not worth a sweep: a machine's programs and libraries.
 constexpr std::size_t kFewModules = 8'192;
+/// NTP slews by at most 0.5 ms a second; more than this is a step.
+constexpr std::int64_t kClockStepNs = kNsPerSecond;
 /// Deeper than processes are nested: shells, builds, containers.
 constexpr int kMostAncestors = 64;
 
@@ -65,6 +67,7 @@ Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& 
       clock_(clock),
       unwind_(unwind),
       accounts_(accounts),
+      wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
 void Ingest::apply(const EventBatch& batch) {
@@ -104,6 +107,7 @@ void Ingest::apply(const EventBatch& batch) {
     }
   }
   apply_counts(batch);
+  apply_gaps(batch);
   processes_.take_changed([this](symbolizer::Process& process) { publish(process); });
   processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
@@ -178,8 +182,33 @@ void Ingest::apply_counts(const EventBatch& batch) {
       {Loss::kOutputError, batch.counts.lost_output_error},
       {Loss::kMalformed, malformed_},
   };
+  std::uint64_t lost = 0;
   for (const auto& [reason, count] : losses) {
     if (count != 0) store_.add_lost(reason, count, batch.drained_at);
+    lost += count;
+  }
+  if (lost == 0) return;
+  const std::int64_t offset_ns = clock_.wall_offset_ns();
+  store_.add_gap({.from = {batch.drained_before.ns + offset_ns},
+                  .to = {batch.drained_at.ns + offset_ns},
+                  .reason = store::GapReason::kLost,
+                  .lost_samples = lost});
+}
+
+void Ingest::apply_gaps(const EventBatch& batch) {
+  const std::int64_t offset_ns = clock_.wall_offset_ns();
+  for (const SamplingGap& gap : batch.gaps) {
+    const WallTime to{gap.to.ns + offset_ns};
+    store_.add_gap({.from = {to.ns - (gap.to.ns - gap.from.ns) - gap.suspended_ns},
+                    .to = to,
+                    .reason = gap.reason,
+                    .cpu = gap.cpu});
+  }
+  const WallTime now = clock_.wall();
+  const std::int64_t at_boot_ns = now.ns - clock_.boottime_ns();
+  const std::int64_t set_by_ns = at_boot_ns - std::exchange(wall_at_boot_ns_, at_boot_ns);
+  if (set_by_ns > kClockStepNs) {
+    store_.add_gap({.from = {now.ns - set_by_ns}, .to = now, .reason = store::GapReason::kClockSet});
   }
 }
 

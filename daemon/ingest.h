@@ -33,6 +33,7 @@ class Ingest {
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
+  void apply_gaps(const EventBatch& batch);
   void describe(symbolizer::Process& process);
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
@@ -47,6 +48,7 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   std::uint64_t malformed_ = 0;
+  std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::vector<Frame> user_frames_;   ///< innermost first
   std::vector<Frame> stack_;         ///< outermost first: user, then kernel

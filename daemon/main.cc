@@ -3,6 +3,7 @@
 // flamed: the wiring.
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -41,7 +42,10 @@
 #include "daemon/ingest.h"
 #include "daemon/jvm_asker.h"
 #include "daemon/log.h"
+#include "daemon/memory_watch.h"
 #include "daemon/reader.h"
+#include "daemon/refusal.h"
+#include "daemon/reload.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -51,9 +55,9 @@
 #include "symbolizer/caching_symbolizer.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/debuginfod.h"
+#include "symbolizer/guarded_opener.h"
 #include "symbolizer/jit_file_opener.h"
 #include "symbolizer/kernel_symbols.h"
-#include "symbolizer/module_opener.h"
 #include "symbolizer/module_rows.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
@@ -65,9 +69,6 @@
 namespace flamed::daemon {
 namespace {
 
-constexpr int kExitUsage = 2;
-constexpr int kExitCannotSample = 3;
-constexpr int kExitCannotListen = 4;
 /// Descriptors that are not modules: perf events and rings, sockets, files being read.
 constexpr rlim_t kOtherDescriptors = 1024;
 /// Without a worker the `modules` thread goes on with what else there is, at this pace.
@@ -150,7 +151,11 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
   return std::move(maps).value();
 }
 
-void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules, JvmAsker* jvm_asker) {
+void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
+                        JvmAsker* jvm_asker) {
+  if (opener.sees_hung(owner.pid)) {
+    return modules.finish_jit(owner, {{}, "a file system in the process's view does not answer", false});
+  }
   const symbolizer::JitFilesPtr known = modules.jit_files(owner);
   symbolizer::JitFiles found = symbolizer::open_jit_files(owner, known.get(), "/proc");
   const bool is_jvm = found.is_jvm;
@@ -160,18 +165,18 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
   }
 }
 
-void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::ModuleReader& reader,
-                 UnwindPublisher* unwind, JvmAsker* jvm_asker) {
+void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
+                 symbolizer::ModuleReader& reader, UnwindPublisher* unwind, JvmAsker* jvm_asker) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
     if (request->jit_owner) {
-      look_for_jit_files(*request->jit_owner, modules, jvm_asker);
+      look_for_jit_files(*request->jit_owner, modules, opener, jvm_asker);
       continue;
     }
     const symbolizer::ModulePtr known = modules.find(request->module);
     if (known == nullptr || !known->file) {
-      Result<Fd> file = symbolizer::open_module(*request, "/proc");
+      Result<Fd> file = opener.open(*request);
       if (!file) spdlog::debug("cannot open {}: {}", request->path, file.error().message());
       modules.finish(*request, std::move(file));
     }
@@ -226,17 +231,61 @@ symbolizer::WorkerProcess::Program worker_program() {
   return program;
 }
 
+/// What to exit with, and a message that says why and what to do.
+int refuse(const Error& error) {
+  const Refusal refusal = explain_refusal(error, read_refusal_facts());
+  spdlog::critical("{}{}{}", error.message(), refusal.remedy.empty() ? "" : "; ", refusal.remedy);
+  return static_cast<int>(refusal.status);
+}
+
+/// `config` is what is in force.
+void reload(std::span<const char* const> arguments, Config& config, const Clock& clock) {
+  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock.monotonic().ns / kNsPerUs));
+  const Result<Reload> again = read_again(arguments, config);
+  if (again) {
+    config = again->config;
+    set_log_level(config.log_level);
+    spdlog::info("the configuration was read again: {}", describe(*again));
+  } else {
+    spdlog::error("the configuration stays as it was: {}", again.error().message());
+  }
+  ::sd_notify(0, "READY=1");
+}
+
+/// Gives memory back before the control group's limit is met.
+class MemoryKeeper {
+ public:
+  explicit MemoryKeeper(store::Store& store) : store_(store) {}
+
+  void look() {
+    const std::uint64_t all = store_.stats().given_back_bytes;
+    if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
+      // Freed memory stays with the allocator, and so with the group, until it is asked for.
+      ::malloc_trim(0);
+      spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
+    }
+    const std::optional<MemoryWatch::Reading> reading = watch_.read();
+    if (!reading) return;
+    if (const std::size_t bytes = MemoryWatch::to_give_back(*reading); bytes != 0) store_.give_back(bytes);
+  }
+
+ private:
+  store::Store& store_;
+  const MemoryWatch watch_;
+  std::uint64_t given_back_ = 0;
+};
+
 /// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
-void supervise(const sigset_t& signals, const Clock& clock, const Sampler& sampler, const Reader& reader,
-               symbolizer::WorkerModuleReader& module_reader, Vitals& vitals) {
+void supervise(const sigset_t& signals, std::span<const char* const> arguments, Config config, const Clock& clock,
+               const Sampler& sampler, const Reader& reader, symbolizer::WorkerModuleReader& module_reader,
+               store::Store& store, Vitals& vitals) {
+  MemoryKeeper memory(store);
   for (;;) {
     const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
-    if (signal == SIGHUP) {
-      spdlog::info("SIGHUP: the configuration is read at start only; restart to change it");
-      continue;
-    }
+    if (signal == SIGHUP) reload(arguments, config, clock);
+    memory.look();
     module_reader.look_after();
     vitals.tick(read_vital_signs(clock, sampler, reader));
     if (vitals.well())
@@ -274,14 +323,11 @@ std::string reasons_of_losses(const store::Quality& quality) {
   return reasons.empty() ? reasons : reasons + ")";
 }
 
-int run(const Config& config, const sigset_t& signals) {
+int run(const Config& config, std::span<const char* const> arguments, const sigset_t& signals) {
   const SystemClock clock;
 
   Result<std::unique_ptr<Sampler>> started = Sampler::start({config.frequency_hz, config.use_unwind_tables}, clock);
-  if (!started) {
-    spdlog::critical("{}", started.error().message());
-    return kExitCannotSample;
-  }
+  if (!started) return refuse(started.error());
   Sampler& sampler = **started;
 
   store::Store store({config.retention_ns, config.memory_budget_bytes}, clock, sampler.period_ns());
@@ -307,20 +353,18 @@ int run(const Config& config, const sigset_t& signals) {
   FrameNamer namer(cache);
 
   // Changes have been told of since before the scan: every sample finds its process known.
-  if (const Status begun = sampler.begin(); !begun) {
-    spdlog::critical("{}", begun.error().message());
-    return kExitCannotSample;
-  }
+  if (const Status begun = sampler.begin(); !begun) return refuse(begun.error());
   accounts.begin();
   JvmAsker jvm_asker(modules, clock);
+  symbolizer::GuardedOpener opener;
   Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
-                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts});
+                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config), sources);
   if (!server) {
     spdlog::critical("{}", server.error().message());
-    return kExitCannotListen;
+    return static_cast<int>(ExitStatus::kCannotListen);
   }
 
   std::jthread jvm_thread;
@@ -329,7 +373,7 @@ int run(const Config& config, const sigset_t& signals) {
   }
   JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
-    run_modules(stop, modules, module_reader, unwind_or_null, asker_or_null);
+    run_modules(stop, modules, opener, module_reader, unwind_or_null, asker_or_null);
   });
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
@@ -338,10 +382,11 @@ int run(const Config& config, const sigset_t& signals) {
   spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on {} (retention {}, store budget {})", kVersion,
                sampler.cpus(), config.frequency_hz, (*server)->addresses(), format_duration(config.retention_ns),
                format_size(config.memory_budget_bytes));
+  if (sampler.reads_by_type()) spdlog::info("the kernel is locked down: its memory is read by type");
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  supervise(signals, clock, sampler, reader, module_reader, vitals);
+  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, vitals);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();
   // In the direction of the flow: what was taken is still stored and counted.
@@ -359,7 +404,7 @@ int main_with(std::span<const char* const> arguments) {
   Result<CommandLine> line = parse_command_line(arguments);
   if (!line) {
     std::fprintf(stderr, "flamed: %s\n", line.error().message().c_str());
-    return kExitUsage;
+    return static_cast<int>(ExitStatus::kUsage);
   }
   switch (line->action) {
     case CommandLine::Action::kVersion:
@@ -379,7 +424,7 @@ int main_with(std::span<const char* const> arguments) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const sigset_t signals = block_signals();
   start_logging(line->config.log_level);
-  return run(line->config, signals);
+  return run(line->config, arguments, signals);
 }
 
 }  // namespace
@@ -387,6 +432,7 @@ int main_with(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   try {
+    if (const std::optional<int> ended = flamed::symbolizer::run_open_helper_if_asked(argc, argv)) return *ended;
     flamed::symbolizer::DirectModuleReader reader;
     if (const std::optional<int> ended = flamed::symbolizer::run_spawner_if_asked(argc, argv, reader)) return *ended;
     return flamed::daemon::main_with(std::span<const char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));

@@ -33,7 +33,7 @@ struct AnswerFacts {
   /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process; 0 with
   /// `only_user`.
   Quality quality;
-  std::vector<Gap> gaps{};             ///< that lie in `used` at least in part, in the order of time
+  std::vector<Gap> missing{};          ///< that lie in `used` at least in part, in the order of time
   std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
   /// Of samples that the answer could be made of: only those of this user's own processes. Empty: all.
   std::optional<std::uint32_t> only_user{};

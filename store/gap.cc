@@ -66,7 +66,7 @@ std::optional<std::string> describe(const std::vector<Gap>& gaps) {
              (counts[place] == 1 ? ")" : " in " + std::to_string(counts[place]) + " parts)");
   }
   if (parts.empty()) return std::nullopt;
-  return "Time without samples: " + parts + ". See gaps for when.";
+  return "Time without samples: " + parts + ". See \"missing\" for when.";
 }
 
 void GapLog::add(const Gap& gap) {

@@ -363,13 +363,13 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
 
 void SlotSelection::find_gaps() {
   const WallWindow& used = facts_.used;
-  std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.gaps),
+  std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.missing),
                [&](const Gap& gap) { return gap.from < used.to && used.from < gap.to; });
   if (snapshot_.only_user) {
-    for (Gap& gap : facts_.gaps) gap.lost_samples = 0;  // they may be of others
+    for (Gap& gap : facts_.missing) gap.lost_samples = 0;  // they may be of others
   }
-  std::stable_sort(facts_.gaps.begin(), facts_.gaps.end(), [](const Gap& a, const Gap& b) { return a.from < b.from; });
-  if (std::optional<std::string> warning = describe(facts_.gaps)) facts_.warnings.push_back(*std::move(warning));
+  std::stable_sort(facts_.missing.begin(), facts_.missing.end(), [](const Gap& a, const Gap& b) { return a.from < b.from; });
+  if (std::optional<std::string> warning = describe(facts_.missing)) facts_.warnings.push_back(*std::move(warning));
 }
 
 }  // namespace flamed::store

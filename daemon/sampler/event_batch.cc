@@ -22,6 +22,8 @@ void EventBatch::clear() {
   memory_.clear();
   counts = {};
   drained_at = {};
+  drained_before = {};
+  gaps.clear();
   malformed = 0;
   has_side_band = true;
   side_band_lost_from.reset();

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/sampler/record.h"
+#include "store/gap.h"
 
 namespace flamed::daemon {
 
@@ -22,6 +23,15 @@ struct SampleCounts {
   std::uint64_t lost_ring_full = 0;
   std::uint64_t lost_no_ring = 0;
   std::uint64_t lost_output_error = 0;
+};
+
+/// A stretch of time of which no samples were taken.
+struct SamplingGap {
+  MonotonicTime from;
+  MonotonicTime to;
+  std::int64_t suspended_ns = 0;  ///< in which the monotonic clock stood still: so much longer it was
+  store::GapReason reason = store::GapReason::kTimerSilent;
+  std::optional<std::uint16_t> cpu{};  ///< empty: all
 };
 
 /// Reused from drain to drain, so that a steady state allocates nothing. Owned by one thread at a time.
@@ -60,8 +70,10 @@ class EventBatch {
 
   SampleCounts counts;  ///< since the last batch
   MonotonicTime drained_at;
-  std::uint64_t malformed = 0;  ///< records that could not be decoded
-  bool has_side_band = true;    ///< does the kernel tell of mappings, forks and ends at all?
+  MonotonicTime drained_before;   ///< when the drain before this one was
+  std::vector<SamplingGap> gaps;  ///< that were found since the last batch
+  std::uint64_t malformed = 0;    ///< records that could not be decoded
+  bool has_side_band = true;      ///< does the kernel tell of mappings, forks and ends at all?
   /// Some of that was lost, none from before this time: what is known of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
 

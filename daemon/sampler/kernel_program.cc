@@ -11,6 +11,8 @@
 #include <charconv>
 #include <cstdarg>
 #include <cstdio>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -30,6 +32,7 @@ namespace {
 using Skeleton = Handle<::sampler*, ::sampler__destroy>;
 using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 
+constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
 /// libbpf's last complaint, for the error message: its return code alone ("Permission denied") does not say of what.
@@ -60,18 +63,15 @@ class LibbpfLog {
 };
 
 Error bpf_error(const char* what, int code) {
-  std::string remedy;
-  if (code == EPERM || code == EACCES) {
-    remedy =
-        " (needs CAP_BPF and CAP_PERFMON, and no kernel lockdown in confidentiality mode: run as root or as the "
-        "installed service)";
-  } else if (code == ENOENT || code == ESRCH) {
-    remedy = " (the kernel must have BTF: CONFIG_DEBUG_INFO_BTF, /sys/kernel/btf/vmlinux)";
-  }
   Error error = Error::from_errno(what, code);
-  std::string message = error.message() + remedy;
+  std::string message = error.message();
   if (!LibbpfLog::text().empty()) message += "; libbpf says: " + LibbpfLog::text();
   return Error(std::move(message), code);
+}
+
+bool is_confidential() {
+  const Result<std::string> mode = read_file(kLockdown, 256);
+  return mode && mode->find("[confidentiality]") != std::string::npos;
 }
 
 std::uint32_t kernel_depth_limit() {
@@ -106,14 +106,26 @@ class CounterMemory {
   [[nodiscard]] SampleCounts sum() const {
     SampleCounts sum;
     for (std::size_t cpu = 0; cpu < cpus_; ++cpu) {
-      const flamed_counters& line = counters_[cpu];
-      sum.submitted += load(line.submitted);
-      sum.lost_ring_full += load(line.lost_ring_full);
-      sum.lost_no_ring += load(line.lost_no_ring);
-      sum.lost_output_error += load(line.lost_output_error);
-      sum.taken += load(line.taken);
+      const SampleCounts line = of(cpu);
+      sum.submitted += line.submitted;
+      sum.lost_ring_full += line.lost_ring_full;
+      sum.lost_no_ring += line.lost_no_ring;
+      sum.lost_output_error += line.lost_output_error;
+      sum.taken += line.taken;
     }
     return sum;
+  }
+
+  [[nodiscard]] SampleCounts of(std::size_t cpu) const {
+    if (cpu >= cpus_) return {};
+    const flamed_counters& line = counters_[cpu];
+    SampleCounts counts;
+    counts.submitted = load(line.submitted);
+    counts.lost_ring_full = load(line.lost_ring_full);
+    counts.lost_no_ring = load(line.lost_no_ring);
+    counts.lost_output_error = load(line.lost_output_error);
+    counts.taken = load(line.taken);
+    return counts;
   }
 
  private:
@@ -126,13 +138,52 @@ class CounterMemory {
   std::size_t bytes_;
 };
 
-Result<Skeleton> load_program(std::uint32_t possible_cpus, bool use_unwind_tables) {
+/// libbpf tries out bpf_probe_read_kernel(), and where that is refused takes bpf_probe_read_user() for missing as well:
+/// it puts bpf_probe_read() in its place (bpf_object__sanitize_prog()), which is refused like the first. Lockdown
+/// allows the second. A program that reads kernel memory by type has no other reads, so that all of them can be put
+/// back.
+class UserReads {
+ public:
+  explicit UserReads(bool put_back) {
+    static const int handler = [] {
+      LIBBPF_OPTS(libbpf_prog_handler_opts, options);
+      options.prog_prepare_load_fn = put_back_reads;
+      return ::libbpf_register_prog_handler("perf_event", BPF_PROG_TYPE_PERF_EVENT, bpf_attach_type{}, &options);
+    }();
+    static_cast<void>(handler);
+    wanted() = put_back;
+  }
+  ~UserReads() { wanted() = false; }
+  UserReads(const UserReads&) = delete;
+  UserReads& operator=(const UserReads&) = delete;
+
+ private:
+  static bool& wanted() {
+    static thread_local bool is_wanted = false;
+    return is_wanted;
+  }
+  static int put_back_reads(bpf_program* program, bpf_prog_load_opts* /*options*/, long /*cookie*/) {
+    if (!wanted()) return 0;
+    // These are the very instructions that are loaded next.
+    auto* instructions = const_cast<bpf_insn*>(::bpf_program__insns(program));
+    for (bpf_insn& instruction : std::span(instructions, ::bpf_program__insn_cnt(program))) {
+      const bool is_helper = instruction.code == (BPF_JMP | BPF_CALL) && instruction.src_reg == 0;
+      if (is_helper && instruction.imm == BPF_FUNC_probe_read) instruction.imm = BPF_FUNC_probe_read_user;
+    }
+    return 0;
+  }
+};
+
+Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::Variant& variant) {
+  const bool use_unwind_tables = variant.use_unwind_tables;
   const LibbpfLog log;
+  const UserReads user_reads(variant.read_by_type);
   Skeleton skeleton(::sampler__open());
   if (!skeleton) return bpf_error("opening the kernel program", errno);
   ::sampler* program = skeleton.get();
   program->rodata->kernel_depth_limit = kernel_depth_limit();
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
+  program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   if (!use_unwind_tables) {
     ::bpf_program__set_autoload(program->progs.walk_user_stack, false);
@@ -161,26 +212,42 @@ struct KernelProgram::Loaded {
   Skeleton skeleton;
   CounterMemory counters;
   std::string why_no_tables;
+  bool reads_by_type;
   NoticeRing notices;
 };
 
 Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
+  std::optional<Error> first;
+  for (const bool tables : {true, false}) {
+    if (tables && !use_unwind_tables) continue;
+    for (const bool by_type : {false, true}) {
+      // Before 5.12 the helper was there under lockdown too, and read nothing but zeros.
+      if (!by_type && is_confidential()) continue;
+      Result<KernelProgram> program = load_variant({tables, by_type});
+      if (program) {
+        if (use_unwind_tables && !tables) program->loaded_->why_no_tables = first->message();
+        return program;
+      }
+      if (program.error().code() == EPERM) return program;  // nothing of this kind is allowed
+      if (!first) first = program.error();
+    }
+  }
+  return *first;
+}
+
+Result<KernelProgram> KernelProgram::load_variant(const Variant& variant) {
   const int possible = ::libbpf_num_possible_cpus();
   if (possible <= 0) return bpf_error("counting the CPUs", -possible);
   const auto cpus = static_cast<std::uint32_t>(possible);
 
-  std::string why_no_tables = use_unwind_tables ? "" : "they are switched off";
-  Result<Skeleton> skeleton = load_program(cpus, use_unwind_tables);
-  if (!skeleton && use_unwind_tables) {
-    why_no_tables = skeleton.error().message();
-    skeleton = load_program(cpus, false);
-  }
+  std::string why_no_tables = variant.use_unwind_tables ? "" : "they are switched off";
+  Result<Skeleton> skeleton = load_program(cpus, variant);
   if (!skeleton) return std::move(skeleton).error();
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
 
-  std::unique_ptr<Loaded> loaded(
-      new Loaded{std::move(skeleton).value(), std::move(counters).value(), std::move(why_no_tables), NoticeRing()});
+  std::unique_ptr<Loaded> loaded(new Loaded{std::move(skeleton).value(), std::move(counters).value(),
+                                            std::move(why_no_tables), variant.read_by_type, NoticeRing()});
   if (loaded->why_no_tables.empty()) {
     // That something is there is all that counts: the samples themselves say what is missing.
     const auto ignore = [](void*, void*, std::size_t) { return 0; };
@@ -220,6 +287,8 @@ void KernelProgram::consume_notices() { ::ring_buffer__consume(loaded_->notices.
 
 SampleCounts KernelProgram::counts() const { return loaded_->counters.sum(); }
 
+SampleCounts KernelProgram::counts_of(int cpu) const { return loaded_->counters.of(static_cast<std::size_t>(cpu)); }
+
 std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
   if (!loaded_->why_no_tables.empty()) return std::nullopt;
   const auto& maps = loaded_->skeleton.get()->maps;
@@ -229,6 +298,8 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
 }
 
 const std::string& KernelProgram::why_no_tables() const { return loaded_->why_no_tables; }
+
+bool KernelProgram::reads_by_type() const { return loaded_->reads_by_type; }
 
 int KernelProgram::fd() const { return ::bpf_program__fd(loaded_->skeleton.get()->progs.sample_cpu); }
 

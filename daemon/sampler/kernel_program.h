@@ -25,8 +25,17 @@ using Attachment = Handle<bpf_link*, detach>;
 
 class KernelProgram {
  public:
-  /// With unwind tables where they are wanted and the kernel takes them, else without: one step down.
+  /// How the program is made.
+  struct Variant {
+    bool use_unwind_tables = true;
+    bool read_by_type = false;  ///< kernel memory by checked loads instead of the helper that lockdown takes away
+  };
+
+  /// With unwind tables where they are wanted and the kernel takes them, else without: one step down. Where kernel
+  /// memory can't be read by the helper, it is by type.
   static Result<KernelProgram> load(bool use_unwind_tables);
+  /// This one or none.
+  static Result<KernelProgram> load_variant(const Variant& variant);
   KernelProgram(KernelProgram&&) noexcept;
   ~KernelProgram();
 
@@ -43,9 +52,12 @@ class KernelProgram {
 
   /// The program's own counters, over all CPUs. Costs no system call.
   [[nodiscard]] SampleCounts counts() const;
+  /// Of one CPU, which must be a possible one.
+  [[nodiscard]] SampleCounts counts_of(int cpu) const;
   /// Empty without tables; then why_no_tables() says why.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
   [[nodiscard]] const std::string& why_no_tables() const;
+  [[nodiscard]] bool reads_by_type() const;
   /// To ask the kernel for the program's run time.
   [[nodiscard]] int fd() const;
 

@@ -55,7 +55,7 @@ Result<PerfRing> PerfRing::open(int cpu, const Options& options) {
         code);
     if (code == EPERM) {
       return Error(error.message() + " (locked memory is limited: raise LimitMEMLOCK or kernel.perf_event_mlock_kb)",
-                   code);
+                   ENOMEM);
     }
     return error;
   }

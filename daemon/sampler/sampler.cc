@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -11,27 +12,35 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdint>
 #include <ctime>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/handle.h"
+#include "daemon/cpu_time.h"
 #include "daemon/sampler/cpu_list.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/perf_event.h"
 #include "daemon/sampler/perf_ring.h"
+#include "daemon/sampler/timer_watch.h"
 
 namespace flamed::daemon {
 namespace {
 
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
-/// How long a timer may stand still before it is taken for dead. Asking costs a system call and, for a CPU that is
-/// busy, an interrupt there.
-constexpr std::int64_t kLivenessPeriodNs = 10 * kNsPerSecond;
+constexpr const char* kProcStat = "/proc/stat";
+/// Of /proc/stat the lines of the CPUs are wanted, which come first.
+constexpr std::size_t kStatBytesPerCpu = 128;
+/// At 100 Hz, twice.
+constexpr std::chrono::milliseconds kSlowestTick{20};
 /// A jump of CLOCK_BOOTTIME against CLOCK_MONOTONIC of more than this means that the machine was suspended.
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
 /// Stands for the wake-up descriptor where epoll's user data otherwise holds a CPU's number.
@@ -65,8 +74,10 @@ struct CpuSampler {
   PerfRing ring;
   Fd timer;
   Attachment attachment;
-  std::uint64_t last_running_ns = 0;
   MonotonicTime last_record;  ///< nothing was lost before it that is not known of
+  TimerWatch watch;
+  std::optional<MonotonicTime> newest_sample{};
+  bool hung_up = false;  ///< the kernel says that its perf buffer is dead
 };
 
 }  // namespace
@@ -79,10 +90,10 @@ class Sampler::Impl {
         program_(std::move(program)),
         epoll_(std::move(epoll)),
         wake_up_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        online_(::open(kOnlineCpus, O_RDONLY | O_CLOEXEC)),
+        stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
-        checked_liveness_(clock.monotonic()),
-        checked_(checked_liveness_) {}
+        checked_(clock.monotonic()),
+        drained_(checked_) {}
 
   Status open_all() {
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
@@ -124,8 +135,9 @@ class Sampler::Impl {
       // A ring whose event is dead stays "ready" for ever. check_cpus() replaces it.
       if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
         const auto found = cpus_by_number_.find(event.data.fd);
-        if (found != cpus_by_number_.end()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.ring.fd(), nullptr);
-        recheck_ = true;
+        if (found == cpus_by_number_.end()) continue;
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.ring.fd(), nullptr);
+        found->second.hung_up = true;
       }
     }
     return noticed;
@@ -151,6 +163,8 @@ class Sampler::Impl {
     for (auto& [cpu, sampler] : cpus_by_number_) drain_ring(sampler, batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
+    batch.drained_before = std::exchange(drained_, cutoff);
+    batch.gaps = std::exchange(gaps_, {});
     batch.malformed = std::exchange(malformed_, 0);
     batch.has_side_band = side_band_;
     batch.side_band_lost_from = std::exchange(side_band_lost_from_, std::nullopt);
@@ -166,44 +180,37 @@ class Sampler::Impl {
     // The two clocks are read one after the other: being preempted in between makes the difference smaller, never
     // larger.
     const std::int64_t suspended = std::max(suspended_ns_, suspended_ns());
-    const bool resumed = suspended - suspended_ns_ > kSuspendNs;
-    suspended_ns_ = suspended;
+    const std::int64_t slept_ns = suspended - std::exchange(suspended_ns_, suspended);
+    const bool resumed = slept_ns > kSuspendNs;
     const MonotonicTime now = clock_.monotonic();
     const MonotonicTime checked_before = std::exchange(checked_, now);
-    const bool ask_each = resumed || recheck_ || now.ns - checked_liveness_.ns >= kLivenessPeriodNs;
+    if (resumed) gaps_.push_back({now, now, slept_ns, store::GapReason::kSuspended, {}});
 
-    std::array<char, 4096> text{};
-    const ssize_t size = online_ ? ::pread(online_.get(), text.data(), text.size(), 0) : 0;
-    const bool same = size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == online_text_;
-    if (same && !ask_each) return;
-    recheck_ = false;
-    if (ask_each) checked_liveness_ = now;
-
-    Result<std::vector<int>> online = online_cpus();
+    const Result<std::vector<int>> online = online_cpus();
     if (!online) {
       set_problem(online.error().message());
       return;
     }
     set_problem("");
-    for (auto it = cpus_by_number_.begin(); it != cpus_by_number_.end();) {
-      const bool gone = !std::binary_search(online->begin(), online->end(), it->first);
-      const bool silent = !gone && (resumed || (ask_each && !is_alive(it->second)));
-      if (!gone && !silent) {
-        ++it;
-        continue;
-      }
-      // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
-      it->second.attachment.reset();
-      it->second.timer.reset();
-      drain_ring(it->second, carried_);
-      if (silent) ++reopened_;
-      it = cpus_by_number_.erase(it);
-    }
+    close_dead(*online, now, resumed);
     for (const int cpu : *online) {
       if (cpus_by_number_.count(cpu) != 0) continue;
       // What happened there in the meantime, nobody has told.
       note_loss(checked_before);
       if (Status opened = open_cpu(cpu); !opened) set_problem(opened.error().message());
+      const auto dead = dead_since_.find(cpu);
+      const bool came = dead == dead_since_.end();
+      const MonotonicTime from = came ? checked_before : dead->second;
+      const MonotonicTime to = clock_.monotonic();
+      gaps_.push_back({from, to, 0, came ? store::GapReason::kCpuCameOnline : store::GapReason::kTimerSilent,
+                       static_cast<std::uint16_t>(cpu)});
+      spdlog::info("CPU {} {}: {:.2f} s of it were not sampled", cpu,
+                   came ? "has come online" : "was not sampled any more, and its timer is opened again",
+                   static_cast<double>(to.ns - from.ns) / kNsPerSecond);
+      if (cpus_by_number_.count(cpu) != 0)
+        dead_since_.erase(cpu);
+      else
+        dead_since_.insert_or_assign(cpu, to);
     }
     live_cpus_ = cpus_by_number_.size();
   }
@@ -221,10 +228,66 @@ class Sampler::Impl {
 
  private:
   Result<std::vector<int>> online_cpus() {
-    Result<std::string> text = read_file(kOnlineCpus, 4096);
-    if (!text) return std::move(text).error();
-    online_text_ = *text;
-    return parse_cpu_list(*text);
+    if (!online_) online_.reset(::open(kOnlineCpus, O_RDONLY | O_CLOEXEC));
+    if (!online_) return Error::from_errno(std::string("open ") + kOnlineCpus);
+    std::array<char, 4096> text{};
+    const ssize_t size = ::pread(online_.get(), text.data(), text.size(), 0);
+    if (size < 0) return Error::from_errno(std::string("read ") + kOnlineCpus);
+    return parse_cpu_list({text.data(), static_cast<std::size_t>(size)});
+  }
+
+  /// Lets go of the CPUs that are not in `online`, which is sorted, and of those whose timer or buffer has died.
+  void close_dead(const std::vector<int>& online, MonotonicTime now, bool resumed) {
+    std::optional<std::vector<std::pair<int, std::int64_t>>> busy;
+    std::erase_if(dead_since_,
+                  [&](const auto& dead) { return !std::binary_search(online.begin(), online.end(), dead.first); });
+    for (auto it = cpus_by_number_.begin(); it != cpus_by_number_.end();) {
+      auto& [cpu, sampler] = *it;
+      const bool gone = !std::binary_search(online.begin(), online.end(), cpu);
+      if (!gone && !resumed && !sampler.hung_up && !is_dead(cpu, sampler, now, busy)) {
+        ++it;
+        continue;
+      }
+      if (!gone) {
+        dead_since_.insert_or_assign(cpu, sampler.watch.alive_until());
+        ++reopened_;
+      }
+      // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
+      sampler.attachment.reset();
+      sampler.timer.reset();
+      drain_ring(sampler, carried_);
+      it = cpus_by_number_.erase(it);
+    }
+  }
+
+  /// `busy` is read when the first CPU needs it.
+  bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now,
+               std::optional<std::vector<std::pair<int, std::int64_t>>>& busy) {
+    const SampleCounts counts = program_.counts_of(cpu);
+    TimerWatch::Signs signs{now, counts.taken, counts.lost_no_ring, sampler.newest_sample, {}};
+    if (sampler.watch.is_quiet(signs)) {
+      if (!busy) busy = read_busy();
+      const auto found = std::lower_bound(busy->begin(), busy->end(), std::pair<int, std::int64_t>{cpu, INT64_MIN});
+      if (found != busy->end() && found->first == cpu) signs.busy_ns = found->second;
+    }
+    switch (sampler.watch.look(signs)) {
+      case TimerWatch::Verdict::kWell:
+        return false;
+      case TimerWatch::Verdict::kDead:
+        return true;
+      case TimerWatch::Verdict::kAsk:
+        break;
+    }
+    if (!is_running(sampler.timer)) return true;
+    sampler.watch.alive(clock_.monotonic());
+    return false;
+  }
+
+  std::vector<std::pair<int, std::int64_t>> read_busy() {
+    stat_text_.resize((cpus_by_number_.size() + 2) * kStatBytesPerCpu);
+    const ssize_t size = ::pread(stat_.get(), stat_text_.data(), stat_text_.size(), 0);
+    if (size <= 0) return {};
+    return parse_busy_ns_by_cpu({stat_text_.data(), static_cast<std::size_t>(size)});
   }
 
   Status watch(int fd, int name) {
@@ -251,7 +314,7 @@ class Sampler::Impl {
     if (Status given = program_.give_ring(cpu, ring_fd); !given) return given;
     const MonotonicTime enabled_at = clock_.monotonic();
     if (Status enabled = ring->enable(); !enabled) return enabled;
-    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), 0, enabled_at};
+    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), enabled_at, watch_from(cpu)};
     if (has_begun_) {
       if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
     }
@@ -267,19 +330,34 @@ class Sampler::Impl {
     Result<Attachment> attachment = program_.attach(cpu, *timer);
     if (!attachment) return std::move(attachment).error();
     sampler.timer = std::move(timer).value();
+    sampler.watch = watch_from(cpu);
     sampler.attachment = std::move(attachment).value();
     return {};
   }
 
-  /// A timer that works has run since it was last asked, whether its CPU was idle or not.
-  static bool is_alive(CpuSampler& sampler) {
+  /// A timer that works runs on between two looks, whether its CPU is idle or not.
+  static bool is_running(const Fd& timer) {
+    const std::optional<std::uint64_t> first = running_ns(timer);
+    std::optional<std::uint64_t> second = running_ns(timer);
+    if (second == first) {
+      // Where the kernel has no better clock this one advances by the tick.
+      std::this_thread::sleep_for(kSlowestTick);
+      second = running_ns(timer);
+    }
+    return first && second && *second > *first;
+  }
+
+  static std::optional<std::uint64_t> running_ns(const Fd& timer) {
     struct {
       std::uint64_t value, running_ns;
     } reading{};
-    if (::read(sampler.timer.get(), &reading, sizeof(reading)) != sizeof(reading)) return false;
-    const bool alive = reading.running_ns > sampler.last_running_ns;
-    sampler.last_running_ns = reading.running_ns;
-    return alive;
+    if (::read(timer.get(), &reading, sizeof(reading)) != sizeof(reading)) return std::nullopt;
+    return reading.running_ns;
+  }
+
+  [[nodiscard]] TimerWatch watch_from(int cpu) const {
+    const SampleCounts counts = program_.counts_of(cpu);
+    return {clock_.monotonic(), period_ns(), counts.taken, counts.lost_no_ring};
   }
 
   void note_loss(MonotonicTime from) { side_band_lost_from_ = std::min(side_band_lost_from_.value_or(from), from); }
@@ -300,6 +378,9 @@ class Sampler::Impl {
           break;
         case RecordKind::kOther:
           break;
+        case RecordKind::kSample:
+          sampler.newest_sample = std::max(sampler.newest_sample.value_or(head.time), head.time);
+          [[fallthrough]];
         default:
           sampler.last_record = head.time;
           batch.append(head);
@@ -319,13 +400,15 @@ class Sampler::Impl {
   Fd epoll_;
   Fd wake_up_;
   Fd online_;
-  std::string online_text_;
+  Fd stat_;
+  std::vector<char> stat_text_;
   std::int64_t suspended_ns_;
-  MonotonicTime checked_liveness_;
-  bool recheck_ = false;
   bool side_band_ = true;
   bool has_begun_ = false;
   MonotonicTime checked_;  ///< when check_cpus() last looked
+  MonotonicTime drained_;
+  std::vector<SamplingGap> gaps_;              ///< since the last drain
+  std::map<int, MonotonicTime> dead_since_{};  ///< CPUs that are online and could not be opened again yet
   std::optional<MonotonicTime> side_band_lost_from_;
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
@@ -343,6 +426,10 @@ Sampler::~Sampler() = default;
 
 Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, const Clock& clock) {
   constexpr const char* kWhat = "cannot start sampling";
+  // Where events are forbidden that is to be known before the second that loading may take.
+  if (const Result<Fd> timer = open_timer(0, kNsPerSecond); !timer && timer.error().code() != ENODEV) {
+    return Error(timer.error()).with_context(kWhat);
+  }
   Result<KernelProgram> program = KernelProgram::load(options.use_unwind_tables);
   if (!program) return std::move(program).error().with_context(kWhat);
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -363,6 +450,7 @@ void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
 std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }
 const std::string& Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }
+bool Sampler::reads_by_type() const { return impl_->program().reads_by_type(); }
 std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }
 bool Sampler::has_side_band() const { return impl_->has_side_band(); }
 std::uint64_t Sampler::taken() const { return impl_->taken(); }

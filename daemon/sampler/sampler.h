@@ -42,15 +42,17 @@ class Sampler {
   /// Fills `batch` with everything that happened up to now, in the order of time.
   void drain(EventBatch& batch);
 
-  /// Brings timers and rings in line with the CPUs that are online, and reopens those that have gone silent: after
-  /// hotplug or suspend an event can be enabled again, the kernel says 0, and it samples nothing. Cheap when nothing
-  /// has changed; call it about once a second.
+  /// Brings timers and rings in line with the CPUs that are online, and reopens those that have gone silent (see
+  /// TimerWatch). The next batch tells of the time that went unsampled. Cheap when nothing has changed; call it after
+  /// each drain, about once a second.
   void check_cpus();
 
   /// The maps of the unwind tables; empty where the kernel refused them and stacks are walked by frame pointers alone.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
   /// Why there are no unwind tables.
   [[nodiscard]] const std::string& why_no_tables() const;
+  /// Does the kernel's lockdown keep the program from its usual way of reading kernel memory?
+  [[nodiscard]] bool reads_by_type() const;
 
   /// CPU time that one sample stands for.
   [[nodiscard]] std::int64_t period_ns() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A CPU goes and comes back. The kernel lets an event of before be enabled again, and samples nothing.
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <string>
 
@@ -25,6 +27,23 @@ class SecondCpu {
   }
 };
 
+/// What was not sampled of the second CPU is told: about a second at most.
+void check_gap(const RunningDaemon& daemon, const std::string& reason) {
+  nlohmann::json answer;
+  const auto found = [&] {
+    answer = daemon.get_json("/timeline");
+    const auto& gaps = answer["missing"];
+    return std::find_if(gaps.begin(), gaps.end(),
+                        [&](const auto& gap) { return gap["reason"] == reason && gap["cpu"] == 1; });
+  };
+  REQUIRE(RunningDaemon::eventually(seconds(5), [&] { return found() != answer["missing"].end(); }));
+  const auto gap = found();
+  const double length_ms = (*gap)["to_ms"].get<double>() - (*gap)["from_ms"].get<double>();
+  WARN(reason << ": " << length_ms << " ms");
+  CHECK(length_ms < 1500);
+  CHECK(answer["warnings"].dump().find("Time without samples") != std::string::npos);
+}
+
 TEST_CASE("a CPU that was taken offline is sampled again when it is back") {
   SecondCpu restore;
   RunningDaemon daemon;
@@ -39,6 +58,7 @@ TEST_CASE("a CPU that was taken offline is sampled again when it is back") {
 
   ChildProcess program({"taskset", "--cpu-list", "1", victim("known_chain")});
   CHECK(has_samples(daemon, program.pid(), 100));
+  check_gap(daemon, "cpu_came_online");
   const RunningDaemon::End end = daemon.end();
   CHECK(end.taken == end.whole + end.truncated + end.lost);
 }
@@ -52,9 +72,15 @@ TEST_CASE("a CPU that goes and comes back between two looks is found silent and 
     return;
   }
   REQUIRE(SecondCpu::set_online(true));
-  // Timers are asked whether they still run every 10 s.
+  const auto start = std::chrono::steady_clock::now();
   ChildProcess program({"taskset", "--cpu-list", "1", victim("known_chain")});
-  CHECK(RunningDaemon::eventually(seconds(25), [&] { return total(daemon.folded(profile_of(program.pid()))) >= 100; }));
+  CHECK(RunningDaemon::eventually(seconds(5), [&] { return daemon.metrics()["flamed_timers_reopened_total"] >= 1; }));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  CHECK(has_samples(daemon, program.pid(), 100));
+  WARN("opened again " << took.count() << " s after it was back");
+  check_gap(daemon, "timer_silent");
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
 }
 
 }  // namespace

@@ -460,5 +460,42 @@ TEST_CASE("programs that come and go without a sample do not pile up as modules"
   CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/kept+1000 1"});
 }
 
+TEST_CASE("a clock that is set by two hours and back loses and doubles nothing, and the time that never was is a gap") {
+  Pipeline pipeline;
+  constexpr std::int64_t kTwoHoursNs = 120 * kNsPerMinute;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  pipeline.clock.step_wall_ns(kTwoHoursNs);
+  pipeline.feed(2000, {test::sample_record(at(1500), sample_of(100, {kProgram}))});
+  pipeline.clock.step_wall_ns(-kTwoHoursNs);
+  pipeline.feed(3000, {test::sample_record(at(2500), sample_of(100, {kProgram}))});
+  pipeline.clock.step_wall_ns(2 * kTwoHoursNs);  // so that everything() holds all of it
+  const store::Profile profile = pipeline.profile(100);
+  CHECK(profile.nodes.front().total_samples == 3);
+  CHECK(pipeline.quality().whole == 3);
+  CHECK(pipeline.quality().lost_total() == 0);
+  REQUIRE(profile.missing.size() == 1);
+  CHECK(profile.missing[0].reason == store::GapReason::kClockSet);
+  CHECK(profile.missing[0].to == WallTime{at(2000).ns + kWallOffsetNs + kTwoHoursNs});
+  CHECK(profile.missing[0].to.ns - profile.missing[0].from.ns == kTwoHoursNs);
+}
+
+TEST_CASE("time that went unsampled is a gap on the wall clock, however long the machine was suspended in it") {
+  Pipeline pipeline;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
+  EventBatch batch;
+  batch.drained_at = at(1000);
+  batch.gaps.push_back({at(200), at(900), 0, store::GapReason::kTimerSilent, std::uint16_t{3}});
+  batch.gaps.push_back({at(1000), at(1000), 3600 * kNsPerSecond, store::GapReason::kSuspended, {}});
+  pipeline.ingest.apply(batch);
+  const store::Profile profile = pipeline.profile(100);
+  REQUIRE(profile.missing.size() == 2);
+  CHECK(profile.missing[0].reason == store::GapReason::kSuspended);
+  CHECK(profile.missing[0].from == WallTime{at(1000).ns + kWallOffsetNs - 3600 * kNsPerSecond});
+  CHECK(profile.missing[1] == store::Gap{.from = WallTime{at(200).ns + kWallOffsetNs},
+                                      .to = WallTime{at(900).ns + kWallOffsetNs},
+                                      .reason = store::GapReason::kTimerSilent,
+                                      .cpu = std::uint16_t{3}});
+}
+
 }  // namespace
 }  // namespace flamed::daemon

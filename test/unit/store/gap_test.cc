@@ -22,14 +22,14 @@ TEST_CASE("an answer has the gaps of its window, and says in a sentence that tim
   fixture.store.add_gap(silent(10'000, 11'000, 1));
   fixture.store.add_gap(silent(70'000, 70'500, 0));
   const Profile all = fixture.profile();
-  REQUIRE(all.gaps.size() == 2);
-  CHECK(all.gaps[0] == silent(10'000, 11'000, 1));
+  REQUIRE(all.missing.size() == 2);
+  CHECK(all.missing[0] == silent(10'000, 11'000, 1));
   CHECK(mentions(all.warnings, "a CPU's timer had gone silent (1.5 s in 2 parts)"));
 
   const Profile later = fixture.profile_of({at(60'000), at(90'000)});
-  REQUIRE(later.gaps.size() == 1);
-  CHECK(later.gaps[0].cpu == 0);
-  CHECK(fixture.profile_of({at(20'000), at(40'000)}).gaps.empty());
+  REQUIRE(later.missing.size() == 1);
+  CHECK(later.missing[0].cpu == 0);
+  CHECK(fixture.profile_of({at(20'000), at(40'000)}).missing.empty());
   CHECK_FALSE(mentions(fixture.profile_of({at(20'000), at(40'000)}).warnings, "Time without samples"));
 }
 
@@ -38,8 +38,8 @@ TEST_CASE("lost samples are a gap of the timeline, and no sentence: the quality 
   fixture.pass(120);
   fixture.store.add_gap({.from = at(1000), .to = at(2000), .reason = GapReason::kLost, .lost_samples = 7});
   const Profile all = fixture.profile();
-  REQUIRE(all.gaps.size() == 1);
-  CHECK(all.gaps[0].lost_samples == 7);
+  REQUIRE(all.missing.size() == 1);
+  CHECK(all.missing[0].lost_samples == 7);
   CHECK_FALSE(mentions(all.warnings, "Time without samples"));
 }
 
@@ -67,9 +67,9 @@ TEST_CASE("gaps are kept as long as minutes are") {
   fixture.pass(60);
   fixture.store.add_gap(silent(10'000, 11'000, 1));
   fixture.pass_minutes(3);
-  CHECK(fixture.profile().gaps.size() == 1);
+  CHECK(fixture.profile().missing.size() == 1);
   fixture.pass_minutes(5);
-  CHECK(fixture.profile().gaps.empty());
+  CHECK(fixture.profile().missing.empty());
 }
 
 TEST_CASE("what is short or ends before it begins is no gap") {

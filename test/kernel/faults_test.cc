@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may go wrong around a running daemon. In each of these every sample that was taken is accounted for: stored
+// whole, stored truncated, or lost with a reason. FLAMED_FAULTS=long makes them as long as docs/reliability.md says;
+// every day they take seconds.
+#include <sys/stat.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+bool long_form() {
+  const char* form = std::getenv("FLAMED_FAULTS");
+  return form != nullptr && std::string(form) == "long";
+}
+
+/// Ends the daemon. No sample may be missing.
+void check_every_sample_is_counted(RunningDaemon& daemon) {
+  const RunningDaemon::End end = daemon.end();
+  WARN(end.taken << " samples taken, " << end.whole << " whole, " << end.truncated << " truncated, " << end.lost
+                 << " lost" << end.losses);
+  CHECK(end.exit_code == 0);
+  CHECK(end.taken > 0);
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+/// Gaps of that reason in the last quarter of an hour.
+std::vector<nlohmann::json> gaps_of(const RunningDaemon& daemon, const std::string& reason) {
+  std::vector<nlohmann::json> found;
+  for (const auto& gap : daemon.get_json("/timeline")["missing"]) {
+    if (gap["reason"] == reason) found.push_back(gap);
+  }
+  return found;
+}
+
+/// Has another program run behind `command`, for as long as this lives: RunningDaemon starts what FLAMED_BINARY names.
+class Wrapped {
+ public:
+  explicit Wrapped(const std::string& command) : binary_(std::getenv("FLAMED_BINARY")) {
+    path_ = std::filesystem::temp_directory_path() / ("flamed-wrapped-" + std::to_string(::getpid()));
+    std::ofstream(path_) << "#!/bin/sh\n" << command << "\n";
+    ::chmod(path_.c_str(), 0755);
+    ::setenv("FLAMED_BINARY", path_.c_str(), 1);
+    ::setenv("FLAMED_WRAPPED", binary_.c_str(), 1);
+  }
+  ~Wrapped() {
+    ::setenv("FLAMED_BINARY", binary_.c_str(), 1);
+    std::filesystem::remove(path_);
+  }
+  Wrapped(const Wrapped&) = delete;
+  Wrapped& operator=(const Wrapped&) = delete;
+
+ private:
+  std::string binary_;
+  std::filesystem::path path_;
+};
+
+TEST_CASE("a daemon that was stopped knows how many samples it lost meanwhile, and when") {
+  RunningDaemon daemon;
+  const int stopped_s = long_form() ? 10 : 2;
+  ChildProcess driver({victim("churn_driver"), std::to_string(stopped_s + 4), "2", "10", "60000", victim("churn_alpha"),
+                       victim("churn_beta")});
+  REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_samples_whole_total"] > 50; }));
+  daemon.process().signal(SIGSTOP);
+  ::sleep(static_cast<unsigned>(stopped_s));
+  daemon.process().signal(SIGCONT);
+  REQUIRE(RunningDaemon::eventually(seconds(15), [&] { return daemon.get("/healthz").status == 200; }));
+  REQUIRE(driver.wait(seconds(30)) == 0);
+  ::sleep(2);
+  const double lost = daemon.metrics()["flamed_samples_lost_total"];
+  const auto gaps = gaps_of(daemon, "samples_lost");
+  CHECK(gaps.empty() == (lost == 0));
+  double in_gaps = 0;
+  for (const auto& gap : gaps) in_gaps += gap["lost_samples"].get<double>();
+  CHECK(in_gaps == lost);
+  check_every_sample_is_counted(daemon);
+}
+
+TEST_CASE("thousands of threads are sampled, each under its own id") {
+  RunningDaemon daemon;
+  const std::string threads = long_form() ? "10000" : "1000";
+  ChildProcess program({victim("churn_threads"), "4", threads});
+  REQUIRE(has_samples(daemon, program.pid(), 50));
+  REQUIRE(program.wait(seconds(300)) == 0);
+  const auto listed = daemon.get_json("/threads?from=now-5m")["threads"];
+  CHECK(listed.size() > 10);
+  check_every_sample_is_counted(daemon);
+}
+
+TEST_CASE("a daemon that is killed over and over leaves nothing behind, and the next one samples at once") {
+  const int times = long_form() ? 100 : 3;
+  const auto flameds = [] {
+    std::ptrdiff_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "environ", std::ios::binary);
+      std::stringstream text;
+      text << file.rdbuf();
+      if (text.str().find("FLAMED_KILLED=" + std::to_string(::getpid())) != std::string::npos) ++count;
+    }
+    return count;
+  };
+  ::setenv("FLAMED_KILLED", std::to_string(::getpid()).c_str(), 1);
+  milliseconds slowest{};
+  for (int i = 0; i < times; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    RunningDaemon daemon;
+    REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_samples_whole_total"] > 0; }));
+    slowest = std::max(slowest, std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start));
+    daemon.process().kill();
+  }
+  ::unsetenv("FLAMED_KILLED");
+  CHECK(RunningDaemon::eventually(seconds(10), [&] { return flameds() == 0; }));
+  WARN(times << " times; from the start to the first stored sample it took at most " << slowest.count() << " ms");
+  RunningDaemon last;
+  ::sleep(2);
+  check_every_sample_is_counted(last);
+}
+
+TEST_CASE("a log that can't be written does not keep it from sampling") {
+  Wrapped wrapped("exec \"$FLAMED_WRAPPED\" \"$@\" 2>/dev/full");
+  RunningDaemon daemon;
+  ChildProcess program({victim("known_chain")});
+  CHECK(has_samples(daemon, program.pid(), 100));
+  daemon.process().signal(SIGHUP);
+  CHECK(daemon.get("/healthz").status == 200);
+  daemon.process().signal(SIGTERM);
+  CHECK(daemon.process().wait(seconds(10)) == 0);
+}
+
+TEST_CASE("a bad configuration at SIGHUP changes nothing and is told with its line, a good one applies the log level") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("flamed-hup-" + std::to_string(::getpid()));
+  std::ofstream(file) << "{}\n";
+  RunningDaemon daemon({"--config", file.string()});
+  const auto told = [&](const std::string& words) {
+    while (const auto line = daemon.process().read_line(seconds(5))) {
+      if (line->find(words) != std::string::npos) return true;
+    }
+    return false;
+  };
+  std::ofstream(file) << "{\n  \"frequency\": 49\n}\n";
+  daemon.process().signal(SIGHUP);
+  CHECK(told("the configuration stays as it was: " + file.string() + ": line 2: unknown key 'frequency'"));
+  std::ofstream(file) << "{ \"log_level\": \"debug\", \"frequency_hz\": 49 }\n";
+  daemon.process().signal(SIGHUP);
+  CHECK(told("log_level applied; frequency_hz at the next restart"));
+  std::filesystem::remove(file);
+  check_every_sample_is_counted(daemon);
+}
+
+/// A control group with a memory limit, of either version; empty where this machine has none that can be made.
+class MemoryGroup {
+ public:
+  MemoryGroup() {
+    for (const std::string root : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"}) {
+      const std::filesystem::path path = root + "/flamed-test-" + std::to_string(::getpid());
+      std::error_code error;
+      if (!std::filesystem::exists(root + "/memory.usage_in_bytes") &&
+          !std::filesystem::exists(root + "/cgroup.controllers")) {
+        continue;
+      }
+      if (!std::filesystem::create_directory(path, error)) continue;
+      if (std::filesystem::exists(path / "memory.stat")) {
+        path_ = path;
+        return;
+      }
+      std::filesystem::remove(path, error);
+    }
+  }
+  ~MemoryGroup() {
+    // The kernel needs a moment to let the processes out.
+    static_cast<void>(
+        RunningDaemon::eventually(seconds(5), [&] { return path_.empty() || ::rmdir(path_.c_str()) == 0; }));
+  }
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+
+  [[nodiscard]] bool exists() const { return !path_.empty(); }
+  [[nodiscard]] std::string processes() const { return path_ / "cgroup.procs"; }
+  [[nodiscard]] std::uint64_t used() const {
+    std::ifstream file(path_ / (first_version() ? "memory.usage_in_bytes" : "memory.current"));
+    std::uint64_t bytes = 0;
+    file >> bytes;
+    return bytes;
+  }
+  void limit(std::uint64_t bytes) const {
+    std::ofstream(path_ / (first_version() ? "memory.limit_in_bytes" : "memory.max")) << bytes;
+  }
+
+ private:
+  [[nodiscard]] bool first_version() const { return std::filesystem::exists(path_ / "memory.usage_in_bytes"); }
+  std::filesystem::path path_;
+};
+
+TEST_CASE("short of memory it gives back samples that are kept one by one before its control group's limit is met") {
+  const MemoryGroup group;
+  if (!group.exists()) {
+    WARN("SKIP: no control group for memory can be made here");
+    return;
+  }
+  Wrapped wrapped("echo $$ >" + group.processes() + " && exec \"$FLAMED_WRAPPED\" \"$@\"");
+  RunningDaemon daemon({"--frequency", "1000"});
+  // What is open can't be given back: a minute must have been sealed.
+  ChildProcess program({victim("known_chain")});
+  REQUIRE(RunningDaemon::eventually(seconds(150), [&] { return daemon.metrics()["flamed_store_slots"] >= 3; }));
+  const double exact = daemon.metrics()["flamed_store_exact_samples"];
+  group.limit(group.used() + (group.used() >> 5));
+  CHECK(RunningDaemon::eventually(seconds(15),
+                                  [&] { return daemon.metrics()["flamed_store_given_back_bytes_total"] > 0; }));
+  CHECK(daemon.metrics()["flamed_store_exact_samples"] < exact);
+  CHECK(daemon.get("/healthz").status == 200);
+  group.limit(1ULL << 40);
+  check_every_sample_is_counted(daemon);
+}
+
+TEST_CASE("a file system that does not answer holds up neither the names of other programs nor the daemon's end") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("flamed-fuse-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  {
+    ChildProcess hanging({victim("hanging_fuse"), folder.string(), victim("known_chain")},
+                         ChildProcess::Capture::kOutputAndErrors);
+    const auto line = hanging.read_line(seconds(5));
+    if (!line || line->find_first_not_of("0123456789") != std::string::npos) {
+      WARN("SKIP: no FUSE here: " << line.value_or("nothing was said"));
+      std::filesystem::remove(folder);
+      return;
+    }
+    const pid_t pid = std::stoi(*line);
+    RunningDaemon daemon;
+    REQUIRE(has_samples(daemon, pid, 100));
+    CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 1; }));
+    ChildProcess other({victim("two_threads")});
+    REQUIRE(has_samples(daemon, other.pid(), 50));
+    CHECK(RunningDaemon::eventually(seconds(15),
+                                    [&] { return with(daemon.folded(profile_of(other.pid())), ";main;") > 0; }));
+    CHECK(daemon.get("/healthz").status == 200);
+    const RunningDaemon::End end = daemon.end();
+    CHECK(end.exit_code == 0);
+    CHECK(end.took < seconds(3));
+    CHECK(end.taken == end.whole + end.truncated + end.lost);
+  }
+  std::filesystem::remove(folder);
+}
+
+}  // namespace
+}  // namespace flamed::test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernel or whoever starts flamed forbids: it ends within a second, each cause with an exit status of its own,
+// and says what to do.
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Refused {
+  int status = -1;
+  std::string words;
+  milliseconds took{};
+};
+
+/// Runs the daemon behind `prefix` until it ends.
+Refused run_refused(std::vector<std::string> prefix, const std::vector<std::string>& flags = {}) {
+  const char* binary = std::getenv("FLAMED_BINARY");
+  REQUIRE(binary != nullptr);
+  prefix.emplace_back(binary);
+  prefix.insert(prefix.end(), {"--listen", "127.0.0.1:" + std::to_string(free_port())});
+  prefix.insert(prefix.end(), flags.begin(), flags.end());
+  const auto start = std::chrono::steady_clock::now();
+  ChildProcess daemon(prefix, ChildProcess::Capture::kOutputAndErrors);
+  Refused refused;
+  refused.status = daemon.wait(seconds(20)).value_or(-1);
+  refused.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+  while (const auto line = daemon.read_line(milliseconds(100))) refused.words += *line + "\n";
+  return refused;
+}
+
+void check(const Refused& refused, int status, const std::string& says) {
+  CAPTURE(refused.words);
+  CHECK(refused.status == status);
+  CHECK(refused.words.find(says) != std::string::npos);
+  CHECK(refused.took < seconds(1));
+}
+
+TEST_CASE("without capabilities it ends with status 5 and names those that it lacks") {
+  check(run_refused({"setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"}), 5,
+        "it lacks CAP_BPF and CAP_PERFMON");
+}
+
+TEST_CASE(
+    "where a seccomp filter forbids bpf or perf_event_open it ends with status 8 and says which filter to change") {
+  const std::string forbidden = victim("forbidden");
+  for (const int error : {EPERM, ENOSYS}) {
+    for (const char* call : {"bpf", "perf_event_open"}) {
+      CAPTURE(error, call);
+      check(run_refused({forbidden, std::to_string(error), call, "--"}), 8, "a seccomp filter is in force");
+    }
+  }
+}
+
+TEST_CASE("in the user namespace of an unprivileged container it ends with status 8 and says so") {
+  check(run_refused({"unshare", "--user", "--map-root-user"}), 8, "user namespace");
+}
+
+TEST_CASE("without the kernel's BTF it ends with status 9 and says what the kernel must be built with") {
+  const std::string hide = "set -e; mount -t tmpfs none /sys/kernel/btf; exec \"$0\" \"$@\"";
+  check(run_refused({"unshare", "--mount", "--propagation=private", "sh", "-c", hide}), 9, "CONFIG_DEBUG_INFO_BTF");
+}
+
+TEST_CASE("a limit of open files ends it with status 10 and says which limit to raise") {
+  check(run_refused({"sh", "-c", "ulimit -n 12; exec \"$0\" \"$@\""}), 10, "LimitNOFILE");
+}
+
+TEST_CASE("a bad configuration ends it with status 2, and the message names file and line") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("flamed-bad-" + std::to_string(::getpid()));
+  std::ofstream(file) << "{\n  // a comment\n  \"frequency_hz\": 99,\n  \"retention\": \"yesterday\"\n}\n";
+  check(run_refused({}, {"--config", file.string()}), 2,
+        file.string() + ": line 4: bad value 'yesterday' for retention");
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("a port that is taken ends it with status 4, and the message names who has it") {
+  RunningDaemon first;
+  const char* binary = std::getenv("FLAMED_BINARY");
+  ChildProcess second({binary, "--listen", "127.0.0.1:" + std::to_string(first.port())},
+                      ChildProcess::Capture::kOutputAndErrors);
+  CHECK(second.wait(seconds(10)) == 4);
+  std::string words;
+  while (const auto line = second.read_line(milliseconds(100))) words += *line + "\n";
+  CAPTURE(words);
+  CHECK(words.find("it is taken") != std::string::npos);
+  CHECK(words.find(std::to_string(first.process().pid())) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace flamed::test
