@@ -66,6 +66,27 @@ TEST_CASE("a flame graph is nested as d3-flame-graph reads it") {
   CHECK(node["children"][1]["reason"] == "no symbols");
 }
 
+TEST_CASE("gaps tell when samples are missing, of which CPU, and why") {
+  ProfileBuilder builder;
+  builder.add(0, "f", 100);
+  const WallTime start = builder.profile.used.from;
+  builder.profile.gaps = {
+      {.from = start,
+       .to = {start.ns + 700 * kNsPerMs},
+       .reason = store::GapReason::kTimerSilent,
+       .cpu = std::uint16_t{3}},
+      {.from = start, .to = {start.ns + kNsPerSecond}, .reason = store::GapReason::kLost, .lost_samples = 12}};
+  const json gaps = json::parse(render_flamegraph(builder.profile, 99))["gaps"];
+  REQUIRE(gaps.size() == 2);
+  CHECK(gaps[0]["reason"] == "timer_silent");
+  CHECK(gaps[0]["cpu"] == 3);
+  CHECK(gaps[0]["to_ms"].get<std::int64_t>() - gaps[0]["from_ms"].get<std::int64_t>() == 700);
+  CHECK_FALSE(gaps[0].contains("lost_samples"));
+  CHECK(gaps[1]["reason"] == "samples_lost");
+  CHECK(gaps[1]["cpu"].is_null());
+  CHECK(gaps[1]["lost_samples"] == 12);
+}
+
 TEST_CASE("beside the tree stands what is to be known before trusting it") {
   ProfileBuilder builder;
   builder.add(0, "f", 100);
