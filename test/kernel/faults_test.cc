@@ -248,10 +248,10 @@ TEST_CASE("a file system that does not answer holds up neither the names of othe
     RunningDaemon daemon;
     REQUIRE(has_samples(daemon, pid, 100));
     CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 1; }));
-    ChildProcess other({victim("two_threads")});
+    ChildProcess other({victim("known_chain")});
     REQUIRE(has_samples(daemon, other.pid(), 50));
     CHECK(RunningDaemon::eventually(seconds(15),
-                                    [&] { return with(daemon.folded(profile_of(other.pid())), ";main;") > 0; }));
+                                    [&] { return with(daemon.folded(profile_of(other.pid())), ";main;outer;") > 0; }));
     CHECK(daemon.get("/healthz").status == 200);
     const RunningDaemon::End end = daemon.end();
     CHECK(end.exit_code == 0);

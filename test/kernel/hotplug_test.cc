@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A CPU goes and comes back. The kernel lets an event of before be enabled again, and samples nothing.
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -30,15 +29,16 @@ class SecondCpu {
 /// What was not sampled of the second CPU is told: about a second at most.
 void check_gap(const RunningDaemon& daemon, const std::string& reason) {
   nlohmann::json answer;
-  const auto found = [&] {
+  nlohmann::json gap;
+  const auto is_told = [&] {
     answer = daemon.get_json("/timeline");
-    const auto& gaps = answer["missing"];
-    return std::find_if(gaps.begin(), gaps.end(),
-                        [&](const auto& gap) { return gap["reason"] == reason && gap["cpu"] == 1; });
+    for (const nlohmann::json& each : answer["missing"]) {
+      if (each["reason"] == reason && each["cpu"] == 1) gap = each;
+    }
+    return !gap.is_null();
   };
-  REQUIRE(RunningDaemon::eventually(seconds(5), [&] { return found() != answer["missing"].end(); }));
-  const auto gap = found();
-  const double length_ms = (*gap)["to_ms"].get<double>() - (*gap)["from_ms"].get<double>();
+  REQUIRE(RunningDaemon::eventually(seconds(5), is_told));
+  const double length_ms = gap["to_ms"].get<double>() - gap["from_ms"].get<double>();
   WARN(reason << ": " << length_ms << " ms");
   CHECK(length_ms < 1500);
   CHECK(answer["warnings"].dump().find("Time without samples") != std::string::npos);

@@ -70,13 +70,13 @@ TEST_CASE("gaps tell when samples are missing, of which CPU, and why") {
   ProfileBuilder builder;
   builder.add(0, "f", 100);
   const WallTime start = builder.profile.used.from;
-  builder.profile.gaps = {
+  builder.profile.missing = {
       {.from = start,
        .to = {start.ns + 700 * kNsPerMs},
        .reason = store::GapReason::kTimerSilent,
        .cpu = std::uint16_t{3}},
       {.from = start, .to = {start.ns + kNsPerSecond}, .reason = store::GapReason::kLost, .lost_samples = 12}};
-  const json gaps = json::parse(render_flamegraph(builder.profile, 99))["gaps"];
+  const json gaps = json::parse(render_flamegraph(builder.profile, 99))["missing"];
   REQUIRE(gaps.size() == 2);
   CHECK(gaps[0]["reason"] == "timer_silent");
   CHECK(gaps[0]["cpu"] == 3);
