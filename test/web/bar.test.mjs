@@ -121,10 +121,24 @@ describe("the bar", () => {
     assert.ok((await mirror(page)).every(({ name }) => !name.startsWith("json::")));
     await page.click("#filters-button");
     await inspect(page, "filters");
-    await then(page, () => page.click('#filters .entry[aria-pressed]:nth-of-type(2)'));
+    await then(page, () => page.click('#filters .entry[aria-pressed]:nth-of-type(3)'));
     assert.equal((await query(page)).side, "kernel");
     await page.keyboard.press("Escape");
     assert.ok(await page.isHidden("#filters"));
+  });
+
+  it("compares with the time before, and no longer", async () => {
+    await open(page, `${daemon.url}/?from=now-30m`);
+    await then(page, () => page.keyboard.press("d"));
+    assert.deepEqual(await query(page), { from: "now-30m", diff: "1" });
+    assert.equal(await text(page, "#chips"), "Compared with the same time before");
+    assert.match(await text(page, "#facts"), /Samples24,176 at 100 Hz, before 103,467/);
+    await page.click("#copy-link");
+    await page.waitForSelector(".copied");
+    const link = new URL(await page.evaluate(() => navigator.clipboard.readText())).searchParams;
+    assert.deepEqual([link.get("base_from"), link.get("base_to")], ["2026-01-31T13:05:30.000Z", "2026-01-31T13:35:30.000Z"]);
+    await then(page, () => page.click("#chips button"));
+    assert.deepEqual(await query(page), { from: "now-30m" });
   });
 
   it("copies a link with fixed times, which shows the same when it is opened fresh", async () => {

@@ -81,7 +81,6 @@ export interface Profile extends About {
 
 // What is to be known of one side of a comparison.
 export interface Side extends About {
-  symbolised_share: number;
   coverage: Coverage;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A question that is asked again whenever what it depends on changes, and its latest answer.
-import { type ReadonlySignal, computed, effect, signal, untracked } from "@preact/signals";
+import { type ReadonlySignal, batch, computed, effect, signal, untracked } from "@preact/signals";
 
 import type { Problem } from "./answers";
 import { type Progress, type Read, Refused, Unreachable, get, wasAborted } from "./api";
@@ -40,18 +40,15 @@ export class Asking<Answer> {
     this.problem = this.#problem;
     this.progress = this.#progress;
     const asked = computed(address);
-    let last: string | null = null;
     effect(() => {
       const next = asked.value;
       round.value;
       this.#again.value;
       untracked(() => {
         this.#stop();
-        // What belongs to another question is told from what is only older.
-        if (next === null || last === null) this.#answer.value = null;
-        last = next;
-        if (next === null) this.#problem.value = null;
-        else void this.#ask(next);
+        if (next !== null) return void this.#ask(next);
+        this.#answer.value = null;
+        this.#problem.value = null;
       });
     });
   }
@@ -90,19 +87,25 @@ export class Asking<Answer> {
       } }, this.#read);
       if (aborted.aborted) return;
       this.tookMs = performance.now() - since;
-      this.#problem.value = null;
-      this.#answer.value = answer;
+      // At once, since whoever sees the answer may ask the next question.
+      batch(() => {
+        this.#finish();
+        this.#problem.value = null;
+        this.#answer.value = answer;
+      });
     } catch (error) {
       if (aborted.aborted || wasAborted(error)) return;
-      if (error instanceof Unreachable) {
-        lostDaemon();
-      } else if (error instanceof Refused) {
-        this.#problem.value = error.problem;
-      } else {
-        console.error(error);
-        this.#problem.value = { title: "The page failed", detail: String(error) };
-      }
+      batch(() => {
+        this.#finish();
+        if (error instanceof Unreachable) {
+          lostDaemon();
+        } else if (error instanceof Refused) {
+          this.#problem.value = error.problem;
+        } else {
+          console.error(error);
+          this.#problem.value = { title: "The page failed", detail: String(error) };
+        }
+      });
     }
-    this.#finish();
   }
 }

@@ -2,7 +2,7 @@
 // What the page asks, as it follows from what is looked at.
 import { computed } from "@preact/signals";
 
-import type { About, Diff, Process, Processes, Profile } from "./answers";
+import type { About, Coverage, Diff, Process, Processes, Profile, Side } from "./answers";
 import { addressWith } from "./api";
 import { Asking } from "./asking";
 import { readProfile } from "./graph/answer";
@@ -20,10 +20,10 @@ export const processes = new Asking<Processes>(() => addressWith("/processes", w
 export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in answer;
 
 // Of the profile that is shown; of a comparison, of its later side.
-export const about = computed<(About & Pick<Profile, "symbolised_share" | "coverage">) | null>(() => {
+export const about = computed<(About & { coverage: Coverage; symbolised_share?: number; before?: Side }) | null>(() => {
   const answer = profile.answer.value;
   if (answer === null) return null;
-  return isDiff(answer) ? { ...answer.after, warnings: answer.warnings } : answer;
+  return isDiff(answer) ? { ...answer.after, warnings: answer.warnings, before: answer.before } : answer;
 });
 
 // The window that was asked for, in milliseconds, once an answer has said what "now" and "14:05" are.

@@ -78,7 +78,10 @@ export function Chips() {
 }
 
 export function AddFilter() {
-  useKeys("Bar", [{ key: "f", what: "Filter", act: () => openMenu("filters") }]);
+  useKeys("Bar", [
+    { key: "f", what: "Filter", act: () => openMenu("filters") },
+    { key: "d", what: "Compare with the time before, or no longer", act: () => compare(base.peek() === null ? {} : null) },
+  ]);
   const key = useSignal<string>("focus");
   const value = useSignal("");
   const asked = question.value;
@@ -92,9 +95,11 @@ export function AddFilter() {
     value.value = "";
     closeMenu("filters");
   };
-  const choice = (label: string, changes: Partial<Question>, isOn: boolean) => (
-    <button type="button" class="entry" aria-pressed={isOn} onClick={() => ask(changes)}>{label}<small>{isOn ? "on" : ""}</small></button>
+  const entry = (label: string, isOn: boolean, act: () => void) => (
+    <button type="button" class="entry" aria-pressed={isOn} onClick={act}>{label}<small>{isOn ? "on" : ""}</small></button>
   );
+  const choice = (label: string, changes: Partial<Question>, isOn: boolean) => entry(label, isOn, () => ask(changes));
+  const isCompared = base.value !== null;
   return (
     <Menu id="filters" label="Filter" icon={FILTER}>
       <form class="filter-form" onSubmit={submit}>
@@ -107,6 +112,7 @@ export function AddFilter() {
         <button type="submit" class="primary">Add</button>
       </form>
       <hr />
+      {entry("Compare with the same time before", isCompared, () => compare(isCompared ? null : {}))}
       {choice("User code only", { side: asked.side === "user" ? "" : "user" }, asked.side === "user")}
       {choice("Kernel only", { side: asked.side === "kernel" ? "" : "kernel" }, asked.side === "kernel")}
       {choice("Tell functions apart by line", { lines: !asked.lines }, asked.lines)}

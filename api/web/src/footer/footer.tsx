@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 
 import "./footer.css";
-import type { About, Counts, Coverage } from "../answers";
+import type { Counts, Coverage } from "../answers";
 import { about } from "../questions";
 import { count, duration, percent, seconds, span } from "../text";
 
@@ -45,8 +45,8 @@ function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined
   return <Fact about="coverage" name="Coverage" level={level} title={title}>{covered === null ? "not known" : percent(covered, 1)}</Fact>;
 }
 
-function Facts({ facts }: { facts: About & { symbolised_share: number; coverage: Coverage } }) {
-  const { quality, window: { used }, samples } = facts;
+function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
+  const { quality, window: { used }, samples, before } = facts;
   const truncated = sum(quality.truncated);
   const lost = sum(quality.lost);
   const length = used.to_ms - used.from_ms;
@@ -56,13 +56,15 @@ function Facts({ facts }: { facts: About & { symbolised_share: number; coverage:
     <>
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
-      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
+      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
       <Fact about="cpu" name="CPU" more={length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and how many CPUs that are over the window">
         {seconds(facts.cpu_seconds)}
       </Fact>
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />
       <Fact about="whole" name="Whole" level={whole < 0.95 ? "warn" : ""} more={told(quality.truncated)} title="Stacks of which the outermost part is there">{share(whole)}</Fact>
-      <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Functions that have a name, weighted by samples">{share(named)}</Fact>
+      {named !== undefined && (
+        <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Functions that have a name, weighted by samples">{share(named)}</Fact>
+      )}
       {/* A lost sample has no process, so it is no share of what is selected. */}
       <Fact about="lost" name="Lost" level={lost > 0 ? "bad" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be kept">
         {lost === 0 ? "none" : count(lost)}

@@ -112,7 +112,7 @@ export function rowsOf(usage: Usage, { filter, closed, open }: Shown): Row[] {
   const found = matching(usage, filter);
   if (filter.trim() === "") {
     rows.push({
-      key: "machine", level: 1, position: 1, beside: 1, kind: "machine", name: "Whole machine", more: `${found.length}`, title: "All processes",
+      key: "machine", level: 1, position: 1, beside: 1, kind: "machine", name: "Whole machine", more: "", title: "All processes",
       cpuSeconds: usage.cpuSeconds, steps: usage.machineSteps, isOpen: null, isEnded: false, selects: {},
     });
   }
