@@ -95,6 +95,13 @@ Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
                         to_string(other),
                     code);
     }
+    // Of a control group, and of a seccomp filter: the kernel itself has no such refusal.
+    if (code == EPERM) {
+      error = Error(error.message() + "; flamed's unit allows port " + std::to_string(kDefaultPort) +
+                        " alone: `systemctl edit flamed`, with the lines [Service] and SocketBindAllow=tcp:" +
+                        std::to_string(wanted.port),
+                    code);
+    }
   }
   return error;
 }

@@ -8,6 +8,10 @@ readonly url=http://127.0.0.1:9090
 flamed=$(systemctl show --property ExecStart --value flamed | grep -o 'path=[^ ]*' | cut -d= -f2)
 readonly flamed
 
+# By how much the host's other work slows this machine down, see run.sh.
+stretch=$(grep -o 'flamed.stretch=[0-9]*' /proc/cmdline | cut -d= -f2)
+readonly back_limit_ms=$((3000 * ${stretch:-1}))
+
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 pass() { echo "PASS $*"; }
@@ -155,9 +159,9 @@ hung_comes_back() {
   within 60 another_answers "$before" && samples_flow || return 1
   ended=$(told_ms 'Main process exited')
   samples=$(told_ms ' CPUs at ')
-  echo "NOTE ended $((ended - stopped)) ms after it hung, samples again $((samples - ended)) ms after that"
+  echo "NOTE ended $((ended - stopped)) ms after it hung, samples again $((samples - ended)) ms after that, on a host with ${stretch:-1} processes a CPU"
   # A second for systemd's own work on top of the unit's 30.
-  ((ended - stopped <= 31000 && samples - ended <= 3000))
+  ((ended - stopped <= 31000 && samples - ended <= back_limit_ms))
 }
 
 cpu_is_sampled() { # cpu_is_sampled CPU
@@ -193,9 +197,9 @@ ends_at_stop() { systemctl stop flamed && [[ $(systemctl show --property Result 
 
 kernel_tests() {
   # What depends on the kernel. What measures loads, shares and minutes of churn would measure the emulation here.
-  local tests=('[#hotplug_test]' '[#unwind_test]' '[#worker_test]~[worker can be killed]' 'a known call chain*'
+  local tests=('[#hotplug_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
-    'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' 'the kernel*s functions are named*'
+    'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' '*functions are named below*'
     'a BPF program has its own name*' 'a program in a container is named*')
   FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
