@@ -167,7 +167,8 @@ hung_comes_back() {
 cpu_is_sampled() { # cpu_is_sampled CPU
   taskset --cpu-list "$1" ./victims/victim_known_chain >/dev/null &
   local victim=$! status=0
-  within 20 has_stack "$victim" 'middle;work_one' || status=1
+  within 60 has_stack "$victim" 'middle;work_one' || status=1
+  ((status == 0)) || curl -sf "$url/profile?pid=$victim&format=folded"
   kill $victim
   return $status
 }
@@ -177,7 +178,7 @@ suspend_is_survived() {
   local cpu
   for cpu in 0 1; do
     cpu_is_sampled $cpu || {
-      echo "CPU $cpu is not"
+      echo "CPU $cpu is not: $(curl -sf "$url/metrics" | grep -E '^flamed_(sampled_cpus|timers_reopened)' | tr '\n' ' ')"
       return 1
     }
   done
