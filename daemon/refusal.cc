@@ -68,7 +68,15 @@ Refusal explain_no_permission(const RefusalFacts& facts) {
             "it lacks " + missing_capabilities(facts) + ": run it as root or as the installed service"};
   }
   if (!facts.has_cap_sys_admin && facts.paranoid > kMainlineParanoid) {
-    return {ExitStatus::kParanoid, "kernel.perf_event_paranoid is " + std::to_string(facts.paranoid)};
+    const std::string level = std::to_string(facts.paranoid);
+    return {
+        ExitStatus::kParanoid,
+        "kernel.perf_event_paranoid is " + level +
+            ", at which this kernel asks for CAP_SYS_ADMIN: either `sysctl kernel.perf_event_paranoid=2`, as flamed's "
+            "own file in sysctl.d does when the machine starts; or leave it at " +
+            level +
+            " and give flamed that right: `systemctl edit flamed`, with the lines [Service], "
+            "AmbientCapabilities=CAP_SYS_ADMIN and CapabilityBoundingSet=CAP_SYS_ADMIN"};
   }
   if (facts.has_seccomp_filter) {
     return {ExitStatus::kForbidden,

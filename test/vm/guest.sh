@@ -120,7 +120,7 @@ paranoid_3_is_refused_with_its_remedy() {
     --property=AmbientCapabilities="CAP_BPF CAP_PERFMON" "$flamed" --listen 127.0.0.1:9191 2>&1) || status=$?
   echo "NOTE refused with status $status within $(($(now_ms) - start)) ms"
   echo "$said"
-  ((status != 0 && status != 124)) && grep -q 'sysctl kernel.perf_event_paranoid=2' <<<"$said"
+  ((status == 6)) && grep -q 'sysctl kernel.perf_event_paranoid=2' <<<"$said"
 }
 
 paranoid_3_works_with_the_drop_in() {
