@@ -40,7 +40,7 @@ void check_gap(const RunningDaemon& daemon, const std::string& reason) {
   REQUIRE(RunningDaemon::eventually(seconds(5), is_told));
   const double length_ms = gap["to_ms"].get<double>() - gap["from_ms"].get<double>();
   WARN(reason << ": " << length_ms << " ms");
-  CHECK(length_ms < 1500);
+  CHECK(length_ms < 1500 * patience());
   CHECK(answer["warnings"].dump().find("Time without samples") != std::string::npos);
 }
 

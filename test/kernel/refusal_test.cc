@@ -39,7 +39,7 @@ Refused run_refused(std::vector<std::string> prefix, const std::vector<std::stri
   const auto start = std::chrono::steady_clock::now();
   ChildProcess daemon(prefix, ChildProcess::Capture::kOutputAndErrors);
   Refused refused;
-  refused.status = daemon.wait(seconds(20)).value_or(-1);
+  refused.status = daemon.wait(seconds(20) * patience()).value_or(-1);
   refused.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
   while (const auto line = daemon.read_line(milliseconds(100))) refused.words += *line + "\n";
   return refused;
@@ -49,7 +49,7 @@ void check(const Refused& refused, int status, const std::string& says) {
   CAPTURE(refused.words);
   CHECK(refused.status == status);
   CHECK(refused.words.find(says) != std::string::npos);
-  CHECK(refused.took < seconds(1));
+  CHECK(refused.took < seconds(1) * patience());
 }
 
 TEST_CASE("without capabilities it ends with status 5 and names those that it lacks") {

@@ -27,6 +27,8 @@ std::vector<std::string> command_of(std::uint16_t port, const std::vector<std::s
 
 }  // namespace
 
+int patience() { return std::getenv("FLAMED_EMULATED") == nullptr ? 1 : 20; }
+
 std::uint16_t free_port() {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

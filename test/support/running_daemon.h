@@ -54,6 +54,10 @@ class RunningDaemon {
   ChildProcess process_;
 };
 
+/// How much longer than usual things may take here: emulated machines (FLAMED_EMULATED) are slower by ten to twenty
+/// times.
+int patience();
+
 /// A TCP port of the loopback interface that nobody listens on.
 std::uint16_t free_port();
 

@@ -202,7 +202,7 @@ kernel_tests() {
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
     'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' '*functions are named below*'
     'a BPF program has its own name*' 'a program in a container is named*')
-  FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims \
+  FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
 }
 
