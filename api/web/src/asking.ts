@@ -66,10 +66,11 @@ export class Asking<Answer> {
   #stop() {
     if (this.#abort === null) return;
     this.#abort.abort();
-    this.#finish();
+    this.#finish(this.#abort);
   }
 
-  #finish() {
+  #finish(abort: AbortController) {
+    if (this.#abort !== abort) return;
     this.#abort = null;
     this.#progress.value = null;
     underWay.value--;
@@ -89,14 +90,14 @@ export class Asking<Answer> {
       this.tookMs = performance.now() - since;
       // At once, since whoever sees the answer may ask the next question.
       batch(() => {
-        this.#finish();
+        this.#finish(abort);
         this.#problem.value = null;
         this.#answer.value = answer;
       });
     } catch (error) {
       if (aborted.aborted || wasAborted(error)) return;
       batch(() => {
-        this.#finish();
+        this.#finish(abort);
         if (error instanceof Unreachable) {
           lostDaemon();
         } else if (error instanceof Refused) {
