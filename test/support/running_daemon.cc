@@ -44,7 +44,8 @@ std::uint16_t free_port() {
 
 RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
     : port_(free_port()), process_(command_of(port_, arguments), ChildProcess::Capture::kOutputAndErrors) {
-  const bool ready = eventually(std::chrono::seconds(15), [this] {
+  // In an emulated machine on a busy host the kernel takes half of this to verify the program.
+  const bool ready = eventually(std::chrono::seconds(60), [this] {
     if (process_.wait(std::chrono::milliseconds(1))) {
       std::string words;
       while (const auto line = process_.read_line(std::chrono::milliseconds(100))) words += *line + "\n";
