@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kDrainPeriodMs = 1000;
 constexpr std::chrono::milliseconds kNoticePause{10};
+/// The service manager waits for 10 s until it kills.
+constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 
 }  // namespace
 
@@ -25,8 +27,20 @@ void Reader::run(const std::stop_token& stop) {
     sampler_.check_cpus();
   }
   sampler_.stop();
-  if (batch_ != nullptr) drain_once();  // hands over what was refused, and drains nothing
+  hand_over();  // what was refused before
   drain_once();
+  hand_over();
+}
+
+void Reader::hand_over() {
+  // Ingest goes on until it has taken all, however far it is behind; only where it hangs is this given up.
+  const MonotonicTime began = clock_.monotonic();
+  while (batch_ != nullptr && clock_.monotonic().ns - began.ns < kHandOverNs) {
+    if (queues_.full.try_push(std::move(batch_)))
+      batch_ = nullptr;
+    else
+      std::this_thread::sleep_for(kNoticePause);
+  }
 }
 
 void Reader::drain_once() {

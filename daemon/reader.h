@@ -36,6 +36,8 @@ class Reader {
 
  private:
   void drain_once();
+  /// Waits until ingest has taken the batch that it refused.
+  void hand_over();
 
   Sampler& sampler_;
   BatchQueues& queues_;

@@ -36,6 +36,8 @@ namespace flamed::daemon {
 namespace {
 
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
+/// While a CPU comes online, what is opened there may be dead at once: it is not opened again before this has passed.
+constexpr std::int64_t kReopenPauseNs = 100 * kNsPerMs;
 constexpr const char* kProcStat = "/proc/stat";
 /// Of /proc/stat the lines of the CPUs are wanted, which come first.
 constexpr std::size_t kStatBytesPerCpu = 128;
@@ -76,6 +78,7 @@ struct CpuSampler {
   Attachment attachment;
   MonotonicTime last_record;  ///< nothing was lost before it that is not known of
   TimerWatch watch;
+  MonotonicTime opened;
   std::optional<MonotonicTime> newest_sample{};
   bool hung_up = false;  ///< the kernel says that its perf buffer is dead
 };
@@ -244,7 +247,9 @@ class Sampler::Impl {
     for (auto it = cpus_by_number_.begin(); it != cpus_by_number_.end();) {
       auto& [cpu, sampler] = *it;
       const bool gone = !std::binary_search(online.begin(), online.end(), cpu);
-      if (!gone && !resumed && !sampler.hung_up && !is_dead(cpu, sampler, now, busy)) {
+      const bool is_young = now.ns - sampler.opened.ns < kReopenPauseNs;
+      const bool is_lost = sampler.hung_up ? !is_young : is_dead(cpu, sampler, now, busy);
+      if (!gone && !resumed && !is_lost) {
         ++it;
         continue;
       }
@@ -314,7 +319,7 @@ class Sampler::Impl {
     if (Status given = program_.give_ring(cpu, ring_fd); !given) return given;
     const MonotonicTime enabled_at = clock_.monotonic();
     if (Status enabled = ring->enable(); !enabled) return enabled;
-    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), enabled_at, watch_from(cpu)};
+    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), enabled_at, watch_from(cpu), enabled_at};
     if (has_begun_) {
       if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
     }
