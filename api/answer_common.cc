@@ -43,8 +43,10 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
     for (const store::ProcessSelector& process : *list) {
       if (store::knows(snapshot, process)) continue;
       // Told by its start, a process that no sample names cannot be told from an earlier one with its pid.
-      if (!process.start_ticks && sources.is_running(process.pid)) continue;
+      if (!process.start_ticks && sources.user_of(process.pid)) continue;
+      // The same whether there is no such process or one of somebody else.
       return unknown_process("flamed has never seen " + describe(process) +
+                             (store::only_user(snapshot) ? " of yours" : "") +
                              ", or no longer remembers it. /processes lists who used CPU in a window; "
                              "leave " +
                              (list == &selection.trees ? "tree" : "pid") + " out for the whole machine.");
@@ -144,6 +146,7 @@ void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::
     std::snprintf(share.data(), share.size(), ", coverage=%.3f", *facts.coverage->share);
     response.headers.back().second += share.data();
   }
+  if (facts.only_user) response.headers.emplace_back("Flamed-Visible", "uid=" + std::to_string(*facts.only_user));
   if (facts.warnings.empty()) return;
   std::string warnings;
   for (const std::string& warning : facts.warnings) warnings += (warnings.empty() ? "" : " ") + warning;

@@ -44,7 +44,8 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
 /// Marks an answer about time that lies far enough back for no sample to be on its way any more.
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
 
-/// Of formats without room for anything but data: the window, the counts and the warnings as headers.
+/// Of formats without room for anything but data: the window, the counts, whose processes are visible where that is not
+/// everybody's, and the warnings as headers.
 void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples);
 
 /// The format of a profile: what the query says, else what the header Accept prefers among those with a media type of

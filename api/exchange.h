@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/peer.h"
+#include "api/viewer.h"
 #include "base/clock.h"
 
 namespace flamed::api {
@@ -27,6 +28,8 @@ struct Request {
   std::string host{};
   std::string origin{};
   std::string sec_fetch_site{};
+  std::string sec_fetch_mode{};
+  std::string sec_fetch_dest{};
   std::string authorization{};
 };
 
@@ -38,6 +41,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers{};
   /// The same question will most likely get the same answer: it gets an entity tag. Others are never kept.
   bool settled = false;
+  Viewer viewer{};  ///< whose answer it is: the same question of another viewer has another
 };
 
 }  // namespace flamed::api

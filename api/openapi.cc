@@ -139,7 +139,15 @@ std::string render_openapi(std::string_view version) {
     json.end_object().end_object();
   }
   json.end_object();
-  json.key("components").begin_object().key("responses").begin_object().key("Problem").begin_object();
+  // On the host nobody needs one: the kernel says whose a connection is.
+  json.key("security").begin_array().begin_object().end_object();
+  json.begin_object().key("token").begin_array().end_array().end_object().end_array();
+  json.key("components").begin_object();
+  json.key("securitySchemes").begin_object().key("token").begin_object();
+  json.key("type").string("http").key("scheme").string("bearer");
+  json.key("description").string("A token of flamed's token_file, without which other hosts get no answer");
+  json.end_object().end_object();
+  json.key("responses").begin_object().key("Problem").begin_object();
   json.key("description").string("What is wrong and what to do about it (RFC 9457)");
   json.key("content").begin_object().key(kProblemContentType).begin_object().key("schema").begin_object();
   json.key("type").string("object");

@@ -94,6 +94,53 @@ Problem too_many_clients() {
           {}};
 }
 
+Problem token_needed() {
+  return {401,
+          "token-needed",
+          "Token needed",
+          "From another host flamed answers only who knows a token of its token_file: send the header Authorization: "
+          "Bearer TOKEN, or ask on the host itself.",
+          {}};
+}
+
+Problem token_refused() {
+  return {401,
+          "token-refused",
+          "Token refused",
+          "The token is not one of those in flamed's token_file, or that file cannot be used at the moment.",
+          {}};
+}
+
+Problem unknown_user() {
+  return {403,
+          "unknown-user",
+          "Unknown user",
+          "The kernel does not tell whose connection this is, so only /healthz, /readyz, /metrics, /version and "
+          "/openapi.json are open to it. Ask over flamed's Unix socket, or with a token.",
+          {}};
+}
+
+Problem foreign_host(std::string_view host, std::string_view own_names) {
+  return {403,
+          "foreign-host",
+          "Not flamed's name",
+          "The request says in its header Host that it was sent to " +
+              (host.empty() ? std::string("nobody") : "\"" + excerpt(host) + "\"") +
+              ", which is not what flamed listens on. Another site may be behind it (DNS rebinding). Here flamed is " +
+              std::string(own_names) + ".",
+          {}};
+}
+
+Problem foreign_origin(std::string_view origin) {
+  return {403,
+          "foreign-origin",
+          "Asked by another site",
+          "A page of another site (" + excerpt(origin) +
+              ") made the browser ask this. flamed answers its own page, and what is typed or pasted into the address "
+              "bar.",
+          {}};
+}
+
 Problem method_not_allowed(std::string_view method, std::string_view path) {
   return {405,
           "method-not-allowed",

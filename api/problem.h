@@ -32,6 +32,14 @@ Problem no_single_samples(std::string detail);
 Problem too_many_waiting();
 Problem too_many_requests();
 Problem too_many_clients();
+/// From another host, without a token, or with a wrong one.
+Problem token_needed();
+Problem token_refused();
+/// Whose connection it is could not be found out.
+Problem unknown_user();
+/// Somebody else's name, or page, is behind the request.
+Problem foreign_host(std::string_view host, std::string_view own_names);
+Problem foreign_origin(std::string_view origin);
 Problem method_not_allowed(std::string_view method, std::string_view path);
 Problem request_timeout();
 Problem body_refused();

@@ -111,6 +111,12 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
   append_quality(json.key("quality"), facts.quality);
   append_gaps(json, facts.missing);
+  json.key("visible_uid");
+  if (facts.only_user) {
+    json.number(std::uint64_t{*facts.only_user});
+  } else {
+    json.null();
+  }
   json.key("warnings").begin_array();
   for (const std::string& warning : facts.warnings) json.string(warning);
   json.end_array();

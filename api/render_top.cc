@@ -92,7 +92,9 @@ std::string render_top_text(const store::Profile& profile, std::size_t rows) {
   std::array<char, 128> line{};
   std::snprintf(line.data(), line.size(), "%llu samples, %.3f s of CPU time, ",
                 static_cast<unsigned long long>(samples), cpu_seconds(profile.nodes.front().total_ns));
-  std::string out = line.data() + format_time(profile.used.from) + " to " + format_time(profile.used.to) + "\n";
+  std::string out = line.data() + format_time(profile.used.from) + " to " + format_time(profile.used.to);
+  if (profile.only_user) out += ", processes of uid " + std::to_string(*profile.only_user) + " only";
+  out += '\n';
   out += "      self  self%     total total%  function (module)\n";
   for (std::size_t i = 0; i < std::min(rows, functions.size()); ++i) {
     const TopFunction& function = functions[i];

@@ -14,13 +14,15 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-constexpr std::array<std::pair<std::string_view, std::string Request::*>, 7> kFields{{
+constexpr std::array<std::pair<std::string_view, std::string Request::*>, 9> kFields{{
     {"accept", &Request::accept},
     {"accept-encoding", &Request::accept_encoding},
     {"authorization", &Request::authorization},
     {"host", &Request::host},
     {"if-none-match", &Request::if_none_match},
     {"origin", &Request::origin},
+    {"sec-fetch-dest", &Request::sec_fetch_dest},
+    {"sec-fetch-mode", &Request::sec_fetch_mode},
     {"sec-fetch-site", &Request::sec_fetch_site},
 }};
 

@@ -156,11 +156,11 @@ constexpr std::array<RouteSpec, 12> kRoutes{{
     {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go programs answer it",
      kPprofParameters, kProtobufOnly},
-    {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly},
-    {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly},
-    {RouteId::kMetrics, "/metrics", "Figures for Prometheus", {}, kPrometheus},
-    {RouteId::kOpenApi, "/openapi.json", "This API as an OpenAPI 3.1 document", {}, kJsonOnly},
-    {RouteId::kVersion, "/version", "The daemon's version", {}, kJsonOnly},
+    {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
+    {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},
+    {RouteId::kMetrics, "/metrics", "Figures for Prometheus", {}, kPrometheus, true},
+    {RouteId::kOpenApi, "/openapi.json", "This API as an OpenAPI 3.1 document", {}, kJsonOnly, true},
+    {RouteId::kVersion, "/version", "The daemon's version", {}, kJsonOnly, true},
 }};
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "api/render_metrics.h"
 #include "api/request_target.h"
 #include "api/response.h"
+#include "api/viewer_sources.h"
 
 namespace flamed::api {
 namespace {
@@ -33,11 +34,15 @@ const RouteSpec* find_route(std::string_view path) {
   return route == table.end() ? nullptr : &*route;
 }
 
-/// Of the answer as it is, not compressed: weak, since the same may go out compressed. FNV-1a, 64 bits: nobody gains by
-/// making two of his own answers collide.
-std::string entity_tag(std::string_view body) {
+/// Of the answer as it is, not compressed, and of who gets it: weak, since the same may go out compressed. FNV-1a, 64
+/// bits: nobody gains by making two of his own answers collide.
+std::string entity_tag(std::string_view body, const Viewer& viewer) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : body) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  const auto add = [&](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  };
+  add(viewer.sees == Viewer::Sees::kEverything ? std::string("everything") : std::to_string(viewer.uid));
+  add(body);
   std::array<char, 24> text{};
   std::snprintf(text.data(), text.size(), "W/\"%016llx\"", static_cast<unsigned long long>(hash));
   return text.data();
@@ -45,8 +50,8 @@ std::string entity_tag(std::string_view body) {
 
 }  // namespace
 
-Router::Router(Sources& sources, std::function<std::int64_t(WallTime)> local_offset_s)
-    : sources_(sources), local_offset_s_(std::move(local_offset_s)) {}
+Router::Router(Sources& sources, const Access& access, std::function<std::int64_t(WallTime)> local_offset_s)
+    : sources_(sources), access_(access), local_offset_s_(std::move(local_offset_s)) {}
 
 Response Router::handle(const Request& request) {
   try {
@@ -78,12 +83,30 @@ std::optional<std::span<const ParameterSpec>> Router::parameters_of(std::string_
   return route->parameters;
 }
 
+Router::Goal Router::goal_of(std::string_view path) {
+  const auto files = assets();
+  const auto file =
+      std::find_if(files.begin(), files.end(), [&](const Asset& candidate) { return candidate.path == path; });
+  return {find_route(path), file == files.end() ? nullptr : &*file};
+}
+
+std::variant<Viewer, Problem> Router::judge(const Request& request, const Goal& goal) const {
+  const bool is_page = goal.file != nullptr && goal.file->content_type.starts_with("text/html");
+  std::variant<Viewer, Problem> judged = access_.judge(request, is_page);
+  if (const auto* viewer = std::get_if<Viewer>(&judged); viewer != nullptr && goal.route != nullptr) {
+    if (goal.route->is_open) return judged;
+    if (auto problem = check_viewer(*viewer)) return std::move(*problem);
+  }
+  return judged;
+}
+
 std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
   if (request.has_body || request.method != "GET") return std::nullopt;
   const auto target = parse_request_target(request.target);
-  const RouteSpec* const route = target ? find_route(target->path) : nullptr;
-  if (route == nullptr) return std::nullopt;
-  const auto parameters = Parameters::parse(route->parameters, target->query, time_context());
+  if (!target) return std::nullopt;
+  const Goal goal = goal_of(target->path);
+  if (goal.route == nullptr || !std::holds_alternative<Viewer>(judge(request, goal))) return std::nullopt;
+  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
   if (!std::holds_alternative<Parameters>(parameters)) return std::nullopt;
   return api::wait_ns(std::get<Parameters>(parameters));
 }
@@ -96,18 +119,24 @@ Response Router::dispatch(const Request& request) {
   const auto target = parse_request_target(request.target);
   if (!target) return problem_response(bad_request(target.error().message()));
 
-  const RouteSpec* const route = find_route(target->path);
-  const auto files = assets();
-  const auto file =
-      std::find_if(files.begin(), files.end(), [&](const Asset& candidate) { return candidate.path == target->path; });
-  if (route == nullptr && file == files.end()) return problem_response(unknown_path(target->path, paths()));
+  const Goal goal = goal_of(target->path);
+  const auto judged = judge(request, goal);
+  if (const auto* problem = std::get_if<Problem>(&judged)) {
+    Response response = problem_response(*problem);
+    if (problem->status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"flamed\"");
+    return response;
+  }
+  if (goal.route == nullptr && goal.file == nullptr) return problem_response(unknown_path(target->path, paths()));
 
   // The page keeps its state in the query, so any query is right there.
-  if (file != files.end()) return asset_response(*file, request.accept_encoding);
+  if (goal.file != nullptr) return asset_response(*goal.file, request.accept_encoding);
 
-  const auto parameters = Parameters::parse(route->parameters, target->query, time_context());
+  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
   if (const auto* problem = std::get_if<Problem>(&parameters)) return problem_response(*problem);
-  return answer(route->id, std::get<Parameters>(parameters), request);
+  const auto& viewer = std::get<Viewer>(judged);
+  Response response = answer(goal.route->id, std::get<Parameters>(parameters), request, viewer);
+  response.viewer = viewer;
+  return response;
 }
 
 /// What all answers have in common.
@@ -120,11 +149,12 @@ Response Router::finish(Response response, const Request* request) {
   if (!has("Content-Security-Policy")) response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
   if (response.settled && response.status == 200) {
     // Kept, but asked for again before each use: names may have been found since, or samples dropped.
     response.headers.emplace_back("Cache-Control", "private, no-cache");
-    response.headers.emplace_back("Vary", "Accept, Accept-Encoding");
-    const std::string tag = entity_tag(response.body);
+    response.headers.emplace_back("Vary", "Accept, Accept-Encoding, Authorization");
+    const std::string tag = entity_tag(response.body, response.viewer);
     response.headers.emplace_back("ETag", tag);
     if (request != nullptr && request->if_none_match.find(tag) != std::string::npos) {
       response.status = 304;
@@ -150,9 +180,10 @@ Response Router::finish(Response response, const Request* request) {
 
 TimeContext Router::time_context() const { return {sources_.clock().wall(), local_offset_s_}; }
 
-Response Router::answer(RouteId route, const Parameters& parameters, const Request& request) {
+Response Router::answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer) {
   const WallTime now = sources_.clock().wall();
-  const AnswerContext context{sources_, parameters, {request.asked.value_or(now), now}, request.accept};
+  ViewerSources sources(sources_, viewer);
+  const AnswerContext context{sources, parameters, {request.asked.value_or(now), now}, request.accept};
   switch (route) {
     case RouteId::kProfile:
       return answer_profile(context);

@@ -11,20 +11,26 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "api/access.h"
+#include "api/assets.h"
 #include "api/exchange.h"
 #include "api/parameters.h"
 #include "api/problem.h"
+#include "api/request_target.h"
 #include "api/route_table.h"
 #include "api/sources.h"
+#include "api/viewer.h"
 
 namespace flamed::api {
 
-/// Any number of threads. `sources` must outlive it.
+/// Any number of threads. `sources` and `access` must outlive it.
 class Router {
  public:
-  explicit Router(Sources& sources, std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
+  Router(Sources& sources, const Access& access,
+         std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
 
   /// How long the answer must wait, from the request's arrival on, for the samples that it asks for; empty where it
   /// need not, or is going to be refused.
@@ -48,8 +54,17 @@ class Router {
   static std::optional<std::span<const ParameterSpec>> parameters_of(std::string_view path);
 
  private:
+  /// What a path leads to: a row of the table, a file of the page, or neither.
+  struct Goal {
+    const RouteSpec* route = nullptr;
+    const Asset* file = nullptr;
+  };
+  [[nodiscard]] static Goal goal_of(std::string_view path);
+  /// With whose eyes the request is answered, or why it is not.
+  [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, const Goal& goal) const;
+
   Response dispatch(const Request& request);
-  Response answer(RouteId route, const Parameters& parameters, const Request& request);
+  Response answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer);
   Response finish(Response response, const Request* request);
   [[nodiscard]] TimeContext time_context() const;
 
@@ -59,6 +74,7 @@ class Router {
   Response version();
 
   Sources& sources_;
+  const Access& access_;
   const std::function<std::int64_t(WallTime)> local_offset_s_;
   std::function<void(std::vector<Metric>&)> figures_;
   std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100

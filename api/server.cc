@@ -14,6 +14,9 @@
 #include <thread>
 #include <utility>
 
+#include "api/access.h"
+#include "api/group_members.h"
+#include "api/host_names.h"
 #include "api/request_line.h"
 #include "api/request_parser.h"
 #include "api/routes.h"
@@ -22,6 +25,9 @@
 
 namespace flamed::api {
 namespace {
+
+/// Whose members see everything; made at the installation (systemd/flamed.sysusers).
+constexpr const char* kViewersGroup = "flamed";
 
 /// What the library sees of a connection: a request that is the same for all, and room for the answer.
 class LibraryStream final : public httplib::Stream {
@@ -116,12 +122,25 @@ void tell(const AcceptGate::Figures& figures, std::vector<Metric>& metrics) {
                       {{{"reason", "too_slow"}}, value(figures.too_slow)}}});
 }
 
+/// By the addresses that the kernel gives, and by those that were asked for, which may be names.
+void add_names(const ListeningSocket& socket, const std::string& asked_for, HostNames& names) {
+  if (!socket.endpoint()) return;
+  if (!asked_for.empty()) names.add(asked_for, socket.endpoint()->port);
+  std::string address = to_string(*socket.endpoint());
+  address.resize(address.rfind(':'));
+  if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+  names.add(address, socket.endpoint()->port);
+}
+
 }  // namespace
 
 class Server::Impl final : public GateUser {
  public:
-  Impl(Sources& sources, const ServerOptions& options)
-      : router_(sources),
+  Impl(Sources& sources, HostNames names, std::unique_ptr<TokenFile> tokens, const ServerOptions& options)
+      : members_([](uid_t user) { return is_in_group(user, kViewersGroup); }, sources.clock()),
+        access_(
+            std::move(names), [this](uid_t user) { return members_.has(user); }, std::move(tokens)),
+        router_(sources, access_),
         clock_(sources.clock()),
         drain_time_(options.drain_time),
         queue_(options.queued_requests),
@@ -196,6 +215,8 @@ class Server::Impl final : public GateUser {
     return reply;
   }
 
+  GroupMembers members_;
+  const Access access_;
   Router router_;
   const Clock& clock_;
   const std::chrono::milliseconds drain_time_;
@@ -208,18 +229,27 @@ class Server::Impl final : public GateUser {
 
 Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, Sources& sources) {
   const Reach reach = options.token_file.empty() ? Reach::kThisHost : Reach::kNetwork;
+  std::unique_ptr<TokenFile> tokens;
+  if (!options.token_file.empty()) {
+    Result<std::unique_ptr<TokenFile>> opened = TokenFile::open(options.token_file);
+    if (!opened) return std::move(opened).error();
+    tokens = std::move(*opened);
+  }
+  HostNames names;
   std::vector<ListeningSocket> listening;
   for (Fd& inherited : options.inherited) {
     Result<ListeningSocket> socket = ListeningSocket::adopt(std::move(inherited), reach);
     if (!socket) return std::move(socket).error();
+    add_names(*socket, "", names);
     listening.push_back(std::move(*socket));
   }
   for (const ListenAddress& address : options.addresses) {
     Result<ListeningSocket> socket = ListeningSocket::open(address, reach);
     if (!socket) return std::move(socket).error();
+    add_names(*socket, address.host, names);
     listening.push_back(std::move(*socket));
   }
-  auto impl = std::make_unique<Impl>(sources, options);
+  auto impl = std::make_unique<Impl>(sources, std::move(names), std::move(tokens), options);
   if (Status started = impl->start(std::move(listening), options); !started) return started.error();
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

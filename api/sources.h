@@ -59,8 +59,9 @@ class Sources {
   [[nodiscard]] virtual const Clock& clock() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
-  /// Does a process with this pid exist now? One that was never on a CPU when a sample was taken is in no snapshot.
-  [[nodiscard]] virtual bool is_running(std::int32_t pid) const = 0;
+  /// The user of the process that has this pid now, root where the kernel shields it from its user; empty where there
+  /// is none. One that was never on a CPU when a sample was taken is in no snapshot.
+  [[nodiscard]] virtual std::optional<std::uint32_t> user_of(std::int32_t pid) const = 0;
   /// What all threads of the machine, or of one process, used in the window.
   [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
   [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,

@@ -264,13 +264,14 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     struct task_struct* typed = bpf_get_current_task_btf();
     sample->start_boottime_ns = typed->group_leader->start_boottime;
     sample->exec_id = typed->self_exec_id;
+    sample->owner = owner_of_current_by_type();
   } else {
     sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     sample->exec_id = BPF_CORE_READ(task, self_exec_id);
+    sample->owner = owner_of_current(task);
   }
   sample->cgroup_id = bpf_get_current_cgroup_id();
   sample->weight_ns = ctx->sample_period;
-  sample->owner = owner_of_current(task);
   sample->kind = FLAMED_ON_CPU;
   sample->flags = 0;
   sample->tables = 0;

@@ -232,9 +232,11 @@ void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::
 
 std::string DaemonSources::version() const { return kVersion; }
 
-bool DaemonSources::is_running(std::int32_t pid) const {
+std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   struct stat status {};
-  return pid > 0 && ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) == 0;
+  // The directory's owner is the process's effective user, or root where the process is not dumpable (proc(5)).
+  if (pid <= 0 || ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) != 0) return std::nullopt;
+  return status.st_uid;
 }
 
 api::Component DaemonSources::unwind_health() const {

@@ -33,6 +33,7 @@ export interface About {
   samples: number;
   cpu_seconds: number;
   quality: Quality;
+  visible_uid: number | null; // null: everybody's processes; else those of this user alone, since nobody else's may be seen
   warnings: string[];
 }
 

@@ -13,6 +13,7 @@
 #include "api/routes.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
+#include "test/unit/api/roots_router.h"
 
 namespace flamed::api {
 namespace {
@@ -29,7 +30,7 @@ struct Fixture {
   Response get(const std::string& target) { return router.handle({"GET", target, "", false}); }
 
   FakeSources sources;
-  Router router{sources, [](WallTime) { return std::int64_t{0}; }};
+  RootsRouter router{sources, [](WallTime) { return std::int64_t{0}; }};
 };
 
 std::string header(const Response& response, std::string_view name) {

@@ -3,9 +3,10 @@
 // A daemon without a sampler: a real store with content that tests choose, and names made up from addresses.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -51,7 +52,10 @@ class FakeSources : public Sources {
   [[nodiscard]] const Clock& clock() const override { return clock_; }
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] double frequency_hz() const override { return 100; }
-  [[nodiscard]] bool is_running(std::int32_t pid) const override { return running_.contains(pid); }
+  [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override {
+    const auto known = running_.find(pid);
+    return known != running_.end() ? std::optional(known->second) : std::nullopt;
+  }
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& /*window*/) const override { return machine_cpu_; }
   [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& /*window*/,
                                        const store::ProcessInfo& process) const override {
@@ -65,11 +69,11 @@ class FakeSources : public Sources {
 
   /// `count` samples `age_ns` ago. Frames are named by their text, outermost first.
   void add_samples(const ProcessId& id, const std::string& comm, const std::vector<std::string>& names,
-                   std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond) {
+                   std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond, std::uint32_t owner = ::getuid()) {
     const std::vector<Frame> frames = frames_of(names);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      store_.add({{clock_.monotonic().ns - age_ns}, id, id.pid, comm, frames, std::nullopt});
-    }
+    store::StackSample sample{{clock_.monotonic().ns - age_ns}, id, id.pid, comm, frames, std::nullopt};
+    sample.owner = owner;
+    for (std::uint64_t i = 0; i < count; ++i) store_.add(sample);
   }
 
   std::vector<Frame> frames_of(const std::vector<std::string>& names) {
@@ -80,7 +84,7 @@ class FakeSources : public Sources {
 
   Health health_{true, true, {{"sampler", true, "99 Hz on 2 CPUs"}}};
   std::vector<Metric> metrics_{{"flamed_samples_total", "Samples.", Metric::Type::kCounter, {{{}, 42}}}};
-  std::set<std::int32_t> running_;
+  std::map<std::int32_t, std::uint32_t> running_;  ///< pid to user
   CpuAccount machine_cpu_{{}, "nobody read it"};
   std::map<std::int32_t, CpuAccount> process_cpu_;
   FakeNamer namer_;

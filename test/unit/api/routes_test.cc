@@ -8,6 +8,7 @@
 #include "api/gzip.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
+#include "test/unit/api/roots_router.h"
 
 namespace flamed::api {
 namespace {
@@ -33,7 +34,7 @@ struct Fixture {
   }
 
   FakeSources sources;
-  Router router{sources, local_offset_s};
+  RootsRouter router{sources, local_offset_s};
 };
 
 std::string header(const Response& response, std::string_view name) {
@@ -201,7 +202,7 @@ TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or w
 
 TEST_CASE("a known process without samples in the window is an empty tree and a warning") {
   Fixture fixture;
-  fixture.sources.running_ = {77};
+  fixture.sources.running_ = {{77, 0}};
   for (const std::string target : {"/profile?pid=200", "/profile?pid=123&from=now-2h&to=now-1h", "/profile?pid=77"}) {
     INFO(target);
     const Response response = fixture.get(target);

@@ -38,13 +38,17 @@ std::unique_ptr<Server> start(Sources& sources, std::size_t threads = 2) {
   return std::move(*server);
 }
 
+/// As a client names it that was told of it.
+std::string host_of(const Server& server) { return "Host: localhost:" + std::to_string(server.port()) + "\r\n"; }
+
 std::string ask(const Server& server, const std::string& request) {
   return RawClient(server.port()).send(request).rest();
 }
 
 std::string get(const Server& server, const std::string& target, const std::string& more = "",
                 const std::string& method = "GET") {
-  return ask(server, method + " " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + more + "\r\n");
+  return ask(server,
+             method + " " + target + " HTTP/1.1\r\n" + host_of(server) + "Connection: close\r\n" + more + "\r\n");
 }
 
 int status_of(const std::string& answer) {
@@ -107,7 +111,8 @@ TEST_CASE("what is over a limit or garbled is refused with a problem") {
     int status;
     std::string kind;
   };
-  const std::string host = "Host: x\r\nConnection: close\r\n";
+  Fixture fixture;
+  const std::string host = host_of(*fixture.server) + "Connection: close\r\n";
   const Case cases[] = {
       {"other method", "POST /profile HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
       {"method nobody knows", "BREW /profile HTTP/1.1\r\n" + host + "\r\n", 405, "method-not-allowed"},
@@ -140,7 +145,6 @@ TEST_CASE("what is over a limit or garbled is refused with a problem") {
       {"bad parameter", "GET /profile?pid=x HTTP/1.1\r\n" + host + "\r\n", 400, "bad-parameter"},
       {"unknown path", "GET /x HTTP/1.1\r\n" + host + "\r\n", 404, "unknown-path"},
   };
-  Fixture fixture;
   for (const Case& c : cases) {
     INFO(c.name);
     const std::string answer = ask(*fixture.server, c.request);
@@ -162,7 +166,7 @@ TEST_CASE("a part of an answer is not served") {
 TEST_CASE("a connection carries several requests, also those sent ahead") {
   Fixture fixture;
   RawClient client(fixture.server->port());
-  const std::string request = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string request = "GET /version HTTP/1.1\r\n" + host_of(*fixture.server) + "\r\n";
   CHECK(status_of(client.send(request).answer()) == 200);
   client.send(request + request);
   CHECK(status_of(client.answer()) == 200);
@@ -176,7 +180,8 @@ TEST_CASE("requests that wait for samples hold up nobody and are answered in tim
   const auto start = Clock::now();
   for (int i = 0; i < 10; ++i) {
     waiting.push_back(std::make_unique<RawClient>(fixture.server->port()));
-    waiting.back()->send("GET /profile?seconds=2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    waiting.back()->send("GET /profile?seconds=2 HTTP/1.1\r\n" + host_of(*fixture.server) +
+                         "Connection: close\r\n\r\n");
   }
   CHECK(status_of(get(*fixture.server, "/version")) == 200);
   CHECK(Clock::now() - start < std::chrono::seconds(2));
@@ -190,7 +195,8 @@ TEST_CASE("requests that wait for samples hold up nobody and are answered in tim
 
 TEST_CASE("there is a bound on requests that wait, and clients that went away do not count") {
   Fixture fixture(2);
-  const std::string request = "GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const std::string request =
+      "GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\n" + host_of(*fixture.server) + "Connection: close\r\n\r\n";
   std::vector<std::unique_ptr<RawClient>> waiting;
   for (int i = 0; i < 64; ++i) {
     waiting.push_back(std::make_unique<RawClient>(fixture.server->port()));
@@ -218,7 +224,7 @@ TEST_CASE("idle, slow and silent clients hold no thread") {
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 30; ++i) {
     clients.push_back(std::make_unique<RawClient>(fixture.server->port()));
-    if (i % 3 == 0) clients.back()->send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n").answer();
+    if (i % 3 == 0) clients.back()->send("GET /version HTTP/1.1\r\n" + host_of(*fixture.server) + "\r\n").answer();
     if (i % 3 == 1) clients.back()->send("GET /version HT");
   }
   const auto start = Clock::now();
@@ -270,7 +276,7 @@ TEST_CASE("a server listens on all of its addresses, and on what a service manag
   CHECK((*server)->addresses() == "http://127.0.0.1:" + std::to_string((*server)->port()) + "/, unix:" + path);
   CHECK(status_of(get(**server, "/version")) == 200);
   RawClient local(path);
-  CHECK(status_of(local.send("GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").rest()) == 200);
+  CHECK(status_of(local.send("GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").rest()) == 200);
 }
 
 TEST_CASE("clients are served when descriptors have large numbers") {
@@ -331,9 +337,9 @@ TEST_CASE("a server ends within a second whatever its clients do") {
   RawClient half(server->port());
   half.send("GET / HTT");
   RawClient not_reading(server->port());
-  for (int i = 0; i < 20; ++i) not_reading.send("GET /profile HTTP/1.1\r\nHost: x\r\n\r\n");
+  for (int i = 0; i < 20; ++i) not_reading.send("GET /profile HTTP/1.1\r\n" + host_of(*server) + "\r\n");
   RawClient idle(server->port());
-  CHECK(status_of(idle.send("GET /version HTTP/1.1\r\nHost: x\r\n\r\n").answer()) == 200);
+  CHECK(status_of(idle.send("GET /version HTTP/1.1\r\n" + host_of(*server) + "\r\n").answer()) == 200);
   const auto start = Clock::now();
   server.reset();
   CHECK(Clock::now() - start < std::chrono::seconds(1));

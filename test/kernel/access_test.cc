@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who is told what by the real daemon: callers with other uids, by curl over TCP and over the Unix socket, and what
+// they get is searched for what is not theirs.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr unsigned kAlice = 64101;
+constexpr unsigned kBob = 64102;
+constexpr unsigned kOperator = 64103;   // in the group flamed beside their own
+constexpr unsigned kColleague = 64104;  // whose primary group it is
+constexpr unsigned kStranger = 64105;   // without an account
+constexpr unsigned kContained = 64106;  // to the host; in a user namespace of its own it is root
+constexpr unsigned kGroup = 64200;
+
+/// A directory that everybody may enter, gone with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/flamed-access-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path_ = name;
+    REQUIRE(::chmod(name, 0755) == 0);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text, mode_t mode = 0644) const {
+    std::ofstream(path_ + "/" + name) << text;
+    REQUIRE(::chmod((path_ + "/" + name).c_str(), mode) == 0);
+    return path_ + "/" + name;
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The daemon, in a mount namespace in which the host's accounts have the users of this test.
+class SharedHost {
+ public:
+  SharedHost() {
+    const auto account = [](const char* name, unsigned user, unsigned group) {
+      return std::string(name) + ":x:" + std::to_string(user) + ":" + std::to_string(group) + "::/:/bin/false\n";
+    };
+    folder_.write("passwd", text_of("/etc/passwd") + account("t-alice", kAlice, kAlice) + account("t-bob", kBob, kBob) +
+                                account("t-operator", kOperator, kOperator) +
+                                account("t-colleague", kColleague, kGroup));
+    // The first entry of a name counts.
+    folder_.write("group", "flamed:x:" + std::to_string(kGroup) + ":t-operator\n" + text_of("/etc/group"));
+    const std::string wrapper = folder_.write("flamed",
+                                              R"(#!/bin/sh
+exec unshare --mount --propagation private sh -ec '
+mount --bind "$0/passwd" /etc/passwd
+mount --bind "$0/group" /etc/group
+exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
+                                                  "\" \"$@\"\n",
+                                              0755);
+    const std::string real = std::getenv("FLAMED_BINARY");
+    ::setenv("FLAMED_BINARY", wrapper.c_str(), 1);
+    daemon_.emplace(std::vector<std::string>{"--listen", "unix:" + socket()});
+    ::setenv("FLAMED_BINARY", real.c_str(), 1);
+    // The rule is flamed's own: what the socket's rights allow is not what is tested.
+    REQUIRE(::chmod(socket().c_str(), 0666) == 0);
+  }
+
+  /// A busy process of the user's, by a program and a name of its own.
+  ChildProcess& run_as(unsigned user, const std::string& name, const std::string& program,
+                       const std::vector<std::string>& arguments) {
+    const std::string copy = folder_.path() + "/" + name;
+    std::filesystem::copy_file(victim(program), copy);
+    REQUIRE(::chmod(copy.c_str(), 0755) == 0);
+    std::vector<std::string> command = as(user);
+    command.push_back(copy);
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return *victims_.emplace_back(std::make_unique<ChildProcess>(command));
+  }
+
+  static std::vector<std::string> as(unsigned user) {
+    if (user == 0) return {};
+    const std::string id = std::to_string(user);
+    std::vector<std::string> command{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
+    if (user == kContained) command.insert(command.end(), {"unshare", "--user", "--map-root-user"});
+    return command;
+  }
+
+  struct Answer {
+    int status = 0;  ///< 0: no answer
+    std::string text;
+  };
+  /// Unpacks what is packed.
+  [[nodiscard]] Answer ask(unsigned user, bool over_unix, const std::string& target,
+                           const std::vector<std::string>& headers = {}) const {
+    std::string curl =
+        "curl --silent --globoff --path-as-is --max-time 20 --write-out '%{stderr}\nSTATUS %{http_code}\n'";
+    for (const std::string& header : headers) curl += " --header '" + header + "'";
+    curl += over_unix ? " --unix-socket " + socket() + " 'http://localhost"
+                      : " 'http://127.0.0.1:" + std::to_string(daemon_->port());
+    curl += target + "' --output - | gzip -dcf 2>/dev/null";
+    std::vector<std::string> command = as(user);
+    command.insert(command.end(), {"sh", "-c", curl});
+    ChildProcess client(command, ChildProcess::Capture::kOutputAndErrors);
+    Answer answer;
+    while (auto line = client.read_line(seconds(25))) {
+      if (line->rfind("STATUS ", 0) == 0) {
+        answer.status = std::stoi(line->substr(7));
+      } else {
+        answer.text += *line + "\n";
+      }
+    }
+    return answer;
+  }
+
+  [[nodiscard]] const RunningDaemon& daemon() const { return *daemon_; }
+  [[nodiscard]] std::string socket() const { return folder_.path() + "/flamed.sock"; }
+
+ private:
+  Folder folder_;
+  std::optional<RunningDaemon> daemon_;
+  std::vector<std::unique_ptr<ChildProcess>> victims_;
+};
+
+/// By what one would know that a process is in an answer: its name, its functions, and its pid in each of the ways in
+/// which answers write one.
+std::vector<std::string> marks_of(const std::string& name, const std::vector<std::string>& functions, pid_t pid) {
+  const std::string id = std::to_string(pid);
+  std::vector<std::string> marks{name, "\"pid\":" + id, "\"tid\":" + id, id + "@", "(" + id, id + "/" + id};
+  marks.insert(marks.end(), functions.begin(), functions.end());
+  return marks;
+}
+
+bool has_any(const std::string& text, const std::vector<std::string>& marks) {
+  return std::any_of(marks.begin(), marks.end(),
+                     [&](const std::string& mark) { return text.find(mark) != std::string::npos; });
+}
+
+const std::vector<std::string>& data_targets() {
+  static const std::vector<std::string> targets{"/profile",
+                                                "/profile?format=columns",
+                                                "/profile?format=folded",
+                                                "/profile?format=pprof",
+                                                "/profile?format=speedscope&group=thread",
+                                                "/profile?format=perf-script",
+                                                "/profile?format=top",
+                                                "/profile?format=top-text&group=exe",
+                                                "/diff?from=now-1m&base_from=now-2m",
+                                                "/diff?from=now-1m&format=folded",
+                                                "/processes",
+                                                "/threads",
+                                                "/timeline?processes=64",
+                                                "/debug/pprof/profile?from=now-5m"};
+  return targets;
+}
+
+TEST_CASE("each caller is told of their own processes, and root and the group of all, over TCP and the Unix socket") {
+  SharedHost host;
+  const pid_t alices = host.run_as(kAlice, "alices-mark", "victim_known_chain", {}).pid();
+  const pid_t bobs = host.run_as(kBob, "bobs-mark", "victim_slower", {"0"}).pid();
+  const pid_t contained = host.run_as(kContained, "inner-mark", "victim_deep", {}).pid();
+  for (const pid_t pid : {alices, bobs, contained}) REQUIRE(has_samples(host.daemon(), pid, 20));
+
+  struct Process {
+    unsigned owner;
+    pid_t pid;
+    std::vector<std::string> marks;
+  };
+  const std::vector<Process> processes{{kAlice, alices, marks_of("alices-mark", {"work_one", "work_two"}, alices)},
+                                       {kBob, bobs, marks_of("bobs-mark", {"steady"}, bobs)},
+                                       {kContained, contained, marks_of("inner-mark", {"descend"}, contained)}};
+  struct Caller {
+    const char* name;
+    unsigned user;
+    bool sees_all;
+  };
+  const Caller callers[] = {{"root", 0, true},
+                            {"a member of the group", kOperator, true},
+                            {"one whose primary group it is", kColleague, true},
+                            {"the owner", kAlice, false},
+                            {"another user", kBob, false},
+                            {"a user without processes or account", kStranger, false},
+                            {"root of a user namespace", kContained, false}};
+  for (const Caller& caller : callers) {
+    for (const bool over_unix : {false, true}) {
+      CAPTURE(caller.name, over_unix);
+      for (const std::string target : {"/healthz", "/readyz", "/metrics", "/version", "/openapi.json", "/"}) {
+        CAPTURE(target);
+        const auto answer = host.ask(caller.user, over_unix, target);
+        CHECK(answer.status == 200);
+        for (const Process& process : processes) CHECK_FALSE(has_any(answer.text, process.marks));
+      }
+      for (const std::string& target : data_targets()) {
+        CAPTURE(target);
+        const auto answer = host.ask(caller.user, over_unix, target);
+        CHECK(answer.status == 200);
+        for (const Process& process : processes) {
+          if (caller.sees_all || process.owner == caller.user) {
+            CHECK(has_any(answer.text, process.marks));
+          } else {
+            CHECK_FALSE(has_any(answer.text, process.marks));
+          }
+        }
+      }
+      for (const Process& process : processes) {
+        const bool may = caller.sees_all || process.owner == caller.user;
+        const auto answer = host.ask(caller.user, over_unix, "/profile?pid=" + std::to_string(process.pid));
+        CHECK(answer.status == (may ? 200 : 404));
+      }
+      // Of a pid that nobody has, of one that is running, and of one that is sampled: the same.
+      if (!caller.sees_all && caller.user != kBob) {
+        const auto say = [&](pid_t pid) {
+          const std::string id = std::to_string(pid);
+          std::string text = host.ask(caller.user, over_unix, "/profile?pid=" + id).text;
+          for (std::size_t at = text.find(id); at != std::string::npos; at = text.find(id))
+            text.replace(at, id.size(), "?");
+          return text;
+        };
+        CHECK(say(bobs) == say(4'194'303));
+        CHECK(say(::getpid()) == say(4'194'303));
+      }
+    }
+  }
+}
+
+TEST_CASE("a process that becomes a user's shows that user what came after, and one that was theirs shows nothing") {
+  SharedHost host;
+  const std::string id = std::to_string(kAlice);
+  // Root computes for a while, then the same process goes on as Alice's.
+  ChildProcess turncoat({"sh", "-c",
+                         "i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done; exec setpriv --reuid=" + id +
+                             " --regid=" + id + " --clear-groups " + victim("victim_known_chain")});
+  REQUIRE(has_samples(host.daemon(), turncoat.pid(), 20));
+  REQUIRE(RunningDaemon::eventually(seconds(60), [&] {
+    return host.ask(kAlice, false, "/profile?format=folded").text.find("work_two") != std::string::npos;
+  }));
+  const std::string query = "/profile?format=folded&group=none&pid=" + std::to_string(turncoat.pid());
+  const std::string roots = host.ask(0, false, query).text;
+  const std::string alices = host.ask(kAlice, false, query).text;
+  const auto samples_outside = [](const std::string& folded) {
+    std::uint64_t count = 0;
+    std::istringstream lines(folded);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find("middle") == std::string::npos) count += std::stoull(line.substr(line.rfind(' ') + 1));
+    }
+    return count;
+  };
+  // The shell's loop is root's; Alice may have a sample or two of her program's start.
+  CHECK(samples_outside(roots) >= 20);
+  CHECK(samples_outside(alices) < 10);
+}
+
+TEST_CASE("a setuid program is not shown to who called it") {
+  SharedHost host;
+  Folder folder;
+  const std::string program = folder.path() + "/set-uid-mark";
+  std::filesystem::copy_file(victim("victim_known_chain"), program);
+  REQUIRE(::chown(program.c_str(), kBob, kBob) == 0);
+  REQUIRE(::chmod(program.c_str(), 04755) == 0);
+  std::vector<std::string> command = SharedHost::as(kAlice);
+  command.push_back(program);
+  ChildProcess mixed(command);
+  REQUIRE(has_samples(host.daemon(), mixed.pid(), 20));
+  for (const unsigned user : {kAlice, kBob}) {
+    CHECK(host.ask(user, false, "/processes").text.find("set-uid-mark") == std::string::npos);
+  }
+  CHECK(host.ask(0, false, "/processes").text.find("set-uid-mark") != std::string::npos);
+}
+
+TEST_CASE("requests of other sites and by other names are refused, whoever the browser's user is") {
+  SharedHost host;
+  const std::string own = "127.0.0.1:" + std::to_string(host.daemon().port());
+  const std::vector<std::vector<std::string>> cases{
+      {"Host: evil.example"},
+      {"Host: evil.example:" + std::to_string(host.daemon().port())},
+      {"Host: localhost"},
+      {"Host: 127.0.0.1"},
+      {"Host: 127.0.0.1:1"},
+      {"Host: 0.0.0.0:" + std::to_string(host.daemon().port())},
+      {"Host: localhost.evil.example:" + std::to_string(host.daemon().port())},
+      {"Host: " + own + ".evil.example"},
+      {"Host: " + own + "@evil.example"},
+      {"Host: evil.example@" + own},
+      {"Origin: http://evil.example"},
+      {"Origin: null"},
+      {"Origin: https://" + own},
+      {"Origin: http://127.0.0.1"},
+      {"Origin: http://localhost:8080"},
+      {"Origin: http://" + own + ".evil.example"},
+      {"Origin: http://evil.example", "Origin: http://" + own},
+      {"Sec-Fetch-Site: cross-site"},
+      {"Sec-Fetch-Site: same-site"},
+      {"Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site"},
+      {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"},
+      {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"},
+      {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+      {"Sec-Fetch-Site: same-origin", "Host: evil.example"},
+      {"Sec-Fetch-Site: same-origin", "Origin: http://evil.example"},
+      {"Authorization: Bearer made-up-made-up-made-up", "Host: evil.example"},
+      {"Host: LOCALHOST.:" + std::to_string(host.daemon().port())},
+      {"Host: [::1]:" + std::to_string(host.daemon().port())},
+      {"Host: 2130706433:" + std::to_string(host.daemon().port())},
+      {"Host: 0x7f.0.0.1:" + std::to_string(host.daemon().port())},
+  };
+  for (const auto& headers : cases) {
+    for (const unsigned user : {0U, kAlice}) {
+      CAPTURE(headers, user);
+      CHECK(host.ask(user, false, "/processes", headers).status == 403);
+    }
+  }
+  CHECK(host.ask(kAlice, false, "/processes", {"Host: localhost:" + std::to_string(host.daemon().port())}).status ==
+        200);
+  CHECK(host.ask(kAlice, false, "/processes", {"Sec-Fetch-Site: same-origin", "Origin: http://" + own}).status == 200);
+  CHECK(host.ask(kAlice, false, "/?pid=1",
+                 {"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"})
+            .status == 200);
+  CHECK(host.ask(kAlice, true, "/processes", {"Host: evil.example"}).status == 403);
+}
+
+}  // namespace
+}  // namespace flamed::test

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who is answered, with whose eyes, and that nothing of others is in what they get.
+#include "api/access.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/routes.h"
+#include "test/catch.h"
+#include "test/unit/api/fake_sources.h"
+#include "test/unit/api/scratch_file.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr uid_t kAlice = 1001;
+constexpr uid_t kBob = 1002;
+constexpr uid_t kOperator = 1003;  // a member of the group
+constexpr uid_t kOfContainer = 1'165'536;
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
+
+constexpr ProcessId kAlices{201, 5000};
+constexpr ProcessId kBobs{777202, 5001};
+
+using Transport = Peer::Transport;
+
+std::unique_ptr<TokenFile> tokens_of(const ScratchFile& file) {
+  auto tokens = TokenFile::open(file.path());
+  REQUIRE(tokens.ok());
+  return std::move(*tokens);
+}
+
+HostNames names() {
+  HostNames names;
+  names.add("127.0.0.1", 9090);
+  return names;
+}
+
+bool is_operator(uid_t user) { return user == kOperator; }
+
+/// Every question that tells of processes, in every format.
+std::vector<std::string> data_targets() {
+  std::vector<std::string> targets;
+  for (const char* format :
+       {"flamegraph", "columns", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"}) {
+    for (const char* query : {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker",
+                              "&tid=777202", "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none",
+                              "&focus=bobs", "&root=bobs-worker%20(777202)", "&pid=201"}) {
+      targets.push_back(std::string("/profile?format=") + format + query);
+    }
+  }
+  for (const char* format : {"flamegraph", "columns", "folded", "top", "top-text"}) {
+    targets.push_back(std::string("/diff?from=now-1m&format=") + format);
+    targets.push_back(std::string("/diff?from=now-1m&base_uid=1002&format=") + format);
+  }
+  for (const char* path :
+       {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201", "/heatmap",
+        "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
+    targets.emplace_back(path);
+  }
+  return targets;
+}
+
+/// A daemon on a host where Alice has a process and, unless it is left out, Bob.
+struct Host {
+  explicit Host(bool with_bob = true) {
+    sources.machine_cpu_ = {987'654'321'000, {}};
+    sources.process_cpu_[kAlices.pid] = {1'000'000'000, {}};
+    add(kAlices, "alices-worker", kAlice, {"alices_main", "alices_work"}, 3);
+    if (with_bob) {
+      add(kBobs, "bobs-worker", kBob, {"bobs_main", "bobs_secret"}, 123);
+      sources.process_cpu_[kBobs.pid] = {2'000'000'000, {}};
+      sources.running_[777203] = kBob;
+    }
+  }
+  void add(const ProcessId& id, const std::string& comm, std::uint32_t owner, const std::vector<std::string>& stack,
+           std::uint64_t samples) {
+    store::ProcessInfo info{id, comm, "/usr/bin/" + comm, 0, WallTime{FakeSources::kNowNs - kNsPerMinute}, {}};
+    info.command_line = "/usr/bin/" + comm + " --password=" + comm;
+    info.unit = comm + ".service";
+    info.cgroup = "/system.slice/" + info.unit;
+    sources.store_.update_process(info);
+    sources.add_samples(id, comm, stack, samples, 30 * kNsPerSecond, owner);
+  }
+  Response ask(const Peer& peer, const std::string& target) {
+    Request request{"GET", target, "", false};
+    request.peer = peer;
+    request.host = "localhost:9090";
+    return router.handle(request);
+  }
+  Response ask_as(uid_t user, const std::string& target) { return ask({Transport::kLoopback, user}, target); }
+
+  ScratchFile token_file{kToken};
+  FakeSources sources;
+  Access access{names(), is_operator, tokens_of(token_file)};
+  Router router{sources, access, [](WallTime) { return std::int64_t{0}; }};
+};
+
+std::string text_of(const Response& response) {
+  std::string text = std::to_string(response.status) + " " + response.content_type + "\n";
+  for (const auto& [name, value] : response.headers) text += name + ": " + value + "\n";
+  return text + "\n" + response.body;
+}
+
+Viewer viewer_of(const Access& access, const Peer& peer) {
+  Request request;
+  request.peer = peer;
+  request.host = "localhost:9090";
+  const auto judged = access.judge(request, false);
+  REQUIRE(std::holds_alternative<Viewer>(judged));
+  return std::get<Viewer>(judged);
+}
+
+TEST_CASE("what a local caller sees depends on whose connection it is and not on the kind of socket") {
+  struct Case {
+    std::optional<uid_t> user;
+    Viewer::Sees sees;
+  };
+  const Case cases[] = {
+      {0, Viewer::Sees::kEverything},         {kOperator, Viewer::Sees::kEverything},
+      {kAlice, Viewer::Sees::kOwn},           {kOfContainer, Viewer::Sees::kOwn},
+      {std::nullopt, Viewer::Sees::kNothing}, {store::kNoUser, Viewer::Sees::kNothing},
+  };
+  const Access access(names(), is_operator);
+  for (const Transport transport : {Transport::kUnix, Transport::kLoopback}) {
+    for (const Case& c : cases) {
+      CAPTURE(static_cast<int>(transport), c.user.value_or(0));
+      const Viewer viewer = viewer_of(access, {transport, c.user});
+      CHECK(viewer.sees == c.sees);
+      if (c.sees == Viewer::Sees::kOwn) CHECK(viewer.uid == *c.user);
+    }
+  }
+}
+
+TEST_CASE("another host is answered with a token and not without") {
+  const ScratchFile file(kToken);
+  const Access access(names(), is_operator, tokens_of(file));
+  const Access without_tokens(names(), is_operator);
+  Request request;
+  // What such a host says of its user counts for nothing.
+  request.peer = {Transport::kRemote, 0};
+  request.host = "localhost:9090";
+  const auto status = [&](const Access& of) {
+    const auto judged = of.judge(request, false);
+    const auto* problem = std::get_if<Problem>(&judged);
+    return problem != nullptr ? problem->status : 200;
+  };
+  CHECK(status(access) == 401);
+  request.authorization = "Bearer wrong-wrong-wrong-wrong";
+  CHECK(status(access) == 401);
+  request.authorization = std::string("Basic ") + kToken;
+  CHECK(status(access) == 401);
+  request.authorization = std::string("Bearer ") + kToken;
+  CHECK(status(access) == 200);
+  CHECK(status(without_tokens) == 401);
+  // Whoever knows the token may use any name of the host.
+  request.host = "build7.example:9090";
+  CHECK(status(access) == 200);
+}
+
+TEST_CASE("without a token another host gets nothing at all, and is told what it needs") {
+  Host host;
+  for (const std::string_view path : Router::paths()) {
+    CAPTURE(path);
+    const Response response = host.ask({Transport::kRemote, std::nullopt}, std::string(path));
+    CHECK(response.status == 401);
+    CHECK(text_of(response).find("WWW-Authenticate: Bearer") != std::string::npos);
+    CHECK(response.body.find("Authorization: Bearer TOKEN") != std::string::npos);
+  }
+}
+
+TEST_CASE("a wrong token is refused to whoever sends it, also to root") {
+  Host host;
+  Request request{"GET", "/processes", "", false};
+  request.peer = {Transport::kUnix, 0};
+  request.authorization = "Bearer wrong-wrong-wrong-wrong";
+  CHECK(host.router.handle(request).status == 401);
+}
+
+TEST_CASE("a local user with the token sees everything") {
+  Host host;
+  Request request{"GET", "/processes", "", false};
+  request.peer = {Transport::kLoopback, kAlice};
+  request.host = "localhost:9090";
+  request.authorization = std::string("Bearer ") + kToken;
+  CHECK(host.router.handle(request).body.find("bobs-worker") != std::string::npos);
+}
+
+TEST_CASE("to whom the kernel gives no name only what tells of no process is open") {
+  Host host;
+  for (const std::string_view path : Router::paths()) {
+    CAPTURE(path);
+    const bool is_open = path == "/" || path == "/healthz" || path == "/readyz" || path == "/metrics" ||
+                         path == "/openapi.json" || path == "/version";
+    CHECK(host.ask({Transport::kLoopback, std::nullopt}, std::string(path)).status == (is_open ? 200 : 403));
+  }
+}
+
+TEST_CASE("root, members of the group and who has no user at all get the same of what is open") {
+  Host host;
+  for (const std::string path : {"/healthz", "/readyz", "/version", "/openapi.json"}) {
+    CAPTURE(path);
+    const std::string roots = text_of(host.ask_as(0, path));
+    CHECK(text_of(host.ask_as(kAlice, path)) == roots);
+    CHECK(text_of(host.ask({Transport::kLoopback, std::nullopt}, path)) == roots);
+  }
+}
+
+TEST_CASE("a user's answers are, to the byte, those of a host on which nobody else does anything") {
+  Host shared;
+  Host alone(false);
+  for (const std::string& target : data_targets()) {
+    CAPTURE(target);
+    const Response seen = shared.ask_as(kAlice, target);
+    CHECK(text_of(seen) == text_of(alone.ask_as(kAlice, target)));
+    CHECK((seen.status == 200));
+  }
+}
+
+TEST_CASE("a pid of somebody else's is answered like one that nobody has") {
+  Host host;
+  for (const std::string parameter : {"pid", "tree"}) {
+    for (const std::string path :
+         {"/profile", "/processes", "/threads", "/timeline", "/heatmap", "/diff", "/debug/pprof/profile"}) {
+      const auto ask = [&](const std::string& pid) {
+        std::string text = text_of(host.ask_as(kAlice, path + "?from=now-1m&" + parameter + "=" + pid));
+        for (std::size_t at = text.find(pid); at != std::string::npos; at = text.find(pid)) {
+          text.replace(at, pid.size(), "PID");
+        }
+        return text;
+      };
+      CAPTURE(path, parameter);
+      const std::string nobodys = ask("777999");
+      CHECK(nobodys.substr(0, 3) == "404");
+      CHECK(ask("777202") == nobodys);  // sampled
+      CHECK(ask("777203") == nobodys);  // running
+      CHECK(ask("777202@5001") == ask("777999@5001"));
+    }
+  }
+}
+
+TEST_CASE("a process that runs and was never sampled is known to its own user") {
+  Host host;
+  CHECK(host.ask_as(kBob, "/profile?pid=777203").status == 200);
+  CHECK(host.ask_as(0, "/profile?pid=777203").status == 200);
+}
+
+TEST_CASE("root and members of the group see everybody's processes, others are told that they do not") {
+  Host host;
+  for (const std::string& target : data_targets()) {
+    CAPTURE(target);
+    CHECK(text_of(host.ask_as(kOperator, target)) == text_of(host.ask_as(0, target)));
+  }
+  CHECK(host.ask_as(0, "/profile").body.find("bobs_secret") != std::string::npos);
+  CHECK(host.ask_as(0, "/profile").body.find("\"visible_uid\":null") != std::string::npos);
+  CHECK(host.ask_as(kAlice, "/profile").body.find("\"visible_uid\":1001") != std::string::npos);
+  CHECK(host.ask_as(kAlice, "/timeline").body.find("\"visible_uid\":1001") != std::string::npos);
+  CHECK(text_of(host.ask_as(kAlice, "/profile?format=folded")).find("Flamed-Visible: uid=1001") != std::string::npos);
+  CHECK(text_of(host.ask_as(0, "/profile?format=folded")).find("Flamed-Visible") == std::string::npos);
+  CHECK(host.ask_as(kAlice, "/profile?format=top-text").body.find("uid 1001 only") != std::string::npos);
+}
+
+TEST_CASE("the user of a container has the number that the host gives") {
+  Host host;
+  host.add({301, 6000}, "contained", kOfContainer, {"inside"}, 9);
+  CHECK(host.ask_as(kOfContainer, "/profile").body.find("inside") != std::string::npos);
+  CHECK(host.ask_as(kAlice, "/profile").body.find("inside") == std::string::npos);
+  CHECK(host.ask_as(kOfContainer, "/profile").body.find("bobs") == std::string::npos);
+}
+
+TEST_CASE("where the kernel lies in memory is told to those only who see everything") {
+  Host host;
+  const std::uint64_t address = 0xffffffffa1234560ULL;
+  const std::vector<Frame> frames{{kFirstFreeModule, 1}, {kKernelModule, address}};
+  host.sources.namer_.names[address] = {"[unknown] (kernel+0xffffffffa1234560)", "[kernel]", store::FrameKind::kUnknown,
+                                        "no symbol"};
+  store::StackSample sample{
+      {host.sources.clock_.monotonic().ns - 30 * kNsPerSecond}, kAlices, kAlices.pid, "alice", frames, {}};
+  sample.owner = kAlice;
+  host.sources.store_.add(sample);
+  for (const char* format : {"flamegraph", "columns", "folded", "speedscope", "perf-script", "top", "top-text"}) {
+    CAPTURE(format);
+    const std::string target = std::string("/profile?format=") + format;
+    CHECK(text_of(host.ask_as(kAlice, target)).find("ffffffffa1234560") == std::string::npos);
+  }
+  CHECK(host.ask_as(0, "/profile?format=perf-script").body.find("ffffffffa1234560") != std::string::npos);
+  CHECK(host.ask_as(0, "/profile?format=folded").body.find("ffffffffa1234560") != std::string::npos);
+}
+
+TEST_CASE("the same answer has another tag for another viewer, and no cache in between may keep it") {
+  Host host;
+  const auto header = [](const Response& response, std::string_view name) {
+    const auto found = std::find_if(response.headers.begin(), response.headers.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    return found == response.headers.end() ? std::string() : found->second;
+  };
+  const std::string target = "/profile?from=now-1h&to=now-11s&format=folded&comm=nobody";
+  const Response roots = host.ask_as(0, target);
+  const Response alices = host.ask_as(kAlice, target);
+  const Response bobs = host.ask_as(kBob, target);
+  REQUIRE(roots.body == alices.body);
+  REQUIRE_FALSE(header(roots, "ETag").empty());
+  CHECK(header(roots, "ETag") != header(alices, "ETag"));
+  CHECK(header(bobs, "ETag") != header(alices, "ETag"));
+  CHECK(header(roots, "ETag") == header(host.ask_as(kOperator, target), "ETag"));
+  CHECK(header(alices, "Cache-Control") == "private, no-cache");
+  CHECK(header(alices, "Vary").find("Authorization") != std::string::npos);
+}
+
+TEST_CASE("what is going to be refused does not wait") {
+  Host host;
+  const auto wait = [&](const Peer& peer, const std::string& name) {
+    Request request{"GET", "/profile?seconds=5", "", false};
+    request.peer = peer;
+    request.host = name;
+    return host.router.wait_ns(request);
+  };
+  CHECK(wait({Transport::kLoopback, kAlice}, "localhost:9090").has_value());
+  CHECK_FALSE(wait({Transport::kLoopback, kAlice}, "evil.example:9090").has_value());
+  CHECK_FALSE(wait({Transport::kLoopback, std::nullopt}, "localhost:9090").has_value());
+  CHECK_FALSE(wait({Transport::kRemote, std::nullopt}, "localhost:9090").has_value());
+}
+
+TEST_CASE("a page of another site, or behind another name, is answered with 403 whatever it asks and whoever asks") {
+  struct Case {
+    const char* host;
+    const char* origin;
+    const char* site;
+    const char* mode = "";
+    const char* dest = "";
+  };
+  constexpr const char* kOwn = "localhost:9090";
+  const Case cases[] = {
+      // DNS rebinding: the browser believes that it talks to its own page's host.
+      {"evil.example", "", ""},
+      {"evil.example:9090", "", ""},
+      {"evil.example:9090", "http://evil.example:9090", "same-origin"},
+      {"localhost.evil.example:9090", "", ""},
+      {"127.0.0.1.evil.example:9090", "", ""},
+      {"localhost:9090.evil.example", "", ""},
+      {"localhost.:9090", "", ""},
+      {"evil.example@localhost:9090", "", ""},
+      {"localhost:9090@evil.example", "", ""},
+      {"localhost:9090, evil.example", "", ""},
+      {"evil.example, localhost:9090", "", ""},
+      {"", "", ""},
+      // Not the address or the port that is listened on.
+      {"localhost", "", ""},
+      {"localhost:80", "", ""},
+      {"localhost:9091", "", ""},
+      {"127.0.0.2:9090", "", ""},
+      {"0.0.0.0:9090", "", ""},
+      {"[::1]:9090", "", ""},
+      {"[::ffff:127.0.0.1]:9090", "", ""},
+      {"10.0.0.5:9090", "", ""},
+      {"2130706433:9090", "", ""},
+      {"0x7f.1:9090", "", ""},
+      // Another site's page, by the right name.
+      {kOwn, "http://evil.example", ""},
+      {kOwn, "http://evil.example", "cross-site", "cors", "empty"},
+      {kOwn, "https://localhost:9090", ""},
+      {kOwn, "http://localhost:8080", "same-site", "cors", "empty"},
+      {kOwn, "http://localhost", ""},
+      {kOwn, "http://localhost:9090.evil.example", ""},
+      {kOwn, "http://127.0.0.1:9090", ""},
+      {kOwn, "null", ""},
+      {kOwn, "file://", ""},
+      {kOwn, "", "cross-site"},
+      {kOwn, "", "same-site"},
+      {kOwn, "", "cross-site", "no-cors", "script"},
+      {kOwn, "", "cross-site", "no-cors", "image"},
+      {kOwn, "", "cross-site", "navigate", "iframe"},
+      {kOwn, "", "cross-site", "websocket", "empty"},
+      {kOwn, "", "nonsense"},
+  };
+  Host host;
+  for (const Case& c : cases) {
+    for (const std::string path : {"/", "/profile", "/processes", "/healthz", "/metrics", "/nothing"}) {
+      for (const uid_t user : {uid_t{0}, kOperator, kAlice}) {
+        CAPTURE(c.host, c.origin, c.site, c.mode, c.dest, path, user);
+        Request request{"GET", path, "", false};
+        request.peer = {Transport::kLoopback, user};
+        request.host = c.host;
+        request.origin = c.origin;
+        request.sec_fetch_site = c.site;
+        request.sec_fetch_mode = c.mode;
+        request.sec_fetch_dest = c.dest;
+        CHECK(host.router.handle(request).status == 403);
+      }
+    }
+  }
+}
+
+TEST_CASE("flamed's own page, curl, and a person's address bar are answered") {
+  struct Case {
+    const char* host;
+    const char* origin;
+    const char* site;
+  };
+  const Case cases[] = {
+      {"localhost:9090", "", ""},
+      {"127.0.0.1:9090", "", ""},
+      {"localhost:9090", "", "none"},
+      {"localhost:9090", "", "same-origin"},
+      {"127.0.0.1:9090", "http://127.0.0.1:9090", "same-origin"},
+  };
+  Host host;
+  for (const Case& c : cases) {
+    CAPTURE(c.host, c.origin, c.site);
+    Request request{"GET", "/processes", "", false};
+    request.peer = {Transport::kLoopback, 0};
+    request.host = c.host;
+    request.origin = c.origin;
+    request.sec_fetch_site = c.site;
+    CHECK(host.router.handle(request).status == 200);
+  }
+}
+
+TEST_CASE("a link on another site opens the page, but no data") {
+  Host host;
+  Request request{"GET", "/?pid=201&from=14:00", "", false};
+  request.peer = {Transport::kLoopback, kAlice};
+  request.host = "localhost:9090";
+  request.sec_fetch_site = "cross-site";
+  request.sec_fetch_mode = "navigate";
+  request.sec_fetch_dest = "document";
+  CHECK(host.router.handle(request).status == 200);
+  request.sec_fetch_mode = "no-cors";
+  CHECK(host.router.handle(request).status == 403);
+  request.sec_fetch_mode = "navigate";
+  for (const std::string path : {"/profile?pid=201", "/processes", "/openapi.json"}) {
+    request.target = path;
+    CHECK(host.router.handle(request).status == 403);
+  }
+}
+
+TEST_CASE("an answer may be used by flamed's own page alone") {
+  Host host;
+  for (const std::string path : {"/", "/profile", "/nothing", "/healthz"}) {
+    const std::string text = text_of(host.ask_as(0, path));
+    CAPTURE(path);
+    CHECK(text.find("Access-Control-") == std::string::npos);
+    for (const char* header : {"X-Content-Type-Options: nosniff", "Referrer-Policy: no-referrer",
+                               "Cross-Origin-Resource-Policy: same-origin", "Cross-Origin-Opener-Policy: same-origin",
+                               "frame-ancestors 'none'", "default-src 'self'"}) {
+      CAPTURE(header);
+      CHECK(text.find(header) != std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flamed::api

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/group_members.h"
+
+#include "test/catch.h"
+
+namespace flamed::api {
+namespace {
+
+TEST_CASE("who is in a group is asked once in five seconds") {
+  ManualClock clock{{kNsPerSecond}, {0}};
+  int asked = 0;
+  bool is_member = false;
+  GroupMembers members(
+      [&](uid_t user) {
+        ++asked;
+        return is_member && user == 1000;
+      },
+      clock);
+  CHECK_FALSE(members.has(1000));
+  is_member = true;
+  clock.advance_ns(GroupMembers::kLifeNs - 1);
+  CHECK_FALSE(members.has(1000));
+  CHECK(asked == 1);
+  clock.advance_ns(1);
+  CHECK(members.has(1000));
+  CHECK_FALSE(members.has(1001));
+  CHECK(asked == 3);
+}
+
+TEST_CASE("a primary group is one of the user's") { CHECK(is_in_group(0, "root")); }
+
+TEST_CASE("a user without an account is in no group, and in a group that does not exist nobody is") {
+  CHECK_FALSE(is_in_group(4'000'000'000U, "root"));
+  CHECK_FALSE(is_in_group(0, "no-such-group-here"));
+}
+
+}  // namespace
+}  // namespace flamed::api
