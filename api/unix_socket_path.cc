@@ -3,12 +3,12 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -95,8 +95,13 @@ Result<Fd> lock(const std::string& path) {
   const std::string name = path + ".lock";
   Fd file(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kLockMode));
   if (!file) return Error::from_errno("cannot listen on unix:" + path + ": cannot make " + name);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Error::from_errno("cannot listen on unix:" + path + ": cannot lock " + name);
+  // Of the open file and not of the process (fcntl_locking(2)): it is there until the descriptor is closed.
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(file.get(), F_OFD_SETLK, &whole) != 0) {
+    if (errno != EAGAIN && errno != EACCES)
+      return Error::from_errno("cannot listen on unix:" + path + ": cannot lock " + name);
     return taken(path, listener_at(path).value_or(0));
   }
   return file;

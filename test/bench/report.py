@@ -89,7 +89,7 @@ def clients_row(name, part):
 
 def clients_section(clients):
     names = {"alone": "`/healthz` alone", "held": "`/healthz` beside 200 held connections",
-             "pressed": "`/profile` over 64 connections (`wrk`)"}
+             "pressed": "`/profile` of one process over 64 connections (`wrk`)"}
     rows = "\n".join(clients_row(text, clients[name]) for name, text in names.items() if name in clients)
     return f"""{clients["seconds"]} s each. *Held*: a quarter each are silent, idle after an answer, send a byte every half second, and do not read
 the answers of two requests; those that are closed come again. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.

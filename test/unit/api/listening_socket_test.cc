@@ -42,7 +42,7 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 TEST_CASE("a Unix socket is for its owner and his group, whatever the umask") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() / "flamed.sock";
-  for (const mode_t mask : {0000, 0077, 0777}) {
+  for (const mode_t mask : {mode_t{0000}, mode_t{0077}, mode_t{0777}}) {
     const mode_t before = ::umask(mask);
     const auto socket = ListeningSocket::open(unix_address(path), Reach::kThisHost);
     ::umask(before);
@@ -163,14 +163,12 @@ TEST_CASE("a socket of the service manager is taken over as it is") {
 }
 
 TEST_CASE("what does not listen is not taken over") {
-  Fd datagram(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  CHECK_FALSE(ListeningSocket::adopt(std::move(datagram), Reach::kThisHost).ok());
-  Fd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  CHECK_FALSE(ListeningSocket::adopt(std::move(silent), Reach::kThisHost).ok());
-  Fd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const auto adopted = ListeningSocket::adopt(std::move(file), Reach::kThisHost);
-  REQUIRE_FALSE(adopted.ok());
-  CHECK(adopted.error().message().find("ListenStream=") != std::string::npos);
+  const auto adopt = [](int descriptor) { return ListeningSocket::adopt(Fd(descriptor), Reach::kThisHost); };
+  CHECK_FALSE(adopt(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)).ok());
+  CHECK_FALSE(adopt(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)).ok());
+  const auto file = adopt(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  REQUIRE_FALSE(file.ok());
+  CHECK(file.error().message().find("ListenStream=") != std::string::npos);
 }
 
 }  // namespace
