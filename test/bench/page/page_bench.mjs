@@ -86,7 +86,7 @@ async function tree(browser, url, nodes) {
     firstPaints.push(...(await durations(page, "flamed:first-paint")).slice(0, 1));
     reads.push(...(await durations(page, "flamed:read")));
   }
-  const box = await page.$eval("#canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+  const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
   await forget(page);
   for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
   const hovers = await durations(page, "flamed:hover");

@@ -318,7 +318,7 @@ TEST_CASE("an exception behind a route is an answer with status 500") {
 
 TEST_CASE("each path's parameters can be asked for") {
   REQUIRE(Router::parameters_of("/profile").has_value());
-  CHECK(Router::parameters_of("/profile")->size() == 26);
+  CHECK(Router::parameters_of("/profile")->size() == 28);
   CHECK(Router::parameters_of("/healthz")->empty());
   CHECK_FALSE(Router::parameters_of("/nothing").has_value());
 }
