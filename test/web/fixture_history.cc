@@ -330,7 +330,8 @@ void FixtureHistory::replay(int from, int to) {
       sources_.store_.add(
           {{start.ns + sample.offset_ns}, load.process, load.process.pid + thread, comm, load.frames, load.truncation});
     }
-    sources_.samples_by_second[static_cast<std::size_t>(second + kHistory)] = due.size();
+    const std::int64_t place = std::int64_t{second} + kHistory;
+    sources_.samples_by_second[static_cast<std::size_t>(place)] = due.size();
     if (second == kLossAt) sources_.store_.add_lost(store::Loss::kRingFull, 5000, start);
     if (second == -10) sources_.store_.add_lost(store::Loss::kRingFull, 12, start);
     sources_.clock_.advance_ns(kNsPerSecond);
