@@ -381,6 +381,16 @@ describe("the heat map", () => {
     assert.match(await text(page, "#heat-text"), /in 3,6\d\d seconds/);
   });
 
+  it("stands beside all the rest", async () => {
+    // docs/flamegraph.png is this picture.
+    const whole = await browser.page(daemon.url, { width: 1280, height: 1040 });
+    await open(whole, `${daemon.url}/?pid=4242&heat=1`);
+    await inspect(whole, "readme");
+    const [timeline, map, graph] = await Promise.all(["#timeline", "#heat", ".flame-canvas"].map((selector) => whole.$eval(selector, (element) => element.getBoundingClientRect().toJSON())));
+    assert.ok(timeline.bottom <= map.top && map.bottom <= graph.top && graph.height > 200, JSON.stringify({ timeline, map, graph }));
+    await whole.close();
+  });
+
   it("is readable in the dark, without motion", async () => {
     const dark = await browser.page(daemon.url, { colorScheme: "dark", reducedMotion: "reduce" });
     await open(dark, `${daemon.url}/?pid=4242&heat=1&top=5&base_from=now-30m&base_to=now-15m`);
