@@ -59,8 +59,17 @@ def ask(port, target, timeout=10):
     return int(head.split()[1]), body
 
 
+def loaded_programs():
+    """The kernel's BPF programs by their ids; none where there is no bpftool."""
+    if shutil.which("bpftool") is None:
+        return {}
+    shown = subprocess.run(["bpftool", "--json", "prog", "show"], capture_output=True, check=False)
+    return {program["id"]: program for program in json.loads(shown.stdout or "[]")}
+
+
 class Daemon:
     def __init__(self, binary):
+        self.others_programs = loaded_programs().keys()
         self.port = free_port()
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([binary, "--listen", f"127.0.0.1:{self.port}"], stderr=self.log)
@@ -97,17 +106,10 @@ class Daemon:
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
     def kernel_program(self):
-        """(runs, nanoseconds) so far of the programs that flamed has loaded, if bpftool can tell."""
-        if shutil.which("bpftool") is None:
-            return None
-        shown = subprocess.run(["bpftool", "--json", "prog", "show"], capture_output=True, check=False)
-        runs = nanoseconds = 0
-        for program in json.loads(shown.stdout or "[]"):
-            pids = {process["pid"] for process in program.get("pids", [])}
-            if self.process.pid in pids and program.get("type") == "perf_event":
-                runs += program.get("run_cnt", 0)
-                nanoseconds += program.get("run_time_ns", 0)
-        return runs, nanoseconds
+        """(runs, nanoseconds) so far of what flamed has loaded to be run at each sample."""
+        own = [program for number, program in loaded_programs().items()
+               if number not in self.others_programs and program["type"] == "perf_event"]
+        return sum(program.get("run_cnt", 0) for program in own), sum(program.get("run_time_ns", 0) for program in own)
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
@@ -189,7 +191,7 @@ def observed(daemon, part):
     result["lost"] = after.get("flamed_samples_lost_total", 0) - samples.get("flamed_samples_lost_total", 0)
     result["samples"] = after.get("flamed_samples_taken_total", 0) - samples.get("flamed_samples_taken_total", 0)
     result["daemon_cpu_seconds_per_second"] = (daemon.cpu_seconds() - cpu) / elapsed
-    if program and program_after and program_after[0] > program[0]:
+    if program_after[0] > program[0]:
         result["kernel_program_ns_per_run"] = (program_after[1] - program[1]) / (program_after[0] - program[0])
     result["load_average"] = [load, os.getloadavg()[0]]
     return result
@@ -242,7 +244,13 @@ def warm_up(daemon, target):
         ask(daemon.port, target, timeout=WARM_UP_S)
         now = time.monotonic()
         if now - start < WARM_S or now > end:
-            return
+            break
+    # As many at once as there are threads that answer, each of which keeps memory of its own.
+    askers = [threading.Thread(target=ask, args=(daemon.port, target, WARM_UP_S)) for _ in range(32)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
 
 
 def misses(report):
