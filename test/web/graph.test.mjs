@@ -189,6 +189,21 @@ describe("the graph", () => {
     assert.equal(await page.getAttribute(`[id="${active}"]`, "aria-selected"), "true");
   });
 
+  it("keeps who is at a frame there when another answer is drawn, or another way", async () => {
+    await show("");
+    await page.focus("#graph");
+    for (let i = 0; i < 6; i++) await page.keyboard.press("ArrowDown");
+    const active = async () => text(page, `[id="${await page.getAttribute("#graph", "aria-activedescendant")}"]`);
+    assert.match(await active(), /^Cart::total\(\) const, 63.0 %/);
+    await page.keyboard.press("g");
+    assert.match(await active(), /^Cart::total\(\) const, 63.0 %/);
+    await answered(() => page.keyboard.press("["));
+    assert.match(await active(), /^Cart::total\(\) const, /);
+    assert.match(await text(page, "#details"), /^Cart::total/);
+    await page.keyboard.press("ArrowDown");
+    assert.match(await announced(), /^Server::handle/);
+  });
+
   it("answers to fingers: the first touch tells, the second zooms, a long one opens the menu", async () => {
     await show("");
     const touch = async (name, ms) => {

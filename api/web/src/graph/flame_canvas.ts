@@ -119,7 +119,8 @@ export class FlameCanvas {
     this.#shown = shown;
     if (isOther) {
       this.#hover(-1, 0, 0);
-      this.#focused = -1;
+      // While the page is live a new answer comes every few seconds: who is at a place stays there.
+      if (before !== null && this.#focused !== -1) this.#focused = shown.model.counterpart(before.model, this.#focused);
     }
     if (isOther || before.zoomed !== shown.zoomed) {
       const anchor = this.#anchor();

@@ -242,6 +242,13 @@ export class Model {
     return { node, found: names.length };
   }
 
+  // The node that is the same place as `node` of another tree, or -1.
+  counterpart(other: Model, node: number): number {
+    const names = other.names(node);
+    const place = this.find(names);
+    return place.found === names.length ? place.node : -1;
+  }
+
   // The child of a node that stands for what the daemon left out there, or -1.
   prunedBelow(node: number) {
     for (let i = node + 1; i < this.end[node]; i = this.end[i]) if (this.frames.isPruned(this.frame[i])) return i;

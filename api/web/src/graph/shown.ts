@@ -52,7 +52,10 @@ export function zoomTo(node: number) {
 const selected = signal<{ of: Model; node: number } | null>(null);
 export const selectedNode = computed(() => {
   const tree = model.value;
-  return tree !== null && selected.value?.of === tree ? selected.value.node : zoomed.value;
+  if (tree === null || selected.value === null) return zoomed.value;
+  const { of, node } = selected.value;
+  const here = of === tree ? node : tree.counterpart(of, node);
+  return here === -1 ? zoomed.value : here;
 });
 export function selectNode(of: Model, node: number) {
   selected.value = { of, node };
