@@ -216,7 +216,7 @@ check "a known call chain is seen whole" known_chain_is_seen
 check "the kernel's functions have names without CAP_SYSLOG under kernel.kptr_restrict=1" kernel_functions_have_names
 check "the ELF worker has given up capabilities, files and system calls" worker_is_shut_in
 check "its exposure is 1.9 or less" exposure_is_low
-check "a hung daemon is ended by the watchdog and samples again within 3 s" hung_comes_back
+check "a hung daemon is ended by the watchdog within its limit and soon samples again" hung_comes_back
 check "a killed daemon comes back" killed_comes_back
 check "both CPUs are sampled after the machine was suspended" suspend_is_survived
 check "its journal holds no warning" journal_is_clean
