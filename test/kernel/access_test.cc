@@ -183,9 +183,9 @@ const std::vector<std::string>& data_targets() {
 
 TEST_CASE("each caller is told of their own processes, and root and the group of all, over TCP and the Unix socket") {
   SharedHost host;
-  const pid_t alices = host.run_as(kAlice, "alices-mark", "victim_known_chain", {}).pid();
-  const pid_t bobs = host.run_as(kBob, "bobs-mark", "victim_slower", {"0"}).pid();
-  const pid_t contained = host.run_as(kContained, "inner-mark", "victim_deep", {}).pid();
+  const pid_t alices = host.run_as(kAlice, "alices-mark", "known_chain", {}).pid();
+  const pid_t bobs = host.run_as(kBob, "bobs-mark", "slower", {"0"}).pid();
+  const pid_t contained = host.run_as(kContained, "inner-mark", "deep", {}).pid();
   for (const pid_t pid : {alices, bobs, contained}) REQUIRE(has_samples(host.daemon(), pid, 20));
 
   struct Process {
@@ -256,7 +256,7 @@ TEST_CASE("a process that becomes a user's shows that user what came after, and 
   // Root computes for a while, then the same process goes on as Alice's.
   ChildProcess turncoat({"sh", "-c",
                          "i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done; exec setpriv --reuid=" + id +
-                             " --regid=" + id + " --clear-groups " + victim("victim_known_chain")});
+                             " --regid=" + id + " --clear-groups " + victim("known_chain")});
   REQUIRE(has_samples(host.daemon(), turncoat.pid(), 20));
   REQUIRE(RunningDaemon::eventually(seconds(60), [&] {
     return host.ask(kAlice, false, "/profile?format=folded").text.find("work_two") != std::string::npos;
@@ -281,7 +281,7 @@ TEST_CASE("a setuid program is not shown to who called it") {
   SharedHost host;
   Folder folder;
   const std::string program = folder.path() + "/set-uid-mark";
-  std::filesystem::copy_file(victim("victim_known_chain"), program);
+  std::filesystem::copy_file(victim("known_chain"), program);
   REQUIRE(::chown(program.c_str(), kBob, kBob) == 0);
   REQUIRE(::chmod(program.c_str(), 04755) == 0);
   std::vector<std::string> command = SharedHost::as(kAlice);
