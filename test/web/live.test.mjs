@@ -79,18 +79,4 @@ describe("the page over a running daemon", () => {
     assert.deepEqual(await paths(again), shown);
     assert.deepEqual([...page.troubles, ...fresh.troubles, ...again.troubles], []);
   });
-
-  it("shows the same to whoever opens the copied link", async () => {
-    await page.click("#copy-link");
-    const link = await page.waitForFunction(() => document.querySelector("#copy-link").dataset.address);
-    const fresh = await browser.page(new URL(url).origin, { now: null });
-    await open(fresh, await link.jsonValue());
-    assert.equal(await fresh.$eval("#profile-title", (title) => title.textContent), await page.$eval("#profile-title", (title) => title.textContent));
-    // Samples of the last second may have come to the same window since.
-    const heavy = async (from) => new Set((await mirror(from)).filter(({ name }) => /^(main|outer|middle|work_one|work_two)$/.test(name)).map(({ name, depth }) => `${depth} ${name}`));
-    assert.deepEqual(await heavy(fresh), await heavy(page));
-    assert.match(await fresh.evaluate(() => location.search), /from=\d{4}-.*to=\d{4}-/);
-    assert.deepEqual(fresh.troubles, []);
-    await fresh.close();
-  });
 });
