@@ -125,7 +125,7 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
     for (const std::string& header : headers) curl += " --header '" + header + "'";
     curl += over_unix ? " --unix-socket " + socket() + " 'http://localhost"
                       : " 'http://127.0.0.1:" + std::to_string(daemon_->port());
-    curl += target + "' --output - | gzip -dcf 2>/dev/null";
+    curl += target + "' --output - | gzip -dcf";
     std::vector<std::string> command = as(user);
     command.insert(command.end(), {"sh", "-c", curl});
     ChildProcess client(command, ChildProcess::Capture::kOutputAndErrors);
@@ -215,12 +215,14 @@ TEST_CASE("each caller is told of their own processes, and root and the group of
         CAPTURE(target);
         const auto answer = host.ask(caller.user, over_unix, target);
         CHECK(answer.status == 200);
+        CHECK_FALSE(answer.text.empty());
         for (const Process& process : processes) CHECK_FALSE(has_any(answer.text, process.marks));
       }
       for (const std::string& target : data_targets()) {
         CAPTURE(target);
         const auto answer = host.ask(caller.user, over_unix, target);
         CHECK(answer.status == 200);
+        CHECK_FALSE(answer.text.empty());
         for (const Process& process : processes) {
           if (caller.sees_all || process.owner == caller.user) {
             CHECK(has_any(answer.text, process.marks));
