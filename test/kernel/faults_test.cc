@@ -45,7 +45,8 @@ void check_every_sample_is_counted(RunningDaemon& daemon) {
 /// Gaps of that reason in the last quarter of an hour.
 std::vector<nlohmann::json> gaps_of(const RunningDaemon& daemon, const std::string& reason) {
   std::vector<nlohmann::json> found;
-  for (const auto& gap : daemon.get_json("/timeline")["missing"]) {
+  const nlohmann::json answer = daemon.get_json("/timeline");
+  for (const auto& gap : answer["missing"]) {
     if (gap["reason"] == reason) found.push_back(gap);
   }
   return found;
