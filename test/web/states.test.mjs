@@ -55,6 +55,19 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
+  it("says when only the caller's own processes are to be seen, and what that means", async () => {
+    await page.route(`${daemon.url}/profile*`, async (route) => {
+      const answer = await page.context().request.get(route.request().url());
+      await route.fulfill({ json: { ...(await answer.json()), visible_uid: 1000 } });
+    });
+    await open(page, daemon.url);
+    assert.match(await text(page, "#facts"), /Seen.*own processes only uid 1000/);
+    const explanation = await page.$eval("#facts a[href$='#seen']", (link) => link.getAttribute("href"));
+    await page.goto(new URL(explanation, daemon.url).href);
+    assert.match(await text(page, "#seen + p"), /Whoever else asks sees those of their own user/);
+    assert.deepEqual(page.troubles, []);
+  });
+
   it("keeps what it shows until the next answer has come", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const letGo = await hold("/profile");

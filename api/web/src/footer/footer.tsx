@@ -54,6 +54,9 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   const named = facts.symbolised_share;
   return (
     <>
+      {facts.visible_uid !== null && (
+        <Fact about="seen" name="Seen" level="warn" more={`uid ${facts.visible_uid}`} title="Who may see whose processes">own processes only</Fact>
+      )}
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
       <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
