@@ -133,8 +133,9 @@ TEST_CASE(
            {"/usr/bin/xz", "-9", "--stdout", "/dev/zero"}}) {
     if (!fs::exists(command[0])) continue;
     const ChildProcess program(command, ChildProcess::Capture::kOutputAndErrors);
-    std::this_thread::sleep_for(seconds(5));
-    const nlohmann::json quality = daemon.get_json("/profile?pid=" + std::to_string(program.pid()))["quality"];
+    // What is cut are the first moments, while rows are built and others' leave.
+    std::this_thread::sleep_for(seconds(4));
+    const nlohmann::json quality = daemon.get_json("/profile?seconds=3&pid=" + std::to_string(program.pid()))["quality"];
     double cut = 0;
     for (const auto& [reason, count] : quality["truncated"].items()) cut += count.get<double>();
     UNSCOPED_INFO(command[0] << ": " << quality);
@@ -147,8 +148,8 @@ TEST_CASE(
               << " refusals, " << whole << " of the programs' " << samples << " samples whole");
   CHECK(metrics["flamed_unwind_slab_bytes"] <= budget * kMebibyte);
   CHECK(metrics["flamed_unwind_evictions_total"] > 0);
-  // What is cut are the first moments, while rows are built and others' leave.
-  CHECK(whole >= 0.8 * samples);
+  CHECK(samples > 0);
+  CHECK(whole >= 0.9 * samples);
   const RunningDaemon::End end = daemon.end();
   INFO("lost" << end.losses);
   CHECK(end.lost == 0);
