@@ -135,7 +135,8 @@ TEST_CASE(
     const ChildProcess program(command, ChildProcess::Capture::kOutputAndErrors);
     // What is cut are the first moments, while rows are built and others' leave.
     std::this_thread::sleep_for(seconds(4));
-    const nlohmann::json quality = daemon.get_json("/profile?seconds=3&pid=" + std::to_string(program.pid()))["quality"];
+    const nlohmann::json quality =
+        daemon.get_json("/profile?seconds=3&pid=" + std::to_string(program.pid()))["quality"];
     double cut = 0;
     for (const auto& [reason, count] : quality["truncated"].items()) cut += count.get<double>();
     UNSCOPED_INFO(command[0] << ": " << quality);
