@@ -368,7 +368,8 @@ void SlotSelection::find_gaps() {
   if (snapshot_.only_user) {
     for (Gap& gap : facts_.missing) gap.lost_samples = 0;  // they may be of others
   }
-  std::stable_sort(facts_.missing.begin(), facts_.missing.end(), [](const Gap& a, const Gap& b) { return a.from < b.from; });
+  std::stable_sort(facts_.missing.begin(), facts_.missing.end(),
+                   [](const Gap& a, const Gap& b) { return a.from < b.from; });
   if (std::optional<std::string> warning = describe(facts_.missing)) facts_.warnings.push_back(*std::move(warning));
 }
 

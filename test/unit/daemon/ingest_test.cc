@@ -492,9 +492,9 @@ TEST_CASE("time that went unsampled is a gap on the wall clock, however long the
   CHECK(profile.missing[0].reason == store::GapReason::kSuspended);
   CHECK(profile.missing[0].from == WallTime{at(1000).ns + kWallOffsetNs - 3600 * kNsPerSecond});
   CHECK(profile.missing[1] == store::Gap{.from = WallTime{at(200).ns + kWallOffsetNs},
-                                      .to = WallTime{at(900).ns + kWallOffsetNs},
-                                      .reason = store::GapReason::kTimerSilent,
-                                      .cpu = std::uint16_t{3}});
+                                         .to = WallTime{at(900).ns + kWallOffsetNs},
+                                         .reason = store::GapReason::kTimerSilent,
+                                         .cpu = std::uint16_t{3}});
 }
 
 }  // namespace
