@@ -23,6 +23,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Woverlength-strings"
 #include "bpf/sampler.skel.h"
 #pragma GCC diagnostic pop
 
@@ -146,7 +147,8 @@ class UserReads {
  public:
   explicit UserReads(bool put_back) {
     static const int handler = [] {
-      LIBBPF_OPTS(libbpf_prog_handler_opts, options);
+      libbpf_prog_handler_opts options{};
+      options.sz = sizeof(options);
       options.prog_prepare_load_fn = put_back_reads;
       return ::libbpf_register_prog_handler("perf_event", BPF_PROG_TYPE_PERF_EVENT, bpf_attach_type{}, &options);
     }();
