@@ -121,11 +121,11 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
   [[nodiscard]] Answer ask(unsigned user, bool over_unix, const std::string& target,
                            const std::vector<std::string>& headers = {}) const {
     std::string curl =
-        "curl --silent --globoff --path-as-is --max-time 20 --write-out '%{stderr}\nSTATUS %{http_code}\n'";
+        "body=$(mktemp) && status=$(curl --silent --globoff --path-as-is --max-time 20 --write-out '%{http_code}'";
     for (const std::string& header : headers) curl += " --header '" + header + "'";
     curl += over_unix ? " --unix-socket " + socket() + " 'http://localhost"
                       : " 'http://127.0.0.1:" + std::to_string(daemon_->port());
-    curl += target + "' --output - | gzip -dcf";
+    curl += target + "' --output \"$body\"); gzip -dcf < \"$body\"; rm \"$body\"; printf '\\nSTATUS %s\\n' \"$status\"";
     std::vector<std::string> command = as(user);
     command.insert(command.end(), {"sh", "-c", curl});
     ChildProcess client(command, ChildProcess::Capture::kOutputAndErrors);
@@ -137,6 +137,8 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
         answer.text += *line + "\n";
       }
     }
+    // The line break before the status is none of the answer's.
+    while (!answer.text.empty() && answer.text.back() == '\n') answer.text.pop_back();
     return answer;
   }
 

@@ -102,7 +102,7 @@ struct Host {
 
 std::string text_of(const Response& response) {
   std::string text = std::to_string(response.status) + " " + response.content_type + "\n";
-  for (const auto& [name, value] : response.headers) text += name + ": " + value + "\n";
+  for (const auto& [name, value] : response.headers) text.append(name).append(": ").append(value).append("\n");
   return text + "\n" + response.body;
 }
 
@@ -227,7 +227,9 @@ TEST_CASE("a pid of somebody else's is answered like one that nobody has") {
     for (const std::string path :
          {"/profile", "/processes", "/threads", "/timeline", "/heatmap", "/diff", "/debug/pprof/profile"}) {
       const auto ask = [&](const std::string& pid) {
-        std::string text = text_of(host.ask_as(kAlice, path + "?from=now-1m&" + parameter + "=" + pid));
+        std::string target = path;
+        target.append("?from=now-1m&").append(parameter).append("=").append(pid);
+        std::string text = text_of(host.ask_as(kAlice, target));
         for (std::size_t at = text.find(pid); at != std::string::npos; at = text.find(pid)) {
           text.replace(at, pid.size(), "PID");
         }
