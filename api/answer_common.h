@@ -45,7 +45,7 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
 
 /// Of formats without room for anything but data: the window, the counts and the warnings as headers.
-void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples);
+void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples, double symbolised);
 
 /// The format of a profile: what the query says, else what the header Accept prefers among those with a media type of
 /// their own, else the first.
