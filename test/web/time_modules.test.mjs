@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 
-import { load } from "./modules.mjs";
+import { source } from "./source.mjs";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -14,7 +14,7 @@ describe("ticks of a time axis", () => {
   let ticks;
 
   before(async () => {
-    ({ ticks } = await load("time/ticks.ts"));
+    ({ ticks } = await source("time/ticks.ts"));
   });
   after(() => {
     process.env.TZ = zoneBefore ?? "";
@@ -67,7 +67,7 @@ describe("a stretch of time", () => {
   const limits = { from: 1_000_000, to: 2_000_000, step: 1000 };
 
   before(async () => {
-    span = await load("time/span.ts");
+    span = await source("time/span.ts");
   });
 
   it("lies between two moments in any order, in whole steps and within its limits", () => {
@@ -107,7 +107,7 @@ describe("a history of CPU use", () => {
   });
 
   before(async () => {
-    history = await load("time/history.ts");
+    history = await source("time/history.ts");
   });
 
   it("goes on with what a later answer says, which replaces the steps that were not over", () => {
@@ -138,7 +138,7 @@ describe("the grid of a heat map", () => {
   const answer = { columns: 3, rows: 4, start_ms: 60_000, counts: [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23] };
 
   before(async () => {
-    ({ HeatGrid } = await load("time/heat_grid.ts"));
+    ({ HeatGrid } = await source("time/heat_grid.ts"));
   });
 
   it("says what a rectangle means, and finds the rectangle that means it", () => {
