@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostVisits = 2'000'000'000;
 constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
 
 /// Each may cost a look at /proc.
-constexpr std::size_t kMostAccounts = 64;
+constexpr std::size_t kMostAccounts = 512;
 
 std::string describe(const store::ProcessSelector& process) {
   std::string text = "process " + std::to_string(process.pid);
@@ -88,14 +88,12 @@ store::QueryBudget budget_for(const Sources& sources) {
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
   const store::Selection& selection = question.selection;
   store::Coverage& coverage = facts.coverage.emplace();
-  store::Selection without_processes = selection;
-  without_processes.processes.clear();
   if (selection.side != store::Side::kBoth) {
     coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
     return;
   }
-  if (without_processes.is_narrowed()) {
-    coverage.reason = "the kernel's accounts are kept for the whole machine and for processes by pid";
+  if (!selection.tids.empty() || !selection.comms.empty()) {
+    coverage.reason = "the kernel's accounts are kept for the whole machine and for processes, not for threads";
     return;
   }
   if (selection.part) {
@@ -107,11 +105,13 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
     return;
   }
   CpuAccount sum{0, {}};
-  if (selection.processes.empty()) {
+  if (!selection.is_narrowed() && !facts.only_user) {
     sum = sources.machine_cpu(facts.used);
   } else {
-    const auto processes = store::processes_named(question.snapshot, selection.processes, kMostAccounts + 1);
-    if (processes.empty()) sum = {{}, "no sample of the process is retained"};
+    // Of a unit, a container or a cgroup too: samples belong to it by their process, so its account is that of its
+    // processes. The cgroup's own account has more: processes that moved in and out, and what was never sampled.
+    const auto processes = store::selected_processes(question.snapshot, selection, kMostAccounts + 1);
+    if (processes.empty()) sum = {{}, "no sample of the selection is retained"};
     if (processes.size() > kMostAccounts) sum = {{}, "more than " + std::to_string(kMostAccounts) + " processes"};
     for (std::size_t i = 0; i < processes.size() && sum.ns; ++i) {
       CpuAccount account = sources.process_cpu(facts.used, processes[i]);
@@ -135,17 +135,19 @@ Response settle(Response response, const store::WallWindow& used, const AnswerCo
   return response;
 }
 
-void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples) {
+void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples, double symbolised) {
+  const auto share = [&](std::string_view name, double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "=%.3f", value);
+    response.headers.back().second.append(", ").append(name).append(text.data());
+  };
   const store::Quality& quality = facts.quality;
   response.headers.emplace_back("Flamed-Window", format_time(facts.used.from) + "/" + format_time(facts.used.to));
   response.headers.emplace_back("Flamed-Quality", "samples=" + std::to_string(samples) +
                                                       ", truncated=" + std::to_string(quality.truncated_total()) +
                                                       ", lost=" + std::to_string(quality.lost_total()));
-  if (facts.coverage && facts.coverage->share) {
-    std::array<char, 32> share{};
-    std::snprintf(share.data(), share.size(), ", coverage=%.3f", *facts.coverage->share);
-    response.headers.back().second += share.data();
-  }
+  share("symbolised", symbolised);
+  if (facts.coverage && facts.coverage->share) share("coverage", *facts.coverage->share);
   if (facts.only_user) response.headers.emplace_back("Flamed-Visible", "uid=" + std::to_string(*facts.only_user));
   if (facts.warnings.empty()) return;
   std::string warnings;

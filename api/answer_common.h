@@ -44,9 +44,9 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
 /// Marks an answer about time that lies far enough back for no sample to be on its way any more.
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
 
-/// Of formats without room for anything but data: the window, the counts, whose processes are visible where that is not
-/// everybody's, and the warnings as headers.
-void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples);
+/// Of formats without room for anything but data: the window, the counts, the share of samples whose frames have names,
+/// whose processes are visible where that is not everybody's, and the warnings as headers.
+void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples, double symbolised);
 
 /// The format of a profile: what the query says, else what the header Accept prefers among those with a media type of
 /// their own, else the first.

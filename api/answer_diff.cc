@@ -40,16 +40,12 @@ Response answer_diff(const AnswerContext& context) {
   if (!options.group) options.group = store::Group::kNone;
 
   store::QueryBudget budget = budget_for(context.sources);
-  const auto build = [&](const store::Selection& selection) {
-    auto profile = store::build_profile(ready.snapshot, selection, options, context.sources.namer(), budget);
-    if (profile) add_coverage(*profile, {ready.snapshot, selection}, context.sources);
-    return profile;
-  };
-  const Result<store::Profile> before = build(base);
-  if (!before) return error_response(before.error());
-  const Result<store::Profile> after = build(ready.selection);
-  if (!after) return error_response(after.error());
-  const store::ProfileDiff diff = store::diff(*before, *after, diff_options);
+  Result<store::ProfileDiff> built =
+      store::build_diff(ready.snapshot, base, ready.selection, options, diff_options, context.sources.namer(), budget);
+  if (!built) return error_response(built.error());
+  store::ProfileDiff& diff = *built;
+  add_coverage(diff.before, {ready.snapshot, base}, context.sources);
+  add_coverage(diff.after, ready, context.sources);
 
   const double frequency_hz = context.sources.frequency_hz();
   Response response;
@@ -64,7 +60,7 @@ Response answer_diff(const AnswerContext& context) {
   } else {
     response = json_response(render_diff_flamegraph(diff, frequency_hz));
   }
-  const store::WallWindow later{{}, std::max(before->used.to, after->used.to)};
+  const store::WallWindow later{{}, std::max(diff.before.used.to, diff.after.used.to)};
   return settle(std::move(response), later, context);
 }
 

@@ -6,6 +6,7 @@
 
 #include "api/answer_common.h"
 #include "api/render_columns.h"
+#include "api/render_common.h"
 #include "api/render_flamegraph.h"
 #include "api/render_folded.h"
 #include "api/render_perf_script.h"
@@ -68,7 +69,7 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
     response = json_response(render_flamegraph(*profile, frequency_hz));
   }
   if (format == "folded" || format == "top-text") {
-    add_fact_headers(response, *profile, profile->nodes.front().total_samples);
+    add_fact_headers(response, *profile, profile->nodes.front().total_samples, symbolised_share(*profile));
   }
   return settle(std::move(response), profile->used, context);
 }
@@ -78,7 +79,7 @@ Response pprof_response(const AnswerContext& context, const store::StackProfile&
   if (!encoded) return error_response(encoded.error());
   Response response{200, "application/octet-stream", std::move(*encoded)};
   response.headers.emplace_back("Content-Disposition", "attachment; filename=\"profile.pb.gz\"");
-  add_fact_headers(response, stacks, stacks.total_samples);
+  add_fact_headers(response, stacks, stacks.total_samples, symbolised_share(stacks));
   return settle(std::move(response), stacks.used, context);
 }
 
@@ -93,7 +94,7 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
   if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
   const std::string title = title_of(*stacks, question.selection);
   Response response = json_response(render_speedscope(*stacks, options.group.value_or(store::Group::kNone), title));
-  add_fact_headers(response, *stacks, stacks->total_samples);
+  add_fact_headers(response, *stacks, stacks->total_samples, symbolised_share(*stacks));
   return settle(std::move(response), stacks->used, context);
 }
 
@@ -106,7 +107,7 @@ Response samples_answer(const AnswerContext& context, const ReadyQuestion& quest
   if (functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write("perf-script"));
   add_coverage(samples->stacks, question, context.sources);
   Response response = text_response(render_perf_script(*samples));
-  add_fact_headers(response, samples->stacks, samples->stacks.total_samples);
+  add_fact_headers(response, samples->stacks, samples->stacks.total_samples, symbolised_share(*samples));
   return settle(std::move(response), samples->stacks.used, context);
 }
 

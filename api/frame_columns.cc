@@ -11,21 +11,24 @@ namespace {
 class StringTable {
  public:
   std::uint64_t index_of(std::string_view text) {
+    // What stands beside each other is often the same: the functions of one module.
+    if (!strings_.empty() && text == strings_[last_]) return last_;
     const auto [entry, is_new] = indices_.try_emplace(text, strings_.size());
     if (is_new) strings_.push_back(text);
-    return entry->second;
+    return last_ = entry->second;
   }
   [[nodiscard]] const std::vector<std::string_view>& strings() const { return strings_; }
 
  private:
   std::vector<std::string_view> strings_;
+  std::uint64_t last_ = 0;  ///< what was asked for last
   std::unordered_map<std::string_view, std::uint64_t> indices_;
 };
 
 /// A member of "frames" with one number of each frame; left out where it would be `nothing` throughout.
 template <typename Value>
-void append_where_known(JsonWriter& json, std::string_view name, std::span<const store::NamedFrame> frames,
-                        std::uint64_t nothing, Value&& value) {
+void append_where_known(JsonWriter& json, std::string_view name, const store::FrameList& frames, std::uint64_t nothing,
+                        Value&& value) {
   std::vector<std::uint64_t> column;
   column.reserve(frames.size());
   bool is_known = false;
@@ -38,7 +41,7 @@ void append_where_known(JsonWriter& json, std::string_view name, std::span<const
 
 }  // namespace
 
-void append_frame_columns(JsonWriter& json, std::span<const store::NamedFrame> frames) {
+void append_frame_columns(JsonWriter& json, const store::FrameList& frames) {
   // The texts stand before the columns that point to them, but are found on the way through these.
   std::string columns;
   JsonWriter column(columns);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +15,7 @@ namespace flamed::api {
 /// The members strings (each text once, the empty one first), kinds (names of frame kinds) and frames, whose members
 /// are columns: name, module (indices into strings), kind (index into kinds), and where any frame has such a thing
 /// full_name, reason, build_id, file (indices into strings), line, inlined (1 or 0).
-void append_frame_columns(JsonWriter& json, std::span<const store::NamedFrame> frames);
+void append_frame_columns(JsonWriter& json, const store::FrameList& frames);
 
 template <typename Nodes, typename Value>
 void append_column(JsonWriter& json, std::string_view name, const Nodes& nodes, Value&& value) {

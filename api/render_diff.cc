@@ -21,9 +21,23 @@ namespace {
 /// Beside a tree: more stand in format=top.
 constexpr std::size_t kFunctionsBesideTree = 100;
 
-void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double frequency_hz) {
+double symbolised_share(const store::ProfileDiff& diff, store::DiffCount store::DiffNode::*side) {
+  std::uint64_t all = 0;
+  std::uint64_t named = 0;
+  for (const store::DiffNode& node : diff.nodes) {
+    const store::FrameKind kind = diff.frames[node.frame].kind;
+    if (kind == store::FrameKind::kRoot || kind == store::FrameKind::kMarker) continue;
+    all += (node.*side).total_samples;
+    if (kind != store::FrameKind::kUnknown) named += (node.*side).total_samples;
+  }
+  return all == 0 ? 1 : static_cast<double>(named) / static_cast<double>(all);
+}
+
+void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double symbolised,
+                 double frequency_hz) {
   json.key(name).begin_object();
   append_facts(json, side, frequency_hz, side.total_samples, side.total_ns);
+  json.key("symbolised_share").number(symbolised);
   append_coverage(json, side);
   append_processes(json, side.processes);
   json.end_object();
@@ -73,8 +87,8 @@ void append_function_columns(JsonWriter& json, const std::vector<store::DiffFunc
 
 void append_head(JsonWriter& json, const store::ProfileDiff& diff, double frequency_hz) {
   json.key("normalise").string(diff.normalise == store::Normalise::kTime ? "time" : "samples");
-  append_side(json, "before", diff.before, frequency_hz);
-  append_side(json, "after", diff.after, frequency_hz);
+  append_side(json, "before", diff.before, symbolised_share(diff, &store::DiffNode::before), frequency_hz);
+  append_side(json, "after", diff.after, symbolised_share(diff, &store::DiffNode::after), frequency_hz);
   json.key("warnings").begin_array();
   for (const std::string& warning : diff.warnings) json.string(warning);
   json.end_array();

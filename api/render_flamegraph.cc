@@ -12,7 +12,7 @@ namespace flamed::api {
 namespace {
 
 /// What is the same for every node of a frame, escaped once: `"name":"f","module":"m","kind":"native"`.
-std::vector<std::string> render_frames(const std::vector<store::NamedFrame>& frames) {
+std::vector<std::string> render_frames(const store::FrameList& frames) {
   std::vector<std::string> rendered;
   rendered.reserve(frames.size());
   for (const store::NamedFrame& frame : frames) {

@@ -23,4 +23,8 @@ std::string truncation_name(store::Truncation reason);
 std::uint64_t functions_written(const store::StackProfile& profile);
 std::uint64_t functions_written(const store::TimedSamples& samples);
 
+/// As of a tree: of the functions in all stacks, weighted by samples, the part that has a name.
+double symbolised_share(const store::StackProfile& profile);
+double symbolised_share(const store::TimedSamples& samples);
+
 }  // namespace flamed::api

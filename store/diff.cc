@@ -3,78 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
-#include <tuple>
 #include <utility>
 
+#include "store/profile_tree.h"
 #include "store/significance.h"
 
 namespace flamed::store {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffU;
 // Fewer samples than these on both sides together say nothing once one looks at hundreds of functions.
 constexpr std::uint64_t kFewestSamples = 20;
 // As many of a function on each side, for its z to be near enough to normal to judge the noise by.
 constexpr std::uint64_t kFewestForNoise = 20;
 constexpr double kFalseAlarms = 0.01;
-
-/// Sorts as profiles do.
-auto order_of(const NamedFrame& frame) {
-  return std::tie(frame.name, frame.module, frame.kind, frame.inlined, frame.reason);
-}
-
-/// One of the two profiles, with its frames numbered in both profiles' common order.
-struct Side {
-  const Profile* profile = nullptr;
-  std::vector<std::uint32_t> rank;         ///< by its frame
-  std::vector<std::uint32_t> end;          ///< by node: behind the last node of its subtree
-  std::vector<std::uint64_t> children_ns;  ///< by node
-
-  [[nodiscard]] std::uint32_t rank_of(std::uint32_t node) const { return rank[profile->nodes[node].frame]; }
-  [[nodiscard]] DiffCount count(std::uint32_t node) const {
-    if (node == kNone) return {};
-    const ProfileNode& of = profile->nodes[node];
-    return {of.self_samples, of.total_samples, of.total_ns - children_ns[node], of.total_ns};
-  }
-};
-
-Side side_of(const Profile& profile) {
-  Side side;
-  side.profile = &profile;
-  const std::size_t count = profile.nodes.size();
-  side.end.resize(count);
-  side.children_ns.assign(count, 0);
-  for (std::size_t i = 0; i < count; ++i) side.end[i] = static_cast<std::uint32_t>(i + 1);
-  for (std::size_t i = count; i-- > 1;) {
-    const std::uint32_t parent = profile.nodes[i].parent;
-    side.end[parent] = std::max(side.end[parent], side.end[i]);
-    side.children_ns[parent] += profile.nodes[i].total_ns;
-  }
-  return side;
-}
-
-/// Numbers the frames of both; fills `frames` with them in order. Both have theirs in order.
-void merge_frames(Side& before, Side& after, std::vector<NamedFrame>& frames) {
-  struct Source {
-    const NamedFrame* frame;
-    Side* side;
-    std::uint32_t number;
-  };
-  std::vector<Source> sources;
-  for (Side* side : {&before, &after}) {
-    side->rank.resize(side->profile->frames.size());
-    for (std::uint32_t i = 0; i < side->rank.size(); ++i) sources.push_back({&side->profile->frames[i], side, i});
-  }
-  std::stable_sort(sources.begin(), sources.end(),
-                   [](const Source& a, const Source& b) { return order_of(*a.frame) < order_of(*b.frame); });
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Source& source = sources[i];
-    if (i == 0 || order_of(*source.frame) != order_of(frames.back())) frames.push_back(*source.frame);
-    source.side->rank[source.number] = static_cast<std::uint32_t>(frames.size() - 1);
-  }
-}
 
 /// What a change is measured by.
 class Measure {
@@ -119,16 +61,14 @@ class Measure {
 
 class Differ {
  public:
-  Differ(const Profile& before, const Profile& after, const DiffOptions& options)
-      : options_(options), before_(side_of(before)), after_(side_of(after)) {
-    describe(before, diff_.before);
-    describe(after, diff_.after);
+  Differ(DiffSide before, DiffSide after, const DiffOptions& options) : options_(options) {
+    diff_.before = std::move(before);
+    diff_.after = std::move(after);
     diff_.normalise = options.normalise;
   }
 
-  ProfileDiff build() {
-    merge_frames(before_, after_, diff_.frames);
-    merge_trees();
+  ProfileDiff build(ProfileTree& tree) {
+    take_nodes(tree);
     find_functions();
     judge();
     rank_functions();
@@ -138,62 +78,32 @@ class Differ {
   }
 
  private:
-  static void describe(const Profile& profile, DiffSide& side) {
-    static_cast<AnswerFacts&>(side) = static_cast<const AnswerFacts&>(profile);
-    side.processes = profile.processes;
-    side.total_samples = profile.nodes.front().total_samples;
-    side.total_ns = profile.nodes.front().total_ns;
-  }
-
-  /// Walks both trees at once; siblings are in the same order in both.
-  void merge_trees() {
-    struct Pair {
-      std::uint32_t before;
-      std::uint32_t after;
-      std::uint32_t parent;
+  void take_nodes(ProfileTree& tree) {
+    ProfileTree::Ordered ordered = tree.order();
+    diff_.frames = std::move(ordered.frames);
+    diff_.nodes.resize(ordered.nodes.size());
+    const auto count_of = [&](std::uint32_t node, std::size_t side) {
+      const ProfileTree::Own& own = tree.own(node, side);
+      return DiffCount{own.samples, own.samples, own.ns, own.ns};
     };
-    std::vector<Pair> pending{{0, 0, 0}};
-    std::vector<Pair> children;
-    while (!pending.empty()) {
-      const Pair pair = pending.back();
-      pending.pop_back();
-      const auto id = static_cast<std::uint32_t>(diff_.nodes.size());
-      DiffNode node;
-      node.frame = pair.after != kNone ? after_.rank_of(pair.after) : before_.rank_of(pair.before);
-      node.parent = pair.parent;
-      node.before = before_.count(pair.before);
-      node.after = after_.count(pair.after);
-      diff_.nodes.push_back(node);
-
-      children.clear();
-      std::uint32_t b = pair.before == kNone ? kNone : pair.before + 1;
-      std::uint32_t a = pair.after == kNone ? kNone : pair.after + 1;
-      const std::uint32_t b_end = pair.before == kNone ? kNone : before_.end[pair.before];
-      const std::uint32_t a_end = pair.after == kNone ? kNone : after_.end[pair.after];
-      while (b != b_end || a != a_end) {
-        const std::uint32_t b_rank = b != b_end ? before_.rank_of(b) : kNone;
-        const std::uint32_t a_rank = a != a_end ? after_.rank_of(a) : kNone;
-        Pair child{kNone, kNone, id};
-        if (b_rank <= a_rank) {
-          child.before = b;
-          b = before_.end[b];
-        }
-        if (a_rank <= b_rank) {
-          child.after = a;
-          a = after_.end[a];
-        }
-        children.push_back(child);
-      }
-      pending.insert(pending.end(), children.rbegin(), children.rend());
+    for (std::size_t i = 0; i < ordered.nodes.size(); ++i) {
+      const ProfileTree::Ordered::Node& node = ordered.nodes[i];
+      diff_.nodes[i].frame = node.frame;
+      diff_.nodes[i].parent = node.parent;
+      diff_.nodes[i].before = count_of(node.node, 0);
+      diff_.nodes[i].after = count_of(node.node, 1);
     }
-    if (order_of(before_.profile->frames[before_.profile->nodes[0].frame]) !=
-        order_of(after_.profile->frames[after_.profile->nodes[0].frame])) {
-      NamedFrame root;
-      root.name = "all";
-      root.kind = FrameKind::kRoot;
-      diff_.nodes[0].frame = static_cast<std::uint32_t>(diff_.frames.size());
-      diff_.frames.push_back(std::move(root));
+    for (std::size_t i = diff_.nodes.size(); i-- > 1;) {
+      DiffNode& parent = diff_.nodes[diff_.nodes[i].parent];
+      add_total(parent.before, diff_.nodes[i].before);
+      add_total(parent.after, diff_.nodes[i].after);
     }
+    const auto describe = [](DiffSide& side, const DiffCount& root) {
+      side.total_samples = root.total_samples;
+      side.total_ns = root.total_ns;
+    };
+    describe(diff_.before, diff_.nodes.front().before);
+    describe(diff_.after, diff_.nodes.front().after);
   }
 
   void find_functions() {
@@ -225,7 +135,9 @@ class Differ {
   static void add(DiffCount& sum, const DiffCount& count, bool outermost) {
     sum.self_samples += count.self_samples;
     sum.self_ns += count.self_ns;
-    if (!outermost) return;
+    if (outermost) add_total(sum, count);
+  }
+  static void add_total(DiffCount& sum, const DiffCount& count) {
     sum.total_samples += count.total_samples;
     sum.total_ns += count.total_ns;
   }
@@ -374,16 +286,14 @@ class Differ {
   }
 
   const DiffOptions& options_;
-  Side before_;
-  Side after_;
   ProfileDiff diff_;
   std::vector<std::uint32_t> markers_;
 };
 
 }  // namespace
 
-ProfileDiff diff(const Profile& before, const Profile& after, const DiffOptions& options) {
-  return Differ(before, after, options).build();
+ProfileDiff diff(ProfileTree& tree, DiffSide before, DiffSide after, const DiffOptions& options) {
+  return Differ(std::move(before), std::move(after), options).build(tree);
 }
 
 }  // namespace flamed::store

@@ -12,6 +12,8 @@
 
 namespace flamed::store {
 
+class ProfileTree;
+
 enum class Normalise : std::uint8_t {
   kSamples,  ///< shares of all samples: what the time went to, however busy the two sides were
   kTime,     ///< CPU time per time of the window: a side that was busier is larger
@@ -71,15 +73,16 @@ struct ProfileDiff {
   DiffSide before;
   DiffSide after;
   Normalise normalise = Normalise::kSamples;
-  std::vector<NamedFrame> frames;  ///< distinct
-  std::vector<DiffNode> nodes;     ///< at least the root
+  FrameList frames;             ///< distinct
+  std::vector<DiffNode> nodes;  ///< at least the root
   /// All functions, those with a significant change of `self` first, then by the size of that change; of equal ones
   /// the increase first. Without groups' nodes and markers.
   std::vector<DiffFunction> functions;
   std::vector<std::string> warnings;
 };
 
-/// Both built with equal options and not pruned: what was pruned on one side only would be read as a change.
-ProfileDiff diff(const Profile& before, const Profile& after, const DiffOptions& options);
+/// Compares the two sides of a tree, 0 with 1, that was not pruned: what was pruned on one side only would be read as a
+/// change. Of `before` and `after` all but the totals must be there. The tree and its FrameTable are used up.
+ProfileDiff diff(ProfileTree& tree, DiffSide before, DiffSide after, const DiffOptions& options);
 
 }  // namespace flamed::store

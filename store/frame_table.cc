@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/frame_table.h"
 
+#include <algorithm>
 #include <functional>
+#include <tuple>
+#include <utility>
 
 namespace flamed::store {
 namespace {
@@ -39,15 +42,53 @@ std::uint64_t FrameTable::hash_of(const Key& key) {
   return mix(hash(key.name) ^ (hash(key.module) * 31) ^ (key.line * 0x9e3779b97f4a7c15ULL));
 }
 
+FrameTable::Beginning FrameTable::beginning_of(std::string_view name) {
+  Beginning words{};
+  for (std::size_t i = 0; i < std::min<std::size_t>(name.size(), 16); ++i) {
+    words[i / 8] |= std::uint64_t{static_cast<unsigned char>(name[i])} << (56 - 8 * (i % 8));
+  }
+  return words;
+}
+
+std::vector<std::uint32_t> FrameTable::in_order(const std::vector<bool>& used) const {
+  // Most names differ within their first bytes: those are compared where they stand, without a look at the strings.
+  struct Place {
+    Beginning beginning;
+    std::uint32_t frame;
+  };
+  std::vector<Place> places;
+  for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) {
+    if (used[frame]) places.push_back({frames_[frame].beginning, frame});
+  }
+  std::sort(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+    if (a.beginning != b.beginning) return a.beginning < b.beginning;
+    const NamedFrame& x = *frames_[a.frame].frame;
+    const NamedFrame& y = *frames_[b.frame].frame;
+    return std::tie(x.name, x.module, x.kind, x.inlined, x.reason, x.file, a.frame) <
+           std::tie(y.name, y.module, y.kind, y.inlined, y.reason, y.file, b.frame);
+  });
+  std::vector<std::uint32_t> order;
+  order.reserve(places.size());
+  for (const Place& place : places) order.push_back(place.frame);
+  return order;
+}
+
+FrameList FrameTable::list(std::span<const std::uint32_t> frames) && {
+  FrameList list;
+  list.reserve(frames.size());
+  for (const std::uint32_t frame : frames) list.share(*frames_[frame].frame);
+  list.keep(std::move(owned_));
+  return list;
+}
+
 FrameTable::FrameTable(const ProfileOptions& options)
     : lines_(options.lines), full_names_(options.full_names), annotate_(options.annotate), inlines_(options.inlines) {}
 
-void FrameTable::append_chain(const std::shared_ptr<const InlineChain>& chain, std::vector<std::uint32_t>& frames) {
+void FrameTable::append_chain(const InlineChain* chain, std::vector<std::uint32_t>& frames) {
   if (chain == nullptr || chain->empty()) {
     frames.push_back(intern({"[unknown]", "", FrameKind::kUnknown, "nobody could name it"}));
     return;
   }
-  chains_.push_back(chain);
   for (const NamedFrame& frame : *chain) {
     frames.push_back(intern_code(frame));
     if (!inlines_) break;
@@ -76,6 +117,12 @@ std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
   return intern_as(frame, shown, name.size(), true);
 }
 
+void FrameTable::reserve(std::size_t frames) {
+  if (frames == 0) return;
+  frames_.reserve(frames_.size() + frames);
+  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return frames_[other].hash; }, frames));
+}
+
 std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool lasts) {
   const Key key = key_of(frame, name);
   const std::uint64_t hash = hash_of(key);
@@ -89,7 +136,7 @@ std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view na
     return found;
   }
   const auto id = static_cast<std::uint32_t>(frames_.size());
-  frames_.push_back(Entry{&frame, nullptr, bare_size, hash});
+  frames_.push_back(Entry{&frame, nullptr, hash, beginning_of(name), bare_size});
   if (name.data() != frame.name.data()) {
     own(frames_.back()).name = name;
   } else if (!lasts) {
@@ -102,7 +149,7 @@ std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view na
 
 NamedFrame& FrameTable::own(Entry& entry) {
   if (entry.own == nullptr) {
-    entry.own = &own_.emplace_back(*entry.frame);
+    entry.own = &owned_->frames.emplace_back(*entry.frame);
     entry.frame = entry.own;
   }
   return *entry.own;

@@ -4,16 +4,19 @@
 // shares the chain. A local of one query.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "store/budget.h"
+#include "store/frame_list.h"
 #include "store/id_index.h"
 #include "store/profile.h"
 #include "store/profile_options.h"
@@ -30,7 +33,10 @@ class FrameTable {
   /// As it is.
   std::uint32_t intern(const NamedFrame& frame) { return intern_as(frame, frame.name, frame.name.size(), false); }
   /// Appends the frames that a chain is shown as, outermost first. A chain that is null or empty is shown as unknown.
-  void append_chain(const std::shared_ptr<const InlineChain>& chain, std::vector<std::uint32_t>& frames);
+  /// It must last as long as the table, or keep() take it.
+  void append_chain(const InlineChain* chain, std::vector<std::uint32_t>& frames);
+  /// Takes care that the chains last as long as the table and what list() gives.
+  void keep(std::vector<std::shared_ptr<const InlineChain>> chains) { owned_->chains.push_back(std::move(chains)); }
 
   [[nodiscard]] const NamedFrame& operator[](std::uint32_t frame) const { return *frames_[frame].frame; }
   /// Without what `lines` and `annotate` appended to the name.
@@ -38,11 +44,12 @@ class FrameTable {
     return std::string_view(frames_[frame].frame->name).substr(0, frames_[frame].bare_size);
   }
   [[nodiscard]] std::size_t size() const { return frames_.size(); }
-  /// For whoever is done with the table: moves the frame out where it is the table's own.
-  [[nodiscard]] NamedFrame take(std::uint32_t frame) {
-    Entry& entry = frames_[frame];
-    return entry.own != nullptr ? std::move(*entry.own) : *entry.frame;
-  }
+  /// About as many more will come.
+  void reserve(std::size_t frames);
+  /// The frames for which `used` holds, by name, then by what else is told apart.
+  [[nodiscard]] std::vector<std::uint32_t> in_order(const std::vector<bool>& used) const;
+  /// For whoever is done with the table: these of its frames, with what owns them.
+  [[nodiscard]] FrameList list(std::span<const std::uint32_t> frames) &&;
 
  private:
   /// Frames are one when these are equal, whatever else is known of them. File and line are empty without `lines`.
@@ -53,14 +60,24 @@ class FrameTable {
     bool inlined = false;
     friend bool operator==(const Key&, const Key&) = default;
   };
+  /// The first bytes of a name, such that they compare as names do; shorter names are filled up with zeroes.
+  using Beginning = std::array<std::uint64_t, 2>;
+
   struct Entry {
     const NamedFrame* frame = nullptr;
-    NamedFrame* own = nullptr;  ///< the same when it is in own_, else null
-    std::size_t bare_size = 0;
+    NamedFrame* own = nullptr;  ///< the same when it is the table's own, else null
     std::uint64_t hash = 0;
+    Beginning beginning{};
+    std::size_t bare_size = 0;
+  };
+  /// What entries point to.
+  struct Owned {
+    std::deque<NamedFrame> frames;
+    std::vector<std::vector<std::shared_ptr<const InlineChain>>> chains;
   };
 
   [[nodiscard]] static std::uint64_t hash_of(const Key& key);
+  [[nodiscard]] static Beginning beginning_of(std::string_view name);
   [[nodiscard]] Key key_of(const NamedFrame& frame, std::string_view name) const;
   std::uint32_t intern_code(const NamedFrame& frame);
   /// `lasts`: the frame outlives the table.
@@ -73,8 +90,7 @@ class FrameTable {
   const bool annotate_;
   const bool inlines_;
   std::vector<Entry> frames_;
-  std::deque<NamedFrame> own_;
-  std::vector<std::shared_ptr<const InlineChain>> chains_;  ///< keeps what entries point to
+  std::shared_ptr<Owned> owned_ = std::make_shared<Owned>();
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   IdIndex ids_{unlimited_};
 };

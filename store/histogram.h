@@ -75,6 +75,15 @@ class Histogram {
     }
   }
 
+  /// How many stacks for_each_stack() would visit.
+  static std::size_t stack_count(std::span<const std::uint8_t> bytes) {
+    std::size_t count = 0;
+    for (const std::uint8_t *at = bytes.data(), *end = at + bytes.size(); at != end; ++count) {
+      if ((read(at) & 1U) != 0) read(at);
+    }
+    return count;
+  }
+
   [[nodiscard]] std::size_t entry_count() const { return entry_count_; }
   [[nodiscard]] std::size_t byte_count() const { return bytes_.size(); }
 

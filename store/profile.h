@@ -5,50 +5,22 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "base/named_frame.h"
 #include "store/answer_facts.h"
+#include "store/frame_list.h"
 #include "store/process_info.h"
 #include "store/quality.h"
 
 namespace flamed::store {
 
-/// What a frame is, for colouring and for `annotate`.
-enum class FrameKind : std::uint8_t {
-  kRoot,  ///< the tree's own root, and the per-process level of a whole-machine profile
-  kNative,
-  kGo,
-  kKernel,
-  kVdso,
-  kJit,      ///< memory without a file
-  kUnknown,  ///< could not be named; `reason` says why
-  kMarker,   ///< not code: where a truncated stack begins
-};
-std::string_view name_of(FrameKind kind);
-
-/// One frame as a person reads it.
-struct NamedFrame {
-  std::string name;    ///< demangled and shortened, or "[unknown] (module+0x1a2b)"
-  std::string module;  ///< file name or "[kernel]", "nf_tables", "[vdso]"; may be empty
-  FrameKind kind = FrameKind::kUnknown;
-  std::string reason;  ///< why it has no name; empty when it has one
-
-  std::string full_name{};  ///< with template arguments and parameters; empty where that is `name`
-  std::string build_id{};   ///< of the module, in hex; may be empty
-  std::string file{};       ///< source file; empty where not known
-  std::uint32_t line = 0;   ///< in `file`; 0 where not known
-  bool inlined = false;     ///< stands in the function before it in its chain
-
-  friend bool operator==(const NamedFrame&, const NamedFrame&) = default;
-};
-
-/// The functions that one address stands for, outermost first: one, or more where calls were inlined. Never empty.
-using InlineChain = std::vector<NamedFrame>;
+using flamed::FrameKind;
+using flamed::InlineChain;
+using flamed::NamedFrame;
 
 /// Turns addresses into names. Declared here, where profiles are built; implemented by whoever knows files.
 class FrameNamer {
@@ -70,7 +42,7 @@ struct ProfileNode {
 
 /// A flame graph.
 struct Profile : AnswerFacts {
-  std::vector<NamedFrame> frames;      ///< distinct
+  FrameList frames;                    ///< distinct
   std::vector<ProfileNode> nodes;      ///< at least the root
   std::vector<ProcessInfo> processes;  ///< those with samples here, and those asked for by pid
 };

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProfileBuilder: builds one Profile. Works in flat arrays indexed by the store's ids: a day of a busy host is millions
-// of counts. A local of one query; must not outlive what it is given.
+// ProfileBuilder: from selections to the tree of an answer: adds up, names, builds, filters. Of two selections that are
+// compared it makes one tree: what both have is named, sorted and walked once. A local of one query; must not outlive
+// what it is given.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <deque>
+#include <memory>
 #include <vector>
 
+#include "store/diff.h"
 #include "store/frame_table.h"
+#include "store/grouped_stacks.h"
 #include "store/profile.h"
 #include "store/profile_options.h"
 #include "store/profile_tree.h"
 #include "store/query_budget.h"
 #include "store/selection.h"
-#include "store/slot_selection.h"
+#include "store/shown_frames.h"
 #include "store/snapshot_data.h"
 #include "store/stack_states.h"
 
@@ -24,77 +28,41 @@ namespace flamed::store {
 
 class ProfileBuilder {
  public:
-  ProfileBuilder(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
-                 QueryBudget& budget);
+  ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, QueryBudget& budget);
 
-  Result<Profile> build(FrameNamer& namer);
+  Result<Profile> build(const Selection& selection, FrameNamer& namer);
+  /// Of `options`, pruning does not apply: `diff_options` prunes what was compared.
+  Result<ProfileDiff> build_diff(const Selection& before, const Selection& after, const DiffOptions& diff_options,
+                                 FrameNamer& namer);
 
  private:
-  /// One thread's stacks in one slot.
-  struct Stacks {
-    std::uint32_t key = 0;
-    std::int64_t period_ns = 0;
-    ThreadStacks stacks;
-  };
-  struct Total {
-    std::uint64_t samples = 0;
-    std::uint64_t ns = 0;
-  };
-  /// How often a key has a stack.
-  struct Count {
-    StackRef ref;
-    Total total;
+  using Sides = std::deque<GroupedStacks>;
+  /// Where to say what is known of a side.
+  struct Described {
+    AnswerFacts* facts = nullptr;
+    std::vector<ProcessInfo>* processes = nullptr;
   };
 
-  /// The selected process when only one pid is asked for, else null.
-  [[nodiscard]] const ProcessSelector* only_pid() const;
-  [[nodiscard]] Group group() const;
-  [[nodiscard]] bool collect();
-  [[nodiscard]] bool total_up();
-  void form_parts();
-  void form_parts_of_single(bool threads);
-  void form_named_parts(Group by);
-  void group_keys(const std::vector<std::uint32_t>& part_of);
-  [[nodiscard]] std::string root_name() const;
-  void name_frames(FrameNamer& namer);
-  void add_part(ProfileTree& tree, std::uint32_t part, Profile& profile);
-  std::uint32_t place(ProfileTree& tree, std::uint32_t node);
-  [[nodiscard]] bool is_shown(const Frame& frame) const;
-  void describe_processes(Profile& profile);
-  void warn(Profile& profile, bool was_cut, bool root_missing);
+  /// The tree of one or two sides, filtered but not pruned. Null: the budget has run out.
+  std::unique_ptr<ProfileTree> build_tree(Sides& sides, FrameNamer& namer, const std::vector<Described>& described);
+  [[nodiscard]] std::uint32_t root_frame(const Sides& sides);
+  void intern_markers();
+  void add_part(ProfileTree& tree, std::size_t side, GroupedStacks& stacks, std::size_t part, Quality& quality);
+  std::uint32_t place(ProfileTree& tree, Side side, std::uint32_t node);
 
   const SnapshotData& snapshot_;
-  const Selection& selection_;
   const ProfileOptions& options_;
   QueryBudget& budget_;
-  SlotSelection slots_;
   StackStates states_;
   FrameTable frame_table_;
-
-  // A "key" is what is told apart when stacks are counted: a process or a thread, in the order of appearance. A part is
-  // a subtree of the profile, of one key or of several.
-  std::vector<std::uint32_t> keys_;        ///< place in the ProcessTable or the ThreadTable
-  std::vector<std::uint64_t> samples_of_;  ///< by key
-  std::vector<std::uint32_t> processes_;   ///< with samples
-  std::vector<std::string> labels_;        ///< of the parts
-  std::vector<Stacks> stacks_;
-  std::vector<Count> counts_;  ///< by key: key k is [key_start_[k], key_start_[k + 1])
-  std::vector<std::size_t> key_start_;
-  std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
-  std::vector<std::size_t> part_start_;
-
-  // By node of the call-tree.
-  std::vector<Total> totals_;           ///< of the current key or part
-  std::vector<std::uint32_t> placed_;   ///< node of the profile, in the current part
-  std::vector<std::uint32_t> touched_;  ///< where placed_ is set
-  std::vector<std::uint32_t> path_;     ///< scratch
-
-  std::vector<Frame> shown_;                 ///< distinct, as the namer gets them
-  std::vector<std::uint32_t> chain_of_;      ///< by FrameId: index into shown_
-  std::vector<std::uint32_t> chain_start_;   ///< by index in shown_: into chain_frames_
-  std::vector<std::uint32_t> chain_frames_;  ///< of the FrameTable, chain after chain
+  ShownFrames shown_;
   std::array<std::uint32_t, kTruncationCount> markers_{};
   std::uint32_t border_ = 0;  ///< the frame "--"
+
+  // By node of the call-tree.
+  std::vector<std::uint32_t> placed_;   ///< node of the answer's tree, in the current part
+  std::vector<std::uint32_t> touched_;  ///< where placed_ is set
+  std::vector<std::uint32_t> path_;     ///< scratch
 };
 
 }  // namespace flamed::store

@@ -2,31 +2,34 @@
 #include "store/profile_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace flamed::store {
-namespace {
-
-/// The first 16 bytes of a name, such that they compare as the names do. Equal ones say nothing: a name may go on, and
-/// shorter ones are filled up with zeroes.
-std::array<std::uint64_t, 2> beginning_of(std::string_view name) {
-  std::array<std::uint64_t, 2> words{};
-  for (std::size_t i = 0; i < 16; ++i) {
-    const std::uint64_t byte = i < name.size() ? static_cast<unsigned char>(name[i]) : 0U;
-    words[i / 8] = (words[i / 8] << 8) | byte;
-  }
-  return words;
+ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes, std::size_t sides)
+    : frames_(frames), most_nodes_(std::max<std::size_t>(most_nodes, 1)), own_(sides), index_(unlimited_) {
+  append(0, root_frame);
 }
 
-}  // namespace
+std::uint32_t ProfileTree::append(std::uint32_t parent, std::uint32_t frame) {
+  const auto node = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back(Node{parent, frame, 0, 0});
+  for (std::vector<Own>& side : own_) side.emplace_back();
+  return node;
+}
 
-ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes)
-    : frames_(frames), most_nodes_(std::max<std::size_t>(most_nodes, 1)), index_(unlimited_) {
-  nodes_.push_back(Node{0, root_frame, 0, 0, 0, 0});
+void ProfileTree::add_own(std::uint32_t node, const ProfileTree& other, std::uint32_t others_node) {
+  for (std::size_t side = 0; side < own_.size(); ++side) {
+    const Own& own = other.own(others_node, side);
+    add_self(node, own.samples, own.ns, side);
+  }
+}
+
+std::unique_ptr<ProfileTree> ProfileTree::empty_like(std::uint32_t root_frame) const {
+  auto tree = std::make_unique<ProfileTree>(frames_, root_frame, most_nodes_, own_.size());
+  tree->was_cut_ = was_cut_;
+  return tree;
 }
 
 std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
@@ -46,8 +49,7 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
     was_cut_ = true;
     return parent;
   }
-  auto node = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back(Node{parent, frame, 0, 0, 0, 0});
+  const std::uint32_t node = append(parent, frame);
   if (listed == kListedChildren) {
     static_cast<void>(
         index_.make_room([&](std::uint32_t other) { return hash_of(nodes_[other].parent, nodes_[other].frame); }));
@@ -73,8 +75,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
     }
     return judged[frame];
   };
-  auto out = std::make_unique<ProfileTree>(frames_, nodes_[0].frame, most_nodes_);
-  out->was_cut_ = was_cut_;
+  auto out = empty_like(nodes_[0].frame);
   // A frame that is left out with all its callees makes no node: nodes come into being with their first sample.
   constexpr std::uint32_t kNone = 0xffffffffU;
   std::vector<std::uint8_t> passed(nodes_.size(), 0);  // what the stack up to the node has met
@@ -85,7 +86,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
     const bool is_code = node != 0 && !(grouped && nodes_[node].parent == 0);
     const std::uint8_t own = is_code ? judge(nodes_[node].frame) : std::uint8_t{0};
     passed[node] = static_cast<std::uint8_t>((passed[nodes_[node].parent] & ~kHidden) | own);
-    if (nodes_[node].self_samples == 0) continue;
+    if (std::all_of(own_.begin(), own_.end(), [&](const auto& side) { return side[node].samples == 0; })) continue;
     if ((passed[node] & kIgnored) != 0 || (options.focus && (passed[node] & kFocused) == 0)) continue;
     path.clear();
     std::uint32_t at = node;
@@ -95,7 +96,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
       if ((passed[path[i]] & kHidden) == 0) to = out->child(to, nodes_[path[i]].frame);
       place[path[i]] = to;
     }
-    out->add_self(to, nodes_[node].self_samples, nodes_[node].self_ns);
+    out->add_own(to, *this, node);
   }
   return out;
 }
@@ -115,18 +116,17 @@ std::unique_ptr<ProfileTree> ProfileTree::subtree(const std::vector<std::string>
       if (above == kNone || frames_[from.frame].name != path[above]) continue;
       depth[node] = above + 1;
       if (depth[node] != path.size()) continue;
-      if (!out) out = std::make_unique<ProfileTree>(frames_, from.frame, most_nodes_);
+      if (!out) out = empty_like(from.frame);
       place[node] = 0;
     }
-    out->add_self(place[node], from.self_samples, from.self_ns);
+    out->add_own(place[node], *this, node);
   }
-  if (out) out->was_cut_ = was_cut_;
   return out;
 }
 
 std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t max_nodes) const {
   std::vector<std::uint64_t> total_ns(nodes_.size());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) total_ns[i] = nodes_[i].self_ns;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) total_ns[i] = own(i).ns;
   for (std::size_t i = nodes_.size(); i-- > 1;) total_ns[nodes_[i].parent] += total_ns[i];
 
   // The order is a total one in which parents come before their children, so the largest always form a tree.
@@ -147,14 +147,13 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   is_kept[0] = true;
   for (std::uint32_t node : kept) is_kept[node] = true;
 
-  auto out = std::make_unique<ProfileTree>(frames_, nodes_[0].frame, 2 * most_nodes_);
-  out->was_cut_ = was_cut_;
+  auto out = empty_like(nodes_[0].frame);
   std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
   std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (is_kept[node]) {
-      if (node != 0) place[node] = out->child(place[nodes_[node].parent], nodes_[node].frame);
-      out->add_self(place[node], nodes_[node].self_samples, nodes_[node].self_ns);
+      if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame);
+      out->add_self(place[node], own(node).samples, own(node).ns);
     } else {
       place[node] = place[nodes_[node].parent];
       ++pruned_below[place[node] + 1];
@@ -173,45 +172,25 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
     std::uint64_t samples = 0;
     std::uint64_t ns = 0;
     for (std::uint32_t i = pruned_below[caller]; i < pruned_below[caller + 1]; ++i) {
-      const Node& node = nodes_[grouped[i]];
-      if (std::exchange(counted_for[node.frame], caller + 1) != caller + 1) ++functions;
-      samples += node.self_samples;
-      ns += node.self_ns;
+      const std::uint32_t node = grouped[i];
+      if (std::exchange(counted_for[nodes_[node].frame], caller + 1) != caller + 1) ++functions;
+      samples += own(node).samples;
+      ns += own(node).ns;
     }
     const std::string name = "(pruned: " + std::to_string(functions) + (functions == 1 ? " function)" : " functions)");
-    out->add_self(out->child(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples, ns);
+    out->add_self(out->append(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples, ns);
   }
   return out;
 }
 
-std::vector<NamedFrame> ProfileTree::sort_frames() {
+FrameList ProfileTree::sort_frames() {
   std::vector<bool> used(frames_.size(), false);
   for (const Node& node : nodes_) used[node.frame] = true;
-  // Most names differ within their first bytes: those are compared where they stand, without a look at the strings.
-  struct Place {
-    std::array<std::uint64_t, 2> beginning;
-    std::uint32_t frame;
-  };
-  std::vector<Place> order;
-  for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) {
-    if (used[frame]) order.push_back({beginning_of(frames_[frame].name), frame});
-  }
-  std::sort(order.begin(), order.end(), [&](const Place& a, const Place& b) {
-    if (a.beginning != b.beginning) return a.beginning < b.beginning;
-    const NamedFrame& x = frames_[a.frame];
-    const NamedFrame& y = frames_[b.frame];
-    return std::tie(x.name, x.module, x.kind, x.inlined, x.reason, x.file, a.frame) <
-           std::tie(y.name, y.module, y.kind, y.inlined, y.reason, y.file, b.frame);
-  });
+  const std::vector<std::uint32_t> order = frames_.in_order(used);
   std::vector<std::uint32_t> rank(frames_.size(), 0);
-  std::vector<NamedFrame> sorted;
-  sorted.reserve(order.size());
-  for (const Place& place : order) {
-    rank[place.frame] = static_cast<std::uint32_t>(sorted.size());
-    sorted.push_back(frames_.take(place.frame));
-  }
+  for (std::uint32_t place = 0; place < order.size(); ++place) rank[order[place]] = place;
   for (Node& node : nodes_) node.frame = rank[node.frame];
-  return sorted;
+  return std::move(frames_).list(order);
 }
 
 std::vector<std::uint32_t> ProfileTree::by_parent(std::size_t frame_count, std::vector<std::uint32_t>& first) const {
@@ -233,22 +212,35 @@ std::vector<std::uint32_t> ProfileTree::by_parent(std::size_t frame_count, std::
   return counting_sort(all, first, nodes_.size(), [&](std::uint32_t node) { return nodes_[node].parent; });
 }
 
-void ProfileTree::finish(Profile& profile) && {
-  profile.frames = sort_frames();
+ProfileTree::Ordered ProfileTree::order() {
+  Ordered ordered;
+  ordered.frames = sort_frames();
   std::vector<std::uint32_t> first;
-  std::vector<std::uint32_t> children = by_parent(profile.frames.size(), first);
-
-  profile.nodes.clear();
-  profile.nodes.reserve(nodes_.size());
-  std::vector<std::uint32_t> place(nodes_.size(), 0);  ///< where a node stands in the profile
-  std::vector<std::uint32_t> pending{0};
+  const std::vector<std::uint32_t> children = by_parent(ordered.frames.size(), first);
+  ordered.nodes.reserve(nodes_.size());
+  struct Pending {
+    std::uint32_t node;
+    std::uint32_t parent;
+  };
+  std::vector<Pending> pending{{0, 0}};
   while (!pending.empty()) {
-    std::uint32_t id = pending.back();
+    const Pending next = pending.back();
     pending.pop_back();
-    const Node& node = nodes_[id];
-    place[id] = static_cast<std::uint32_t>(profile.nodes.size());
-    profile.nodes.push_back({node.frame, place[node.parent], node.self_samples, node.self_samples, node.self_ns});
-    for (std::uint32_t i = first[id + 1]; i-- > first[id];) pending.push_back(children[i]);
+    const auto place = static_cast<std::uint32_t>(ordered.nodes.size());
+    ordered.nodes.push_back({nodes_[next.node].frame, next.parent, next.node});
+    for (std::uint32_t i = first[next.node + 1]; i-- > first[next.node];) pending.push_back({children[i], place});
+  }
+  return ordered;
+}
+
+void ProfileTree::finish(Profile& profile) && {
+  Ordered ordered = order();
+  profile.frames = std::move(ordered.frames);
+  profile.nodes.clear();
+  profile.nodes.reserve(ordered.nodes.size());
+  for (const Ordered::Node& node : ordered.nodes) {
+    const Own& self = own(node.node);
+    profile.nodes.push_back({node.frame, node.parent, self.samples, self.samples, self.ns});
   }
   for (std::size_t i = profile.nodes.size(); i-- > 1;) {
     ProfileNode& parent = profile.nodes[profile.nodes[i].parent];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProfileTree: builds the tree of a Profile, one frame below its caller once. A local of one query; must not outlive
-// its FrameTable.
+// ProfileTree: builds the tree of an answer, one frame below its caller once, with the counts of one side or of the two
+// that are compared. A local of one query; must not outlive its FrameTable.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,27 @@ namespace flamed::store {
 
 class ProfileTree {
  public:
-  /// Node 0 is the root.
-  ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes);
+  /// What ends in a node itself.
+  struct Own {
+    std::uint64_t samples = 0;
+    std::uint64_t ns = 0;
+  };
+
+  /// Node 0 is the root. `sides`: 1 or 2.
+  ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes, std::size_t sides = 1);
   ProfileTree(const ProfileTree&) = delete;
   ProfileTree& operator=(const ProfileTree&) = delete;
 
   /// Finds or makes the node of `frame` below `parent`. With as many nodes as there may be it gives `parent` itself
   /// instead of a new one: an answer must not grow the daemon without bound.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
-  void add_self(std::uint32_t node, std::uint64_t samples, std::uint64_t ns) {
-    nodes_[node].self_samples += samples;
-    nodes_[node].self_ns += ns;
+  void add_self(std::uint32_t node, std::uint64_t samples, std::uint64_t ns, std::size_t side = 0) {
+    Own& own = own_[side][node];
+    own.samples += samples;
+    own.ns += ns;
   }
+  [[nodiscard]] const Own& own(std::uint32_t node, std::size_t side = 0) const { return own_[side][node]; }
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
   [[nodiscard]] bool was_cut() const { return was_cut_; }
 
@@ -42,15 +51,25 @@ class ProfileTree {
   /// `min_percent` and `max_nodes`.
   [[nodiscard]] std::unique_ptr<ProfileTree> pruned(double min_percent, std::size_t max_nodes) const;
 
-  /// Fills `nodes` and `frames`. Frames that no node names are left out. The FrameTable is used up.
+  /// The nodes in the order of answers: depth first, siblings by name.
+  struct Ordered {
+    struct Node {
+      std::uint32_t frame = 0;   ///< index into `frames`
+      std::uint32_t parent = 0;  ///< index into `nodes`; the root is its own parent
+      std::uint32_t node = 0;    ///< of the tree, for own()
+    };
+    FrameList frames;  ///< distinct, in order; none that no node names
+    std::vector<Node> nodes;
+  };
+  /// The FrameTable is used up, and of the tree only own() is left.
+  [[nodiscard]] Ordered order();
+  /// Fills `nodes` and `frames`, of a tree with one side. Tree and FrameTable are used up.
   void finish(Profile& profile) &&;
 
  private:
   struct Node {
     std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
     std::uint32_t frame = 0;
-    std::uint64_t self_samples = 0;
-    std::uint64_t self_ns = 0;
     std::uint32_t first_child = 0;   ///< 0: none
     std::uint32_t next_sibling = 0;  ///< 0: none; only among the first kListedChildren of a parent
   };
@@ -61,8 +80,12 @@ class ProfileTree {
   [[nodiscard]] static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t frame) {
     return mix((std::uint64_t{parent} << 32) | frame);
   }
+  /// A node that is not there yet, for a tree to which child() will add nothing.
+  std::uint32_t append(std::uint32_t parent, std::uint32_t frame);
+  void add_own(std::uint32_t node, const ProfileTree& other, std::uint32_t others_node);
+  [[nodiscard]] std::unique_ptr<ProfileTree> empty_like(std::uint32_t root_frame) const;
   /// Sorts the frames that nodes name, rewrites the nodes to match, and returns the frames.
-  std::vector<NamedFrame> sort_frames();
+  FrameList sort_frames();
   /// Indices of nodes, grouped by parent, siblings by name; group p is [first[p], first[p + 1]).
   [[nodiscard]] std::vector<std::uint32_t> by_parent(std::size_t frame_count, std::vector<std::uint32_t>& first) const;
 
@@ -70,6 +93,7 @@ class ProfileTree {
   std::size_t most_nodes_;
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   std::vector<Node> nodes_;
+  std::vector<std::vector<Own>> own_;  ///< by side, then by node
   IdIndex index_;
   bool was_cut_ = false;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/query.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -27,20 +26,24 @@ bool knows(const Snapshot& snapshot, const ProcessSelector& process) {
   return known;
 }
 
-std::vector<ProcessInfo> processes_named(const Snapshot& snapshot, const std::vector<ProcessSelector>& selectors,
-                                         std::size_t most) {
-  std::vector<ProcessInfo> named;
-  snapshot.data().processes.for_each_place([&](std::uint32_t, const ProcessRecord& record) {
-    if (!record.in_use() || named.size() == most || !snapshot.data().shows(record)) return;
-    const auto means = [&](const ProcessSelector& selector) { return matches(selector, record.id); };
-    if (std::any_of(selectors.begin(), selectors.end(), means)) named.push_back(record.info());
+std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Selection& selection, std::size_t most) {
+  std::vector<ProcessInfo> selected;
+  ThreadFilter filter(snapshot.data(), selection);
+  snapshot.data().processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+    if (selected.size() < most && record.in_use() && filter.wants_process(process)) selected.push_back(record.info());
   });
-  return named;
+  return selected;
 }
 
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
                               FrameNamer& namer, QueryBudget& budget) {
-  return ProfileBuilder(snapshot.data(), selection, options, budget).build(namer);
+  return ProfileBuilder(snapshot.data(), options, budget).build(selection, namer);
+}
+
+Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before, const Selection& after,
+                               const ProfileOptions& options, const DiffOptions& diff_options, FrameNamer& namer,
+                               QueryBudget& budget) {
+  return ProfileBuilder(snapshot.data(), options, budget).build_diff(before, after, diff_options, namer);
 }
 
 Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer) {

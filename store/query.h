@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "store/diff.h"
 #include "store/profile.h"
 #include "store/profile_options.h"
 #include "store/query_budget.h"
@@ -26,9 +27,8 @@ std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
 /// Has any retained slot, or the table of running processes, ever named this process?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 
-/// What is known of the processes that the selectors mean, at most `most`.
-std::vector<ProcessInfo> processes_named(const Snapshot& snapshot, const std::vector<ProcessSelector>& selectors,
-                                         std::size_t most);
+/// What is known of the processes that a selection means, whatever it asks of threads, at most `most`.
+std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Selection& selection, std::size_t most);
 
 /// From the start of the oldest slot to now; empty as long as nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
@@ -41,6 +41,11 @@ bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window);
 /// leave out.
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
                               FrameNamer& namer, QueryBudget& budget);
+
+/// Two selections compared. Of `options`, pruning does not apply: `diff_options` prunes what was compared.
+Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before, const Selection& after,
+                               const ProfileOptions& options, const DiffOptions& diff_options, FrameNamer& namer,
+                               QueryBudget& budget);
 
 /// The same without options and limits.
 Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer);

@@ -206,25 +206,37 @@ bool SlotSelection::extract(Touched& slot) {
   }
   const Histogram& histogram = slot.sealed->slot->histogram;
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
-  counts.reserve(histogram.entry_count());
-  histogram.for_each_thread([&](std::uint32_t, std::span<const std::uint8_t> bytes) {
+  struct Wanted {
+    std::uint32_t thread = 0;
+    std::size_t place = 0;  ///< of its first stack
+    std::span<const std::uint8_t> bytes;
+  };
+  std::vector<Wanted> wanted;
+  counts.assign(histogram.entry_count(), 0);  // what is not wanted is counted from 0: nobody looks at it
+  std::size_t place = 0;
+  histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    if (!filter_.wants(thread)) {
+      place += Histogram::stack_count(bytes);
+      return;
+    }
+    wanted.push_back({thread, place, bytes});
     Histogram::for_each_stack(
-        bytes, [&](StackRef, std::uint64_t samples) { counts.push_back(static_cast<std::uint32_t>(samples)); });
+        bytes, [&](StackRef, std::uint64_t samples) { counts[place++] = static_cast<std::uint32_t>(samples); });
   });
+  if (wanted.empty()) return true;
   if (part_) {
     std::fill(counts.begin(), counts.end(), 0U);
     slot.sealed->log->for_each(slot.from, slot.to, count);
   } else {
     count_inside(*slot.sealed->log, slot.from, slot.to, counts);
   }
-  std::size_t place = 0;
-  histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
-    const bool wanted = filter_.wants(thread);
-    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t) {
+  for (const Wanted& thread : wanted) {
+    place = thread.place;
+    Histogram::for_each_stack(thread.bytes, [&](StackRef ref, std::uint64_t) {
       const std::uint32_t samples = counts[place++];
-      if (wanted && samples != 0) slot.entries.push_back({thread, ref.key(), samples});
+      if (samples != 0) slot.entries.push_back({thread.thread, ref.key(), samples});
     });
-  });
+  }
   return true;
 }
 

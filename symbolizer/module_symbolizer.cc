@@ -44,7 +44,9 @@ SymbolChainPtr unknown(std::string_view place, std::string module, std::uint64_t
   name += '+';
   name += hex(offset);
   name += ')';
-  return chain_of({std::move(name), std::move(module), kind, clean_name(reason), pending});
+  Symbol symbol{std::move(name), std::move(module), kind, clean_name(reason)};
+  symbol.pending = pending;
+  return chain_of(std::move(symbol));
 }
 
 /// "/usr/lib/libfoo.so.1 (deleted)" -> "libfoo.so.1".
@@ -327,11 +329,9 @@ void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, cons
   std::vector<SymbolChainPtr> named(names.size());
   for (std::size_t n = 0; n < names.size(); ++n) {
     const bool is_demangled = !demangled[n].name.empty();
-    named[n] = chain_of({clean_name(is_demangled ? demangled[n].name : names[n]),
-                         "[jit]",
-                         SymbolKind::kJit,
-                         {},
-                         /*pending=*/!is_demangled});
+    Symbol symbol{clean_name(is_demangled ? demangled[n].name : names[n]), "[jit]", SymbolKind::kJit, {}};
+    symbol.pending = !is_demangled;
+    named[n] = chain_of(std::move(symbol));
   }
   for (std::size_t k = 0; k < group.size(); ++k) {
     const std::size_t i = group[k];

@@ -99,8 +99,46 @@ the answers of two requests; those that are closed come again. They took {client
 {rows}"""
 
 
+def question_row(text, questions, name, target):
+    if name + "_ms" not in questions:
+        return f"| {text} | – | – | – | {target} |"
+    first = questions.get(name + "_first_ms")
+    naming = questions.get(name + "_naming_ms")
+    cells = (f"{questions[name + '_ms']:.1f}", "–" if naming is None else f"{naming:.1f}",
+             "–" if first is None else f"{first:.0f}")
+    return f"| {text} | " + " | ".join(cells) + f" | {target} |"
+
+
+def questions_section(questions):
+    rows = "\n".join((
+        question_row("flame graph of one process, 1 h", questions, "process_1h", 5),
+        question_row("flame graph of the machine, 1 h", questions, "machine_1h", 60),
+        question_row("flame graph of the machine, 24 h", questions, "machine_24h", 500),
+        question_row("difference of two hours of one process", questions, "diff_process_1h", 120),
+        question_row("difference of two hours of the machine", questions, "diff_machine_1h", 120),
+        question_row("who used CPU, 1 h", questions, "processes_1h", "–"),
+        question_row("heat map, 10 min", questions, "heatmap_10min", "–"),
+        question_row("timeline by the second, 10 min", questions, "timeline_10min", "–")))
+    written = ", ".join(
+        f"{questions[name + '_columns_ms']:.1f} ms for the {mib(questions[name + '_columns_bytes'])} of {text}"
+        for name, text in (("process_1h", "the process"), ("machine_1h", "the machine's hour"))
+        if name + "_columns_ms" in questions)
+    return f"""{questions["minutes"]} minutes of a synthetic host with {questions["cpus"]} busy CPUs at 99 Hz, {questions["pairs_per_minute"]:.0f} pairs of thread and stack a
+minute, {questions["call_tree_nodes"]} nodes of the call-tree, {mib(questions["store_bytes"])}; {questions["slots_dropped_for_budget"]} minutes dropped for the budget. Medians of
+9, CPU time of the asking thread in ms until the answer stands as a value and is freed, while another thread adds samples at
+the pace of the host: {questions["seconds_added_meanwhile"]} s of them, at most {questions["slowest_second_to_add_ms"]:.1f} ms of CPU time for one second's, {questions["lost"]} lost. Naming is apart: it is a look-up per
+address where names are known. *First*: the question that found no sums of minutes.
+
+| | answer | naming | first | target |
+|---|---|---|---|---|
+{rows}
+
+Writing `format=columns`: {written}."""
+
+
 def main(folder):
-    overhead, unwind, ingest, store = (load(folder, name) for name in ("overhead", "unwind", "ingest", "store"))
+    overhead, unwind, ingest, store, questions = (load(folder, name) for name in
+                                                  ("overhead", "unwind", "ingest", "store", "questions"))
     clients = load(folder, "clients")
     mixed = load(folder, "mixed") if os.path.exists(os.path.join(folder, "mixed.json")) else None
     print(f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -170,7 +208,11 @@ A synthetic day of a busy 2-CPU host (85 % of a minute's samples have a stack of
 | taking a snapshot | {store["snapshot_us"]:.0f} µs |
 | flame graph of one process, 1 h / the day | {store["query_1h_process_ms"]:.0f} / {store["query_24h_process_ms"]:.0f} ms |
 | flame graph of the machine, 1 h / the day | {store["query_1h_machine_ms"]:.0f} / {store["query_24h_machine_ms"]:.0f} ms |
-| who used CPU, the day | {store["process_usage_24h_ms"]:.0f} ms |""")
+| who used CPU, the day | {store["process_usage_24h_ms"]:.0f} ms |
+
+## Questions
+
+{questions_section(questions)}""")
 
 
 if __name__ == "__main__":

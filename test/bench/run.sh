@@ -12,13 +12,14 @@ repetitions=5
 unwind_repetitions=7
 mixed_seconds=20
 clients_seconds=60
+question_minutes=1440
 write=
 only_page=false
 while (($# > 0)); do
   case $1 in
     --write) write=docs/overhead.md ;;
     page) only_page=true ;;
-    --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 clients_seconds=5 ;;
+    --quick) seconds=3 repetitions=3 unwind_repetitions=3 mixed_seconds=5 clients_seconds=5 question_minutes=130 ;;
     *)
       echo "usage: ./dev bench [--quick] [--write] | page" >&2
       exit 2
@@ -59,4 +60,6 @@ echo "store: a synthetic day ..." >&2
 echo "clients: 3 times $clients_seconds s ..." >&2
 python3 test/bench/clients/clients_bench.py "$FLAMED_BINARY" "$FLAMED_VICTIMS/victim_known_chain" "$clients_seconds" \
   >"$out/clients.json"
+echo "questions: $question_minutes minutes of 64 synthetic CPUs ..." >&2
+"$build/test/bench/questions/questions_bench" "$question_minutes" >"$out/questions.json"
 python3 test/bench/report.py "$out" | tee ${write:+"$write"}

@@ -5,8 +5,6 @@
 // large but finite set of stacks beside short-lived programs.
 //
 //   store_bench [minutes]          (default 1440: a day)
-//   store_bench wide [minutes [cpus]]
-//                                  64 busy CPUs instead of two, in 1 GiB (default 1440; takes minutes, and 3 GiB)
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,11 +16,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "store/diff.h"
-#include "store/heatmap.h"
 #include "store/query.h"
 #include "store/store.h"
-#include "store/timeline.h"
 
 namespace {
 // One thread: no need for atomics.
@@ -240,128 +235,11 @@ void measure_day(Figures& figures, int minutes) {
   figures.add("process_usage_24h_ms", (now_ns() - start) / 1e6);
 }
 
-/// As measure_day(), but of 64 busy CPUs: six services of 64 threads use most. Their stacks are drawn from pools that
-/// are made beforehand, or making them would take longer than storing them.
-void measure_wide(Figures& figures, int minutes, int cpus) {
-  constexpr std::size_t kPool = 1500;
-  ManualClock clock({1000 * kNsPerSecond}, kNoon);
-  Store store({24 * 60 * kNsPerMinute, 1U << 30}, clock, kPeriodNs);
-  std::mt19937_64 random(1);
-  std::vector<Program> services;
-  std::vector<std::vector<std::vector<Frame>>> pools;
-  for (std::uint32_t i = 0; i < 40; ++i) {
-    services.push_back({16 + i, static_cast<std::int32_t>(500 + i * 100), 1, i < 6 ? 64 : 4});
-    std::vector<std::vector<Frame>>& pool = pools.emplace_back();
-    for (std::size_t s = 0; s < kPool; ++s) services.back().stack(random, pool.emplace_back());
-  }
-  double in_store_ns = 0;
-  double slowest_advance_ns = 0;
-  std::vector<Frame> frames;
-  for (int second = 0; second < minutes * 60; ++second) {
-    const double start = now_ns();
-    for (int i = 0; i < cpus * 99; ++i) {
-      const std::uint64_t dice = random();
-      const std::size_t service = dice % 10 < 7 ? (dice >> 8) % 6 : (dice >> 8) % services.size();
-      const double unit = static_cast<double>((dice >> 16) & 0xffff) / 65536;
-      const std::vector<Frame>& drawn = pools[service][static_cast<std::size_t>(unit * unit * unit * kPool)];
-      const Program& program = services[service];
-      const std::int32_t tid =
-          program.pid + static_cast<std::int32_t>((dice >> 32) % static_cast<unsigned>(program.threads));
-      const MonotonicTime time{clock.monotonic().ns + i * (kNsPerSecond / (cpus * 99))};
-      std::span<const Frame> stack = drawn;
-      if ((dice >> 48) % 500 == 0) {  // in six hundred samples of a thread one was never seen before
-        frames = drawn;
-        frames.back().offset = dice & 0xfffff;
-        stack = frames;
-      }
-      store.add({time, {program.pid, 1}, tid, "program", stack, {}, static_cast<std::uint16_t>(i % cpus)});
-    }
-    clock.advance_ns(kNsPerSecond);
-    const double added = now_ns();
-    store.advance(clock.monotonic());
-    const double advanced = now_ns();
-    in_store_ns += advanced - start;
-    slowest_advance_ns = std::max(slowest_advance_ns, advanced - added);
-  }
-  const StoreStats stats = store.stats();
-  figures.add("wide_minutes", minutes);
-  figures.add("wide_cpus", cpus);
-  figures.add("wide_ns_per_sample", in_store_ns / (static_cast<double>(minutes) * 60 * cpus * 99));
-  figures.add("wide_slowest_advance_us", slowest_advance_ns / 1e3);
-  figures.add("wide_used_bytes", static_cast<double>(stats.used_bytes));
-  figures.add("wide_slots", static_cast<double>(stats.slots));
-  figures.add("wide_nodes", static_cast<double>(stats.nodes));
-  figures.add("wide_entries_per_minute",
-              static_cast<double>(stats.histogram_entries) / static_cast<double>(stats.slots));
-  figures.add("wide_exact_bytes_per_sample", static_cast<double>(stats.exact_bytes) /
-                                                 static_cast<double>(std::max<std::size_t>(stats.exact_samples, 1)));
-  if (stats.exact_from) {
-    figures.add("wide_exact_minutes", static_cast<double>(clock.wall().ns - stats.exact_from->ns) / kNsPerMinute);
-  }
-
-  Namer namer;
-  const auto median_ms = [&](auto&& ask) {
-    std::vector<double> took;
-    for (int i = 0; i < 5; ++i) {
-      namer.took_ns = 0;
-      const double start = now_ns();
-      ask();
-      took.push_back((now_ns() - start - namer.took_ns) / 1e6);
-    }
-    std::sort(took.begin(), took.end());
-    return took[2];
-  };
-  const auto window = [&](int to_minutes_ago, int minutes_long) {
-    // Not on a minute's edge, so that both ends are cut out of their minutes.
-    const std::int64_t to = clock.wall().ns - to_minutes_ago * kNsPerMinute - 7 * kNsPerSecond;
-    return WallWindow{{to - minutes_long * kNsPerMinute}, {to}};
-  };
-  const auto profile = [&](const WallWindow& of, bool one_process) {
-    Selection selection{of};
-    if (one_process) selection.processes = {{500, {}}};
-    return build_profile(store.snapshot(), selection, namer);
-  };
-  const auto first_ms = [&](auto&& ask) {
-    namer.took_ns = 0;
-    const double start = now_ns();
-    ask();
-    return (now_ns() - start - namer.took_ns) / 1e6;
-  };
-  // The first questions about everything make the sums of minutes that later ones use, also those about one process.
-  figures.add("wide_1h_process_first_ms", first_ms([&] { profile(window(0, 60), true); }));
-  figures.add("wide_1h_machine_first_ms", first_ms([&] { profile(window(0, 60), false); }));
-  figures.add("wide_1h_process_ms", median_ms([&] { profile(window(0, 60), true); }));
-  figures.add("wide_1h_machine_ms", median_ms([&] { profile(window(0, 60), false); }));
-  figures.add("wide_24h_machine_first_ms", first_ms([&] { profile(window(0, 24 * 60), false); }));
-  figures.add("wide_24h_machine_ms", median_ms([&] { profile(window(0, 24 * 60), false); }));
-  figures.add("wide_diff_1h_process_ms", median_ms([&] {
-                static_cast<void>(diff(profile(window(60, 60), true), profile(window(0, 60), true), {}));
-              }));
-  figures.add("wide_diff_1h_machine_ms", median_ms([&] {
-                static_cast<void>(diff(profile(window(60, 60), false), profile(window(0, 60), false), {}));
-              }));
-  QueryBudget unlimited;
-  const Selection last_minutes{window(0, 10)};
-  figures.add("wide_10min_heatmap_ms",
-              median_ms([&] { static_cast<void>(heatmap(store.snapshot(), last_minutes, 50, unlimited)); }));
-  figures.add("wide_10min_timeline_ms", median_ms([&] {
-                static_cast<void>(timeline(store.snapshot(), last_minutes, kNsPerSecond, 10, unlimited));
-              }));
-  const Selection hour{window(0, 60)};
-  figures.add("wide_1h_processes_ms",
-              median_ms([&] { static_cast<void>(process_usage(store.snapshot(), hour, unlimited)); }));
-}
-
 }  // namespace
 }  // namespace flamed::store
 
 int main(int argc, char** argv) {
   flamed::store::Figures figures;
-  if (argc > 1 && std::string(argv[1]) == "wide") {
-    flamed::store::measure_wide(figures, argc > 2 ? std::max(std::atoi(argv[2]), 1) : 24 * 60,
-                                argc > 3 ? std::clamp(std::atoi(argv[3]), 1, 1024) : 64);
-    return 0;
-  }
   flamed::store::measure_add(figures);
   flamed::store::measure_day(figures, argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60);
   return 0;

@@ -163,7 +163,25 @@ TEST_CASE("a profile comes folded when asked") {
   CHECK(response.status == 200);
   CHECK(response.content_type == "text/plain; charset=utf-8");
   CHECK(response.body == "main;rest 10\nmain;spin 20\n");
-  CHECK(header(response, "Flamed-Quality") == "samples=30, truncated=0, lost=0");
+  CHECK(header(response, "Flamed-Quality") == "samples=30, truncated=0, lost=0, symbolised=1.000");
+}
+
+TEST_CASE("every format says of how much of what it shows the name is known") {
+  Fixture fixture;
+  for (auto& [offset, frame] : fixture.sources.namer_.names) {
+    if (frame.name == "spin") frame.kind = store::FrameKind::kUnknown;
+  }
+  // main, which all 30 samples have, and rest of 10 are known; spin of 20 is not.
+  for (const std::string format : {"flamegraph", "columns", "top"}) {
+    const json answer = json::parse(fixture.get("/profile?pid=123&format=" + format).body);
+    CHECK(answer["symbolised_share"].get<double>() == Approx(40.0 / 60));
+  }
+  for (const std::string format : {"folded", "top-text", "pprof", "speedscope", "perf-script"}) {
+    const std::string quality = header(fixture.get("/profile?pid=123&format=" + format), "Flamed-Quality");
+    CHECK(contains(quality, "symbolised=0.667"));
+  }
+  const json diff = json::parse(fixture.get("/diff?pid=123&format=top").body);
+  CHECK(diff["after"]["symbolised_share"].get<double>() == Approx(40.0 / 60));
 }
 
 TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or why it is not known") {
@@ -180,11 +198,16 @@ TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or w
     CHECK(coverage("/profile?pid=123&format=" + format)["share"].get<double>() == Approx(1));
   }
   CHECK(header(fixture.get("/profile?pid=123&format=folded"), "Flamed-Quality") ==
-        "samples=30, truncated=0, lost=0, coverage=1.000");
+        "samples=30, truncated=0, lost=0, symbolised=1.000, coverage=1.000");
   CHECK(coverage("/timeline?pid=123")["share"].get<double>() == Approx(1));
   const json diff = json::parse(fixture.get("/diff?base_pid=123&format=top").body);
   CHECK(diff["before"]["coverage"]["share"].get<double>() == Approx(1));
   CHECK(diff["after"]["coverage"]["share"].get<double>() == Approx(0.75));
+
+  // What is selected is its processes: the account is theirs together.
+  CHECK(coverage("/profile?exe=worker")["share"].get<double>() == Approx(1));
+  CHECK(coverage("/profile?tree=123")["share"].get<double>() == Approx(1));
+  CHECK(coverage("/profile?unit=nobody.service")["reason"] == "no sample of the selection is retained");
 
   // The samples are the same whatever part of them is shown.
   CHECK(coverage("/profile?pid=123&focus=spin")["share"].get<double>() == Approx(1));

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/diff.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "store/frame_table.h"
 #include "store/profile_tree.h"
@@ -55,6 +59,29 @@ class Program {
   std::vector<double> work_;
 };
 
+/// Two profiles that were built apart, compared.
+ProfileDiff compare(const Profile& before, const Profile& after, const DiffOptions& options) {
+  const ProfileOptions plain;
+  FrameTable frames(plain);
+  ProfileTree tree(frames, frames.intern(before.frames[before.nodes[0].frame]), 1'000'000, 2);
+  std::array<DiffSide, 2> described;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Profile& profile = side == 0 ? before : after;
+    static_cast<AnswerFacts&>(described[side]) = profile;
+    std::vector<std::uint32_t> place(profile.nodes.size(), 0);
+    std::vector<std::uint64_t> self_ns;
+    for (const ProfileNode& node : profile.nodes) self_ns.push_back(node.total_ns);
+    for (std::size_t i = 1; i < profile.nodes.size(); ++i)
+      self_ns[profile.nodes[i].parent] -= profile.nodes[i].total_ns;
+    for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
+      const ProfileNode& node = profile.nodes[i];
+      if (i != 0) place[i] = tree.child(place[node.parent], frames.intern(profile.frames[node.frame]));
+      tree.add_self(place[i], node.self_samples, self_ns[i], side);
+    }
+  }
+  return diff(tree, std::move(described[0]), std::move(described[1]), options);
+}
+
 std::size_t marks(const ProfileDiff& diff) {
   std::size_t marks = 0;
   for (const DiffNode& node : diff.nodes) marks += node.self.significant || node.total.significant ? 1 : 0;
@@ -82,7 +109,7 @@ TEST_CASE("a diff is the union of both trees, with both sides' counts") {
   const ProcessSelector pid{100, {}};
   const Profile before = t.profile_of({kNoon, border}, pid);
   const Profile after = t.profile_of({border, t.everything().to}, pid);
-  const ProfileDiff result = diff(before, after, {});
+  const ProfileDiff result = compare(before, after, {});
   std::map<std::string, std::array<std::uint64_t, 4>> nodes;
   for (const DiffNode& node : result.nodes) {
     std::string path = result.frames[node.frame].name;
@@ -114,7 +141,7 @@ TEST_CASE("a recursive function's total counts a stack once") {
   TestStore t;
   t.add({code(16), code(32), code(16), code(16)});
   const Profile profile = t.profile(ProcessSelector{100, {}});
-  for (const DiffFunction& function : diff(profile, profile, {}).functions) {
+  for (const DiffFunction& function : compare(profile, profile, {}).functions) {
     CHECK(function.before.total_samples == 1);
     CHECK(function.after.total_samples == 1);
   }
@@ -129,7 +156,7 @@ TEST_CASE("of two windows of the same load nothing is significant") {
     const Profile after = program.run(60, random);
     DiffOptions options;
     options.normalise = i % 3 == 0 ? Normalise::kTime : Normalise::kSamples;
-    with_marks += marks(diff(before, after, options)) != 0 ? 1 : 0;
+    with_marks += marks(compare(before, after, options)) != 0 ? 1 : 0;
   }
   CHECK(with_marks <= 3);  // of a hundred one is promised at most
 }
@@ -139,7 +166,7 @@ TEST_CASE("a load that comes in bursts is not read as change") {
   const Program program(300);
   int with_marks = 0;
   for (int i = 0; i < 100; ++i) {
-    with_marks += marks(diff(program.run(120, random, 2), program.run(120, random, 2), {})) != 0 ? 1 : 0;
+    with_marks += marks(compare(program.run(120, random, 2), program.run(120, random, 2), {})) != 0 ? 1 : 0;
   }
   CHECK(with_marks <= 4);
 }
@@ -158,7 +185,7 @@ TEST_CASE("a function that takes ten percent longer is named first") {
     for (const Normalise normalise : {Normalise::kSamples, Normalise::kTime}) {
       DiffOptions options;
       options.normalise = normalise;
-      const ProfileDiff result = diff(before, after, options);
+      const ProfileDiff result = compare(before, after, options);
       REQUIRE_FALSE(result.functions.empty());
       const DiffFunction& top = result.functions.front();
       first += name_of(result, top) == "f0" ? 1 : 0;
@@ -177,9 +204,9 @@ TEST_CASE("a machine that is busier as a whole is a change by time and none by s
   after.used = before.used;  // the same time, twice the CPUs
   DiffOptions options;
   options.normalise = Normalise::kSamples;
-  CHECK(marks(diff(before, after, options)) == 0);
+  CHECK(marks(compare(before, after, options)) == 0);
   options.normalise = Normalise::kTime;
-  const ProfileDiff by_time = diff(before, after, options);
+  const ProfileDiff by_time = compare(before, after, options);
   CHECK(by_time.nodes[0].total.significant);
   CHECK(by_time.nodes[0].total.before == Approx(1.0).margin(0.001));
   CHECK(by_time.nodes[0].total.after == Approx(2.0).margin(0.001));
@@ -192,7 +219,7 @@ TEST_CASE("pruning a diff keeps both sides' totals") {
   const Profile after = program.run(120, random);
   DiffOptions options;
   options.max_nodes = 20;
-  const ProfileDiff result = diff(before, after, options);
+  const ProfileDiff result = compare(before, after, options);
   CHECK(result.nodes.size() <= 40);
   std::uint64_t self_before = 0;
   std::uint64_t self_after = 0;
@@ -203,7 +230,7 @@ TEST_CASE("pruning a diff keeps both sides' totals") {
   }
   CHECK(self_before == before.nodes[0].total_samples);
   CHECK(self_after == after.nodes[0].total_samples);
-  CHECK(result.functions.size() == diff(before, after, {}).functions.size());
+  CHECK(result.functions.size() == compare(before, after, {}).functions.size());
 }
 
 TEST_CASE("an empty side is said, and nothing is significant") {
@@ -213,7 +240,7 @@ TEST_CASE("an empty side is said, and nothing is significant") {
   for (const Normalise normalise : {Normalise::kSamples, Normalise::kTime}) {
     DiffOptions options;
     options.normalise = normalise;
-    const ProfileDiff result = diff(some, none, options);
+    const ProfileDiff result = compare(some, none, options);
     CHECK(mentions(result.warnings, "One side has no samples"));
     CHECK(marks(result) == 0);
   }

@@ -116,7 +116,9 @@ TEST_CASE("What a snapshot knows of others it does not tell a user", "[store]") 
   CHECK(knows(alices, {kAlices.pid}));
   CHECK_FALSE(knows(alices, {kBobs.pid}));
   CHECK(knows(host.store.snapshot(), {kBobs.pid}));
-  CHECK(processes_named(alices, {{kAlices.pid}, {kBobs.pid}}, 10).size() == 1);
+  Selection both;
+  both.processes = {{kAlices.pid}, {kBobs.pid}};
+  CHECK(selected_processes(alices, both, 10).size() == 1);
   // A profile of a pid without samples describes the process: not one of somebody else.
   TestNamer namer;
   CHECK(build_profile(alices, with_pid(host, kBobs.pid), namer).processes.empty());

@@ -19,7 +19,8 @@ class CountingSymbolizer final : public Symbolizer {
     std::vector<SymbolChainPtr> chains;
     for (const Frame& frame : frames) {
       Symbol symbol{"f" + std::to_string(frame.offset), "m" + std::to_string(frame.module.value), SymbolKind::kNative,
-                    reason, pending};
+                    reason};
+      symbol.pending = pending;
       chains.push_back(std::make_shared<const SymbolChain>(SymbolChain{symbol}));
     }
     return chains;

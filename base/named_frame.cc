@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/profile.h"
+#include "base/named_frame.h"
 
-namespace flamed::store {
+namespace flamed {
 
 std::string_view name_of(FrameKind kind) {
   switch (kind) {
@@ -25,4 +25,4 @@ std::string_view name_of(FrameKind kind) {
   return "unknown";
 }
 
-}  // namespace flamed::store
+}  // namespace flamed

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GroupedStacks: what a selection's samples add up to: how often each group of an answer has each stack. Works in flat
+// arrays indexed by the store's ids: a day of a busy host is millions of counts. A local of one query; must not outlive
+// what it is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/profile.h"
+#include "store/profile_options.h"
+#include "store/query_budget.h"
+#include "store/selection.h"
+#include "store/shown_frames.h"
+#include "store/slot_selection.h"
+#include "store/snapshot_data.h"
+#include "store/stack_states.h"
+
+namespace flamed::store {
+
+class GroupedStacks {
+ public:
+  struct Total {
+    std::uint64_t samples = 0;
+    std::uint64_t ns = 0;
+  };
+
+  GroupedStacks(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
+                QueryBudget& budget);
+
+  // -- First ----------------------------------------------------------------------------------------------------------
+
+  /// Adds up, and notes the frames that need a name. False: the budget has run out.
+  [[nodiscard]] bool add_up(StackStates& states, ShownFrames& shown);
+
+  // -- Then -----------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] Side side() const { return selection_.side; }
+  [[nodiscard]] bool is_grouped() const { return group_ != Group::kNone; }
+  /// What the answer's root is called.
+  [[nodiscard]] std::string root_name() const;
+  [[nodiscard]] std::size_t parts() const { return labels_.size(); }
+  [[nodiscard]] const std::string& label(std::size_t part) const { return labels_[part]; }
+  /// visit(StackRef, Total): each stack of the part once, cut ones possibly several times.
+  template <typename F>
+  void for_each_stack(std::size_t part, F&& visit) {
+    const std::size_t first = part_start_[part];
+    const std::size_t end = part_start_[part + 1];
+    if (end - first == 1) {
+      const std::uint32_t key = part_keys_[first];
+      for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) visit(counts_[c].ref, counts_[c].total);
+      return;
+    }
+    std::vector<std::uint32_t> leaves;
+    for (std::size_t i = first; i < end; ++i) {
+      const std::uint32_t key = part_keys_[i];
+      for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) {
+        const Count& count = counts_[c];
+        if (count.ref.cut) {
+          visit(count.ref, count.total);
+          continue;
+        }
+        Total& total = totals_[count.ref.stack.value];
+        if (total.samples == 0) leaves.push_back(count.ref.stack.value);
+        total.samples += count.total.samples;
+        total.ns += count.total.ns;
+      }
+    }
+    for (const std::uint32_t leaf : leaves) {
+      visit(StackRef{StackId{leaf}, false}, totals_[leaf]);
+      totals_[leaf] = Total{};
+    }
+  }
+
+  /// `quality` has only the losses.
+  [[nodiscard]] const AnswerFacts& facts() const { return slots_.facts(); }
+  /// Those with samples, and those asked for by pid.
+  [[nodiscard]] std::vector<ProcessInfo> processes();
+  /// When what was taken for one process is several.
+  void warn_of_reused_pid(const std::vector<ProcessInfo>& processes, std::vector<std::string>& warnings) const;
+  /// Why an answer is empty. `quality` is that of all that was added up.
+  void warn_of_emptiness(const Quality& quality, std::vector<std::string>& warnings) const;
+
+ private:
+  /// One thread's stacks in one slot.
+  struct Stacks {
+    std::uint32_t key = 0;
+    std::int64_t period_ns = 0;
+    ThreadStacks stacks;
+  };
+  /// How often a key has a stack.
+  struct Count {
+    StackRef ref;
+    Total total;
+  };
+
+  /// The selected process when only one pid is asked for, else null.
+  [[nodiscard]] const ProcessSelector* only_pid() const;
+  [[nodiscard]] bool collect();
+  void form_parts();
+  void form_parts_of_single(bool threads);
+  void form_named_parts(Group by);
+  void group_keys(const std::vector<std::uint32_t>& part_of);
+
+  const SnapshotData& snapshot_;
+  const Selection& selection_;
+  QueryBudget& budget_;
+  SlotSelection slots_;
+  const Group group_;
+
+  // A "key" is what is told apart when stacks are counted: a process or a thread, in the order of appearance; all
+  // together where nothing is grouped. A part is a subtree of the answer, of one key or of several.
+  std::vector<std::uint32_t> keys_;        ///< place in the ProcessTable or the ThreadTable
+  std::vector<std::uint64_t> samples_of_;  ///< by key
+  std::vector<std::uint32_t> processes_;   ///< with samples
+  std::vector<std::string> labels_;        ///< of the parts
+  std::vector<Stacks> stacks_;
+  std::vector<Count> counts_;  ///< by key: key k is [key_start_[k], key_start_[k + 1])
+  std::vector<std::size_t> key_start_;
+  std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
+  std::vector<std::size_t> part_start_;
+  std::vector<Total> totals_;  ///< by node of the call-tree, of the current key or part; all 0 in between
+};
+
+}  // namespace flamed::store
