@@ -2,7 +2,7 @@
 //
 // What one sample costs in the kernel, by the depth of the user stack: flamed by unwind tables, the kernel's own walk
 // by frame pointers (bpf_get_stack), and flamed's walk by frame pointers. One JSON object on stdout. Needs root, and
-// the environment that run.sh sets.
+// the environment that bench.py sets.
 //
 //   unwind_bench [repetitions] [milliseconds] [hertz]      (default 7, 1000, 999)
 //

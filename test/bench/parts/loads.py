@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flamed costs on each load, and what others cost there."""
+
+import dataclasses
+import statistics
+
+from loads.build import Build
+from loads.busy import Busy, BusyWithFramePointers, ManyThreads
+from loads.idle import Idle
+from loads.servers import Servers
+from parts.part import Part
+from support import cost, figures
+from support.figures import between, mib, number, percent, spread, table
+
+# The aims for peers: how many times flamed's own CPU time theirs must be at least.
+TIMES_CHEAPER = {"perf -g": 20, "perf dwarf": 20, "bpftrace": 40}
+
+
+class OnLoad(Part):
+    def __init__(self, load, with_peers=True, blocks=None):
+        self.load, self.with_peers, self.blocks = load, with_peers, blocks
+        self.name, self.about = load.name, f"load: {load.title}"
+
+    def measure(self, how):
+        return cost.measure(self.load, how, self.with_peers, self.blocks and min(self.blocks, how.blocks),
+                            how.extra_s if self.load is Servers else 0)
+
+    def section(self, results, aims):
+        return ""
+
+
+class OnIdle(OnLoad):
+    def measure(self, how):
+        how = dataclasses.replace(how, interval_s=how.idle_s // 2, settle_s=min(10, how.idle_s))
+        return cost.measure(self.load, how, False, 1)
+
+
+class Summary(Part):
+    """Nothing of its own: the section about all loads."""
+
+    name = "loads"
+
+    def section(self, results, aims):
+        measured = [results[part.name] for part in LOADS if part.name in results and "skipped" not in results[part.name]]
+        skipped = [f"- {part.name}: SKIP: {results[part.name]['skipped']}" for part in LOADS
+                   if "skipped" in results.get(part.name, {})]
+        if not measured:
+            return ""
+        judge(measured, aims)
+        return "\n\n".join(filter(None, [INTRODUCTION.format(loads=load_list(measured)), cost_table(measured),
+                                         activity_table(measured), memory_table(measured), throughput_table(measured),
+                                         PEERS_INTRODUCTION, *map(peer_table, measured), "\n".join(skipped)]))
+
+
+INTRODUCTION = """## On loads
+
+{loads}
+
+99 Hz on every CPU, default settings. Everything is read from outside: CPU time from flamed's control group, so that helpers
+count that have ended; the kernel program's time from the kernel's statistics (`bpf_stats_enabled`), less what these make
+of a program that does nothing (*statistics*). Medians, in brackets from the least to the most of all intervals. CPU time is in
+thousandths of a percent of a core for each CPU that was busy; on the idle machine of one core."""
+
+PEERS_INTRODUCTION = """### Beside others
+
+CPU time of processes in ms for 10 s of sampling: of what others take from their start until there are stacks with names, and of
+flamed in the same seconds on the same load, which it samples with unwind tables. Time in the kernel's interrupts is in none of
+them."""
+
+
+def load_list(measured):
+    return "\n".join(f"- **{one['name']}**: {one['title']}; load average {one['load_average'][0]:.1f} before and "
+                     f"{one['load_average'][1]:.1f} after" for one in measured)
+
+
+def values(one, key):
+    return [interval[key] for interval in one["intervals"] if interval[key] is not None]
+
+
+def shown(one, key, digits=1, factor=1):
+    found = values(one, key)
+    return between(spread(found), digits, factor) if found else "–"
+
+
+def cost_table(measured):
+    rows = []
+    for one in measured:
+        if one["name"] == "idle":
+            rows.append((one["name"], "–", "–", "–", "–", "–", shown(one, "whole_of_a_core", 1, 1e5)))
+            continue
+        rows.append((one["name"], shown(one, "ns_per_sample", 0), number(one["nothing"]["ns_per_run"], 0),
+                     shown(one, "kernel", 1, 1e5), shown(one, "daemon", 1, 1e5), shown(one, "workers", 1, 1e5),
+                     shown(one, "whole", 1, 1e5)))
+    return table(("load", "kernel program, ns per sample", "statistics, ns", "kernel program", "daemon", "helpers", "**all**"), rows)
+
+
+def activity_table(measured):
+    rows = []
+    for one in measured:
+        rows.append((one["name"], shown(one, "samples_per_second", 0), shown(one, "interrupts_per_second", 0),
+                     between(spread(one["interrupts_without"]), 0), shown(one, "wake_ups_per_second", 1),
+                     number(one["system_calls_per_second"]), percent(one["stacks"].get("whole_share"), 1),
+                     attributed(one["stacks"])))
+    return ("A second, over all CPUs. *Attributed*: CPU time of the load by flamed's samples, of that which the kernel counts for "
+            "its control group.\n\n" +
+            table(("load", "samples", "interrupts of the machine", "without flamed", "wake-ups of flamed", "its system calls",
+                   "stacks whole, %", "attributed, %"), rows))
+
+
+def attributed(stacks):
+    if not stacks.get("kernel_says"):
+        return "–"
+    return f"{100 * stacks['cpu_seconds'] / stacks['kernel_says']:.1f}"
+
+
+def memory_table(measured):
+    rows = []
+    for one in measured:
+        memory = one["memory"]
+        resident = memory["resident"]
+        rows.append((one["name"], f"{one['resident']['seconds']:.0f} s", mib(resident.get("daemon RssAnon", 0)),
+                     mib(resident.get("daemon RssFile", 0) + resident.get("daemon RssShmem", 0)),
+                     mib(sum(size for kind, size in resident.items() if kind.startswith("workers"))),
+                     mib(memory["maps"]), mib(memory["programs"]), mib(memory["perf_buffers"])))
+    return ("Memory at the end. Resident: the daemon's own, its files (with what it has mapped of BPF maps and perf buffers), its "
+            "helpers'. In the kernel: maps (unwind tables above all), programs, perf buffers.\n\n" +
+            table(("load", "after", "own", "files and shared", "helpers", "BPF maps", "BPF programs", "perf buffers"), rows))
+
+
+def throughput_table(measured):
+    rows = []
+    for one in measured:
+        if not one["pairs"]:
+            continue
+        lost = figures.interval([100 * value for value in one["pairs"]])
+        rows.append((one["name"], lost["n"], f"{lost['mean']:+.2f}", f"{lost['mean'] - lost['half']:+.2f} – {lost['mean'] + lost['half']:+.2f}",
+                     "no" if abs(lost["mean"]) <= lost["half"] else "yes"))
+    return ("What the load itself loses: work done in intervals with flamed and without, next to each other. For the build: builds, "
+            "so that it is its wall time.\n\n" +
+            table(("load", "pairs", "lost, %", "95 % interval", "told from 0?"), rows)) if rows else ""
+
+
+def peer_table(one):
+    peers = one.get("peers")
+    if not peers:
+        return ""
+    rows = []
+    for peer in peers:
+        if "skipped" in peer:
+            rows.append((peer["shown"], f"SKIP: {peer['skipped']}", "", "", ""))
+            continue
+        per_10 = 1000 * 10 / peer["seconds"]
+        whole = ("" if peer.get("complete", True) else "> ") + f"{peer['whole'] * per_10:.0f}"
+        rows.append((peer["shown"], f"{peer['recorded'] * per_10:.0f}", whole, f"{peer['flamed'] * per_10:.2f}",
+                     f"{peer['whole'] / peer['flamed']:.0f}" if peer["flamed"] > 0 else "–"))
+    return f"Load **{one['name']}**:\n\n" + table(("", "recording", "with its report", "flamed, the same seconds", "times"), rows)
+
+
+def judge(measured, aims):
+    by_name = {one["name"]: one for one in measured}
+
+    def median(name, key):
+        found = values(by_name[name], key) if name in by_name else []
+        return 100 * statistics.median(found) if found else None
+
+    for name in ("steady", "servers"):
+        aims.at_most(f"{name}: whole cost, % of a core per busy CPU", 0.15, median(name, "whole"))
+        aims.at_most(f"{name}: of that user space", 0.02, median(name, "user"), 4)
+        for peer in by_name.get(name, {}).get("peers", []):
+            if peer["name"] in TIMES_CHEAPER and "skipped" not in peer:
+                aims.at_least(f"{name}: CPU time of `{peer['name']}` over flamed's", TIMES_CHEAPER[peer["name"]],
+                              peer["whole"] / peer["flamed"] if peer["flamed"] else None)
+    for name in ("steady", "servers", "build"):
+        if by_name.get(name, {}).get("pairs"):
+            lost = figures.interval([100 * value for value in by_name[name]["pairs"]])
+            aims.judge(f"{name}: throughput lost, %", "not told from 0", f"{lost['mean']:+.2f} ± {lost['half']:.2f}",
+                       lost["mean"] <= lost["half"])
+    aims.at_most("idle: whole cost, % of a core", 0.01, median("idle", "whole_of_a_core"), 4)
+    wake_ups = median("idle", "wake_ups_per_second")
+    aims.at_most("idle: wake-ups a second", 2, None if wake_ups is None else wake_ups / 100, 1)
+    aims.at_most("build: whole cost, % of a core per busy CPU", 0.3, median("build", "whole"))
+    if "build" in by_name:
+        stacks = by_name["build"]["stacks"]
+        share = stacks["cpu_seconds"] / stacks["kernel_says"] if stacks.get("kernel_says") else None
+        aims.at_least("build: CPU time attributed to its processes, %", 97, share and 100 * share, 1)
+    if "servers" in by_name:
+        resident = by_name["servers"]["resident"]
+        beyond = (resident["bytes"] - resident["store_bytes"]) / 2**20
+        aims.at_most(f"servers: resident beyond the store after {resident['seconds'] / 60:.0f} min, MiB", 64, beyond, 1)
+
+
+LOADS = [OnLoad(Busy), OnLoad(BusyWithFramePointers, with_peers=False, blocks=3), OnLoad(Build), OnLoad(Servers),
+         OnIdle(Idle), OnLoad(ManyThreads, blocks=3)]
+PARTS = [*LOADS, Summary()]

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Context: where things are, and how long they may take."""
+
+import dataclasses
+import os
+
+
+@dataclasses.dataclass
+class Context:
+    build: str
+    blocks: int = 5  # of two intervals with flamed and two without: ten pairs
+    interval_s: float = 4
+    settle_s: float = 4  # from flamed's start until it is in its steady state
+    peer_s: int = 10
+    idle_s: int = 30
+    extra_s: int = 0  # how much longer the servers run, to see memory grow
+
+    def built(self, *path):
+        return os.path.abspath(os.path.join(self.build, *path))
+
+    @property
+    def flamed(self):
+        return self.built("flamed")
+
+    @property
+    def victims(self):
+        return self.built("test/kernel/victims")
+
+
+def quick(build):
+    """Only to see that everything runs."""
+    return Context(build, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=2)

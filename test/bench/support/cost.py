@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flamed costs on a load, and what the load loses by it.
+
+The load runs all the time. Intervals without flamed and with it alternate in blocks of four: without, with, with,
+without, so that a machine that becomes slower or faster does so for both. flamed is started for each block anew and has
+time to settle before it counts. All is read from outside: CPU time from its control group, that of the kernel program
+from the kernel's statistics, less what these make of a program that does nothing.
+"""
+
+import re
+import statistics
+import tempfile
+import time
+
+from support import machine, peers
+from support.daemon import Daemon, difference
+
+HERTZ = 99
+LONGEST_SETTLING_S = 8
+DRAIN_S = 2.5  # until a sample that was taken is stored
+
+
+def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
+    with machine.KernelStatistics(), load_type(context) as load:
+        result = {"name": load.name, "title": load.title, "interval_s": context.interval_s,
+                  "load_average": [machine.load_average()], "pairs": [], "intervals": [], "interrupts_without": []}
+        with load.running():
+            result["nothing"] = peers.measure_nothing(context, HERTZ, max(2, context.interval_s))
+        for _ in range(context.blocks if blocks is None else blocks):
+            measure_block(load, context, result)
+        with Daemon(context.flamed) as daemon:
+            settle(daemon, load, context)
+            result["system_calls_per_second"] = under(load, lambda: daemon.system_calls_per_second(
+                context.built("test/bench/probes/system_call_counter"), max(1, context.peer_s // 2)))
+            result["stacks"] = measure_stacks(daemon, load, context)
+            if with_peers:
+                with tempfile.TemporaryDirectory(prefix="flamed-bench-") as folder:
+                    result["peers"] = [under(load, lambda one=peer: peers.measure(one, daemon, context.peer_s))
+                                       for peer in peers.peers(context.peer_s, folder)]
+            if extra_s:
+                under(load, lambda: time.sleep(extra_s))
+            result["memory"] = daemon.memory()
+            result["resident"] = {"seconds": time.monotonic() - daemon.started_at, "bytes": daemon.group.resident_bytes(),
+                                  "store_bytes": daemon.metrics().get("flamed_store_bytes", 0)}
+        result["load_average"].append(machine.load_average())
+    return result
+
+
+def under(load, measure_it):
+    with load.running():
+        return measure_it()
+
+
+def settle(daemon, load, context):
+    """Until the helpers have built what there is to be built of unwind tables."""
+    with load.running():
+        began, last = time.monotonic(), None
+        while time.monotonic() - began < LONGEST_SETTLING_S:
+            time.sleep(min(1, context.settle_s))
+            reading = daemon.reading()
+            workers = reading["all"] - reading["daemon"]
+            if time.monotonic() - began >= context.settle_s and last is not None and workers - last < 0.005:
+                return
+            last = workers
+
+
+def measure_block(load, context, result):
+    first = without(load, context, result)
+    with Daemon(context.flamed) as daemon:
+        settle(daemon, load, context)
+        middle = [with_daemon(daemon, load, context, result) for _ in range(2)]
+    last = without(load, context, result)
+    for before, after in ((first, middle[0]), (last, middle[1])):
+        # Kinds of work that share the CPUs count alike, however long one of each takes.
+        lost = [1 - late / early for early, late in zip(before, after) if early > 0]
+        if lost:
+            result["pairs"].append(statistics.mean(lost))
+
+
+def without(load, context, result):
+    interrupts, began = machine.interrupts(), time.monotonic()
+    rates = load.interval(context.interval_s)
+    result["interrupts_without"].append((machine.interrupts() - interrupts) / (time.monotonic() - began))
+    return rates
+
+
+def with_daemon(daemon, load, context, result):
+    before = daemon.reading()
+    rates = load.interval(context.interval_s)
+    result["intervals"].append(costs(difference(before, daemon.reading()), result["nothing"]["ns_per_run"]))
+    return rates
+
+
+def costs(used, nothing_ns):
+    """An interval's figures. CPU time stands as seconds of it per second that a CPU was busy."""
+    seconds, busy, runs = used["time"], max(used["busy"], 1e-9), used["runs"]
+    kernel = max(0.0, used["run_seconds"] - runs * (nothing_ns or 0) / 1e9)
+    return {
+        "seconds": seconds,
+        "busy_cpus": busy / seconds,
+        "kernel": kernel / busy,
+        "user": used["all"] / busy,
+        "whole": (kernel + used["all"]) / busy,
+        "whole_of_a_core": (kernel + used["all"]) / seconds,
+        "daemon": used["daemon"] / busy,
+        "workers": used["workers"] / busy,
+        "threads": {name: time_used / busy for name, time_used in used["threads"].items() if time_used > 0},
+        "ns_per_sample": kernel / runs * 1e9 if runs else None,
+        "user_ns_per_sample": used["all"] / runs * 1e9 if runs else None,
+        "samples_per_second": runs / seconds,
+        "interrupts_per_second": used["interrupts"] / seconds,
+        "wake_ups_per_second": used["given"] / seconds,
+        "preemptions_per_second": used["taken"] / seconds,
+    }
+
+
+def measure_stacks(daemon, load, context):
+    """How many stacks of the load are whole, and does flamed see all the CPU time that the kernel counts for it."""
+    used, begin = load.group.cpu_seconds(), time.time()
+    load.interval(context.interval_s)
+    used, end = load.group.cpu_seconds() - used, time.time()
+    time.sleep(DRAIN_S)
+    status, headers, text = daemon.ask(f"/profile?{load.selection()}&from={begin:.6f}&to={end:.6f}&format=folded")
+    found = re.match(r"samples=(\d+), truncated=(\d+)", headers.get("Flamed-Quality", ""))
+    if status != 200 or not found:
+        return {"problem": text.strip()[:300]}
+    samples, truncated = int(found[1]), int(found[2])
+    return {"samples": samples, "whole_share": (samples - truncated) / samples if samples else None,
+            "cpu_seconds": samples / HERTZ, "kernel_says": used}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group: processes in a control group of their own, so that what they use together is known to the microsecond, also of
+those that have ended."""
+
+import os
+import signal
+import subprocess
+import time
+
+from support.skip import Skip
+
+# The unified hierarchy: on its own, or beside the first version's.
+HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+
+
+def hierarchy():
+    for path in HIERARCHIES:
+        if os.path.exists(os.path.join(path, "cgroup.procs")) and os.access(path, os.W_OK):
+            return path
+    raise Skip("no control groups (version 2) that can be written here")
+
+
+class Group:
+    def __init__(self, name):
+        self.path = os.path.join(hierarchy(), f"flamed-bench-{os.getpid()}-{name}")
+        try:
+            os.mkdir(self.path)
+        except OSError as error:
+            raise Skip(f"cannot make a control group: {error}") from error
+        self.children = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    @property
+    def id(self):
+        """As the kernel's programs know it."""
+        return os.stat(self.path).st_ino
+
+    def start(self, command, **options):
+        def enter():
+            with open(os.path.join(self.path, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write("0")
+
+        child = subprocess.Popen(command, preexec_fn=enter, **options)
+        self.children.append(child)
+        return child
+
+    def pids(self):
+        with open(os.path.join(self.path, "cgroup.procs"), encoding="ascii") as file:
+            return [int(line) for line in file]
+
+    def cpu_seconds(self):
+        """All that its processes have used, those that have ended included."""
+        with open(os.path.join(self.path, "cpu.stat"), encoding="ascii") as file:
+            for line in file:
+                name, value = line.split()
+                if name == "usage_usec":
+                    return int(value) / 1e6
+        raise Skip("the control group tells no CPU time")
+
+    def resident_bytes(self):
+        return sum(resident_bytes(pid) for pid in self.pids())
+
+    def switches(self):
+        """(given up the CPU by itself, had it taken away), of what runs now: each of the first was a wake-up."""
+        given, taken = 0, 0
+        for pid in self.pids():
+            for line in lines_of_tasks(pid, "status"):
+                if line.startswith("voluntary_ctxt_switches"):
+                    given += int(line.split()[1])
+                elif line.startswith("nonvoluntary_ctxt_switches"):
+                    taken += int(line.split()[1])
+        return given, taken
+
+    def end(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            until = time.monotonic() + 10
+            for pid in self.pids():
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+            while time.monotonic() < until:
+                for child in self.children:
+                    child.poll()
+                if not self.pids():
+                    break
+                time.sleep(0.02)
+        for child in self.children:
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream is not None:
+                    stream.close()
+        os.rmdir(self.path)
+
+
+def resident_bytes(pid):
+    for line in lines_of(f"/proc/{pid}/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def lines_of(path):
+    """None of what has ended."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def lines_of_tasks(pid, name):
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for task in tasks:
+        yield from lines_of(f"/proc/{pid}/task/{task}/{name}")
+
+
+def cpu_seconds_by_thread(pid):
+    """By the threads' names; nanoseconds as the scheduler counts them."""
+    used = {}
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return used
+    for task in tasks:
+        counted, name = lines_of(f"/proc/{pid}/task/{task}/schedstat"), lines_of(f"/proc/{pid}/task/{task}/comm")
+        if counted and name:
+            used[name[0]] = used.get(name[0], 0) + int(counted[0].split()[0]) / 1e9
+    return used
