@@ -63,7 +63,7 @@ Status watch(int poll, int operation, int descriptor, std::uint32_t events, std:
 }  // namespace
 
 Result<std::unique_ptr<AcceptGate>> AcceptGate::open(std::vector<ListeningSocket> listening, const GateLimits& limits,
-                                                     std::unique_ptr<SocketOwners> owners, GateUser& user) {
+                                                     PeerLookup& peers, GateUser& user) {
   Fd poll(::epoll_create1(EPOLL_CLOEXEC));
   if (!poll) return Error::from_errno("cannot start the API: epoll_create1");
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -74,14 +74,14 @@ Result<std::unique_ptr<AcceptGate>> AcceptGate::open(std::vector<ListeningSocket
     if (!watched) return watched.error();
   }
   return std::unique_ptr<AcceptGate>(
-      new AcceptGate(std::move(listening), limits, std::move(owners), user, std::move(poll), std::move(wake)));
+      new AcceptGate(std::move(listening), limits, peers, user, std::move(poll), std::move(wake)));
 }
 
-AcceptGate::AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits,
-                       std::unique_ptr<SocketOwners> owners, GateUser& user, Fd poll, Fd wake)
+AcceptGate::AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, PeerLookup& peers,
+                       GateUser& user, Fd poll, Fd wake)
     : listening_(std::move(listening)),
       limits_(limits),
-      owners_(std::move(owners)),
+      peers_(peers),
       user_(user),
       poll_(std::move(poll)),
       wake_(std::move(wake)),
@@ -171,7 +171,7 @@ void AcceptGate::watch_listening(bool watch_them) {
 
 void AcceptGate::admit(Fd socket, Clock::time_point now) {
   ++accepted_;
-  const Peer peer = look_up_peer(socket.get(), owners_.get());
+  const Peer peer = peers_.look_up(socket.get());
   const UserKey user = key_of(peer);
   bool has_place = true;
   if (clients_of(user) >= limits_.clients_per_user)

@@ -26,8 +26,8 @@
 #include "api/connection.h"
 #include "api/listening_socket.h"
 #include "api/peer.h"
+#include "api/peer_lookup.h"
 #include "api/problem.h"
-#include "api/socket_owners.h"
 #include "base/clock.h"
 #include "base/handle.h"
 #include "base/result.h"
@@ -73,7 +73,7 @@ class GateUser {
 class AcceptGate {
  public:
   static Result<std::unique_ptr<AcceptGate>> open(std::vector<ListeningSocket> listening, const GateLimits& limits,
-                                                  std::unique_ptr<SocketOwners> owners, GateUser& user);
+                                                  PeerLookup& peers, GateUser& user);
   ~AcceptGate();
   AcceptGate(const AcceptGate&) = delete;
   AcceptGate& operator=(const AcceptGate&) = delete;
@@ -105,8 +105,8 @@ class AcceptGate {
     std::optional<Clock::time_point> timer{};  ///< as it stands in timers_
   };
 
-  AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, std::unique_ptr<SocketOwners> owners,
-             GateUser& user, Fd poll, Fd wake);
+  AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, PeerLookup& peers, GateUser& user,
+             Fd poll, Fd wake);
   static UserKey key_of(const Peer& peer);
 
   void run(const std::stop_token& stop);
@@ -131,7 +131,7 @@ class AcceptGate {
 
   const std::vector<ListeningSocket> listening_;
   const GateLimits limits_;
-  const std::unique_ptr<SocketOwners> owners_;
+  PeerLookup& peers_;
   GateUser& user_;
   const Fd poll_;
   const Fd wake_;

@@ -213,13 +213,19 @@ Response Router::answer(RouteId route, const Parameters& parameters, const Reque
   std::abort();
 }
 
+Health Router::health() const {
+  Health health = sources_.health();
+  if (component_) health.components.push_back(component_());
+  return health;
+}
+
 Response Router::healthz() {
-  const Health health = sources_.health();
+  const Health health = this->health();
   return json_response(render_health(health), health.healthy ? 200 : 503);
 }
 
 Response Router::readyz() {
-  const Health health = sources_.health();
+  const Health health = this->health();
   return json_response(render_readiness(health), health.ready ? 200 : 503);
 }
 

@@ -45,6 +45,9 @@ class Router {
   /// For /metrics, beside the daemon's own. Before the first request.
   void also_tell(std::function<void(std::vector<Metric>&)> figures) { figures_ = std::move(figures); }
 
+  /// For /healthz, beside the daemon's own; it does not make it fail. Before the first request.
+  void also_check(std::function<Component()> component) { component_ = std::move(component); }
+
   /// Answers so far.
   [[nodiscard]] std::uint64_t answered() const;
 
@@ -68,6 +71,7 @@ class Router {
   Response finish(Response response, const Request* request);
   [[nodiscard]] TimeContext time_context() const;
 
+  [[nodiscard]] Health health() const;
   Response healthz();
   Response readyz();
   Response metrics();
@@ -77,6 +81,7 @@ class Router {
   const Access& access_;
   const std::function<std::int64_t(WallTime)> local_offset_s_;
   std::function<void(std::vector<Metric>&)> figures_;
+  std::function<Component()> component_;
   std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100
 };
 

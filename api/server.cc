@@ -106,7 +106,7 @@ bool is_probe(std::string_view head) {
          std::find(kPaths.begin(), kPaths.end(), line->target.substr(0, line->target.find('?'))) != kPaths.end();
 }
 
-void tell(const AcceptGate::Figures& figures, std::vector<Metric>& metrics) {
+void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::vector<Metric>& metrics) {
   const auto value = [](std::uint64_t count) { return static_cast<double>(count); };
   metrics.push_back(
       {"flamed_http_connections", "Clients that are connected.", Metric::Type::kGauge, {{{}, value(figures.open)}}});
@@ -120,6 +120,15 @@ void tell(const AcceptGate::Figures& figures, std::vector<Metric>& metrics) {
                      {{{{"reason", "made_room"}}, value(figures.made_room)},
                       {{{"reason", "turned_away"}}, value(figures.turned_away)},
                       {{{"reason", "too_slow"}}, value(figures.too_slow)}}});
+  metrics.push_back({"flamed_http_unknown_peers_total",
+                     "TCP connections from this host of which the kernel did not tell whose they are.",
+                     Metric::Type::kCounter,
+                     {{{}, value(peers.unknown())}}});
+}
+
+Component health_of(const PeerLookup& peers) {
+  const Status state = peers.state();
+  return {"peers", state.ok(), state ? "the kernel tells whose connections are" : state.error().message()};
 }
 
 /// By the addresses that the kernel gives, and by those that were asked for, which may be names.
@@ -143,6 +152,7 @@ class Server::Impl final : public GateUser {
         router_(sources, access_),
         clock_(sources.clock()),
         drain_time_(options.drain_time),
+        peers_(options.open_owners),
         queue_(options.queued_requests),
         probes_(options.queued_requests) {}
 
@@ -153,15 +163,11 @@ class Server::Impl final : public GateUser {
   Impl& operator=(const Impl&) = delete;
 
   Status start(std::vector<ListeningSocket> listening, const ServerOptions& options) {
-    std::unique_ptr<SocketOwners> owners;
-    if (Result<KernelSocketOwners> opened = KernelSocketOwners::open()) {
-      owners = std::make_unique<KernelSocketOwners>(std::move(*opened));
-    }
-    Result<std::unique_ptr<AcceptGate>> gate =
-        AcceptGate::open(std::move(listening), options.limits, std::move(owners), *this);
+    Result<std::unique_ptr<AcceptGate>> gate = AcceptGate::open(std::move(listening), options.limits, peers_, *this);
     if (!gate) return std::move(gate).error();
     gate_ = std::move(*gate);
-    router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), metrics); });
+    router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), peers_, metrics); });
+    router_.also_check([this] { return health_of(peers_); });
     for (std::size_t i = 0; i < options.threads; ++i) {
       threads_.push_back(
           start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(queue_, token); }));
@@ -180,6 +186,7 @@ class Server::Impl final : public GateUser {
 
   [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return gate_->listening(); }
   [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
+  [[nodiscard]] Status peers() const { return peers_.state(); }
 
  private:
   void serve(BoundedQueue<GateRequest>& queue, const std::stop_token& token) {
@@ -220,6 +227,7 @@ class Server::Impl final : public GateUser {
   Router router_;
   const Clock& clock_;
   const std::chrono::milliseconds drain_time_;
+  PeerLookup peers_;  ///< the gate's thread's
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
   Protocol gate_protocol_;  ///< the gate's thread's
@@ -275,5 +283,7 @@ std::string Server::addresses() const {
 }
 
 std::uint64_t Server::requests() const { return impl_->answered(); }
+
+Status Server::peers() const { return impl_->peers(); }
 
 }  // namespace flamed::api

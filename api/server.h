@@ -19,6 +19,7 @@
 #include "api/accept_gate.h"
 #include "api/ip_endpoint.h"
 #include "api/listen_address.h"
+#include "api/peer_lookup.h"
 #include "api/sources.h"
 #include "base/handle.h"
 #include "base/result.h"
@@ -35,6 +36,7 @@ struct ServerOptions {
   /// How long after its end a window that a request waited for is answered: samples are drained once a second.
   std::chrono::milliseconds drain_time{2000};
   GateLimits limits{};
+  PeerLookup::Open open_owners = open_kernel_socket_owners;
 };
 
 /// Binds in listen(), serves on its own threads until destroyed, which takes no longer than the queries under way: idle
@@ -54,6 +56,8 @@ class Server {
   [[nodiscard]] std::string addresses() const;
   /// Requests answered so far. /metrics has them by class of status code without the daemon's help.
   [[nodiscard]] std::uint64_t requests() const;
+  /// Why nobody who asks over TCP on this host is known, and what to do: also the component `peers` of /healthz.
+  [[nodiscard]] Status peers() const;
 
  private:
   class Impl;

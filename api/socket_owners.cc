@@ -102,6 +102,12 @@ Result<KernelSocketOwners> KernelSocketOwners::open() {
   return KernelSocketOwners(std::move(netlink));
 }
 
+Result<std::unique_ptr<SocketOwners>> open_kernel_socket_owners() {
+  Result<KernelSocketOwners> opened = KernelSocketOwners::open();
+  if (!opened) return std::move(opened).error();
+  return std::unique_ptr<SocketOwners>(std::make_unique<KernelSocketOwners>(std::move(*opened)));
+}
+
 std::optional<uid_t> KernelSocketOwners::owner_of(const TcpEnds& ends) {
   const std::uint32_t sequence = ++sequence_;
   const std::vector<std::byte> question = encode_owner_question(ends, sequence);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,5 +53,7 @@ class KernelSocketOwners final : public SocketOwners {
   Fd netlink_;
   std::uint32_t sequence_ = 0;
 };
+
+Result<std::unique_ptr<SocketOwners>> open_kernel_socket_owners();
 
 }  // namespace flamed::api

@@ -275,12 +275,34 @@ class MemoryKeeper {
   std::uint64_t given_back_ = 0;
 };
 
+/// Says once when those who ask over TCP become unknown users, and once when they are known again.
+class PeersTeller {
+ public:
+  explicit PeersTeller(const api::Server& server) : server_(server) {}
+
+  void look() {
+    const Status peers = server_.peers();
+    if (peers.ok() == known_) return;
+    known_ = peers.ok();
+    if (known_)
+      spdlog::info("the kernel tells again whose connections are");
+    else
+      spdlog::warn("{}", peers.error().message());
+  }
+
+ private:
+  const api::Server& server_;
+  bool known_ = true;
+};
+
 /// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
 void supervise(const sigset_t& signals, std::span<const char* const> arguments, Config config, const Clock& clock,
                const Sampler& sampler, const Reader& reader, symbolizer::WorkerModuleReader& module_reader,
-               store::Store& store, Vitals& vitals) {
+               store::Store& store, const api::Server& server, Vitals& vitals) {
   MemoryKeeper memory(store);
+  PeersTeller peers(server);
   for (;;) {
+    peers.look();
     const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
@@ -386,7 +408,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, vitals);
+  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, **server, vitals);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();
   // In the direction of the flow: what was taken is still stored and counted.

@@ -57,28 +57,32 @@ class Desk final : public GateUser {
   std::deque<GateRequest> requests_;
 };
 
-/// Gives each new connection the next user of a list.
+/// Gives each new connection to the port the next user of a list.
 class ListedOwners final : public SocketOwners {
  public:
-  explicit ListedOwners(std::vector<std::optional<uid_t>> users) : users_(std::move(users)) {}
-  std::optional<uid_t> owner_of(const TcpEnds&) override {
+  ListedOwners(std::uint16_t port, std::vector<std::optional<uid_t>> users) : port_(port), users_(std::move(users)) {}
+  std::optional<uid_t> owner_of(const TcpEnds& ends) override {
+    if (ends.server.port != port_) return ::getuid();  // flamed's own end
     return next_ < users_.size() ? users_[next_++] : std::nullopt;
   }
 
  private:
+  const std::uint16_t port_;
   std::vector<std::optional<uid_t>> users_;
   std::size_t next_ = 0;
 };
 
 struct Fixture {
-  explicit Fixture(const GateLimits& limits = {}, std::vector<std::optional<uid_t>> users = {}) {
+  explicit Fixture(const GateLimits& limits = {}, const std::vector<std::optional<uid_t>>& users = {}) {
     auto socket = ListeningSocket::open({"127.0.0.1", 0}, Reach::kThisHost);
     REQUIRE(socket.ok());
     port = socket->endpoint()->port;
     std::vector<ListeningSocket> listening;
     listening.push_back(std::move(*socket));
-    auto opened =
-        AcceptGate::open(std::move(listening), limits, std::make_unique<ListedOwners>(std::move(users)), desk);
+    peers = std::make_unique<PeerLookup>([this, users]() -> Result<std::unique_ptr<SocketOwners>> {
+      return std::unique_ptr<SocketOwners>(std::make_unique<ListedOwners>(port, users));
+    });
+    auto opened = AcceptGate::open(std::move(listening), limits, *peers, desk);
     REQUIRE(opened.ok());
     gate = std::move(*opened);
   }
@@ -104,6 +108,7 @@ struct Fixture {
 
   Desk desk;
   std::uint16_t port = 0;
+  std::unique_ptr<PeerLookup> peers;
   std::unique_ptr<AcceptGate> gate;
 };
 
@@ -442,7 +447,8 @@ TEST_CASE("clients of a Unix socket are served beside those of TCP") {
     listening.push_back(std::move(*socket));
   }
   Desk desk;
-  auto gate = AcceptGate::open(std::move(listening), {}, nullptr, desk);
+  PeerLookup peers;
+  auto gate = AcceptGate::open(std::move(listening), {}, peers, desk);
   REQUIRE(gate.ok());
   RawClient client(path);
   client.send(kRequest);

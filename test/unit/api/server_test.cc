@@ -243,6 +243,28 @@ TEST_CASE("who watches over flamed is answered while all threads are busy") {
   CHECK_FALSE(waiting.hears(std::chrono::milliseconds(0)));
 }
 
+TEST_CASE("where the kernel does not tell who asks, that is told with its remedy") {
+  FakeSources sources;
+  sources.add_process({123, 4567}, "worker");
+  sources.add_samples({123, 4567}, "worker", {"main"}, 1);
+  ServerOptions options = options_for({"127.0.0.1", 0});
+  options.open_owners = []() -> Result<std::unique_ptr<SocketOwners>> { return Error("netlink sock_diag: refused"); };
+  auto server = Server::listen(std::move(options), sources);
+  REQUIRE(server.ok());
+  REQUIRE_FALSE((*server)->peers().ok());
+  CHECK(status_of(get(**server, "/profile?pid=123")) == 403);
+
+  const std::string health = get(**server, "/healthz");
+  CHECK(status_of(health) == 200);
+  const json component = json::parse(body_of(health))["components"].back();
+  CHECK(component["name"] == "peers");
+  CHECK(component["ok"] == false);
+  CHECK(component["detail"] == (*server)->peers().error().message());
+  CHECK(occurrences(component["detail"], "netlink sock_diag: refused; ") == 1);
+  CHECK(occurrences(component["detail"], "RestrictAddressFamilies=") == 1);
+  CHECK(occurrences(get(**server, "/metrics"), "\nflamed_http_unknown_peers_total 3\n") == 1);
+}
+
 TEST_CASE("what is refused says which methods there are, and when to come again") {
   Fixture fixture(1);
   CHECK(occurrences(get(*fixture.server, "/profile", "", "POST"), "Allow: GET, HEAD\r\n") == 1);

@@ -12,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "api/peer_lookup.h"
 #include "test/catch.h"
@@ -177,6 +180,76 @@ TEST_CASE("without the kernel's word a peer over TCP is nobody") {
   CHECK_FALSE(peer.uid.has_value());
   // Not a connection at all.
   CHECK(look_up_peer(-1, nullptr).transport == Peer::Transport::kRemote);
+}
+
+/// A kernel that knows of some ends of connections, and none of the others.
+class FakeKernel final : public SocketOwners {
+ public:
+  explicit FakeKernel(std::vector<IpEndpoint> known) : known_(std::move(known)) {}
+  std::optional<uid_t> owner_of(const TcpEnds& ends) override {
+    const bool knows = std::find(known_.begin(), known_.end(), ends.client) != known_.end();
+    return knows ? std::optional<uid_t>(kStranger) : std::nullopt;
+  }
+
+ private:
+  std::vector<IpEndpoint> known_;
+};
+
+PeerLookup lookup_with(const std::vector<IpEndpoint>& known) {
+  return PeerLookup([known]() -> Result<std::unique_ptr<SocketOwners>> {
+    return std::unique_ptr<SocketOwners>(std::make_unique<FakeKernel>(known));
+  });
+}
+
+TEST_CASE("a kernel that does not even know flamed's own end is told of, a client that was gone at once is not") {
+  const Connected connection;
+  SECTION("it knows both") {
+    PeerLookup lookup = lookup_with({connection.ends().client, connection.ends().server});
+    CHECK(lookup.look_up(connection.server.get()).uid == kStranger);
+    CHECK(lookup.state().ok());
+    CHECK(lookup.unknown() == 0);
+  }
+  SECTION("it knows flamed's end alone") {
+    PeerLookup lookup = lookup_with({connection.ends().server});
+    CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+    CHECK(lookup.state().ok());
+    CHECK(lookup.unknown() == 1);
+  }
+  SECTION("it knows neither") {
+    PeerLookup lookup = lookup_with({});
+    CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+    REQUIRE_FALSE(lookup.state().ok());
+    CHECK(lookup.state().error().message().find("modprobe tcp_diag") != std::string::npos);
+    CHECK(lookup.unknown() == 1);
+  }
+}
+
+TEST_CASE("the kernel knows flamed's own end of a connection whose client has closed it") {
+  PeerLookup lookup;
+  Connected connection;
+  connection.client.reset();
+  CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+  CHECK(lookup.state().ok());
+  CHECK(lookup.unknown() == 1);
+}
+
+TEST_CASE("where the kernel cannot be asked it is asked for again at each connection") {
+  int refusals = 2;
+  PeerLookup lookup([&]() -> Result<std::unique_ptr<SocketOwners>> {
+    if (refusals-- > 0) return Error("netlink sock_diag: not today");
+    return open_kernel_socket_owners();
+  });
+  const Connected connection;
+  REQUIRE_FALSE(lookup.state().ok());
+  const std::string message = lookup.state().error().message();
+  INFO(message);
+  CHECK(message.starts_with("netlink sock_diag: not today; "));
+  CHECK(message.find("RestrictAddressFamilies=") != std::string::npos);
+  CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+  CHECK_FALSE(lookup.state().ok());
+  CHECK(lookup.look_up(connection.server.get()).uid == ::getuid());
+  CHECK(lookup.state().ok());
+  CHECK(lookup.unknown() == 1);
 }
 
 TEST_CASE("only an answer about exactly that socket names its owner") {
