@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/column_writer.h"
 #include "api/time_expression.h"
 #include "store/query.h"
 
@@ -162,13 +163,14 @@ void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::
 
 std::string_view format_of(const AnswerContext& context) {
   if (context.parameters.given("format")) return context.parameters.choice("format");
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTypes{{
       {"application/json", "flamegraph"},
       {"*/*", "flamegraph"},
       {"application/*", "flamegraph"},
       {"text/plain", "folded"},
       {"application/x-protobuf", "pprof"},
       {"application/vnd.google.protobuf", "pprof"},
+      {kBinaryColumnsType, "columns-binary"},
   }};
   std::string_view rest = context.accept;
   while (!rest.empty()) {

@@ -56,7 +56,9 @@ Response answer_diff(const AnswerContext& context) {
   } else if (format == "top") {
     response = json_response(render_diff_top_json(diff, frequency_hz, rows));
   } else if (format == "columns") {
-    response = json_response(render_diff_columns(diff, frequency_hz));
+    response = json_response(render_diff_columns(diff, frequency_hz, ColumnForm::kJson));
+  } else if (format == "columns-binary") {
+    response = {200, std::string(kBinaryColumnsType), render_diff_columns(diff, frequency_hz, ColumnForm::kBinary)};
   } else {
     response = json_response(render_diff_flamegraph(diff, frequency_hz));
   }

@@ -64,7 +64,9 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
   } else if (format == "top") {
     response = json_response(render_top_json(*profile, frequency_hz, rows));
   } else if (format == "columns") {
-    response = json_response(render_columns(*profile, frequency_hz));
+    response = json_response(render_columns(*profile, frequency_hz, ColumnForm::kJson));
+  } else if (format == "columns-binary") {
+    response = {200, std::string(kBinaryColumnsType), render_columns(*profile, frequency_hz, ColumnForm::kBinary)};
   } else {
     response = json_response(render_flamegraph(*profile, frequency_hz));
   }

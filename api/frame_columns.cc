@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/frame_columns.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace flamed::api {
@@ -25,53 +28,57 @@ class StringTable {
   std::unordered_map<std::string_view, std::uint64_t> indices_;
 };
 
-/// A member of "frames" with one number of each frame; left out where it would be `nothing` throughout.
+using Column = std::vector<std::uint64_t>;
+
 template <typename Value>
-void append_where_known(JsonWriter& json, std::string_view name, const store::FrameList& frames, std::uint64_t nothing,
-                        Value&& value) {
-  std::vector<std::uint64_t> column;
+Column column_of(const store::FrameList& frames, Value&& value) {
+  Column column;
   column.reserve(frames.size());
-  bool is_known = false;
-  for (const store::NamedFrame& frame : frames) {
-    column.push_back(value(frame));
-    is_known = is_known || column.back() != nothing;
-  }
-  if (is_known) append_column(json, name, column, [](std::uint64_t number) { return number; });
+  for (const store::NamedFrame& frame : frames) column.push_back(value(frame));
+  return column;
 }
 
 }  // namespace
 
-void append_frame_columns(JsonWriter& json, const store::FrameList& frames) {
+void append_frame_columns(ColumnWriter& out, const store::FrameList& frames) {
   // The texts stand before the columns that point to them, but are found on the way through these.
-  std::string columns;
-  JsonWriter column(columns);
   StringTable strings;
   StringTable kinds;
   const std::uint64_t none = strings.index_of("");
-  const auto text = [&strings](std::string store::NamedFrame::*member) {
-    return [&strings, member](const store::NamedFrame& frame) { return strings.index_of(frame.*member); };
+  const auto texts = [&](std::string store::NamedFrame::*member) {
+    return column_of(frames, [&](const store::NamedFrame& frame) { return strings.index_of(frame.*member); });
   };
-  append_column(column, "name", frames, text(&store::NamedFrame::name));
-  append_column(column, "module", frames, text(&store::NamedFrame::module));
-  append_column(column, "kind", frames, [&](const auto& frame) { return kinds.index_of(name_of(frame.kind)); });
-  append_where_known(column, "full_name", frames, none, text(&store::NamedFrame::full_name));
-  append_where_known(column, "reason", frames, none, text(&store::NamedFrame::reason));
-  append_where_known(column, "build_id", frames, none, text(&store::NamedFrame::build_id));
-  append_where_known(column, "file", frames, none, text(&store::NamedFrame::file));
-  append_where_known(column, "line", frames, 0, [](const auto& frame) { return std::uint64_t{frame.line}; });
-  append_where_known(column, "inlined", frames, 0,
-                     [](const auto& frame) { return std::uint64_t{frame.inlined ? 1U : 0U}; });
+  const Column name = texts(&store::NamedFrame::name);
+  const Column module = texts(&store::NamedFrame::module);
+  const Column kind = column_of(frames, [&](const auto& frame) { return kinds.index_of(name_of(frame.kind)); });
+  struct Known {
+    std::string_view name;
+    Column column;
+    std::uint64_t nothing;
+  };
+  const std::array<Known, 6> known{{
+      {"full_name", texts(&store::NamedFrame::full_name), none},
+      {"reason", texts(&store::NamedFrame::reason), none},
+      {"build_id", texts(&store::NamedFrame::build_id), none},
+      {"file", texts(&store::NamedFrame::file), none},
+      {"line", column_of(frames, [](const auto& frame) { return std::uint64_t{frame.line}; }), 0},
+      {"inlined", column_of(frames, [](const auto& frame) { return std::uint64_t{frame.inlined ? 1U : 0U}; }), 0},
+  }};
 
-  const auto append_strings = [&](std::string_view name, const StringTable& table) {
-    json.key(name).begin_array();
-    for (const std::string_view entry : table.strings()) json.string(entry);
-    json.end_array();
-  };
-  append_strings("strings", strings);
-  append_strings("kinds", kinds);
-  json.key("frames").begin_object();
-  json.raw(columns);
-  json.end_object();
+  out.texts("strings", strings.strings());
+  out.json().key("kinds").begin_array();
+  for (const std::string_view entry : kinds.strings()) out.json().string(entry);
+  out.json().end_array();
+  out.json().key("frames").begin_object();
+  out.numbers("name", name);
+  out.numbers("module", module);
+  out.numbers("kind", kind);
+  for (const auto& [member, column, nothing] : known) {
+    const bool is_known =
+        std::any_of(column.begin(), column.end(), [&](std::uint64_t value) { return value != nothing; });
+    if (is_known) out.numbers(member, column);
+  }
+  out.json().end_object();
 }
 
 }  // namespace flamed::api

@@ -2,29 +2,27 @@
 #include "api/render_columns.h"
 
 #include "api/frame_columns.h"
-#include "api/json_writer.h"
 #include "api/render_common.h"
 
 namespace flamed::api {
 
-std::string render_columns(const store::Profile& profile, double frequency_hz) {
-  std::string out;
-  JsonWriter json(out);
+std::string render_columns(const store::Profile& profile, double frequency_hz, ColumnForm form) {
+  ColumnWriter out(form);
+  JsonWriter& json = out.json();
   json.begin_object();
   append_facts(json, profile, frequency_hz, profile.nodes.front().total_samples, profile.nodes.front().total_ns);
   append_trust(json, profile);
   append_processes(json, profile.processes);
   json.key("columns").begin_object();
-  append_frame_columns(json, profile.frames);
+  append_frame_columns(out, profile.frames);
   json.key("nodes").begin_object();
-  append_column(json, "frame", profile.nodes, [](const store::ProfileNode& node) { return node.frame; });
-  append_depths(json, profile.nodes);
-  append_column(json, "self", profile.nodes, [](const store::ProfileNode& node) { return node.self_samples; });
+  out.column("frame", profile.nodes, [](const store::ProfileNode& node) { return node.frame; });
+  append_depths(out, profile.nodes);
+  out.column("self", profile.nodes, [](const store::ProfileNode& node) { return node.self_samples; });
   json.end_object();
   json.end_object();
   json.end_object();
-  out += '\n';
-  return out;
+  return out.finish();
 }
 
 }  // namespace flamed::api

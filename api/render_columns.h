@@ -6,13 +6,14 @@
 
 #include <string>
 
+#include "api/column_writer.h"
 #include "store/profile.h"
 
 namespace flamed::api {
 
 /// The facts of an answer, and "columns": {"strings": [...], "kinds": [...], "frames": {"name": [...], "module": [...],
 /// "kind": [...], "details": {...}}, "nodes": {"frame": [...], "depth": [...], "self": [...]}}. docs/api.md shows how
-/// to read it.
-std::string render_columns(const store::Profile& profile, double frequency_hz);
+/// to read it, in both forms.
+std::string render_columns(const store::Profile& profile, double frequency_hz, ColumnForm form);
 
 }  // namespace flamed::api

@@ -69,20 +69,20 @@ void append_functions(JsonWriter& json, const store::ProfileDiff& diff, std::siz
 }
 
 /// All functions, as columns.
-void append_function_columns(JsonWriter& json, const std::vector<store::DiffFunction>& functions) {
+void append_function_columns(ColumnWriter& out, const std::vector<store::DiffFunction>& functions) {
   using Function = store::DiffFunction;
-  json.key("functions").begin_object();
-  append_column(json, "frame", functions, [](const Function& function) { return function.frame; });
-  append_column(json, "self", functions, [](const Function& function) { return function.after.self_samples; });
-  append_column(json, "total", functions, [](const Function& function) { return function.after.total_samples; });
-  append_column(json, "self_before", functions, [](const Function& function) { return function.before.self_samples; });
-  append_column(json, "total_before", functions,
-                [](const Function& function) { return function.before.total_samples; });
-  json.key("z").begin_array();
-  for (const Function& function : functions) json.number(std::round(100 * function.self.z) / 100);
-  json.end_array();
-  append_column(json, "significant", functions, [](const Function& function) { return function.self.significant; });
-  json.end_object();
+  out.json().key("functions").begin_object();
+  out.column("frame", functions, [](const Function& function) { return function.frame; });
+  out.column("self", functions, [](const Function& function) { return function.after.self_samples; });
+  out.column("total", functions, [](const Function& function) { return function.after.total_samples; });
+  out.column("self_before", functions, [](const Function& function) { return function.before.self_samples; });
+  out.column("total_before", functions, [](const Function& function) { return function.before.total_samples; });
+  std::vector<double> z;
+  z.reserve(functions.size());
+  for (const Function& function : functions) z.push_back(std::round(100 * function.self.z) / 100);
+  out.reals("z", z);
+  out.column("significant", functions, [](const Function& function) { return function.self.significant ? 1U : 0U; });
+  out.json().end_object();
 }
 
 void append_head(JsonWriter& json, const store::ProfileDiff& diff, double frequency_hz) {
@@ -141,26 +141,24 @@ std::string render_diff_flamegraph(const store::ProfileDiff& diff, double freque
   return out;
 }
 
-std::string render_diff_columns(const store::ProfileDiff& diff, double frequency_hz) {
-  std::string out;
-  JsonWriter json(out);
+std::string render_diff_columns(const store::ProfileDiff& diff, double frequency_hz, ColumnForm form) {
+  ColumnWriter out(form);
+  JsonWriter& json = out.json();
   json.begin_object();
   append_head(json, diff, frequency_hz);
   json.key("columns").begin_object();
-  append_frame_columns(json, diff.frames);
-  append_function_columns(json, diff.functions);
+  append_frame_columns(out, diff.frames);
+  append_function_columns(out, diff.functions);
   json.key("nodes").begin_object();
-  append_column(json, "frame", diff.nodes, [](const store::DiffNode& node) { return node.frame; });
-  append_depths(json, diff.nodes);
-  append_column(json, "self", diff.nodes, [](const store::DiffNode& node) { return node.after.self_samples; });
-  append_column(json, "self_before", diff.nodes, [](const store::DiffNode& node) { return node.before.self_samples; });
-  append_column(json, "significant", diff.nodes,
-                [](const store::DiffNode& node) { return node.self.significant ? 1U : 0U; });
+  out.column("frame", diff.nodes, [](const store::DiffNode& node) { return node.frame; });
+  append_depths(out, diff.nodes);
+  out.column("self", diff.nodes, [](const store::DiffNode& node) { return node.after.self_samples; });
+  out.column("self_before", diff.nodes, [](const store::DiffNode& node) { return node.before.self_samples; });
+  out.column("significant", diff.nodes, [](const store::DiffNode& node) { return node.self.significant ? 1U : 0U; });
   json.end_object();
   json.end_object();
   json.end_object();
-  out += '\n';
-  return out;
+  return out.finish();
 }
 
 std::string render_diff_folded(const store::ProfileDiff& diff) {

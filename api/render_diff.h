@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "api/column_writer.h"
 #include "store/diff.h"
 
 namespace flamed::api {
@@ -17,7 +18,7 @@ namespace flamed::api {
 std::string render_diff_flamegraph(const store::ProfileDiff& diff, double frequency_hz);
 
 /// The same in columns: those of nodes are frame, depth, self, self_before, and significant (1 or 0).
-std::string render_diff_columns(const store::ProfileDiff& diff, double frequency_hz);
+std::string render_diff_columns(const store::ProfileDiff& diff, double frequency_hz, ColumnForm form);
 
 /// "outermost;...;innermost before after", as difffolded.pl writes it.
 std::string render_diff_folded(const store::ProfileDiff& diff);

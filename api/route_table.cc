@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "api/column_writer.h"
+
 namespace flamed::api {
 namespace {
 
@@ -13,9 +15,10 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kProtobuf = "application/octet-stream";
 
-constexpr std::array<std::string_view, 8> kProfileFormats{"flamegraph", "columns",     "folded", "pprof",
-                                                          "speedscope", "perf-script", "top",    "top-text"};
-constexpr std::array<std::string_view, 5> kDiffFormats{"flamegraph", "columns", "folded", "top", "top-text"};
+constexpr std::array<std::string_view, 9> kProfileFormats{
+    "flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"};
+constexpr std::array<std::string_view, 6> kDiffFormats{"flamegraph", "columns", "columns-binary",
+                                                       "folded",     "top",     "top-text"};
 constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};
 constexpr std::array<std::string_view, 7> kGroups{"process", "thread", "comm", "exe", "unit", "container", "none"};
 constexpr std::array<std::string_view, 2> kNames{"short", "full"};
@@ -139,8 +142,8 @@ constexpr auto kTimelineParameters = joined(kSelection, kWindow, kTimelineOwn);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
 
-constexpr std::array<std::string_view, 3> kProfileTypes{kJson, kText, kProtobuf};
-constexpr std::array<std::string_view, 2> kDiffTypes{kJson, kText};
+constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
+constexpr std::array<std::string_view, 3> kDiffTypes{kJson, kText, kBinaryColumnsType};
 constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};

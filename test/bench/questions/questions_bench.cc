@@ -256,7 +256,8 @@ class Asker {
     figures_.add(name + "_nodes", static_cast<double>(answer.nodes.size()));
     figures_.add(name + "_functions", static_cast<double>(answer.frames.size()));
     std::size_t bytes = 0;
-    figures_.add(name + "_columns_ms", cost([&] { return bytes = api::render_columns(answer, 99).size(); }));
+    figures_.add(name + "_columns_ms",
+                 cost([&] { return bytes = api::render_columns(answer, 99, api::ColumnForm::kJson).size(); }));
     figures_.add(name + "_columns_bytes", static_cast<double>(bytes));
   }
 

@@ -46,14 +46,14 @@ bool is_operator(uid_t user) { return user == kOperator; }
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
   for (const char* format :
-       {"flamegraph", "columns", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"}) {
+       {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"}) {
     for (const char* query : {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker",
                               "&tid=777202", "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none",
                               "&focus=bobs", "&root=bobs-worker%20(777202)", "&pid=201"}) {
       targets.push_back(std::string("/profile?format=") + format + query);
     }
   }
-  for (const char* format : {"flamegraph", "columns", "folded", "top", "top-text"}) {
+  for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "top", "top-text"}) {
     targets.push_back(std::string("/diff?from=now-1m&format=") + format);
     targets.push_back(std::string("/diff?from=now-1m&base_uid=1002&format=") + format);
   }
@@ -173,6 +173,22 @@ TEST_CASE("without a token another host gets nothing at all, and is told what it
   }
 }
 
+TEST_CASE("binary columns are packed on their way to another host, and not on this one") {
+  Host host;
+  Request request{"GET", "/profile?format=columns-binary", "gzip", false};
+  request.host = "localhost:9090";
+  request.authorization = std::string("Bearer ") + kToken;
+  const auto is_packed = [&](Transport transport) {
+    request.peer = {transport, std::nullopt};
+    return text_of(host.router.handle(request)).find("Content-Encoding: gzip") != std::string::npos;
+  };
+  CHECK(is_packed(Transport::kRemote));
+  CHECK_FALSE(is_packed(Transport::kLoopback));
+  CHECK_FALSE(is_packed(Transport::kUnix));
+  request.target = "/profile?format=columns";
+  CHECK(is_packed(Transport::kLoopback));
+}
+
 TEST_CASE("a wrong token is refused to whoever sends it, also to root") {
   Host host;
   Request request{"GET", "/processes", "", false};
@@ -284,7 +300,8 @@ TEST_CASE("where the kernel lies in memory is told to those only who see everyth
       {host.sources.clock_.monotonic().ns - 30 * kNsPerSecond}, kAlices, kAlices.pid, "alice", frames, {}};
   sample.owner = kAlice;
   host.sources.store_.add(sample);
-  for (const char* format : {"flamegraph", "columns", "folded", "speedscope", "perf-script", "top", "top-text"}) {
+  for (const char* format :
+       {"flamegraph", "columns", "columns-binary", "folded", "speedscope", "perf-script", "top", "top-text"}) {
     CAPTURE(format);
     const std::string target = std::string("/profile?format=") + format;
     CHECK(text_of(host.ask_as(kAlice, target)).find("ffffffffa1234560") == std::string::npos);

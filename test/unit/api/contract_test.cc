@@ -13,6 +13,7 @@
 #include "api/routes.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
+#include "test/unit/api/read_columns.h"
 #include "test/unit/api/roots_router.h"
 
 namespace flamed::api {
@@ -251,6 +252,19 @@ TEST_CASE("columns say the same tree as the nested form") {
   check(check, nested, 0);
 }
 
+TEST_CASE("binary columns say what those in JSON say, of a profile and of a comparison") {
+  Fixture fixture;
+  for (const std::string target :
+       {"/profile?from=now-1m", "/profile?pid=123&from=now-1m&group=thread", "/profile?from=now-1m&max_nodes=2",
+        "/profile?comm=nobody", "/diff?pid=123&from=now-15s&to=now", "/diff?pid=123&base_pid=200"}) {
+    CAPTURE(target);
+    const Response binary = fixture.get(target + "&format=columns-binary");
+    CHECK(binary.status == 200);
+    CHECK(binary.content_type == "application/x-flamed-columns");
+    CHECK(ReadColumns::from(binary.body) == json::parse(fixture.get(target + "&format=columns").body));
+  }
+}
+
 TEST_CASE("the header Accept chooses a format where the query does not") {
   Fixture fixture;
   const auto ask = [&](const std::string& accept, const std::string& target) {
@@ -263,6 +277,7 @@ TEST_CASE("the header Accept chooses a format where the query does not") {
   CHECK(ask("text/html,application/xhtml+xml,*/*;q=0.8", "/profile").content_type == "application/json");
   CHECK(ask("text/plain", "/profile").content_type == "text/plain; charset=utf-8");
   CHECK(ask("application/x-protobuf", "/profile").content_type == "application/octet-stream");
+  CHECK(ask("application/x-flamed-columns", "/profile").content_type == "application/x-flamed-columns");
   CHECK(ask("text/plain", "/profile?format=flamegraph").content_type == "application/json");
 }
 
@@ -280,6 +295,9 @@ TEST_CASE("answers about closed windows have a tag, and are not sent again to wh
   CHECK(second.body.empty());
   again.if_none_match = "W/\"0\"";
   CHECK(fixture.router.handle(again).status == 200);
+  const Response columns = fixture.get(closed + "&format=columns-binary");
+  CHECK(header(columns, "ETag").size() == tag.size());
+  CHECK(header(columns, "ETag") != tag);
   const Response open = fixture.get("/profile?from=now-1m");
   CHECK(header(open, "ETag").empty());
   CHECK(header(open, "Cache-Control") == "no-store");

@@ -265,7 +265,7 @@ TEST_CASE("columns hold what is known of a frame, and no column of which nothing
   frame.line = 12;
   frame.inlined = true;
   builder.add(main, frame, 2);
-  const json columns = json::parse(render_columns(builder.profile, 99))["columns"];
+  const json columns = json::parse(render_columns(builder.profile, 99, ColumnForm::kJson))["columns"];
   const json& frames = columns["frames"];
   const auto text = [&](const char* column, std::size_t index) {
     return columns["strings"][frames[column][index].get<std::size_t>()].get<std::string>();
