@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 
 import { Browser, Daemon, inspect, loaded, loads, mirror, open, painted, text } from "./browser.mjs";
+import { binary } from "./columns.mjs";
 
 const CART = "Cart::total() const";
 const PARSE = "json::parse(std::string_view)";
@@ -71,7 +72,7 @@ describe("the graph", () => {
     }, { x, y });
   // Frames with all that can be known of one, which the fixture's have not.
   const tellMore = () => page.route("**/profile?**", async (route) => {
-    const answer = await (await page.context().request.get(route.request().url())).json();
+    const answer = await (await page.context().request.get(route.request().url().replace("columns-binary", "columns"))).json();
     const { strings, frames } = answer.columns;
     const index = (value) => strings.push(value) - 1;
     const f = frames.name.findIndex((name) => strings[name] === "price_with_tax(Item const&)");
@@ -82,7 +83,7 @@ describe("the graph", () => {
     frames.file = column(index("src/cart/price.cc"), none);
     frames.line = column(87);
     frames.inlined = column(1);
-    await route.fulfill({ json: answer });
+    await route.fulfill({ body: binary(answer), contentType: "application/x-flamed-columns" });
   });
 
   it("tells about the frame under the pointer", async () => {

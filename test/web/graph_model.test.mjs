@@ -3,13 +3,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
+import { binary } from "./columns.mjs";
 import { source } from "./source.mjs";
 
 const {
-  Frames, Model, changeText, fitted, foldRecursion, frameData, functionRows, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
-  rectangles, sandwich, sortRows, topOf, viewOf, xmlText,
+  Frames, Model, Texts, changeText, fitted, foldRecursion, functionRows, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
+  rectangles, sandwich, sortRows, textData, topOf, viewOf, xmlText,
 } = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/functions.ts", "graph/search.ts",
-  "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts");
+  "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts", "graph/texts.ts");
 
 // "main;read 3": as folded text says it, in the order of the names.
 function columnsOf(lines, before = null) {
@@ -50,14 +51,10 @@ function columnsOf(lines, before = null) {
 
 function modelOf(lines, before = null) {
   const columns = columnsOf(lines, before);
-  const typed = { frame: Uint32Array.from(columns.nodes.frame), depth: Uint32Array.from(columns.nodes.depth), self: Uint32Array.from(columns.nodes.self) };
-  if (before !== null) {
-    typed.selfBefore = Uint32Array.from(columns.nodes.self_before);
-    typed.significant = Uint8Array.from(columns.nodes.significant);
-  }
+  const { frames, nodes } = readColumns(answer(columns));
   const sum = (values) => values.reduce((total, value) => total + value, 0);
   const scales = before === null ? null : { after: 1 / sum(columns.nodes.self), before: 1 / sum(columns.nodes.self_before) };
-  return Model.of(new Frames(frameData(columns)), typed, scales);
+  return Model.of(new Frames(frames), nodes, scales);
 }
 
 // The other way round: each stack with samples of its own.
@@ -68,7 +65,10 @@ function folded(model) {
 }
 
 const byName = (model, name) => model.frame.findIndex((_, i) => model.name(i) === name);
-const answer = (columns, head = { samples: 10 }) => new TextEncoder().encode(JSON.stringify({ ...head, columns }));
+const exactly = ({ buffer, byteOffset, length }) => buffer.slice(byteOffset, byteOffset + length);
+function answer(columns, head = { samples: 10 }) {
+  return exactly(binary({ ...head, columns }));
+}
 
 describe("an answer in columns", () => {
   const LINES = ["main;read 3", "main;read;k_read 5", "main;spin 2"];
@@ -83,17 +83,18 @@ describe("an answer in columns", () => {
     assert.deepEqual([...model.parent], [0, 0, 1, 2, 1]);
   });
 
-  it("is read alike however its text is laid out", () => {
-    const columns = columnsOf(LINES);
-    const spread = new TextEncoder().encode(JSON.stringify({ samples: 10, columns }, null, 1));
-    assert.deepEqual(readModel(spread), readModel(answer(columns)));
+  it("has names of any kind: empty, of many bytes, with marks that decoders drop, in lines", () => {
+    const names = ["", "a", "naïve::größe", "関数", "🔥<T>", "\ufeffmarked", "two\nlines", "nul\u0000", "x".repeat(10_000), "last"];
+    const frames = new Frames(readColumns(answer({ ...columnsOf(["a 1"]), strings: names, frames: { name: names.map((_, i) => i), module: names.map(() => 0), kind: names.map(() => 1) } })).frames);
+    assert.deepEqual(names.map((_, f) => frames.name(f)), names);
+    assert.deepEqual(frames.texts.all(), names);
   });
 
-  it("is not misled by names that look like it", () => {
-    const columns = columnsOf(['main;"nodes":{"frame":[7 3', "main;\\\"nodes\\\":{ 4", "main;nodes\":{\"frame\":[ 2"]);
-    const { frames, model } = readModel(answer(columns));
-    assert.equal(new Frames(frames).name(2), "\"nodes\":{\"frame\":[7");
-    assert.deepEqual([...model.value].slice(0, 2), [9, 9]);
+  it("has thousands of names, decoded one by one or together", () => {
+    const names = Array.from({ length: 5000 }, (_, i) => (i % 3 === 0 ? `función_${i}` : `f_${i}`));
+    const one = new Texts(textData(names));
+    assert.deepEqual(names.map((_, i) => one.at(names.length - 1 - i)), [...names].reverse());
+    assert.deepEqual(new Texts(textData(names)).all(), names);
   });
 
   it("counts beyond 32 bits", () => {
@@ -102,16 +103,69 @@ describe("an answer in columns", () => {
     assert.equal(model.start[3], 4294967296);
   });
 
-  it("is refused when a column is missing or short", () => {
+  it("is refused when a column is missing, short or not of whole numbers", () => {
     const columns = columnsOf(LINES);
-    assert.throws(() => readColumns(answer({ ...columns, nodes: { frame: [0], depth: [0] } })), /no column self/);
-    assert.throws(() => readColumns(answer({ ...columns, nodes: { ...columns.nodes, self: [1] } })), /one length/);
+    const refused = (changes, why) => assert.throws(() => readColumns(answer({ ...columns, ...changes })), why);
+    refused({ nodes: { frame: [0], depth: [0] } }, /no column nodes\.self/);
+    refused({ nodes: { ...columns.nodes, self: [1] } }, /nodes are not of one length/);
+    refused({ frames: { ...columns.frames, line: [1] } }, /frames are not of one length/);
+    refused({ nodes: { ...columns.nodes, frame: [0, 1, 2, 3, 1.5] } }, /nodes\.frame has fractions/);
+    refused({ nodes: { frame: [], depth: [], self: [] } }, /no root/);
+  });
+
+  it("is refused when it points beyond what it has", () => {
+    const columns = columnsOf(LINES);
+    const refused = (changes, why) => assert.throws(() => readColumns(answer({ ...columns, ...changes })), why);
+    refused({ nodes: { ...columns.nodes, frame: [0, 1, 2, 3, 99] } }, /nodes\.frame points beyond its end: 99 of 5/);
+    refused({ frames: { ...columns.frames, name: [0, 1, 2, 3, 99] } }, /frames\.name points beyond its end/);
+    refused({ frames: { ...columns.frames, kind: [0, 1, 1, 1, 9] } }, /frames\.kind points beyond its end/);
+    refused({ nodes: { ...columns.nodes, depth: [0, 1, 3, 1, 1] } }, /node 2 hangs below none/);
+    refused({ nodes: { ...columns.nodes, depth: [0, 1, 0, 1, 1] } }, /node 2 hangs below none/);
+    refused({ nodes: { ...columns.nodes, depth: [1, 2, 2, 2, 2] } }, /no root/);
+  });
+
+  it("is refused when its bytes are not what they say", () => {
+    const bytes = new Uint8Array(answer(columnsOf(LINES)));
+    const text = Buffer.from(bytes).toString("latin1");
+    const changed = (from, to) => exactly(Buffer.from(text.replace(from, to), "latin1"));
+    assert.throws(() => readColumns(changed("FLAMEDC1", "FLAMEDC2")), /none in columns/);
+    assert.throws(() => readColumns(changed("FLAMEDC1", '{"window')), /none in columns/);
+    assert.throws(() => readColumns(changed(/"count":5(?=\}\}\}\})/, '"count":9')), /column nodes\.self lies outside of it/);
+    assert.throws(() => readColumns(changed(/"type":"u8","at":\d/, '"type":"u8","at":-')), SyntaxError); // no JSON
+    assert.throws(() => readColumns(changed('"type":"u8"', '"type":"u9"')), /of no known form/);
+    const long = new Uint8Array([...bytes, 0]).buffer;
+    assert.throws(() => readColumns(long), /lengths are wrong/);
+  });
+
+  it("is cut off wherever it ends early", () => {
+    const whole = answer(columnsOf(LINES));
+    for (let length = 0; length < whole.byteLength; length++) assert.throws(() => readColumns(whole.slice(0, length)), SyntaxError, String(length));
+  });
+
+  it("is refused when its texts are no texts", () => {
+    const columns = columnsOf(["größe 1"]);
+    const bytes = answer(columns);
+    const at = Buffer.from(bytes).indexOf(Buffer.from("ö"));
+    const broken = bytes.slice(0);
+    new Uint8Array(broken)[at] = 0xff;
+    assert.throws(() => readColumns(broken), /no UTF-8/);
+    // An end that stands within a letter, and ends that go back.
+    const ends = (list) => {
+      const copy = bytes.slice(0);
+      const { columns: places } = JSON.parse(Buffer.from(copy, 16, new DataView(copy).getUint32(8, true)).toString());
+      const start = 16 + new DataView(copy).getUint32(8, true) + places.strings.ends.at;
+      list.forEach((end, i) => (new Uint8Array(copy)[start + i] = end));
+      return copy;
+    };
+    assert.throws(() => readColumns(ends([3, 6])), /within a character/);
+    assert.throws(() => readColumns(ends([10, 3])), /behind each other/);
+    assert.throws(() => readColumns(ends([3, 200])), /behind each other/);
   });
 
   it("tells inlined functions by a kind of their own", () => {
     const columns = columnsOf(LINES);
     columns.frames.inlined = columns.frames.name.map((_, f) => (f === 2 ? 1 : 0));
-    const frames = new Frames(frameData(columns));
+    const frames = new Frames(readColumns(answer(columns)).frames);
     assert.deepEqual([0, 1, 2, 3].map((f) => frames.kind(f)), ["root", "native", "inlined", "kernel"]);
   });
 
@@ -241,7 +295,7 @@ describe("functions", () => {
 describe("search", () => {
   const model = modelOf(["main;malloc;malloc_slow 4", "main;free 3", "main;spin 3"]);
   const search = (text, node = 0) => {
-    const found = matchNames(model.frames.data.strings, text);
+    const found = matchNames(model.frames.texts.all(), text);
     return matched(model, model.frames.data.name.map((index) => found[index]), node);
   };
 

@@ -8,9 +8,11 @@ import { render } from "preact";
 import { App } from "./app";
 import { isSettled, round } from "./asking";
 import { askHealth, whenBack } from "./daemon";
+import { startReader } from "./graph/workers";
 import { keepLive } from "./live";
 import { heading } from "./title";
 
+startReader();
 whenBack(() => round.value++);
 render(<App />, document.getElementById("app")!);
 keepLive();

@@ -10,7 +10,7 @@ import { base, profileParameters, question, windowOnly } from "./state";
 
 export const profile = new Asking<Profile | Diff>(() => {
   const parameters = profileParameters(question.value, base.value);
-  parameters.set("format", "columns");
+  parameters.set("format", "columns-binary");
   return addressWith(base.value === null ? "/profile" : "/diff", parameters);
 }, readProfile);
 

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an answer with format=columns. Its long part, the numbers of the nodes, becomes typed arrays without a detour
-// through JSON's: of a million nodes that would be three lists of a million values, twice the memory and time.
+// Reads an answer with format=columns-binary: JSON, and behind it columns of numbers as they lie in memory. docs/api.md has
+// the layout. Nothing in it is believed: each column must lie within the answer, and each index within what it points to.
 
 import { type FrameColumns, type FrameData, frameData } from "./frames";
 import { type ModelData, type NodeColumns, type Numbers, type Scales, modelData } from "./model";
+import { type TextData, checkTexts } from "./texts";
 
 // What stands beside the tree. The members are those of docs/api.md.
 export type Head = Record<string, unknown>;
 
 // Of a comparison: all functions, those whose own samples changed most beyond chance first.
 export interface FunctionColumns {
-  frame: number[];
-  self: number[];
-  total: number[];
-  self_before: number[];
-  total_before: number[];
-  z: number[];
-  significant: number[];
+  frame: Uint32Array;
+  self: Numbers;
+  total: Numbers;
+  self_before: Numbers;
+  total_before: Numbers;
+  z: Float64Array;
+  significant: Uint8Array;
 }
 
 export interface Columns {
@@ -27,85 +28,142 @@ export interface Columns {
   scales: Scales | null;
 }
 
-// Quotation marks within texts are escaped, so this can only stand where the columns do.
-const NODES = '"nodes":{"frame":[';
-const COLUMN = /"(\w+)":\[/y;
+const MAGIC = "FLAMEDC1";
+const PREFIX = 16;
+const TYPES = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array };
+type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
-const LARGEST = 2 ** 32 - 1;
-const COMMA = 0x2c;
-const CLOSED = 0x5d;
-const ZERO = 0x30;
+type Members = Record<string, unknown>;
 
-// The numbers from `at` up to the closing bracket, and where that is. Null when they are not all whole and positive.
-function wholeNumbers(bytes: Uint8Array, at: number, expected: number): { values: Numbers; end: number } | null {
-  let values: Numbers = new Uint32Array(expected);
-  let count = 0;
-  let value = 0;
-  let digits = 0;
-  for (let i = at; i < bytes.length; i++) {
-    const byte = bytes[i];
-    if (byte >= ZERO && byte <= ZERO + 9) {
-      value = value * 10 + (byte - ZERO);
-      digits++;
-    } else if (byte === COMMA || byte === CLOSED) {
-      if (digits > 0) {
-        if (count === values.length) {
-          const larger: Numbers = new (values.constructor as new (size: number) => Numbers)(2 * count + 16);
-          larger.set(values);
-          values = larger;
-        }
-        if (value > LARGEST && values instanceof Uint32Array) values = new Float64Array(values);
-        values[count++] = value;
-        value = 0;
-        digits = 0;
-      }
-      if (byte === CLOSED) return { values: count === values.length ? values : values.slice(0, count), end: i };
-    } else {
-      return null;
-    }
+const isObject = (value: unknown): value is Members => typeof value === "object" && value !== null && !Array.isArray(value);
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+// The columns of an object of the head, by name.
+class Table {
+  constructor(
+    private readonly members: Members,
+    private readonly data: ArrayBuffer,
+    private readonly start: number, // of the data
+    private readonly path: string,
+  ) {}
+
+  static of(bytes: ArrayBuffer): { head: Members; columns: Table } {
+    const ascii = String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(MAGIC.length, bytes.byteLength)));
+    if (!MAGIC.startsWith(ascii)) throw new Error("the answer is none in columns");
+    if (bytes.byteLength < PREFIX) throw new SyntaxError("the answer ends in its first bytes");
+    const view = new DataView(bytes);
+    const start = PREFIX + view.getUint32(8, true);
+    const end = start + view.getUint32(12, true);
+    if (bytes.byteLength < end) throw new SyntaxError(`the answer has ${bytes.byteLength} bytes of ${end}`);
+    if (bytes.byteLength > end || start % 8 !== 0) throw new Error("the answer's lengths are wrong");
+    const { columns, ...head } = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, PREFIX, start - PREFIX))) as Members;
+    if (!isObject(columns)) throw new Error("the answer has no columns");
+    return { head, columns: new Table(columns, bytes, start, "") };
   }
-  return null;
+
+  has(name: string) {
+    return this.members[name] !== undefined;
+  }
+
+  table(name: string): Table {
+    const members = this.members[name];
+    if (!isObject(members)) throw new Error(`the answer has no columns ${this.path}${name}`);
+    return new Table(members, this.data, this.start, `${this.path}${name}.`);
+  }
+
+  list(name: string): string[] {
+    const values = this.members[name];
+    if (!Array.isArray(values)) throw new Error(`the answer has no list ${this.path}${name}`);
+    return values.map(String);
+  }
+
+  // A view of the answer's own bytes.
+  column(name: string): Column {
+    const place = this.members[name];
+    const what = `column ${this.path}${name}`;
+    if (!isObject(place)) throw new Error(`the answer has no ${what}`);
+    const { type, at, count } = place;
+    if (typeof type !== "string" || !Object.hasOwn(TYPES, type) || !isCount(at) || !isCount(count)) throw new Error(`the answer's ${what} is of no known form`);
+    const Kind = TYPES[type as keyof typeof TYPES];
+    const size = Kind.BYTES_PER_ELEMENT;
+    if (at % size !== 0 || at + count * size > this.data.byteLength - this.start) throw new Error(`the answer's ${what} lies outside of it`);
+    return new Kind(this.data, this.start + at, count);
+  }
+
+  // Copies, so that none keeps all of the answer.
+  numbers(name: string): Numbers {
+    const column = this.column(name);
+    return column instanceof Float64Array ? column.slice() : new Uint32Array(column);
+  }
+
+  // Each less than `below`. Where there is no such column, an empty one.
+  indices(name: string, below = 2 ** 32): Uint32Array {
+    if (!this.has(name)) return new Uint32Array(0);
+    const values = this.numbers(name);
+    if (!(values instanceof Uint32Array)) throw new Error(`the answer's column ${this.path}${name} has fractions`);
+    let largest = 0;
+    for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
+    if (largest >= below) throw new Error(`the answer's column ${this.path}${name} points beyond its end: ${largest} of ${below}`);
+    return values;
+  }
+
+  flags(name: string): Uint8Array {
+    return new Uint8Array(this.indices(name, 2));
+  }
+
+  texts(name: string): TextData {
+    const table = this.table(name);
+    const text = table.column("text");
+    if (!(text instanceof Uint8Array)) throw new Error(`the answer's column ${this.path}${name}.text is none of bytes`);
+    const texts = { bytes: text.slice(), ends: table.indices("ends") };
+    checkTexts(texts);
+    if ((texts.ends.at(-1) ?? 0) !== text.length) throw new Error("the answer has more text than texts");
+    return texts;
+  }
 }
 
-const compact = (values: number[]): Numbers => (values.some((value) => value > LARGEST) ? new Float64Array(values) : new Uint32Array(values));
-
-interface Split {
-  text: string; // the answer as JSON, its nodes left out
-  nodes: Record<string, Numbers>;
+function sameLength(what: string, columns: readonly ArrayLike<number>[], optional: readonly ArrayLike<number>[] = []) {
+  const { length } = columns[0];
+  if (columns.some((column) => column.length !== length) || optional.some((column) => column.length !== 0 && column.length !== length)) {
+    throw new Error(`the answer's columns of ${what} are not of one length`);
+  }
 }
 
-function indexOf(bytes: Uint8Array, text: string) {
-  const wanted = new TextEncoder().encode(text);
-  for (let i = bytes.indexOf(wanted[0]); i !== -1; i = bytes.indexOf(wanted[0], i + 1)) {
-    let same = 1;
-    while (same < wanted.length && bytes[i + same] === wanted[same]) same++;
-    if (same === wanted.length) return i;
-  }
-  return -1;
+function framesOf(columns: Table): FrameColumns {
+  const strings = columns.texts("strings");
+  const kinds = columns.list("kinds");
+  const table = columns.table("frames");
+  const text = (name: string) => table.indices(name, strings.ends.length);
+  const frames: FrameColumns = {
+    strings, kinds, name: text("name"), module: text("module"), kind: table.indices("kind", kinds.length),
+    fullName: text("full_name"), reason: text("reason"), buildId: text("build_id"), file: text("file"),
+    line: table.indices("line"), inlined: table.flags("inlined"),
+  };
+  const { name, module, kind, fullName, reason, buildId, file, line, inlined } = frames;
+  sameLength("frames", [name, module, kind], [fullName, reason, buildId, file, line, inlined]);
+  return frames;
 }
 
-// Null where the answer is not laid out as the daemon does it: then it has to be read the long way.
-function split(bytes: Uint8Array): Split | null {
-  const from = indexOf(bytes, NODES);
-  if (from === -1) return null;
-  const decoder = new TextDecoder();
-  const nodes: Record<string, Numbers> = {};
-  let at = from + '"nodes":{'.length;
-  let expected = Math.ceil((bytes.length - from) / 8);
-  for (;;) {
-    const name = decoder.decode(bytes.subarray(at, at + 40));
-    COLUMN.lastIndex = 0;
-    const match = COLUMN.exec(name);
-    if (match === null) return null;
-    const column = wholeNumbers(bytes, at + match[0].length, expected);
-    if (column === null) return null;
-    expected = column.values.length;
-    nodes[match[1]] = column.values;
-    at = column.end + 1;
-    if (bytes[at] !== COMMA) break;
-    at++;
-  }
-  return { text: `${decoder.decode(bytes.subarray(0, from))}"nodes":{${decoder.decode(bytes.subarray(at))}`, nodes };
+function nodesOf(columns: Table, frames: number): NodeColumns {
+  const table = columns.table("nodes");
+  const nodes: NodeColumns = { frame: table.indices("frame", frames), depth: table.indices("depth"), self: table.numbers("self") };
+  if (table.has("self_before")) nodes.selfBefore = table.numbers("self_before");
+  if (table.has("significant")) nodes.significant = table.flags("significant");
+  const { frame, depth, self, selfBefore, significant } = nodes;
+  sameLength("nodes", [frame, depth, self], [selfBefore ?? [], significant ?? []]);
+  if (frame.length === 0 || depth[0] !== 0) throw new Error("the answer's tree has no root");
+  for (let i = 1; i < depth.length; i++) if (depth[i] === 0 || depth[i] > depth[i - 1] + 1) throw new Error(`the answer's node ${i} hangs below none`);
+  return nodes;
+}
+
+function functionsOf(columns: Table, frames: number): FunctionColumns {
+  const table = columns.table("functions");
+  const functions: FunctionColumns = {
+    frame: table.indices("frame", frames), self: table.numbers("self"), total: table.numbers("total"), self_before: table.numbers("self_before"),
+    total_before: table.numbers("total_before"), z: new Float64Array(table.column("z")), significant: table.flags("significant"),
+  };
+  sameLength("functions", Object.values(functions));
+  return functions;
 }
 
 interface Side {
@@ -126,29 +184,14 @@ function scalesOf(head: Head): Scales | null {
   return { after: worth(head.after as Side), before: worth(head.before as Side) };
 }
 
-export function readColumns(bytes: Uint8Array): Columns {
-  const parts = split(bytes);
-  const answer = JSON.parse(parts?.text ?? new TextDecoder().decode(bytes)) as Head & {
-    columns: FrameColumns & { nodes: Record<string, number[]>; functions?: FunctionColumns };
+// Throws a SyntaxError where the answer is cut off.
+export function readColumns(bytes: ArrayBuffer): Columns {
+  const { head, columns } = Table.of(bytes);
+  const frames = frameData(framesOf(columns));
+  const count = frames.name.length;
+  return {
+    head, frames, functions: columns.has("functions") ? functionsOf(columns, count) : null, nodes: nodesOf(columns, count), scales: scalesOf(head),
   };
-  const { columns, ...head } = answer;
-  const column = (name: string): Numbers | undefined => {
-    const values = parts?.nodes[name] ?? columns.nodes[name];
-    return Array.isArray(values) ? compact(values) : values;
-  };
-  const indices = (name: string) => {
-    const values = column(name);
-    if (values === undefined) throw new Error(`the answer has no column ${name}`);
-    return values as Uint32Array;
-  };
-  const frame = indices("frame");
-  const significant = column("significant");
-  const nodes: NodeColumns = {
-    frame, depth: indices("depth"), self: indices("self"),
-    selfBefore: column("self_before"), significant: significant && new Uint8Array(significant),
-  };
-  if (frame.length === 0 || nodes.depth.length !== frame.length || nodes.self.length !== frame.length) throw new Error("the answer's columns are not of one length");
-  return { head, frames: frameData(columns), functions: columns.functions ?? null, nodes, scales: scalesOf(head) };
 }
 
 // What a worker hands over.
@@ -159,7 +202,7 @@ export interface Read {
   model: ModelData;
 }
 
-export function readModel(bytes: Uint8Array): Read {
+export function readModel(bytes: ArrayBuffer): Read {
   const { head, frames, functions, nodes, scales } = readColumns(bytes);
   return { head, frames, functions, model: modelData(nodes, scales) };
 }

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The distinct frames of an answer, as columns: what a node shows is frame f's.
 
+import { type TextData, Texts, textData } from "./texts";
+
 // The kinds of the API, and those that the page tells apart beside them.
 export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unknown", "marker", "root"] as const;
 export type Kind = (typeof KINDS)[number];
 
-// As `columns` of docs/api.md has it.
+// As an answer has them. Of what no frame has, the column is empty.
 export interface FrameColumns {
-  strings: string[];
-  kinds: string[];
-  frames: { name: number[]; module: number[]; kind: number[] } & Partial<Record<"full_name" | "reason" | "build_id" | "file" | "line" | "inlined", number[]>>;
+  strings: TextData;
+  kinds: readonly string[];
+  name: Uint32Array; // these are indices into strings
+  module: Uint32Array;
+  fullName: Uint32Array;
+  reason: Uint32Array;
+  buildId: Uint32Array;
+  file: Uint32Array;
+  kind: Uint32Array; // index into kinds
+  line: Uint32Array;
+  inlined: Uint8Array;
 }
 
 export interface FrameData {
-  strings: string[];
+  strings: TextData;
   name: Uint32Array;
   module: Uint32Array;
   kind: Uint8Array; // index into KINDS
@@ -28,53 +38,57 @@ export interface FrameData {
 }
 
 // FNV-1a, its bits mixed once more: neighbours in the alphabet are not to be neighbours in colour.
-export function hashOf(text: string) {
+function hashOfBytes(bytes: Uint8Array, from: number, to: number) {
   let value = 2166136261;
-  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619);
+  for (let i = from; i < to; i++) value = Math.imul(value ^ bytes[i], 16777619);
   return (value ^ (value >>> 15)) >>> 0;
+}
+
+export function hashOf(text: string) {
+  const bytes = new TextEncoder().encode(text);
+  return hashOfBytes(bytes, 0, bytes.length);
 }
 
 const UNKNOWN = KINDS.indexOf("unknown");
 const INLINED = KINDS.indexOf("inlined");
 const PRUNED = /^\(pruned: \d+ functions?\)$/;
 
-export function frameData({ strings, kinds, frames }: FrameColumns): FrameData {
+export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColumns): FrameData {
   const known = kinds.map((kind) => {
     const index = (KINDS as readonly string[]).indexOf(kind);
     return index === -1 ? UNKNOWN : index;
   });
-  const size = frames.name.length;
+  const { strings: { bytes, ends }, name } = columns;
+  const size = name.length;
   const kind = new Uint8Array(size);
   const hash = new Uint32Array(size);
   for (let f = 0; f < size; f++) {
-    kind[f] = known[frames.kind[f]] ?? UNKNOWN;
-    hash[f] = hashOf(strings[frames.name[f]]);
+    kind[f] = known[given[f]];
+    const text = name[f];
+    hash[f] = hashOfBytes(bytes, text === 0 ? 0 : ends[text - 1], ends[text]);
   }
   // Inlined code of the kernel is the kernel's in the first place.
-  frames.inlined?.forEach((inlined, f) => {
-    if (inlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
+  inlined.forEach((isInlined, f) => {
+    if (isInlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
   });
-  const column = (values?: number[]) => new Uint32Array(values ?? []);
-  return {
-    strings, kind, hash,
-    name: column(frames.name), module: column(frames.module), fullName: column(frames.full_name), reason: column(frames.reason),
-    buildId: column(frames.build_id), file: column(frames.file), line: column(frames.line),
-  };
+  return { ...columns, kind, hash };
 }
 
 export class Frames {
   readonly size: number;
+  readonly texts: Texts;
   #ranks: Uint32Array | null = null;
 
   constructor(readonly data: FrameData) {
     this.size = data.name.length;
+    this.texts = new Texts(data.strings);
   }
 
   name(f: number) {
-    return this.data.strings[this.data.name[f]];
+    return this.texts.at(this.data.name[f]);
   }
   module(f: number) {
-    return this.data.strings[this.data.module[f]];
+    return this.texts.at(this.data.module[f]);
   }
   kind(f: number): Kind {
     return KINDS[this.data.kind[f]];
@@ -116,12 +130,12 @@ export class Frames {
   }
 
   #text(column: Uint32Array, f: number) {
-    return column.length === 0 ? "" : this.data.strings[column[f]];
+    return column.length === 0 ? "" : this.texts.at(column[f]);
   }
 
   // These frames and those of `other` after them, and the numbers that those have then: equal frames are one.
   joined(other: Frames) {
-    const strings = [...this.data.strings];
+    const strings = [...this.texts.all()];
     const indices = new Map(strings.map((text, index) => [text, index]));
     const index = (text: string) => {
       let found = indices.get(text);
@@ -151,10 +165,11 @@ export class Frames {
     kind.set(this.data.kind);
     added.forEach((f, i) => (kind[this.size + i] = from.kind[f]));
     const joined = new Frames({
-      strings, kind,
+      kind,
       name: texts(this.data.name, from.name), module: texts(this.data.module, from.module), fullName: texts(this.data.fullName, from.fullName),
       reason: texts(this.data.reason, from.reason), buildId: texts(this.data.buildId, from.buildId), file: texts(this.data.file, from.file),
       line: extended(this.data.line, (f) => from.line[f] ?? 0), hash: extended(this.data.hash, (f) => from.hash[f]),
+      strings: textData(strings), // last: the columns before it add theirs
     });
     return { joined, numbers };
   }

@@ -53,35 +53,41 @@ function numbers(size: number, largest: number, areWhole: boolean): Numbers {
   return areWhole && largest <= LARGEST ? new Uint32Array(size) : new Float64Array(size);
 }
 
-function sum(values: Numbers) {
-  let total = 0;
-  for (let i = 0; i < values.length; i++) total += values[i];
-  return total;
-}
-
-function totals(self: Numbers, parent: Uint32Array, areWhole: boolean) {
-  const total = numbers(self.length, sum(self), areWhole);
+// What each node and all below it have together. With `end`, also where its subtree ends.
+function totals(self: Numbers, parent: Uint32Array, areWhole: boolean, end?: Uint32Array) {
+  let all = 0;
+  for (let i = 0; i < self.length; i++) all += self[i];
+  const total = numbers(self.length, all, areWhole);
   total.set(self);
   for (let i = self.length - 1; i > 0; i--) total[parent[i]] += total[i];
+  if (end !== undefined) {
+    // From the last: whoever comes first to a parent is its last child.
+    for (let i = self.length - 1; i > 0; i--) {
+      if (end[i] === 0) end[i] = i + 1;
+      if (end[parent[i]] === 0) end[parent[i]] = end[i];
+    }
+    end[0] = self.length;
+  }
   return total;
 }
 
 export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData {
   const { frame, depth } = nodes;
   const size = frame.length;
+  let levels = 1;
+  for (let i = 0; i < size; i++) if (depth[i] >= levels) levels = depth[i] + 1;
   const parent = new Uint32Array(size);
   const end = new Uint32Array(size);
-  let levels = 1;
-  for (let i = 0; i < size; i++) levels = Math.max(levels, depth[i] + 1);
+  const levelStart = new Uint32Array(levels + 1);
   const lastOf = new Uint32Array(levels);
+  levelStart[1] = 1;
   for (let i = 1; i < size; i++) {
-    parent[i] = lastOf[depth[i] - 1];
-    lastOf[depth[i]] = i;
+    const level = depth[i];
+    parent[i] = lastOf[level - 1];
+    lastOf[level] = i;
+    levelStart[level + 1]++;
   }
-  for (let i = size - 1; i >= 0; i--) {
-    if (end[i] === 0) end[i] = i + 1;
-    if (i > 0 && end[parent[i]] < end[i]) end[parent[i]] = end[i];
-  }
+  for (let level = 0; level < levels; level++) levelStart[level + 1] += levelStart[level];
 
   let self = nodes.self;
   let sides: Sides | null = null;
@@ -99,28 +105,23 @@ export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData 
     };
   }
   const areWhole = sides === null;
-  const value = totals(self, parent, areWhole);
+  const value = totals(self, parent, areWhole, end);
   const start = numbers(size, value[0], areWhole);
-  const next = new Float64Array(levels + 1);
-  for (let i = 0; i < size; i++) {
-    const level = depth[i];
-    start[i] = next[level];
-    next[level + 1] = next[level];
-    next[level] += value[i];
-  }
-
-  const levelStart = new Uint32Array(levels + 1);
-  for (let i = 0; i < size; i++) levelStart[depth[i] + 1]++;
-  for (let level = 0; level < levels; level++) levelStart[level + 1] += levelStart[level];
   const levelNodes = new Uint32Array(size);
   const levelSum = numbers(size, value[0], areWhole);
   const filled = levelStart.slice();
-  next.fill(0);
+  const next = new Float64Array(levels + 1); // where the next node of a level begins
+  const sums = new Float64Array(levels); // of those of a level so far
   for (let i = 0; i < size; i++) {
     const level = depth[i];
-    levelSum[filled[level]] = next[level];
-    next[level] += value[i];
-    levelNodes[filled[level]++] = i;
+    const begin = next[level];
+    start[i] = begin;
+    next[level + 1] = begin;
+    next[level] = begin + value[i];
+    const place = filled[level]++;
+    levelNodes[place] = i;
+    levelSum[place] = sums[level];
+    sums[level] += value[i];
   }
   return { frame, depth, parent, end, self, value, start, levelNodes, levelStart, levelSum, sides };
 }

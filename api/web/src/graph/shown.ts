@@ -88,7 +88,7 @@ function addressOf(answer: Profile | Diff, names: readonly string[]) {
     then = { ...compared, from, to };
   }
   const parameters = profileParameters(asked, then);
-  parameters.set("format", "columns");
+  parameters.set("format", "columns-binary");
   for (const name of names) parameters.append("root", name);
   return addressWith(then === null ? "/profile" : "/diff", parameters);
 }

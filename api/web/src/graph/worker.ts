@@ -5,15 +5,15 @@
 import { readModel } from "./columns";
 import { matchNames } from "./search";
 
-export type Job = { id: number; task: "read"; bytes: ArrayBuffer } | { id: number; task: "names"; names: string[] } | { id: number; task: "match"; text: string };
+export type Job = { id: number; task: "read"; bytes: ArrayBuffer } | { id: number; task: "names"; names: readonly string[] } | { id: number; task: "match"; text: string };
 export type Outcome = { id: number; result: unknown } | { id: number; error: string; isSyntax: boolean };
 
-let names: string[] = [];
+let names: readonly string[] = [];
 
 function work(job: Job): unknown {
   switch (job.task) {
     case "read":
-      return readModel(new Uint8Array(job.bytes));
+      return readModel(job.bytes);
     case "names":
       names = job.names;
       return null;

@@ -41,10 +41,15 @@ class Helper {
 
 let reader: Helper | null = null;
 
+// Before there is anything to read, so that nobody waits for its start.
+export function startReader() {
+  reader ??= new Helper();
+}
+
 // Takes the bytes away from the caller.
 export function readAnswer(bytes: ArrayBuffer): Promise<Read> {
-  reader ??= new Helper();
-  return reader.do<Read>({ task: "read", bytes }, [bytes]);
+  startReader();
+  return reader!.do<Read>({ task: "read", bytes }, [bytes]);
 }
 
 export class TooSlow extends Error {}
@@ -64,9 +69,9 @@ export class NameSearch {
 
   // By frame, 1 where it matches. Rejects with what is wrong with the expression, or TooSlow.
   async find(text: string): Promise<Uint8Array> {
-    const { strings, name } = this.#frames.data;
+    const { texts, data: { name } } = this.#frames;
     const expression = regularExpression(text);
-    const found = expression === null ? (this.#index ??= new NameIndex(strings)).find(text) : await this.#findElsewhere(text);
+    const found = expression === null ? (this.#index ??= new NameIndex(texts.all())).find(text) : await this.#findElsewhere(text);
     const byFrame = new Uint8Array(name.length);
     for (let f = 0; f < name.length; f++) byFrame[f] = found[name[f]];
     return byFrame;
@@ -80,7 +85,7 @@ export class NameSearch {
   async #findElsewhere(text: string): Promise<Uint8Array> {
     if (this.#helper === null) {
       this.#helper = new Helper();
-      void this.#helper.do({ task: "names", names: this.#frames.data.strings }).catch(() => {});
+      void this.#helper.do({ task: "names", names: this.#frames.texts.all() }).catch(() => {});
     }
     const helper = this.#helper;
     let timer = 0;
