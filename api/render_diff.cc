@@ -60,7 +60,7 @@ void append_functions(JsonWriter& json, const store::ProfileDiff& diff, std::siz
     append_count(json, "before", function.before);
     append_count(json, "after", function.after);
     json.key("change_self").number(function.self.change());
-    json.key("change_total").number(function.total.change());
+    json.key("change_total").number(function.change_total);
     json.key("z").number(function.self.z);
     json.key("significant").boolean(function.self.significant);
     json.end_object();
@@ -100,7 +100,7 @@ void append_node(JsonWriter& json, const store::ProfileDiff& diff, const store::
   json.key("self").number(node.after.self_samples);
   json.key("value_before").number(node.before.total_samples);
   json.key("self_before").number(node.before.self_samples);
-  json.key("change").number(node.total.change());
+  json.key("change").number(node.change_total);
   json.key("change_self").number(node.self.change());
   json.key("z").number(node.self.z);
   json.key("significant").boolean(node.self.significant);

@@ -27,12 +27,15 @@ class Measure {
   [[nodiscard]] DiffChange change(std::uint64_t before_samples, std::uint64_t before_ns, std::uint64_t after_samples,
                                   std::uint64_t after_ns) const {
     DiffChange change;
-    const bool by_time = normalise_ == Normalise::kTime;
-    change.before = share(before_ns, by_time ? before_.window_ns : before_.ns);
-    change.after = share(after_ns, by_time ? after_.window_ns : after_.ns);
-    change.z = by_time ? z_of_rates(before_samples, before_.periods, after_samples, after_.periods)
-                       : z_of_shares(before_samples, before_.samples, after_samples, after_.samples);
+    change.before = share(before_ns, before_);
+    change.after = share(after_ns, after_);
+    change.z = normalise_ == Normalise::kTime
+                   ? z_of_rates(before_samples, before_.periods, after_samples, after_.periods)
+                   : z_of_shares(before_samples, before_.samples, after_samples, after_.samples);
     return change;
+  }
+  [[nodiscard]] double share_change(std::uint64_t before_ns, std::uint64_t after_ns) const {
+    return share(after_ns, after_) - share(before_ns, before_);
   }
   /// By shares whatever the normalisation: a machine that is busier as a whole is no noise.
   [[nodiscard]] double z_of_share(std::uint64_t before_samples, std::uint64_t after_samples) const {
@@ -52,7 +55,10 @@ class Measure {
     size.periods = size.window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1));
     return size;
   }
-  static double share(std::uint64_t ns, double of) { return of > 0 ? static_cast<double>(ns) / of : 0; }
+  [[nodiscard]] double share(std::uint64_t ns, const Size& side) const {
+    const double of = normalise_ == Normalise::kTime ? side.window_ns : side.ns;
+    return of > 0 ? static_cast<double>(ns) / of : 0;
+  }
 
   Normalise normalise_;
   Size before_;
@@ -70,9 +76,10 @@ class Differ {
   ProfileDiff build(ProfileTree& tree) {
     take_nodes(tree);
     find_functions();
+    count_comparisons();
+    if (options_.min_percent > 0 || options_.max_nodes != 0) prune();
     judge();
     rank_functions();
-    if (options_.min_percent > 0 || options_.max_nodes != 0) prune();
     warn();
     return std::move(diff_);
   }
@@ -123,6 +130,7 @@ class Differ {
       ++on_path[node.frame];
       path.push_back(id);
     }
+    diff_.functions.reserve(functions.size());
     for (std::uint32_t frame = 0; frame < functions.size(); ++frame) {
       const FrameKind kind = diff_.frames[frame].kind;
       if (kind == FrameKind::kRoot || kind == FrameKind::kMarker) continue;
@@ -143,21 +151,27 @@ class Differ {
   }
 
   template <typename NodeOrFunction>
-  static void measure(NodeOrFunction& of, const Measure& measure) {
-    of.self = measure.change(of.before.self_samples, of.before.self_ns, of.after.self_samples, of.after.self_ns);
-    of.total = measure.change(of.before.total_samples, of.before.total_ns, of.after.total_samples, of.after.total_ns);
+  static bool is_compared(const NodeOrFunction& of) {
+    return of.before.self_samples + of.after.self_samples >= kFewestSamples;
+  }
+  /// As many chances to take noise for a change: also what is not shown, and total times, which people compare too.
+  void count_comparisons() {
+    const auto count = [&](const auto& of) {
+      if (is_compared(of)) ++comparisons_;
+      if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons_;
+    };
+    for (const DiffNode& node : diff_.nodes) count(node);
+    for (const DiffFunction& function : diff_.functions) count(function);
   }
 
   void judge() {
     const Measure by(diff_.before, diff_.after, options_.normalise);
-    std::vector<double> noise;
-    std::size_t comparisons = 0;
     const auto look = [&](auto& of) {
-      measure(of, by);
-      if (of.before.self_samples + of.after.self_samples >= kFewestSamples) ++comparisons;
-      if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons;
+      of.self = by.change(of.before.self_samples, of.before.self_ns, of.after.self_samples, of.after.self_ns);
+      of.change_total = by.share_change(of.before.total_ns, of.after.total_ns);
     };
     for (DiffNode& node : diff_.nodes) look(node);
+    std::vector<double> noise;
     for (DiffFunction& function : diff_.functions) {
       look(function);
       const DiffCount& before = function.before;
@@ -166,14 +180,12 @@ class Differ {
         noise.push_back(by.z_of_share(before.self_samples, after.self_samples));
       }
     }
-    const double least_z = least_significant_z(kFalseAlarms, comparisons) * std::sqrt(overdispersion(std::move(noise)));
-    const auto mark = [&](auto& of) {
-      of.self.significant =
-          of.before.self_samples + of.after.self_samples >= kFewestSamples && std::abs(of.self.z) >= least_z;
-      of.total.significant =
-          of.before.total_samples + of.after.total_samples >= kFewestSamples && std::abs(of.total.z) >= least_z;
-    };
-    for (DiffNode& node : diff_.nodes) mark(node);
+    const double least_z =
+        least_significant_z(kFalseAlarms, comparisons_) * std::sqrt(overdispersion(std::move(noise)));
+    const auto mark = [&](auto& of) { of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z; };
+    for (DiffNode& node : diff_.nodes) {
+      if (node.frame < first_rest_) mark(node);
+    }
     for (DiffFunction& function : diff_.functions) mark(function);
   }
 
@@ -193,65 +205,70 @@ class Differ {
 
   void prune() {
     std::vector<DiffNode>& nodes = diff_.nodes;
-    const auto share_of = [&](std::uint32_t node) {
-      return std::max(share(nodes[node].before.total_ns, diff_.before.total_ns),
-                      share(nodes[node].after.total_ns, diff_.after.total_ns));
-    };
+    first_rest_ = static_cast<std::uint32_t>(diff_.frames.size());
+    std::vector<double> share_of(nodes.size());
     std::vector<std::uint32_t> kept;
+    kept.reserve(nodes.size());
     for (std::uint32_t node = 1; node < nodes.size(); ++node) {
-      if (share_of(node) * 100 >= options_.min_percent) kept.push_back(node);
+      share_of[node] = std::max(share(nodes[node].before.total_ns, diff_.before.total_ns),
+                                share(nodes[node].after.total_ns, diff_.after.total_ns));
+      if (share_of[node] * 100 >= options_.min_percent) kept.push_back(node);
     }
     const std::size_t most = options_.max_nodes == 0 ? kept.size() : std::min(kept.size(), options_.max_nodes - 1);
     if (most < kept.size()) {
       // Parents are as large as their children, and come first among equals: what is kept is a tree.
       std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(most), kept.end(),
                        [&](std::uint32_t a, std::uint32_t b) {
-                         const double x = share_of(a);
-                         const double y = share_of(b);
-                         return x != y ? x > y : a < b;
+                         return share_of[a] != share_of[b] ? share_of[a] > share_of[b] : a < b;
                        });
       kept.resize(most);
     }
+    if (kept.size() + 1 == nodes.size()) return;
     std::vector<bool> is_kept(nodes.size(), false);
     is_kept[0] = true;
     for (std::uint32_t node : kept) is_kept[node] = true;
 
-    struct Pruned {
+    struct Rest {
       std::size_t functions = 0;
       DiffCount before, after;
     };
-    std::vector<Pruned> pruned(nodes.size());  // by the nearest caller that is kept
-    std::vector<std::uint32_t> caller(nodes.size(), 0);
-    std::vector<std::uint64_t> pairs;  // of caller and function
+    constexpr std::uint32_t kNothing = 0xffffffffU;
+    std::vector<Rest> rests;
+    std::vector<std::uint32_t> rest_of(nodes.size(), kNothing);  // of what is kept: what is pruned right below
+    std::vector<std::uint32_t> caller(nodes.size(), 0);          // the nearest that is kept
+    std::vector<std::uint64_t> pairs;                            // of rest and function
     for (std::uint32_t node = 1; node < nodes.size(); ++node) {
       const std::uint32_t parent = nodes[node].parent;
       caller[node] = is_kept[node] ? node : caller[parent];
       if (is_kept[node]) continue;
-      Pruned& sum = pruned[caller[node]];
-      pairs.push_back((std::uint64_t{caller[node]} << 32) | nodes[node].frame);
-      add(sum.before, nodes[node].before, is_kept[parent]);
-      add(sum.after, nodes[node].after, is_kept[parent]);
+      std::uint32_t& place = rest_of[caller[node]];
+      if (place == kNothing) {
+        place = static_cast<std::uint32_t>(rests.size());
+        rests.emplace_back();
+      }
+      pairs.push_back((std::uint64_t{place} << 32) | nodes[node].frame);
+      add(rests[place].before, nodes[node].before, is_kept[parent]);
+      add(rests[place].after, nodes[node].after, is_kept[parent]);
     }
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    for (const std::uint64_t pair : pairs) ++pruned[pair >> 32].functions;
-    const Measure by(diff_.before, diff_.after, options_.normalise);
+    for (const std::uint64_t pair : pairs) ++rests[pair >> 32].functions;
     std::vector<DiffNode> out;
+    out.reserve(kept.size() + 1 + rests.size());
     std::vector<std::uint32_t> place(nodes.size(), 0);
     for (std::uint32_t node = 0; node < nodes.size(); ++node) {
       if (!is_kept[node]) continue;
       place[node] = static_cast<std::uint32_t>(out.size());
       out.push_back(nodes[node]);
       out.back().parent = place[nodes[node].parent];
-      const Pruned& sum = pruned[node];
-      if (sum.functions == 0) continue;
+      if (rest_of[node] == kNothing) continue;
+      const Rest& sum = rests[rest_of[node]];
       DiffNode rest;
       rest.frame =
           marker("(pruned: " + std::to_string(sum.functions) + (sum.functions == 1 ? " function)" : " functions)"));
       rest.parent = place[node];
       rest.before = whole(sum.before);
       rest.after = whole(sum.after);
-      measure(rest, by);
       out.push_back(rest);
     }
     nodes = std::move(out);
@@ -287,6 +304,8 @@ class Differ {
 
   const DiffOptions& options_;
   ProfileDiff diff_;
+  std::size_t comparisons_ = 0;
+  std::uint32_t first_rest_ = 0xffffffffU;  ///< frame: this and later ones stand for what is pruned
   std::vector<std::uint32_t> markers_;
 };
 

@@ -50,7 +50,7 @@ struct DiffNode {
   DiffCount before;
   DiffCount after;
   DiffChange self;
-  DiffChange total;
+  double change_total = 0;  ///< as DiffChange::change()
 };
 
 /// A function wherever it stands in the tree. `total` counts a stack once, however often the function is in it.
@@ -59,7 +59,7 @@ struct DiffFunction {
   DiffCount before;
   DiffCount after;
   DiffChange self;
-  DiffChange total;
+  double change_total = 0;
 };
 
 /// What one of the two sides is.
