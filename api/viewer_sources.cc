@@ -37,8 +37,7 @@ std::vector<std::shared_ptr<const store::InlineChain>> ViewerSources::CarefulNam
     if (frames[i].module != kKernelModule || chain == nullptr || chain->empty()) continue;
     const store::NamedFrame& frame = chain->front();
     if (frame.kind != store::FrameKind::kUnknown) continue;
-    chains[i] = std::make_shared<const store::InlineChain>(
-        1, store::NamedFrame{"[unknown] (kernel)", frame.module, frame.kind, frame.reason});
+    chains[i] = share({store::NamedFrame{"[unknown] (kernel)", frame.module, frame.kind, frame.reason}});
   }
   return chains;
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/named_frame.h"
 
+#include <functional>
+#include <tuple>
+#include <utility>
+
 namespace flamed {
 
 std::string_view name_of(FrameKind kind) {
@@ -23,6 +27,25 @@ std::string_view name_of(FrameKind kind) {
       return "marker";
   }
   return "unknown";
+}
+
+bool operator==(const NamedFrame& a, const NamedFrame& b) {
+  const auto known = [](const NamedFrame& frame) {
+    return std::tie(frame.name, frame.module, frame.kind, frame.reason, frame.full_name, frame.build_id, frame.file,
+                    frame.line, frame.inlined, frame.pending);
+  };
+  return known(a) == known(b);
+}
+
+std::uint64_t hash_of(std::string_view name, std::string_view module) {
+  const std::hash<std::string_view> hash;
+  const std::uint64_t both = hash(name) ^ (hash(module) * 31);
+  return both != 0 ? both : 1;
+}
+
+std::shared_ptr<const InlineChain> share(InlineChain chain) {
+  for (NamedFrame& frame : chain) frame.hash = hash_of(frame.name, frame.module);
+  return std::make_shared<const InlineChain>(std::move(chain));
 }
 
 }  // namespace flamed

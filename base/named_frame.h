@@ -39,10 +39,21 @@ struct NamedFrame {
   bool inlined = false;     ///< has no code of its own: the compiler put it into the function before it in its chain
   bool pending = false;     ///< the next time more may be known: what is asked for is on its way
 
-  friend bool operator==(const NamedFrame&, const NamedFrame&) = default;
+  /// hash_of() name and module, so that who has many of them need not read all their texts; 0 where nobody worked it
+  /// out.
+  std::uint64_t hash = 0;
+
+  /// Whatever is known of the hash.
+  friend bool operator==(const NamedFrame& a, const NamedFrame& b);
 };
+
+/// Never 0.
+[[nodiscard]] std::uint64_t hash_of(std::string_view name, std::string_view module);
 
 /// The functions that one address stands for, outermost first: one, or more where calls were inlined. Never empty.
 using InlineChain = std::vector<NamedFrame>;
+
+/// With the frames' hashes.
+[[nodiscard]] std::shared_ptr<const InlineChain> share(InlineChain chain);
 
 }  // namespace flamed

@@ -37,11 +37,6 @@ void merge(NamedFrame& known, const NamedFrame& other) {
 
 }  // namespace
 
-std::uint64_t FrameTable::hash_of(const Key& key) {
-  const std::hash<std::string_view> hash;
-  return mix(hash(key.name) ^ (hash(key.module) * 31) ^ (key.line * 0x9e3779b97f4a7c15ULL));
-}
-
 FrameTable::Beginning FrameTable::beginning_of(std::string_view name) {
   Beginning words{};
   for (std::size_t i = 0; i < std::min<std::size_t>(name.size(), 16); ++i) {
@@ -120,15 +115,17 @@ std::uint32_t FrameTable::intern_code(const NamedFrame& frame) {
 void FrameTable::reserve(std::size_t frames) {
   if (frames == 0) return;
   frames_.reserve(frames_.size() + frames);
-  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return frames_[other].hash; }, frames));
+  hashes_.reserve(frames_.size() + frames);
+  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return hashes_[other]; }, frames));
 }
 
 std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool lasts) {
-  const Key key = key_of(frame, name);
-  const std::uint64_t hash = hash_of(key);
+  const bool hash_is_known = frame.hash != 0 && name.data() == frame.name.data();
+  const std::uint64_t hash = mix(hash_is_known ? frame.hash : hash_of(name, frame.module));
   const std::uint32_t found = ids_.find(hash, [&](std::uint32_t id) {
-    const Entry& entry = frames_[id];
-    return entry.hash == hash && key_of(*entry.frame, entry.frame->name) == key;
+    if (hashes_[id] != hash) return false;
+    const NamedFrame& other = *frames_[id].frame;
+    return &other == &frame || key_of(other, other.name) == key_of(frame, name);
   });
   if (found != IdIndex::kNone) {
     Entry& entry = frames_[found];
@@ -136,13 +133,16 @@ std::uint32_t FrameTable::intern_as(const NamedFrame& frame, std::string_view na
     return found;
   }
   const auto id = static_cast<std::uint32_t>(frames_.size());
-  frames_.push_back(Entry{&frame, nullptr, hash, beginning_of(name), bare_size});
+  frames_.push_back(Entry{&frame, nullptr, beginning_of(name), bare_size});
+  hashes_.push_back(hash);
   if (name.data() != frame.name.data()) {
-    own(frames_.back()).name = name;
+    NamedFrame& renamed = own(frames_.back());
+    renamed.name = name;
+    renamed.hash = 0;
   } else if (!lasts) {
     own(frames_.back());
   }
-  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return frames_[other].hash; }));
+  static_cast<void>(ids_.make_room([&](std::uint32_t other) { return hashes_[other]; }));
   ids_.insert(hash, id);
   return id;
 }

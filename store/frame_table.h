@@ -66,7 +66,6 @@ class FrameTable {
   struct Entry {
     const NamedFrame* frame = nullptr;
     NamedFrame* own = nullptr;  ///< the same when it is the table's own, else null
-    std::uint64_t hash = 0;
     Beginning beginning{};
     std::size_t bare_size = 0;
   };
@@ -76,7 +75,6 @@ class FrameTable {
     std::vector<std::vector<std::shared_ptr<const InlineChain>>> chains;
   };
 
-  [[nodiscard]] static std::uint64_t hash_of(const Key& key);
   [[nodiscard]] static Beginning beginning_of(std::string_view name);
   [[nodiscard]] Key key_of(const NamedFrame& frame, std::string_view name) const;
   std::uint32_t intern_code(const NamedFrame& frame);
@@ -90,6 +88,7 @@ class FrameTable {
   const bool annotate_;
   const bool inlines_;
   std::vector<Entry> frames_;
+  std::vector<std::uint64_t> hashes_;  ///< of the same frames, beside each other for who looks for one
   std::shared_ptr<Owned> owned_ = std::make_shared<Owned>();
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   IdIndex ids_{unlimited_};

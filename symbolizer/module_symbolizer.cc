@@ -33,7 +33,7 @@ std::string hex(std::uint64_t value) {
 SymbolChainPtr chain_of(Symbol symbol) {
   SymbolChain chain;
   chain.push_back(std::move(symbol));
-  return std::make_shared<const SymbolChain>(std::move(chain));
+  return share(std::move(chain));
 }
 
 /// `place` stands before the offset in the name: "libc.so.6", "kernel".
@@ -253,7 +253,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
       chain.back().line = source[n].line;
       chain.back().inlined = n != 0;
     }
-    chains[i] = std::make_shared<const SymbolChain>(std::move(chain));
+    chains[i] = share(std::move(chain));
   }
 }
 

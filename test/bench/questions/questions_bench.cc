@@ -57,7 +57,7 @@ class CachedNamer final : public FrameNamer {
       std::shared_ptr<const InlineChain>& chain = known_[frame];
       if (chain == nullptr) {
         std::string name = "function_" + std::to_string(frame.module.value) + "_" + std::to_string(frame.offset >> 8);
-        chain = std::make_shared<const InlineChain>(1, NamedFrame{std::move(name), "lib.so", FrameKind::kNative, ""});
+        chain = share({NamedFrame{std::move(name), "lib.so", FrameKind::kNative, ""}});
       }
       chains.push_back(chain);
     }
