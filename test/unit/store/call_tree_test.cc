@@ -2,6 +2,11 @@
 #include "store/call_tree.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "test/catch.h"
@@ -57,6 +62,36 @@ TEST_CASE("a truncated stack begins at the marker of its reason and is no other 
   CHECK(frames_of(tree.view(), broken).front() ==
         Frame{kTruncatedModule, static_cast<std::uint64_t>(Truncation::kBrokenFramePointer)});
   CHECK(tree.intern(Truncation::kDepthLimit, frames).stack == deep);
+}
+
+TEST_CASE("whatever was interned before, a stack has its own frames, and one id") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::mt19937 random(1);
+  std::map<std::pair<std::optional<Truncation>, std::vector<Frame>>, StackId> known;
+  const std::optional<Truncation> reasons[] = {std::nullopt, Truncation::kDepthLimit, Truncation::kNoMapping};
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    // Mostly what ran before returns from a few functions and calls others, some of them with the same outer frames.
+    frames.resize(random() % 50 == 0 ? random() % 4
+                                     : frames.size() - std::min<std::size_t>(frames.size(), random() % 8));
+    for (auto callees = random() % 9; callees > 0 && frames.size() < 200; --callees) {
+      frames.push_back(code(random() % 3, 16 + random() % 2));
+    }
+    const std::optional<Truncation> reason = reasons[random() % std::size(reasons)];
+    const auto [stack, whole] = tree.intern(reason, frames);
+    REQUIRE(whole);
+    const auto [entry, is_new] = known.try_emplace({reason, frames}, stack);
+    REQUIRE(entry->second == stack);
+    if (i % 5000 == 4999) {  // the ids of all that is swept are used again
+      tree.sweep(2);
+      known.clear();
+    }
+    if (i % 100 != 0) continue;
+    std::vector<Frame> expected = frames;
+    if (reason) expected.insert(expected.begin(), Frame{kTruncatedModule, static_cast<std::uint64_t>(*reason)});
+    REQUIRE(frames_of(tree.view(), stack) == expected);
+  }
 }
 
 TEST_CASE("a sweep reclaims stacks that no retained slot names, and only those") {

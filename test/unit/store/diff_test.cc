@@ -67,7 +67,7 @@ ProfileDiff compare(const Profile& before, const Profile& after, const DiffOptio
   std::array<DiffSide, 2> described;
   for (std::size_t side = 0; side < 2; ++side) {
     const Profile& profile = side == 0 ? before : after;
-    static_cast<AnswerFacts&>(described[side]) = profile;
+    static_cast<AnswerFacts&>(described[side]) = static_cast<const AnswerFacts&>(profile);
     std::vector<std::uint32_t> place(profile.nodes.size(), 0);
     std::vector<std::uint64_t> self_ns;
     for (const ProfileNode& node : profile.nodes) self_ns.push_back(node.total_ns);
