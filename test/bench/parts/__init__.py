@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All parts, in the order of the report."""
 
-from parts import answers, loads, unwinding
+from parts import answers, loads, scale, unwinding
 
-PARTS = [*loads.PARTS, *unwinding.PARTS, *answers.PARTS]
+PARTS = [*loads.PARTS, *unwinding.PARTS, *scale.PARTS, *answers.PARTS]
