@@ -73,10 +73,10 @@ void append_frame_columns(ColumnWriter& out, const store::FrameList& frames) {
   out.numbers("name", name);
   out.numbers("module", module);
   out.numbers("kind", kind);
-  for (const auto& [member, column, nothing] : known) {
+  for (const Known& each : known) {
     const bool is_known =
-        std::any_of(column.begin(), column.end(), [&](std::uint64_t value) { return value != nothing; });
-    if (is_known) out.numbers(member, column);
+        std::any_of(each.column.begin(), each.column.end(), [&](std::uint64_t value) { return value != each.nothing; });
+    if (is_known) out.numbers(each.name, each.column);
   }
   out.json().end_object();
 }

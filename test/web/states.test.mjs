@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 
 import { Browser, Daemon, NOW, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+import { binary } from "./columns.mjs";
 
 const LARGEST_BUNDLE = 100_000;
 
@@ -57,14 +58,40 @@ describe("the page's states", () => {
 
   it("says when only the caller's own processes are to be seen, and what that means", async () => {
     await page.route(`${daemon.url}/profile*`, async (route) => {
-      const answer = await page.context().request.get(route.request().url());
-      await route.fulfill({ json: { ...(await answer.json()), visible_uid: 1000 } });
+      const answer = await page.context().request.get(route.request().url().replace("columns-binary", "columns"));
+      await route.fulfill({ body: binary({ ...(await answer.json()), visible_uid: 1000 }) });
     });
     await open(page, daemon.url);
     assert.match(await text(page, "#facts"), /Seen.*own processes only uid 1000/);
     const explanation = await page.$eval("#facts a[href$='#seen']", (link) => link.getAttribute("href"));
     await page.goto(new URL(explanation, daemon.url).href);
     assert.match(await text(page, "#seen + p"), /Whoever else asks sees those of their own user/);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("asks for what stands beside the graph once that is painted, or takes long", async () => {
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const beside = () => asked.filter((path) => ["/processes", "/timeline"].includes(path)).length;
+    let answered = () => 0;
+    await page.route(`${daemon.url}/profile*`, async (route) => {
+      const answer = await page.context().request.get(route.request().url());
+      const before = beside();
+      answered = () => before;
+      await route.fulfill({ response: answer });
+    });
+    await open(page, daemon.url);
+    assert.equal(answered(), 0);
+    assert.ok(beside() > 0);
+    // Nobody waits for ever for somebody else's question.
+    await page.unroute(`${daemon.url}/profile*`);
+    const letGo = await hold("/profile");
+    const before = beside();
+    await page.click('#ranges [data-from="now-5m"]');
+    await page.waitForRequest((request) => new URL(request.url()).pathname === "/processes");
+    assert.ok(beside() > before);
+    letGo();
+    await loaded(page, 2);
     assert.deepEqual(page.troubles, []);
   });
 
@@ -170,8 +197,8 @@ describe("the page's states", () => {
       await route.continue();
     });
     await calm.goto(daemon.url);
-    await calm.waitForSelector(".progress");
-    assert.equal(await calm.$eval(".progress", (line) => getComputedStyle(line, "::before").animationName), "none");
+    await calm.waitForSelector("#stage .progress");
+    assert.equal(await calm.$eval("#stage .progress", (line) => getComputedStyle(line, "::before").animationName), "none");
     letGo();
     await loaded(calm);
     await calm.close();

@@ -15,6 +15,22 @@ export const isSettled = computed(() => underWay.value === 0);
 
 export const CANCELLED: Problem = { title: "Cancelled", detail: "The question was cancelled before it was answered." };
 
+interface Options<Answer> {
+  // For answers that are not plain JSON.
+  read?: Read<Answer>;
+  // The question whose answer is waited for more: this one is put once that is painted. They share the daemon's threads,
+  // and on a small host they share its CPUs with the browser, too.
+  after?: Asking<unknown>;
+}
+
+// The second question is put in any case after so long.
+const PATIENCE_MS = 400;
+
+// Until what is there now has been painted. In a page that nobody sees nothing ever is.
+const painted = () => new Promise<void>((resolve) => {
+  requestAnimationFrame(() => setTimeout(resolve));
+});
+
 export class Asking<Answer> {
   // Stays while the next is under way, and when that is refused.
   readonly answer: ReadonlySignal<Answer | null>;
@@ -31,11 +47,11 @@ export class Asking<Answer> {
   readonly #again = signal(0);
   #abort: AbortController | null = null;
 
-  readonly #read: Read<Answer> | undefined;
+  readonly #options: Options<Answer>;
 
-  // `address` reads signals, and gives what to ask, or null for nothing. `read` is for answers that are not plain JSON.
-  constructor(address: () => string | null, read?: Read<Answer>) {
-    this.#read = read;
+  // `address` reads signals, and gives what to ask, or null for nothing.
+  constructor(address: () => string | null, options: Options<Answer> = {}) {
+    this.#options = options;
     this.answer = this.#answer;
     this.problem = this.#problem;
     this.progress = this.#progress;
@@ -76,6 +92,24 @@ export class Asking<Answer> {
     underWay.value--;
   }
 
+  // Until the latest answer has been painted, or that takes too long.
+  async #isDone() {
+    // What is to be asked changes for all questions at once, but one after the other hears of it.
+    await Promise.resolve();
+    if (this.#abort === null) return;
+    let timer = 0;
+    const tooLong = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS)));
+    let end = () => {};
+    const answered = new Promise<void>((resolve) => {
+      end = effect(() => {
+        if (this.#progress.value === null) resolve();
+      });
+    });
+    await Promise.race([tooLong, answered.then(painted)]);
+    clearTimeout(timer);
+    end();
+  }
+
   async #ask(address: string) {
     const abort = new AbortController();
     const { signal: aborted } = abort;
@@ -83,9 +117,14 @@ export class Asking<Answer> {
     underWay.value++;
     const since = performance.now();
     try {
+      if (this.#options.after !== undefined) {
+        this.#progress.value = { stage: "asking", bytes: 0, since };
+        await this.#options.after.#isDone();
+        if (aborted.aborted) return;
+      }
       const answer = await get<Answer>(address, { signal: aborted, onProgress: (progress) => {
         if (!aborted.aborted) this.#progress.value = progress;
-      } }, this.#read);
+      } }, this.#options.read);
       if (aborted.aborted) return;
       this.tookMs = performance.now() - since;
       // At once, since whoever sees the answer may ask the next question.

@@ -12,10 +12,10 @@ export const profile = new Asking<Profile | Diff>(() => {
   const parameters = profileParameters(question.value, base.value);
   parameters.set("format", "columns-binary");
   return addressWith(base.value === null ? "/profile" : "/diff", parameters);
-}, readProfile);
+}, { read: readProfile });
 
 // Of the whole machine: the list is there to choose another process from.
-export const processes = new Asking<Processes>(() => addressWith("/processes", windowOnly(question.value)));
+export const processes = new Asking<Processes>(() => addressWith("/processes", windowOnly(question.value)), { after: profile });
 
 export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in answer;
 

@@ -59,6 +59,9 @@ export class FlameCanvas {
   #zoomedAt = 0;
   #steps = 0;
   #frameRequest = 0;
+  #laidOut = { width: 0, height: 0 }; // the box, when what it holds was last fitted to it
+  #mirrorTimer = 0;
+  #isMirrorOld = false;
   #painted: Model | null = null;
   #hovered = -1;
   #focused = -1;
@@ -90,7 +93,7 @@ export class FlameCanvas {
 
     const observer = new ResizeObserver(() => this.#resize());
     observer.observe(box);
-    this.#endings.push(() => observer.disconnect(), () => cancelAnimationFrame(this.#frameRequest), () => clearTimeout(this.#longPress));
+    this.#endings.push(() => observer.disconnect(), () => cancelAnimationFrame(this.#frameRequest), () => clearTimeout(this.#mirrorTimer), () => clearTimeout(this.#longPress));
     this.#on(box, "scroll", () => this.#repaint());
     this.#on(box, "keydown", (event) => this.#key(event));
     this.#on(box, "blur", () => this.#focus(-1));
@@ -132,7 +135,7 @@ export class FlameCanvas {
       this.#layOut(before === null || before.direction !== shown.direction ? null : anchor);
       this.#reveal(shown.zoomed);
     }
-    this.#mirrorAnew();
+    this.#isMirrorOld = true;
     this.#repaint();
   }
 
@@ -163,20 +166,29 @@ export class FlameCanvas {
     const view = this.#view;
     if (view === null) return;
     const height = Math.max(heightOf(view), 0);
+    this.#laidOut = { width: this.#box.clientWidth, height: this.#box.clientHeight };
     this.#space.style.height = `${height}px`;
     const fromRoot = anchor ?? 0;
     this.#box.scrollTop = view.direction === "up" ? height - this.#box.clientHeight - fromRoot : fromRoot;
   }
 
-  #resize() {
-    if (this.#view === null) return;
+  // Whether the box has another size than what it holds was fitted to; it is then.
+  #fit() {
+    const { clientWidth: width, clientHeight: height } = this.#box;
+    if (this.#view === null || (width === this.#laidOut.width && height === this.#laidOut.height)) return false;
     const anchor = this.#anchor();
-    this.#view = { ...this.#view, width: this.#box.clientWidth };
+    this.#view = { ...this.#view, width };
     this.#from = null;
     this.#layOut(anchor);
-    this.#mirrorAnew();
+    this.#isMirrorOld = true;
+    return true;
+  }
+
+  #resize() {
+    if (!this.#fit()) return;
     // At once: the box has its new size in this very frame.
     this.#paint();
+    this.#mirrorSoon();
   }
 
   #reveal(node: number) {
@@ -199,7 +211,10 @@ export class FlameCanvas {
     if (this.#frameRequest !== 0) return;
     this.#frameRequest = requestAnimationFrame(() => {
       this.#frameRequest = 0;
+      // What came with the same answer may have moved the box's edges: painted twice would be half as fast.
+      this.#fit();
       this.#paint();
+      this.#mirrorSoon();
     });
   }
 
@@ -256,7 +271,17 @@ export class FlameCanvas {
     mark.style.transform = `translate(${x}px, ${this.#offset() + topOf(this.#view!, this.#view!.model.depth[node])}px)`;
   }
 
+  // After what is seen has been painted: no eye waits for it. By the next frame at the latest.
+  #mirrorSoon() {
+    if (!this.#isMirrorOld) return;
+    if (this.#mirrorTimer !== 0) this.#mirrorAnew();
+    else this.#mirrorTimer = setTimeout(() => this.#mirrorAnew());
+  }
+
   #mirrorAnew() {
+    clearTimeout(this.#mirrorTimer);
+    this.#mirrorTimer = 0;
+    this.#isMirrorOld = false;
     if (this.#shown !== null && this.#view !== null) this.#mirror.show(this.#view, this.#shown.labels, this.#focused, this.#offset());
   }
 

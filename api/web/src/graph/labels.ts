@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts on frames and about them. Names come from profiled programs, which choose them.
 
-import { printable } from "../text";
+import { count, printable } from "../text";
 import type { Model } from "./model";
 
 const LONGEST = 400;
@@ -50,7 +50,7 @@ export class Labels {
   spoken(node: number) {
     const { model } = this;
     const name = printable(model.name(node), 200);
-    if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${model.value[node].toLocaleString("en-US")} samples`;
+    if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${count(model.value[node])} samples`;
     const { after, before } = model.sides;
     const mark = model.sides.significant[node] === 1 ? ", significant" : "";
     return `${name}, from ${share(before[node], before[0])} to ${share(after[node], after[0])}${mark}`;

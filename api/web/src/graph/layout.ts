@@ -24,7 +24,7 @@ export interface View {
 
 export function viewOf(model: Model, zoomed: number, direction: Direction, width: number): View {
   const left = model.start[zoomed];
-  return { model, direction, zoomed, left, right: left + model.value[zoomed], levels: model.deepest(zoomed) + 1, width };
+  return { model, direction, zoomed, left, right: left + model.value[zoomed], levels: zoomed === 0 ? model.levels : model.deepest(zoomed) + 1, width };
 }
 
 export const heightOf = (view: View) => view.levels * ROW;

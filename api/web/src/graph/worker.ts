@@ -3,15 +3,19 @@
 // ever. A file of its own, since a page whose policy is default-src 'self' starts no worker from a text.
 
 import { readModel } from "./columns";
+import { practise } from "./practice";
 import { matchNames } from "./search";
 
-export type Job = { id: number; task: "read"; bytes: ArrayBuffer } | { id: number; task: "names"; names: readonly string[] } | { id: number; task: "match"; text: string };
+export type Job = { id: number; task: "practise" } | { id: number; task: "read"; bytes: ArrayBuffer } | { id: number; task: "names"; names: readonly string[] } | { id: number; task: "match"; text: string };
 export type Outcome = { id: number; result: unknown } | { id: number; error: string; isSyntax: boolean };
 
 let names: readonly string[] = [];
 
 function work(job: Job): unknown {
   switch (job.task) {
+    case "practise":
+      practise(readModel);
+      return null;
     case "read":
       return readModel(job.bytes);
     case "names":

@@ -43,7 +43,9 @@ let reader: Helper | null = null;
 
 // Before there is anything to read, so that nobody waits for its start.
 export function startReader() {
-  reader ??= new Helper();
+  if (reader !== null) return;
+  reader = new Helper();
+  void reader.do({ task: "practise" }).catch(() => {});
 }
 
 // Takes the bytes away from the caller.

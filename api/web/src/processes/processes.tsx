@@ -8,7 +8,7 @@ import type { ThreadUsage, Threads, Timeline } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
 import { useKeys } from "../keys";
-import { processes } from "../questions";
+import { processes, profile } from "../questions";
 import { SELECTORS, look, question, select, view, windowOnly } from "../state";
 import { Waiting } from "../states";
 import { brief, percent, printable } from "../text";
@@ -30,14 +30,14 @@ const activity = new Asking<Timeline>(() => {
   const length = lengthOf(question.value);
   if (length !== null) parameters.set("step", String(Math.min(86400, Math.max(1, Math.ceil(length / 1000 / STEPS)))));
   return addressWith("/timeline", parameters);
-});
+}, { after: profile });
 
 const threads = new Asking<Threads>(() => {
   if (open.value.size === 0) return null;
   const parameters = windowOnly(question.value);
   for (const id of open.value) parameters.append("pid", id);
   return addressWith("/threads", parameters);
-});
+}, { after: profile });
 
 const usage = computed(() => {
   const answer = processes.answer.value;

@@ -8,7 +8,7 @@ import "./heatmap.css";
 import type { Heatmap as Answer } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
-import { askedWindow } from "../questions";
+import { askedWindow, profile } from "../questions";
 import { ask, go, look, question, view, windowAndSelection } from "../state";
 import { Waiting } from "../states";
 import { count, printable } from "../text";
@@ -44,7 +44,7 @@ const heatmap = new Asking<Answer>(() => {
   }
   parameters.set("rows", String(ROWS));
   return addressWith("/heatmap", parameters);
-});
+}, { after: profile });
 
 const selected = computed<Selected | null>(() => {
   const window = askedWindow.value;

@@ -45,7 +45,7 @@ class Growing {
       if (shown.value !== null) asked.set("to", String(Math.round(shown.value.to)));
       if (canGrow) asked.set("step", `${have.stepMs / 1000}s`);
       return addressWith("/timeline", asked);
-    });
+    }, { after: profile });
     effect(() => {
       const answer = this.asking.answer.value;
       if (answer === null) return;
