@@ -195,6 +195,8 @@ void measure_day(Figures& figures, int minutes) {
   figures.add("day_store_ns_per_sample", in_store_ns / (static_cast<double>(minutes) * kSamplesPerMinute));
   figures.add("day_slowest_advance_us", slowest_advance_ns / 1e3);
   figures.add("day_used_bytes", static_cast<double>(stats.used_bytes));
+  figures.add("day_exact_bytes", static_cast<double>(stats.exact_bytes));
+  figures.add("day_exact_minutes", static_cast<double>(stats.exact_samples) / kSamplesPerMinute);
   figures.add("day_slots", static_cast<double>(stats.slots));
   figures.add("day_slots_dropped_for_budget", static_cast<double>(stats.slots_dropped_for_budget));
   figures.add("day_nodes", static_cast<double>(stats.nodes));
