@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All parts, in the order of the report."""
 
-from parts import answers, loads, scale, unwinding
+from parts import answers, interrupts, itself, loads, scale, start, unwinding
 
-PARTS = [*loads.PARTS, *unwinding.PARTS, *scale.PARTS, *answers.PARTS]
+PARTS = [*loads.PARTS, *interrupts.PARTS, *start.PARTS, *unwinding.PARTS, *scale.PARTS, *answers.PARTS, *itself.PARTS]

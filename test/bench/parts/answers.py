@@ -44,7 +44,8 @@ A synthetic day of a busy 2-CPU host (85 % of a minute's samples have a stack of
 
 class Questions(Part):
     name = "questions"
-    about = "a day of a synthetic host of 64 CPUs, and what is asked of it"
+    about = "a day of a synthetic host of 64 CPUs, and what is asked of it; takes minutes, and 3 GiB"
+    by_default = False
 
     def measure(self, how):
         return run_json([how.built("test/bench/questions/questions_bench"), 24 * 60 if how.blocks > 1 else 130], how)
@@ -91,6 +92,7 @@ def question_row(questions, text, name, target):
 class Clients(Part):
     name = "clients"
     about = "many clients at once: idle, slow, and asking all the time"
+    by_default = False
 
     def measure(self, how):
         return run_json(["/usr/bin/python3", "test/bench/clients/clients_bench.py", how.flamed,

@@ -21,8 +21,11 @@ def hierarchy():
 
 
 class Group:
+    made = 0
+
     def __init__(self, name):
-        self.path = os.path.join(hierarchy(), f"flamed-bench-{os.getpid()}-{name}")
+        Group.made += 1
+        self.path = os.path.join(hierarchy(), f"flamed-bench-{os.getpid()}-{Group.made}-{name}")
         try:
             os.mkdir(self.path)
         except OSError as error:
@@ -41,11 +44,20 @@ class Group:
         return os.stat(self.path).st_ino
 
     def start(self, command, **options):
+        """The child knows when its exec came: entering the group takes a while of its own."""
+        ours, theirs = os.pipe()
+
         def enter():
             with open(os.path.join(self.path, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write("0")
+            os.write(theirs, repr(time.time()).encode())
 
-        child = subprocess.Popen(command, preexec_fn=enter, **options)
+        try:
+            child = subprocess.Popen(command, preexec_fn=enter, **options)
+            child.exec_at = float(os.read(ours, 64))
+        finally:
+            os.close(ours)
+            os.close(theirs)
         self.children.append(child)
         return child
 

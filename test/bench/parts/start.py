@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How soon flamed samples after its start, and how soon stacks are whole, among 200 processes that run already."""
+
+import re
+import shutil
+import statistics
+import time
+
+from loads.load import Load
+from parts.part import Part
+from support.daemon import Daemon
+from support.figures import between, percent, spread, table
+
+PROCESSES = 200
+# What the processes are: a little work, then a second of sleep. Interpreters, for their many libraries.
+PROGRAMS = (
+    ("/bin/sh", "-c", "while :; do i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; sleep 1; done"),
+    ("/bin/bash", "-c", "while :; do for ((i = 0; i < 2000; i++)); do :; done; sleep 1; done"),
+    ("/usr/bin/perl", "-e", "while (1) { for (1 .. 60000) { $x += $_ } select(undef, undef, undef, 1) }"),
+    ("/usr/bin/awk", "BEGIN { while (1) { for (i = 0; i < 60000; i++) x += i; system(\"sleep 1\") } }"),
+    ("/usr/bin/python3", "-c", "import time\nwhile True:\n  sum(range(200000)); time.sleep(1)"),
+)
+SECONDS = 10
+# Not for long: the process or the rows of what it has mapped do not stand in the tables yet.
+NOT_YET = ("new_process", "rows_pending", "no_mapping")
+WHOLE_ENOUGH = 0.01
+
+
+class ManyProcesses(Load):
+    name = "processes"
+    title = f"{PROCESSES} processes of five programs that work a little every second"
+    warm_up_s = 5
+
+    def start(self):
+        programs = [program for program in PROGRAMS if shutil.which(program[0])]
+        for i in range(PROCESSES):
+            self.group.start(programs[i % len(programs)])
+            time.sleep(1 / PROCESSES)
+
+
+class Start(Part):
+    name = "start"
+    about = f"flamed's start beside {PROCESSES} processes"
+
+    def measure(self, how):
+        seconds = SECONDS if how.blocks > 1 else 3
+        with ManyProcesses(how):
+            return {"processes": PROCESSES, "seconds": seconds,
+                    "starts": [measure_start(how, seconds) for _ in range(3 if how.blocks > 1 else 1)]}
+
+    def section(self, results, aims):
+        start = results.get(self.name)
+        if start is None:
+            return ""
+        firsts = [one["first_sample_s"] for one in start["starts"] if one["first_sample_s"] is not None]
+        ready = [one["tables_s"] for one in start["starts"]]
+        aims.at_most(f"start: first sample after exec, ms, {PROCESSES} processes", 300,
+                     1000 * statistics.median(firsts) if firsts else None, 0)
+        aims.at_most("start: seconds until tables stand", 5, statistics.median(ready), 0)
+        rows = []
+        for second in range(start["seconds"]):
+            windows = [one["windows"][second] for one in start["starts"]]
+            rows.append((f"{second} – {second + 1}", f"{statistics.median(window['samples'] for window in windows):.0f}",
+                         *(percent(statistics.median(window[key] / max(1, window["samples"]) for window in windows))
+                           for key in ("whole", "not_yet"))))
+        used = statistics.median(one["cpu_seconds"] for one in start["starts"])
+        return f"""## Start
+
+flamed starts while {start["processes"]} processes run, of five programs, each of which works a little every second; {len(start["starts"])} starts. From its exec to its first
+sample: {between(spread(firsts), 0, 1000) if firsts else "–"} ms. To the second from which on no more than {100 * WHOLE_ENOUGH:.0f} % of the samples lack tables (of the process or of a file's rows): {between(spread(ready), 0)}.
+All that cost {used:.2f} s of CPU time in the {start["seconds"]} s.
+
+""" + table(("second", "samples", "whole, %", "without tables yet, %"), rows)
+
+
+def measure_start(how, seconds):
+    with Daemon(how.flamed) as daemon:
+        begin = daemon.process.exec_at
+        time.sleep(max(0, begin + seconds + 2.5 - time.time()))
+        used = daemon.group.cpu_seconds()
+        text = daemon.ask(f"/profile?from={begin:.6f}&to={begin + 3:.6f}&format=perf-script")[2]
+        times = [float(found[1]) for found in re.finditer(r"^\S.*\] (\d+\.\d+):", text, re.M)]
+        windows = [window(daemon, begin + second) for second in range(seconds)]
+    behind = [second for second, one in enumerate(windows) if one["not_yet"] > WHOLE_ENOUGH * one["samples"]]
+    return {"first_sample_s": min(times) - begin if times else None, "tables_s": behind[-1] + 1 if behind else 0,
+            "cpu_seconds": used, "windows": windows}
+
+
+def window(daemon, begin):
+    quality = daemon.get_json(f"/profile?from={begin:.6f}&to={begin + 1:.6f}&format=top")["quality"]
+    truncated = quality["truncated"]
+    return {"whole": quality["whole"], "not_yet": sum(truncated.get(reason, 0) for reason in NOT_YET),
+            "samples": quality["whole"] + sum(truncated.values())}
+
+
+PARTS = [Start()]
