@@ -2,7 +2,7 @@
 /*
  * Threads that do nothing but compute, in call chains of many shapes, and count how often they got round.
  *
- *   load_busy COUNTERS THREADS DEPTH
+ *   load_busy COUNTERS THREADS DEPTH AT_ONCE
  *
  * COUNTERS is a file of at least 64 bytes for each thread: the thread's count stands at the start of its 64, for
  * whoever maps the file. DEPTH frames are the most, half of it the least. There are 512 chains; as in real programs a
@@ -10,6 +10,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,9 @@ enum { kChains = 512, kStackBytes = 256 * 1024, kCounterBytes = 64, kLaps = 16 }
 
 static volatile uint64_t* counters;
 static unsigned deepest;
+static unsigned threads;
+static unsigned at_once;
+static sem_t* turns; /* of each thread */
 
 typedef uint64_t step(unsigned depth, uint64_t path);
 static step* const steps[16];
@@ -68,8 +72,10 @@ static uint64_t next(uint64_t* state) {
 
 static void* work(void* argument) {
   volatile uint64_t* const counter = argument;
+  const unsigned self = (unsigned)((size_t)(counter - counters) * sizeof(uint64_t) / kCounterBytes);
   uint64_t random = 88172645463325252ULL + (uint64_t)(counter - counters);
   for (;;) {
+    if (at_once < threads) sem_wait(&turns[self]);
     /* The product of three numbers below 8 is small far more often than large. */
     const uint64_t dice = next(&random);
     uint64_t chain = (dice & 7) * (dice >> 8 & 7) * (dice >> 16 & 7) + 1;
@@ -79,20 +85,24 @@ static void* work(void* argument) {
     uint64_t sum = 0;
     for (int i = 0; i < kLaps; i++) sum += descend(depth, path);
     *counter += 1 + (sum == 42);
+    if (at_once < threads) sem_post(&turns[(self + 1) % threads]);
   }
   return NULL;
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  const unsigned threads = (unsigned)atoi(argv[2]);
+  if (argc != 5) return 2;
+  threads = (unsigned)atoi(argv[2]);
   deepest = (unsigned)atoi(argv[3]);
+  at_once = (unsigned)atoi(argv[4]);
   const int file = open(argv[1], O_RDWR);
   counters = mmap(NULL, (size_t)threads * kCounterBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (file < 0 || counters == MAP_FAILED) {
     perror(argv[1]);
     return 1;
   }
+  turns = calloc(threads, sizeof(*turns));
+  for (unsigned i = 0; turns != NULL && i < threads; i++) sem_init(&turns[i], 0, 0);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -104,5 +114,6 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
+  for (unsigned i = 0; i < at_once; i++) sem_post(&turns[(size_t)i * threads / at_once]);
   for (;;) pause();
 }

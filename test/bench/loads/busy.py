@@ -11,14 +11,15 @@ class Busy(CountingLoad):
     program = "load_busy"
     depth = 30
     threads = None  # one for each CPU
+    at_once = None  # all of them
     title = ("one native program, one computing thread for each CPU, 512 call chains of 15 to 30 frames, built without "
              "frame pointers")
 
     def start(self):
         threads = self.threads or os.cpu_count()
         counters = self.make_counters(threads)
-        self.group.start([self.context.built("test/bench/loads", self.program), counters.path, str(threads),
-                                       str(self.depth)])
+        self.group.start([self.context.built("test/bench/loads", self.program), counters.path, str(threads), str(self.depth),
+                          str(self.at_once or threads)])
 
 
 class BusyWithFramePointers(Busy):
@@ -30,6 +31,8 @@ class BusyWithFramePointers(Busy):
 class ManyThreads(Busy):
     name = "threads"
     threads = 2000
+    at_once = 2 * os.cpu_count()
     depth = 110
     warm_up_s = 4
-    title = "the same as the first with 2,000 threads, all of which want to run, and stacks of 55 to 110 frames"
+    title = ("the same as the first with 2,000 threads and stacks of 55 to 110 frames; two threads for each CPU want to run, after a "
+             "lap of 16 calls it is the next one's turn")

@@ -42,8 +42,7 @@ class Interrupts(Part):
         with Busy(how) as load:
             return {"seconds": seconds,
                     "nothing": losses(load, how, seconds, lambda: Nothing(how)),
-                    "flamed": losses(load, how, seconds,
-                                     lambda: Daemon(how.flamed, "--frequency", str(FLAMED_HERTZ)))}
+                    "flamed": losses(load, how, seconds, lambda: Daemon(how.flamed, *how.at(FLAMED_HERTZ)))}
 
     def section(self, results, aims):
         measured = results.get(self.name)

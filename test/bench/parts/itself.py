@@ -18,9 +18,9 @@ class Itself(Part):
 
     def measure(self, how):
         seconds = 30 if how.blocks > 1 else 4
-        with Servers(how), Daemon(how.flamed, "--frequency", str(HERTZ)) as looked_at:
+        with Servers(how), Daemon(how.flamed, *how.at(HERTZ)) as looked_at:
             time.sleep(how.settle_s)
-            with Daemon(how.flamed, "--frequency", str(HERTZ)) as looking:
+            with Daemon(how.flamed, *how.at(HERTZ)) as looking:
                 time.sleep(3)
                 begin = time.time()
                 time.sleep(seconds)

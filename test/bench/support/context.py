@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import subprocess
 
 
 @dataclasses.dataclass
@@ -21,6 +22,12 @@ class Context:
     @property
     def flamed(self):
         return self.built("flamed")
+
+    def at(self, hertz):
+        """Flags for so many samples, whatever they cost."""
+        flags = ["--frequency", str(hertz)]
+        said = subprocess.run([self.flamed, "--help"], capture_output=True, text=True, check=False).stdout
+        return [*flags, "--cpu-budget", "off"] if "--cpu-budget" in said else flags
 
     @property
     def victims(self):
