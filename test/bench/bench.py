@@ -5,7 +5,7 @@
     ./dev bench [--quick] [--write] [--long] [PART...]
 
 Without parts: all of them but those that are only run when named, in less than half an hour. The figures are only as
-quiet as the machine: run nothing beside it. Results of parts stay in build/bench/ and go into the report until they are measured again.
+quiet as the machine: run nothing beside it. Results stay in build/bench/ and go into the report until they are measured again.
 
   --quick   a second or two for each interval: to see that it runs, not to measure
   --write   put the report into docs/overhead.md, too
@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 os.chdir(os.path.dirname(os.path.dirname(HERE)))
@@ -41,9 +42,14 @@ def measure(part, how, folder):
     except Skip as skip:
         print(f"{part.name}: SKIP: {skip}", file=sys.stderr, flush=True)
         result = {"skipped": str(skip)}
+    except Exception as error:  # the other parts are worth having all the same
+        traceback.print_exc()
+        result = {"skipped": f"it failed: {error}", "failed": True}
     result["took_s"] = time.monotonic() - began
+    result["quick"] = how.is_quick
     with open(path, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
+    print(f"{part.name}: {result['took_s']:.0f} s", file=sys.stderr, flush=True)
     return result
 
 
@@ -67,16 +73,19 @@ def main():
     folder = os.path.join(build, "bench")
     os.makedirs(folder, exist_ok=True)
     wanted = [part for part in PARTS if part.about and (part.name in options.parts if options.parts else part.by_default)]
-    if not options.report:
+    failed = []
+    if not options.report or not os.path.exists(os.path.join(folder, "machine.json")):
         with open(os.path.join(folder, "machine.json"), "w", encoding="utf-8") as file:
             json.dump(machine.facts(how.flamed), file, indent=1)
-        for part in wanted:
-            measure(part, how, folder)
-    text = report.text(PARTS, folder)
+    if not options.report:
+        failed = [part.name for part in wanted if "failed" in measure(part, how, folder)]
+    text = report.text(PARTS, folder, options.quick)
     print(text)
     if options.write:
         with open("docs/overhead.md", "w", encoding="utf-8") as file:
             file.write(text + "\n")
+    if failed:
+        sys.exit("failed: " + ", ".join(failed))
 
 
 if __name__ == "__main__":

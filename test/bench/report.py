@@ -4,7 +4,7 @@
 import json
 import os
 
-from support.figures import Aims, mib, table
+from support.figures import Aims, table
 
 
 def load(folder, name):
@@ -15,23 +15,25 @@ def load(folder, name):
         return json.load(file)
 
 
-def text(parts, folder):
+def text(parts, folder, is_quick):
+    """Without what was measured quickly, unless that is wanted."""
     machine = load(folder, "machine")
-    results = {part.name: result for part in parts if (result := load(folder, part.name)) is not None}
+    results = {part.name: result for part in parts
+               if (result := load(folder, part.name)) is not None and result.get("quick", True) == is_quick}
     aims = Aims()
     sections = [section for part in parts if (section := part_section(part, results, aims))]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
     return "\n\n".join([f"""<!-- SPDX-License-Identifier: Apache-2.0 -->
 # What flamed costs
 
-Written by `./dev bench --write` on {machine["date"]}: {machine["cpu"]}, {machine["cpus"]} CPUs, {mib(machine["memory_bytes"])}, Linux {machine["kernel"]},
+Written by `./dev bench --write` on {machine["date"]}: {machine["cpu"]}, {machine["cpus"]} CPUs, {machine["memory_bytes"] / 2**30:.0f} GiB, Linux {machine["kernel"]},
 {machine["system"]}; {versions}. Times on another machine differ; run it there.""",
                         aims_section(aims), *sections]).rstrip()
 
 
 def part_section(part, results, aims):
     result = results.get(part.name, {})
-    if "skipped" in result and part.section.__qualname__.split(".")[0] != "OnLoad":
+    if "skipped" in result and part.has_section:
         return f"## {part.name.capitalize()}\n\nSKIP: {result['skipped']}"
     return part.section(results, aims)
 

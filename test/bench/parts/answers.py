@@ -15,7 +15,7 @@ class Store(Part):
     about = "a synthetic day of a busy host of two CPUs"
 
     def measure(self, how):
-        return run_json([how.built("test/bench/store/store_bench"), *([] if how.blocks > 1 else [30])], how)
+        return run_json([how.built("test/bench/store/store_bench"), *([] if not how.is_quick else [30])], how)
 
     def section(self, results, aims):
         store = results.get(self.name)
@@ -48,7 +48,7 @@ class Questions(Part):
     by_default = False
 
     def measure(self, how):
-        return run_json([how.built("test/bench/questions/questions_bench"), 24 * 60 if how.blocks > 1 else 130], how)
+        return run_json([how.built("test/bench/questions/questions_bench"), 24 * 60 if not how.is_quick else 130], how)
 
     def section(self, results, aims):
         questions = results.get(self.name)
@@ -96,7 +96,7 @@ class Clients(Part):
 
     def measure(self, how):
         return run_json(["/usr/bin/python3", "test/bench/clients/clients_bench.py", how.flamed,
-                         how.victims + "/victim_known_chain", 30 if how.blocks > 1 else 3], how)
+                         how.victims + "/victim_known_chain", 30 if not how.is_quick else 3], how)
 
     def section(self, results, aims):
         clients = results.get(self.name)

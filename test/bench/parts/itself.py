@@ -17,7 +17,7 @@ class Itself(Part):
     about = "flamed under the load of servers, profiled by another flamed"
 
     def measure(self, how):
-        seconds = 30 if how.blocks > 1 else 4
+        seconds = 30 if not how.is_quick else 4
         with Servers(how), Daemon(how.flamed, *how.at(HERTZ)) as looked_at:
             time.sleep(how.settle_s)
             with Daemon(how.flamed, *how.at(HERTZ)) as looking:

@@ -17,6 +17,8 @@ TIMES_CHEAPER = {"perf -g": 20, "perf dwarf": 20, "bpftrace": 40}
 
 
 class OnLoad(Part):
+    has_section = False
+
     def __init__(self, load, with_peers=True, blocks=None):
         self.load, self.with_peers, self.blocks = load, with_peers, blocks
         self.name, self.about = load.name, f"load: {load.title}"
@@ -47,7 +49,7 @@ class Summary(Part):
         if not measured:
             return ""
         judge(measured, aims)
-        return "\n\n".join(filter(None, [INTRODUCTION.format(loads=load_list(measured)), cost_table(measured),
+        return "\n\n".join(filter(None, [INTRODUCTION.format(loads=load_list(measured)), cost_table(measured), thread_table(measured),
                                          activity_table(measured), memory_table(measured), throughput_table(measured),
                                          PEERS_INTRODUCTION, *map(peer_table, measured), "\n".join(skipped)]))
 
@@ -92,6 +94,16 @@ def cost_table(measured):
                      shown(one, "kernel", 1, 1e5), shown(one, "daemon", 1, 1e5), shown(one, "workers", 1, 1e5),
                      shown(one, "whole", 1, 1e5)))
     return table(("load", "kernel program, ns per sample", "statistics, ns", "kernel program", "daemon", "helpers", "**all**"), rows)
+
+
+def thread_table(measured):
+    """Of flamed's threads; those that used next to nothing are left out."""
+    names = sorted({name for one in measured for interval in one["intervals"] for name in interval["threads"]})
+    shares = {one["name"]: {name: 1e5 * statistics.median(interval["threads"].get(name, 0) for interval in one["intervals"])
+                            for name in names} for one in measured if one["name"] != "idle"}
+    names = [name for name in names if any(used[name] >= 0.1 for used in shares.values())]
+    rows = [(load, *(f"{used[name]:.1f}" for name in names)) for load, used in shares.items()]
+    return "The daemon's part by its threads, likewise; medians.\n\n" + table(("load", *names), rows) if names else ""
 
 
 def activity_table(measured):
@@ -190,5 +202,5 @@ def judge(measured, aims):
 
 
 LOADS = [OnLoad(Busy), OnLoad(BusyWithFramePointers, with_peers=False, blocks=3), OnLoad(Build), OnLoad(Servers),
-         OnIdle(Idle), OnLoad(ManyThreads, blocks=3)]
+         OnIdle(Idle), OnLoad(ManyThreads, with_peers=False, blocks=3)]
 PARTS = [*LOADS, Summary()]

@@ -24,7 +24,7 @@ class Replay(Part):
     about = "a recording multiplied to 256 CPUs, 10,000 processes, 24 hours, and replayed"
 
     def measure(self, how):
-        is_quick = how.blocks == 1
+        is_quick = how.is_quick
         with Recorded(how):
             return run_json([how.built("test/bench/scale/replay_bench"), 1 if is_quick else 5, 20000 if is_quick else 400000,
                              1 if is_quick else 24], how)
@@ -78,7 +78,7 @@ class Tables(Part):
     about = "rows of 5,000 modules into the unwind tables"
 
     def measure(self, how):
-        return run_json([how.built("test/bench/scale/tables_bench"), 200 if how.blocks == 1 else 5000], how)
+        return run_json([how.built("test/bench/scale/tables_bench"), 200 if how.is_quick else 5000], how)
 
     def section(self, results, aims):
         tables = results.get(self.name)

@@ -43,10 +43,10 @@ class Start(Part):
     about = f"flamed's start beside {PROCESSES} processes"
 
     def measure(self, how):
-        seconds = SECONDS if how.blocks > 1 else 3
+        seconds = SECONDS if not how.is_quick else 3
         with ManyProcesses(how):
             return {"processes": PROCESSES, "seconds": seconds,
-                    "starts": [measure_start(how, seconds) for _ in range(3 if how.blocks > 1 else 1)]}
+                    "starts": [measure_start(how, seconds) for _ in range(3 if not how.is_quick else 1)]}
 
     def section(self, results, aims):
         start = results.get(self.name)

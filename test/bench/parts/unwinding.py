@@ -14,8 +14,8 @@ class Unwinding(Part):
     about = "one program, stacks of 10 to 120 frames, three walks in turn"
 
     def measure(self, how):
-        return run_json([how.built("test/bench/unwind/unwind_bench"), 5 if how.blocks > 1 else 1,
-                         1000 if how.blocks > 1 else 200], how)
+        return run_json([how.built("test/bench/unwind/unwind_bench"), 5 if not how.is_quick else 1,
+                         1000 if not how.is_quick else 200], how)
 
     def section(self, results, aims):
         unwind = results.get(self.name)
@@ -46,7 +46,7 @@ class Stacks(Part):
     def measure(self, how):
         if shutil.which("perf") is None:
             raise Skip("there is no perf here (Debian: linux-perf)")
-        return run_json(["/usr/bin/python3", "test/bench/mixed/mixed_bench.py", how.flamed, 8 if how.blocks > 1 else 2], how)
+        return run_json(["/usr/bin/python3", "test/bench/mixed/mixed_bench.py", how.flamed, 8 if not how.is_quick else 2], how)
 
     def section(self, results, aims):
         mixed = results.get(self.name)

@@ -13,7 +13,8 @@ class Context:
     interval_s: float = 4
     settle_s: float = 4  # from flamed's start until it is in its steady state
     peer_s: int = 10
-    idle_s: int = 30
+    idle_s: int = 24
+    is_quick: bool = False
     extra_s: int = 0  # how much longer the servers run, to see memory grow
 
     def built(self, *path):
@@ -36,4 +37,4 @@ class Context:
 
 def quick(build):
     """Only to see that everything runs."""
-    return Context(build, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=2)
+    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=2)
