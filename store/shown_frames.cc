@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/shown_frames.h"
 
+#include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
 namespace flamed::store {
 namespace {
+
+/// Where chains that were looked up lately have their frames. Addresses of one function mostly share a chain: who has
+/// seen it need not read it again.
+class LatelyLookedUp {
+ public:
+  struct Place {
+    const InlineChain* chain = nullptr;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+
+  explicit LatelyLookedUp(std::size_t chains)
+      : places_(std::bit_ceil(std::clamp<std::size_t>(chains / 4, 16, std::size_t{1} << 16))),
+        shift_(64 - std::countr_zero(places_.size())) {}
+
+  Place& at(const InlineChain* chain) {
+    return places_[(reinterpret_cast<std::uintptr_t>(chain) * 0x9e3779b97f4a7c15ULL) >> shift_];
+  }
+
+ private:
+  std::vector<Place> places_;
+  int shift_;
+};
 
 /// Each name is three pointers away, and none of them in the processor's cache: the chain, its frames, their texts. The
 /// way to those that come next is walked while one is looked at.
@@ -31,10 +56,18 @@ void ShownFrames::name(FrameNamer& namer) {
   start_.reserve(seen_.size() + 1);
   frames_.reserve(seen_.size());
   table_.reserve(seen_.size() / 2);
+  LatelyLookedUp lately(chains.size());
   for (std::size_t i = 0; i < chains.size(); ++i) {
     fetch_ahead(chains, i);
-    start_.push_back(static_cast<std::uint32_t>(frames_.size()));
+    const auto begin = static_cast<std::uint32_t>(frames_.size());
+    start_.push_back(begin);
+    LatelyLookedUp::Place& place = lately.at(chains[i].get());
+    if (place.chain != nullptr && place.chain == chains[i].get()) {
+      for (std::uint32_t frame = place.begin; frame < place.end; ++frame) frames_.push_back(frames_[frame]);
+      continue;
+    }
     table_.append_chain(chains[i].get(), frames_);
+    place = {chains[i].get(), begin, static_cast<std::uint32_t>(frames_.size())};
   }
   start_.push_back(static_cast<std::uint32_t>(frames_.size()));
   table_.keep(std::move(chains));

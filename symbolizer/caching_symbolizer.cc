@@ -2,6 +2,7 @@
 #include "symbolizer/caching_symbolizer.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace flamed::symbolizer {
@@ -10,12 +11,25 @@ namespace {
 /// How many frames are looked up or stored under one hold of the lock: some tens of microseconds.
 constexpr std::size_t kFramesPerLock = 256;
 
+/// Chains that are looked through for an equal one. 1 MiB, so that tens of thousands of functions find their places.
+constexpr std::size_t kLately = 1U << 16;
+
 /// What an entry costs besides its Slot: a node and a bucket of the hash table, the control block of the chain.
 constexpr std::size_t kBookkeepingBytes = 96;
 
 std::size_t heap_bytes(const std::string& text) {
   // Short strings live inside the object.
   return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
+}
+
+std::size_t hash_of_chain(const SymbolChain& chain) {
+  std::size_t hash = chain.size();
+  for (const Symbol& symbol : chain) {
+    // Most chains come with the hashes of their names.
+    const std::uint64_t name = symbol.hash != 0 ? symbol.hash : hash_of(symbol.name, symbol.module);
+    hash = (hash * 31 + name) * 31 + symbol.line;
+  }
+  return hash;
 }
 
 bool is_pending(const SymbolChain& chain) {
@@ -50,8 +64,8 @@ std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> 
     const std::size_t end = std::min(first + kFramesPerLock, frames.size());
     const std::size_t missing_before = missing.size();
     std::lock_guard lock(mutex_);
+    look_up_locked(frames.subspan(first, end - first), asked_ns, &chains[first]);
     for (std::size_t i = first; i < end; ++i) {
-      chains[i] = look_up_locked(frames[i], asked_ns);
       if (chains[i] == nullptr) missing.push_back(i);
     }
     const std::size_t missed = missing.size() - missing_before;
@@ -97,13 +111,20 @@ void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
   }
 }
 
-SymbolChainPtr CachingSymbolizer::look_up_locked(const Frame& frame, std::int64_t now_ns) {
-  const auto found = slot_of_.find(frame);
-  if (found == slot_of_.end()) return nullptr;
-  Slot& slot = slots_[found->second];
-  if (now_ns >= slot.expires_ns) return nullptr;
-  slot.recently_used = true;
-  return slot.chain;
+void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains) {
+  // Slots lie anywhere: all are on their way into the processor's cache before the first is looked at.
+  std::array<Slot*, kFramesPerLock> found{};
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const auto entry = slot_of_.find(frames[i]);
+    if (entry == slot_of_.end()) continue;
+    found[i] = &slots_[entry->second];
+    __builtin_prefetch(found[i]);
+  }
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (found[i] == nullptr || now_ns >= found[i]->expires_ns) continue;
+    found[i]->recently_used = true;
+    chains[i] = found[i]->chain;
+  }
 }
 
 void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns) {
@@ -112,7 +133,7 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   if (short_lived && options_.unknown_ttl_ns <= 0) return;
   Slot slot;
   slot.frame = frame;
-  slot.chain = chain;
+  slot.chain = shared_locked(chain);
   slot.expires_ns = short_lived ? now_ns + options_.unknown_ttl_ns : std::numeric_limits<std::int64_t>::max();
   slot.bytes = sizeof(Slot) + kBookkeepingBytes + sizeof(SymbolChain) + chain->capacity() * sizeof(Symbol);
   for (const Symbol& symbol : *chain) {
@@ -135,6 +156,14 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
     slots_[place] = std::move(slot);
   }
   slot_of_[frame] = place;
+}
+
+SymbolChainPtr CachingSymbolizer::shared_locked(const SymbolChainPtr& chain) {
+  if (lately_.empty()) lately_.resize(kLately);
+  std::weak_ptr<const SymbolChain>& place = lately_[hash_of_chain(*chain) % kLately];
+  if (SymbolChainPtr known = place.lock(); known != nullptr && *known == *chain) return known;
+  place = chain;
+  return chain;
 }
 
 void CachingSymbolizer::free_locked(std::size_t slot) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
@@ -63,8 +64,12 @@ class CachingSymbolizer final : public Symbolizer {
   };
 
   void forget_renewed(std::span<const Frame> frames);
-  [[nodiscard]] SymbolChainPtr look_up_locked(const Frame& frame, std::int64_t now_ns);
+  /// Of no more frames than are looked up under one hold of the lock. Leaves alone the chains that are not kept.
+  void look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);
+  /// An equal chain that was kept lately, else this one: addresses of one function mostly have equal chains, and who
+  /// gets the same again knows it without reading it.
+  [[nodiscard]] SymbolChainPtr shared_locked(const SymbolChainPtr& chain);
   void free_locked(std::size_t slot);
   void evict_locked();
 
@@ -77,7 +82,8 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<std::size_t> free_slots_;
   std::unordered_map<Frame, std::size_t> slot_of_;
   std::size_t hand_ = 0;
-  std::uint64_t forgotten_ = 0;  ///< calls of forget()
+  std::vector<std::weak_ptr<const SymbolChain>> lately_;  ///< by a hash of the content
+  std::uint64_t forgotten_ = 0;                           ///< calls of forget()
   Stats stats_;
 };
 

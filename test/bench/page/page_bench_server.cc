@@ -39,7 +39,7 @@ class MadeUpSymbols final : public symbolizer::Symbolizer {
     std::vector<symbolizer::SymbolChainPtr> chains;
     chains.reserve(frames.size());
     for (const Frame& frame : frames) {
-      chains.push_back(std::make_shared<const symbolizer::SymbolChain>(1, symbol(frame.offset)));
+      chains.push_back(share(symbolizer::SymbolChain(1, symbol(frame.offset))));
     }
     return chains;
   }

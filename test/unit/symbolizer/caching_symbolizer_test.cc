@@ -160,6 +160,34 @@ TEST_CASE("a forgotten module is asked for again, the others are kept") {
   CHECK(inner.asked == 3);
 }
 
+TEST_CASE("addresses with equal names share them, whatever module or question they come from") {
+  class OfEight final : public Symbolizer {
+    std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
+      std::vector<SymbolChainPtr> chains;
+      for (const Frame& frame : frames) {
+        Symbol symbol{"f" + std::to_string(frame.offset / 8), "libc.so", SymbolKind::kNative, ""};
+        symbol.line = frame.offset == 7 ? 12 : 0;
+        chains.push_back(share({symbol}));
+      }
+      return chains;
+    }
+  };
+  ManualClock clock({0}, {0});
+  OfEight inner;
+  CachingSymbolizer cache(inner, clock);
+  const std::vector<Frame> first = {frame(1), frame(2), frame(7), frame(9)};
+  const std::vector<Frame> later = {frame(3, 21)};
+  static_cast<void>(cache.symbolise(first));
+  static_cast<void>(cache.symbolise(later));
+  const auto chains = cache.symbolise(first);
+  CHECK(chains[0] == chains[1]);
+  CHECK(chains[0] == cache.symbolise(later)[0]);
+  CHECK(chains[0] != chains[2]);  // another line
+  CHECK(chains[0] != chains[3]);
+  CHECK(chains[2]->at(0).line == 12);
+  CHECK(chains[3]->at(0).name == "f1");
+}
+
 TEST_CASE("threads may ask at the same time") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
