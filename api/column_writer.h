@@ -6,11 +6,13 @@
 //
 // The binary form, all numbers little-endian:
 //
-//   0   8 bytes   "FLAMEDC1"
-//   8   u32       H, length of the head: JSON in UTF-8, filled up with blanks to a multiple of 8
-//   12  u32       D, length of the data; the answer ends behind it
-//   16  H bytes   the head: what the JSON form has, where instead of a column stands {"type": "u16", "at": 64, "count":
-//   3} 16+H          the data: a column begins at its `at`, a multiple of 8
+//   0     8 bytes   "FLAMEDC1"
+//   8     u32       H, length of the head: JSON in UTF-8, filled up with blanks to a multiple of 8
+//   12    u32       D, length of the data; the answer ends behind it
+//   16    H bytes   the head: what the JSON form has, but for each column where it stands:
+//                   {"type": "u16", "at": 64, "count": 3}
+//
+//   16+H  D bytes   the data: a column begins at its `at`, a multiple of 8
 //
 // Types are u8, u16, u32 (the narrowest that holds all of a column), and f64. Texts are {"ends": column, "text":
 // column}: all of them behind each other in UTF-8, as a column of u8, and where in it each ends.
