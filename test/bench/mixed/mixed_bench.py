@@ -253,8 +253,9 @@ def token(path, name=None, file_offset=None):
     if name is not None and name.endswith("@plt"):
         return f"{label(path)}:?"  # made up by flamed: symbol tables have no names for stubs
     start = table.function_at(file_offset) if file_offset is not None else table.function_named(plain(name))
-    if start is None and file_offset is None:
+    if start is None and file_offset is None and not table.ranges:
         return f"{label(path)}:{plain(name)}"
+    # A name that the file's own tables do not have comes from a debug file, which perf may not have found.
     return f"{label(path)}:{'?' if start is None else start if isinstance(start, str) else hex(start)}"
 
 
