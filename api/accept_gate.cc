@@ -87,6 +87,7 @@ AcceptGate::AcceptGate(std::vector<ListeningSocket> listening, const GateLimits&
       wake_(std::move(wake)),
       next_id_(kFirstListening + listening_.size()) {
   thread_ = start_thread("http/gate", [this](const std::stop_token& stop) { run(stop); });
+  thread_cpu_ = ThreadCpu(thread_);
 }
 
 AcceptGate::~AcceptGate() {

@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/handle.h"
 #include "base/result.h"
+#include "base/thread_cpu.h"
 
 namespace flamed::api {
 
@@ -94,6 +95,8 @@ class AcceptGate {
   [[nodiscard]] Figures figures() const;
 
   [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return listening_; }
+  /// CPU time that its thread has used. Any thread.
+  [[nodiscard]] std::int64_t cpu_ns() const { return thread_cpu_.ns(); }
 
  private:
   using Clock = Connection::Clock;
@@ -147,6 +150,7 @@ class AcceptGate {
   std::vector<GateReply> replies_;  ///< not seen by the thread yet; by mutex_
   std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> accepted_{0}, open_{0}, made_room_{0}, turned_away_{0}, too_slow_{0};
+  ThreadCpu thread_cpu_;
   std::jthread thread_;
 };
 

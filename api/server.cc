@@ -22,6 +22,7 @@
 #include "api/routes.h"
 #include "base/bounded_queue.h"
 #include "base/thread.h"
+#include "base/thread_cpu.h"
 
 namespace flamed::api {
 namespace {
@@ -173,6 +174,7 @@ class Server::Impl final : public GateUser {
           start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(queue_, token); }));
     }
     threads_.push_back(start_thread("http/probes", [this](const std::stop_token& token) { serve(probes_, token); }));
+    for (std::jthread& thread : threads_) thread_cpus_.emplace_back(thread);
     return {};
   }
 
@@ -187,6 +189,11 @@ class Server::Impl final : public GateUser {
   [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return gate_->listening(); }
   [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
   [[nodiscard]] Status peers() const { return peers_.state(); }
+  [[nodiscard]] std::int64_t cpu_ns() const {
+    std::int64_t sum = gate_->cpu_ns();
+    for (const ThreadCpu& thread : thread_cpus_) sum += thread.ns();
+    return sum;
+  }
 
  private:
   void serve(BoundedQueue<GateRequest>& queue, const std::stop_token& token) {
@@ -232,6 +239,7 @@ class Server::Impl final : public GateUser {
   BoundedQueue<GateRequest> probes_;
   Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;
+  std::vector<ThreadCpu> thread_cpus_;
   std::vector<std::jthread> threads_;  ///< they end before the gate, which still sends what they answered
 };
 
@@ -285,5 +293,7 @@ std::string Server::addresses() const {
 std::uint64_t Server::requests() const { return impl_->answered(); }
 
 Status Server::peers() const { return impl_->peers(); }
+
+std::int64_t Server::cpu_ns() const { return impl_->cpu_ns(); }
 
 }  // namespace flamed::api

@@ -58,6 +58,8 @@ class Server {
   [[nodiscard]] std::uint64_t requests() const;
   /// Why nobody who asks over TCP on this host is known, and what to do: also the component `peers` of /healthz.
   [[nodiscard]] Status peers() const;
+  /// CPU time that its threads have used.
+  [[nodiscard]] std::int64_t cpu_ns() const;
 
  private:
   class Impl;

@@ -58,7 +58,7 @@ struct flamed_sample {
   __u64 start_boottime_ns; /* of the thread group's leader: with tgid, the process's identity */
   __u64 exec_id;           /* which of the process's programs: one more with each exec (task->self_exec_id) */
   __u64 cgroup_id;         /* inode of the cgroup v2 directory */
-  __u64 weight_ns;         /* CPU time that this sample stands for: one timer period */
+  __u64 weight_ns;         /* CPU time that this sample stands for: the period of its timer */
   __u32 owner;             /* uid whose thread it is, see thread_owner.h, as the initial user namespace counts */
   __u32 reserved;          /* 0 */
   __u8 kind;               /* enum flamed_sample_kind */
@@ -72,6 +72,12 @@ struct flamed_sample {
 };
 
 /*
+ * The deepest stacks take 20 us. What takes longer was stopped by the hypervisor, or waited for another CPU's cache
+ * lines: one such run would look like hundreds.
+ */
+#define FLAMED_LONGEST_RUN_NS 100000ULL
+
+/*
  * One cache line per CPU, in an array map that the daemon maps into its memory: reading costs no system call. Written
  * by the program on its own CPU only; every one only grows. taken = submitted + the lost_*.
  */
@@ -81,7 +87,8 @@ struct flamed_counters {
   __u64 lost_ring_full;    /* the buffer had no room (-ENOSPC) */
   __u64 lost_no_ring;      /* the CPU has no buffer (-ENOENT, -E2BIG) or it is not live there (-EOPNOTSUPP) */
   __u64 lost_output_error; /* any other refusal */
-  __u64 reserved[3];
+  __u64 run_ns;            /* time spent in the program, each run counted as FLAMED_LONGEST_RUN_NS at most */
+  __u64 reserved[2];
 };
 
 #ifdef __cplusplus

@@ -26,6 +26,13 @@ const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
 /* Are there unwind tables? Otherwise user stacks are walked by frame pointers alone. Set before loading. */
 const volatile __u32 use_unwind_tables = 0;
 
+/*
+ * Of all timers. Written by the daemon, while none of them runs: what the kernel passes as bpf_perf_event_data's
+ * sample_period stays a software clock's first one when PERF_EVENT_IOC_PERIOD sets another (hw.last_period in
+ * perf_swevent_hrtimer(), kernel/events/core.c).
+ */
+volatile __u64 period_ns = 0;
+
 struct {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
   __uint(key_size, sizeof(__u32));
@@ -107,7 +114,6 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   int known =
       process && process->start_ticks == sample->start_boottime_ns / NS_PER_TICK && process->exec_id == sample->exec_id;
   if (known) {
-    walk->began_ns = bpf_ktime_get_ns();
     sample->tables = (__u16)process->tables;
     barrier();
     walk->block = process->block;
@@ -213,6 +219,8 @@ static __always_inline int finish(struct bpf_perf_event_data* ctx, struct worksp
   if (!counter) return 0;
   collect_kernel_stack(ctx, &work->record);
   submit(ctx, &work->record, counter);
+  const __u64 run_ns = bpf_ktime_get_ns() - work->walk.began_ns;
+  counter->run_ns += run_ns < FLAMED_LONGEST_RUN_NS ? run_ns : FLAMED_LONGEST_RUN_NS;
   return 0;
 }
 
@@ -252,6 +260,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
   struct workspace* work = find_workspace();
   if (!counter || !work) return 0;
+  work->walk.began_ns = bpf_ktime_get_ns();
   counter->taken++;
 
   struct flamed_sample* sample = &work->record.sample;
@@ -271,7 +280,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     sample->owner = owner_of_current(task);
   }
   sample->cgroup_id = bpf_get_current_cgroup_id();
-  sample->weight_ns = ctx->sample_period;
+  sample->weight_ns = period_ns;
   sample->kind = FLAMED_ON_CPU;
   sample->flags = 0;
   sample->tables = 0;

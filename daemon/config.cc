@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 6> kLogLevels{"trace", "debug", "info", "
 
 constexpr unsigned kMinFrequencyHz = 1;
 constexpr unsigned kMaxFrequencyHz = 1000;
+constexpr double kMinCpuPercent = 0.01;
+constexpr double kMaxCpuPercent = 100;
 constexpr std::int64_t kMinRetentionNs = kNsPerMinute;
 constexpr std::int64_t kMaxRetentionNs = 31LL * 24 * 60 * kNsPerMinute;
 constexpr std::uint64_t kMinBudgetBytes = 8U << 20;
@@ -66,6 +68,21 @@ Status set_frequency(Config& config, std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size()) return Error("not a whole number");
   if (hz < kMinFrequencyHz || hz > kMaxFrequencyHz) return Error("out of range");
   config.frequency_hz = hz;
+  return {};
+}
+
+Status set_cpu_budget(Config& config, std::string_view text) {
+  if (text == "off") {
+    config.cpu_budget.reset();
+    return {};
+  }
+  if (!text.ends_with('%')) return Error("without a percent sign");
+  text.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
+  if (error != std::errc{} || end != text.data() + text.size()) return Error("not a number of percent");
+  if (!(percent >= kMinCpuPercent && percent <= kMaxCpuPercent)) return Error("out of range");
+  config.cpu_budget = percent / 100;
   return {};
 }
 
@@ -146,7 +163,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 11> kSettings{{
+constexpr std::array<Setting, 12> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -155,6 +172,9 @@ constexpr std::array<Setting, 11> kSettings{{
      "the whole path of a file", set_token_file, is_different<&Config::token_file>},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
      set_frequency, is_different<&Config::frequency_hz>},
+    {"cpu_budget", "--cpu-budget", "SHARE", "of all CPUs' time, for flamed itself, or off; default 0.3%",
+     "off, or a share from 0.01% to 100% of the CPU time of all CPUs, such as 0.3%", set_cpu_budget,
+     is_different<&Config::cpu_budget>},
     {"retention", "--retention", "DURATION", "how far back answers reach; default 24h",
      "a duration from 1m to 31d, such as 90m or 24h", set_retention, is_different<&Config::retention_ns>},
     {"memory_budget", "--memory-budget", "SIZE", "memory for stored samples; default 256MiB",

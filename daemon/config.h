@@ -23,6 +23,7 @@ struct Config {
   std::vector<api::ListenAddress> listen{};  ///< empty: what the service manager hands over, or else 127.0.0.1:9090
   std::string token_file{};                  ///< empty: there is none
   unsigned frequency_hz = 99;
+  std::optional<double> cpu_budget = 0.003;  ///< part of the CPU time of all online CPUs; empty: none
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::uint64_t memory_budget_bytes = 256U << 20;
   bool use_unwind_tables = true;
@@ -41,9 +42,10 @@ struct CommandLine {
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
-/// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, retention, memory_budget,
-/// unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad value is an error
-/// that names the line, the key, the value and what is allowed. Values not given keep those of `config`.
+/// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
+/// memory_budget, unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad
+/// value is an error that names the line, the key, the value and what is allowed. Values not given keep those of
+/// `config`.
 Status apply_json(std::string_view text, Config& config);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

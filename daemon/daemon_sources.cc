@@ -101,6 +101,37 @@ void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics
                             "Runs of the kernel program while kernel.bpf_stats_enabled was on.", info.run_cnt));
 }
 
+void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric>& metrics) {
+  const auto by_part = [](double program, double daemon, double background, double answers) {
+    return std::vector<Metric::Value>{{{{"part", "kernel_program"}}, program},
+                                      {{{"part", "daemon"}}, daemon},
+                                      {{{"part", "unwind_tables"}}, background},
+                                      {{{"part", "answers"}}, answers}};
+  };
+  const CostReading& used = budget.used;
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
+  metrics.push_back({"flamed_cost_seconds_total", "CPU time that flamed has used, all of it, by what for.",
+                     Metric::Type::kCounter,
+                     by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.background_ns),
+                             seconds(used.answers_ns))});
+  const CostShares& shares = budget.shares;
+  metrics.push_back({"flamed_cost_ratio", "The same over the last 5 s, as a part of the CPU time of all CPUs.",
+                     Metric::Type::kGauge, by_part(shares.program, shares.daemon, shares.background, shares.answers)});
+  metrics.push_back(
+      gauge("flamed_cpu_budget_ratio", "What flamed may cost (cpu_budget); 0: no budget.", budget.budget.value_or(0)));
+  metrics.push_back(
+      gauge("flamed_sampling_frequency_hertz", "Samples a second on each busy CPU, in force.", budget.frequency_hz));
+  metrics.push_back({"flamed_frequency_steps_total",
+                     "Changes of the frequency to keep the budget.",
+                     Metric::Type::kCounter,
+                     {{{{"direction", "down"}}, static_cast<double>(budget.lowered)},
+                      {{{"direction", "up"}}, static_cast<double>(budget.raised)}}});
+  metrics.push_back(gauge("flamed_unwind_tables_slowed", "1 while new unwind tables have to wait for the budget.",
+                          budget.is_background_slowed ? 1 : 0));
+  metrics.push_back(counter("flamed_unwind_tables_put_off_total", "Unwind tables that were not built when asked for.",
+                            budget.put_off));
+}
+
 void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& metrics) {
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
@@ -265,7 +296,7 @@ api::Health DaemonSources::health() const {
     sampler.detail = problem;
   else
     sampler.detail =
-        std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.config.frequency_hz) + " Hz";
+        std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.sampler.frequency_hz()) + " Hz";
   health.components.push_back(std::move(sampler));
 
   health.components.push_back(
@@ -285,6 +316,10 @@ api::Health DaemonSources::health() const {
   health.components.push_back({"store", true,
                                mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
                                    std::to_string(store.slots) + " minutes"});
+  const BudgetKeeper::State budget = parts_.budget.state();
+  health.components.push_back({"cpu_budget",
+                               budget.frequency_hz == budget.full_frequency_hz && !budget.is_background_slowed,
+                               describe(budget)});
   health.healthy = vitals.sampling && vitals.reader_alive;
   health.ready = health.healthy && vitals.has_drained;
   return health;
@@ -297,6 +332,7 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back({"flamed_build_info", "Always 1.", Metric::Type::kGauge, {{{{"version", kVersion}}, 1}}});
   append_sample_metrics(store, parts_.sampler, metrics);
   append_program_metrics(parts_.sampler, metrics);
+  append_budget_metrics(parts_.budget.state(), metrics);
   append_store_metrics(store, metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
   const CpuAccounts::Stats accounts = parts_.accounts.stats();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/sources.h"
+#include "daemon/budget/budget_keeper.h"
 #include "daemon/config.h"
 #include "daemon/cpu_accounts.h"
 #include "daemon/reader.h"
@@ -43,6 +44,7 @@ class DaemonSources final : public api::Sources {
     const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
+    const BudgetKeeper& budget;
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 

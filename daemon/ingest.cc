@@ -106,6 +106,8 @@ void Ingest::apply(const EventBatch& batch) {
         break;
     }
   }
+  // Also where nothing ran since.
+  weigh(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
   processes_.take_changed([this](symbolizer::Process& process) { publish(process); });
@@ -116,8 +118,16 @@ void Ingest::apply(const EventBatch& batch) {
   let_go_of_modules();
 }
 
+/// From `time` on samples stand for so much CPU time.
+void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
+  if (period_ns == 0 || period_ns == period_ns_) return;
+  period_ns_ = period_ns;
+  store_.set_period_ns(period_ns, time);
+}
+
 void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
   const flamed_sample& header = *sample.header;
+  weigh(static_cast<std::int64_t>(header.weight_ns), time);
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
   if (accounts_ != nullptr) accounts_->saw(id);

@@ -30,6 +30,7 @@ class Ingest {
   void apply(const EventBatch& batch);
 
  private:
+  void weigh(std::int64_t period_ns, MonotonicTime time);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
@@ -48,6 +49,7 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   std::uint64_t malformed_ = 0;
+  std::int64_t period_ns_ = 0;       ///< of the samples that the store was given last
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::vector<Frame> user_frames_;   ///< innermost first

@@ -32,8 +32,11 @@
 #include "api/server.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/thread_cpu.h"
 #include "base/units.h"
 #include "daemon/bpf_functions.h"
+#include "daemon/budget/budget_keeper.h"
+#include "daemon/budget/cost_meter.h"
 #include "daemon/config.h"
 #include "daemon/cpu_accounts.h"
 #include "daemon/cpu_time.h"
@@ -119,8 +122,10 @@ void publish_vdso(UnwindPublisher& unwind) {
 
 /// False: whoever reads files wasn't there, and the module's turn is still to come.
 bool publish_module(const std::stop_token& stop, const symbolizer::Module& module, symbolizer::ModuleReader& reader,
-                    UnwindPublisher& unwind) {
+                    UnwindPublisher& unwind, BudgetKeeper& budget) {
   if (unwind.is_ready(module.id)) return true;
+  // A sample in the module asks for it again.
+  if (!budget.may_work_in_background()) return true;
   const SystemClock clock;
   const MonotonicTime start = clock.monotonic();
   Result<unwinder::UnwindRows> rows = reader.read_unwind_rows(module.file.get());
@@ -166,7 +171,7 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
 }
 
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-                 symbolizer::ModuleReader& reader, UnwindPublisher* unwind, JvmAsker* jvm_asker) {
+                 symbolizer::ModuleReader& reader, UnwindPublisher* unwind, JvmAsker* jvm_asker, BudgetKeeper& budget) {
   if (unwind != nullptr) publish_vdso(*unwind);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
@@ -181,7 +186,8 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       modules.finish(*request, std::move(file));
     }
     const symbolizer::ModulePtr module = modules.find(request->module);
-    if (unwind != nullptr && module != nullptr && module->file && !publish_module(stop, *module, reader, *unwind)) {
+    if (unwind != nullptr && module != nullptr && module->file &&
+        !publish_module(stop, *module, reader, *unwind, budget)) {
       std::this_thread::sleep_for(kNoReaderPause);
       modules.want_again(module->id);
     }
@@ -216,7 +222,7 @@ Fd kallsyms_on_stdin() {
 
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
   const Result<std::int64_t> busy_ns = read_busy_ns();
-  return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0};
+  return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0, sampler.frequency_hz()};
 }
 
 /// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else nobody.
@@ -239,12 +245,13 @@ int refuse(const Error& error) {
 }
 
 /// `config` is what is in force.
-void reload(std::span<const char* const> arguments, Config& config, const Clock& clock) {
+void reload(std::span<const char* const> arguments, Config& config, const Clock& clock, BudgetKeeper& budget) {
   ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock.monotonic().ns / kNsPerUs));
   const Result<Reload> again = read_again(arguments, config);
   if (again) {
     config = again->config;
     set_log_level(config.log_level);
+    budget.set_budget(config.cpu_budget);
     spdlog::info("the configuration was read again: {}", describe(*again));
   } else {
     spdlog::error("the configuration stays as it was: {}", again.error().message());
@@ -298,7 +305,7 @@ class PeersTeller {
 /// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
 void supervise(const sigset_t& signals, std::span<const char* const> arguments, Config config, const Clock& clock,
                const Sampler& sampler, const Reader& reader, symbolizer::WorkerModuleReader& module_reader,
-               store::Store& store, const api::Server& server, Vitals& vitals) {
+               store::Store& store, const api::Server& server, Vitals& vitals, BudgetKeeper& budget) {
   MemoryKeeper memory(store);
   PeersTeller peers(server);
   for (;;) {
@@ -306,7 +313,7 @@ void supervise(const sigset_t& signals, std::span<const char* const> arguments, 
     const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
-    if (signal == SIGHUP) reload(arguments, config, clock);
+    if (signal == SIGHUP) reload(arguments, config, clock, budget);
     memory.look();
     module_reader.look_after();
     vitals.tick(read_vital_signs(clock, sampler, reader));
@@ -364,7 +371,9 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   CpuAccounts accounts({.retention_ns = config.retention_ns}, clock);
   Ingest ingest(processes, details, modules, store, clock, unwind_or_null, &accounts);
   BatchQueues queues;
-  Reader reader(sampler, queues, clock);
+  std::optional<CostMeter> meter;  // when all threads are there
+  BudgetKeeper budget(config.frequency_hz, config.cpu_budget, [&meter] { return meter->read(); });
+  Reader reader(sampler, queues, clock, budget);
 
   symbolizer::KernelSymbols kernel_symbols(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
@@ -379,9 +388,9 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   accounts.begin();
   JvmAsker jvm_asker(modules, clock);
   symbolizer::GuardedOpener opener;
-  Vitals vitals(read_vital_signs(clock, sampler, reader), config.frequency_hz);
+  Vitals vitals(read_vital_signs(clock, sampler, reader));
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
-                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener});
+                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener, budget});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config), sources);
   if (!server) {
@@ -395,8 +404,11 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   }
   JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
-    run_modules(stop, modules, opener, module_reader, unwind_or_null, asker_or_null);
+    run_modules(stop, modules, opener, module_reader, unwind_or_null, asker_or_null, budget);
   });
+  std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
+  if (config.jvm_attach) background.emplace_back(jvm_thread);
+  meter.emplace(clock, sampler, **server, module_reader, std::move(background));
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
@@ -408,7 +420,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, **server, vitals);
+  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, **server, vitals, budget);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();
   // In the direction of the flow: what was taken is still stored and counted.

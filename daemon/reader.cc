@@ -15,8 +15,8 @@ constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 
 }  // namespace
 
-Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock)
-    : sampler_(sampler), queues_(queues), clock_(clock), last_drain_ns_(clock.monotonic().ns) {}
+Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget)
+    : sampler_(sampler), queues_(queues), clock_(clock), budget_(budget), last_drain_ns_(clock.monotonic().ns) {}
 
 void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
@@ -25,6 +25,7 @@ void Reader::run(const std::stop_token& stop) {
     if (sampler_.wait(kDrainPeriodMs)) std::this_thread::sleep_for(kNoticePause);
     drain_once();
     sampler_.check_cpus();
+    sampler_.set_frequency(budget_.look(clock_.monotonic()));
   }
   sampler_.stop();
   hand_over();  // what was refused before

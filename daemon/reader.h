@@ -12,6 +12,7 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "daemon/budget/budget_keeper.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/sampler.h"
 
@@ -26,7 +27,7 @@ struct BatchQueues {
 
 class Reader {
  public:
-  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock);
+  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget);
 
   /// Until `stop` is requested; then ends sampling and hands over what was taken until then.
   void run(const std::stop_token& stop);
@@ -42,6 +43,7 @@ class Reader {
   Sampler& sampler_;
   BatchQueues& queues_;
   const Clock& clock_;
+  BudgetKeeper& budget_;
   std::unique_ptr<EventBatch> batch_;  ///< drained but not taken by ingest yet, or empty
   std::atomic<std::int64_t> last_drain_ns_;
 };

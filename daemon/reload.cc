@@ -19,11 +19,14 @@ Result<Reload> read_again(std::span<const char* const> arguments, const Config& 
   if (!line) return std::move(line).error();
   Reload reload{running};
   for (const std::string_view key : changed_keys(running, line->config)) {
-    if (key != "log_level") {
+    if (key == "log_level") {
+      reload.config.log_level = line->config.log_level;
+    } else if (key == "cpu_budget") {
+      reload.config.cpu_budget = line->config.cpu_budget;
+    } else {
       reload.at_restart.push_back(key);
       continue;
     }
-    reload.config.log_level = line->config.log_level;
     reload.applied.push_back(key);
   }
   return reload;

@@ -25,8 +25,7 @@ std::string seconds(std::int64_t ns) { return std::to_string(ns / kNsPerSecond) 
 
 }  // namespace
 
-Vitals::Vitals(VitalSigns first, double frequency_hz)
-    : window_(first), latest_(first), frequency_hz_(frequency_hz), window_ns_(window_ns(frequency_hz)) {}
+Vitals::Vitals(VitalSigns first) : window_(first), latest_(first) {}
 
 void Vitals::tick(const VitalSigns& signs) {
   std::lock_guard lock(mutex_);
@@ -39,9 +38,10 @@ void Vitals::tick(const VitalSigns& signs) {
     return;
   }
   const std::int64_t passed_ns = signs.now.ns - window_.now.ns;
-  if (passed_ns < window_ns_) return;
+  const double frequency_hz = std::min(window_.frequency_hz, signs.frequency_hz);
+  if (passed_ns < window_ns(frequency_hz)) return;
   const double busy_seconds = static_cast<double>(busy_ns_between(window_, signs)) / kNsPerSecond;
-  if (busy_seconds * frequency_hz_ < kSureSamples) {
+  if (busy_seconds * frequency_hz < kSureSamples) {
     // Idle: nothing to sample. Judge the next window by itself.
     if (sampling_) window_ = signs;
     return;

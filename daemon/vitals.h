@@ -16,9 +16,10 @@ namespace flamed::daemon {
 /// What a judgement rests on, read at one moment.
 struct VitalSigns {
   MonotonicTime now;
-  MonotonicTime last_drain;  ///< of the reader
-  std::uint64_t taken = 0;   ///< samples since start
-  std::int64_t busy_ns = 0;  ///< CPU time used on the machine since boot
+  MonotonicTime last_drain;    ///< of the reader
+  std::uint64_t taken = 0;     ///< samples since start
+  std::int64_t busy_ns = 0;    ///< CPU time used on the machine since boot
+  unsigned frequency_hz = 99;  ///< of sampling, in force
 };
 
 class Vitals {
@@ -28,7 +29,7 @@ class Vitals {
   /// The reader drains once a second; this long without a drain means that it hangs.
   static constexpr std::int64_t kReaderDeadlineNs = 10 * kNsPerSecond;
 
-  Vitals(VitalSigns first, double frequency_hz);
+  explicit Vitals(VitalSigns first);
 
   void tick(const VitalSigns& signs);
 
@@ -45,8 +46,6 @@ class Vitals {
   mutable std::mutex mutex_;
   VitalSigns window_;  ///< where the current window began
   VitalSigns latest_;
-  const double frequency_hz_;
-  const std::int64_t window_ns_;
   bool sampling_ = true;
   bool has_drained_ = false;
   std::string sampling_problem_;

@@ -119,16 +119,16 @@ class Store::State {
     static_cast<void>(processes_.update(info, next_sequence_));
   }
 
-  void set_period_ns(std::int64_t period_ns) {
+  void set_period_ns(std::int64_t period_ns, MonotonicTime from) {
     std::lock_guard lock(mutex_);
     if (period_ns == period_ns_) return;
     period_ns_ = period_ns;
     if (open_.empty()) return;
     OpenSlot& newest = *open_.back();
-    if (newest.quality.taken() == 0) {
+    if (newest.quality.taken() == 0 && from.ns - newest.bounds.start.ns < kNsPerSecond) {
       newest.bounds.period_ns = period_ns;
     } else {
-      close(newest, clock_.monotonic());
+      close(newest, from);
     }
   }
 
@@ -414,7 +414,7 @@ void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { sta
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
 void Store::give_back(std::size_t bytes) { state_->give_back(bytes); }
 void Store::update_process(const ProcessInfo& info) { state_->update_process(info); }
-void Store::set_period_ns(std::int64_t period_ns) { state_->set_period_ns(period_ns); }
+void Store::set_period_ns(std::int64_t period_ns, MonotonicTime from) { state_->set_period_ns(period_ns, from); }
 void Store::advance(MonotonicTime now) { state_->advance(now); }
 std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }
 Snapshot Store::snapshot() const { return state_->snapshot(); }

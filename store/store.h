@@ -86,8 +86,9 @@ class Store {
   /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
   void update_process(const ProcessInfo& info);
 
-  /// From now on a sample weighs this much. Closes the open slot, so that every slot has one period.
-  void set_period_ns(std::int64_t period_ns);
+  /// Samples from `from` on weigh this much, those before what they did. Closes the open slot there, so that every slot
+  /// has one period. No earlier than the newest sample.
+  void set_period_ns(std::int64_t period_ns, MonotonicTime from);
 
   /// Seals slots whose minute is over, drops what is too old or over budget, reclaims what only they named.
   /// Cheap when there is nothing to do; call it at every drain.

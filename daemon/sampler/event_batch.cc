@@ -25,6 +25,7 @@ void EventBatch::clear() {
   drained_before = {};
   gaps.clear();
   malformed = 0;
+  period_ns = 0;
   has_side_band = true;
   side_band_lost_from.reset();
 }

@@ -23,6 +23,7 @@ struct SampleCounts {
   std::uint64_t lost_ring_full = 0;
   std::uint64_t lost_no_ring = 0;
   std::uint64_t lost_output_error = 0;
+  std::uint64_t run_ns = 0;  ///< that the kernel program took
 };
 
 /// A stretch of time of which no samples were taken.
@@ -73,7 +74,8 @@ class EventBatch {
   MonotonicTime drained_before;   ///< when the drain before this one was
   std::vector<SamplingGap> gaps;  ///< that were found since the last batch
   std::uint64_t malformed = 0;    ///< records that could not be decoded
-  bool has_side_band = true;      ///< does the kernel tell of mappings, forks and ends at all?
+  std::int64_t period_ns = 0;  ///< of the timers when it was drained: what samples from after it stand for; 0: as ever
+  bool has_side_band = true;   ///< does the kernel tell of mappings, forks and ends at all?
   /// Some of that was lost, none from before this time: what is known of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
 

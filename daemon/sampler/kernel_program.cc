@@ -113,6 +113,7 @@ class CounterMemory {
       sum.lost_no_ring += line.lost_no_ring;
       sum.lost_output_error += line.lost_output_error;
       sum.taken += line.taken;
+      sum.run_ns += line.run_ns;
     }
     return sum;
   }
@@ -126,6 +127,7 @@ class CounterMemory {
     counts.lost_no_ring = load(line.lost_no_ring);
     counts.lost_output_error = load(line.lost_output_error);
     counts.taken = load(line.taken);
+    counts.run_ns = load(line.run_ns);
     return counts;
   }
 
@@ -300,6 +302,11 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
 }
 
 const std::string& KernelProgram::why_no_tables() const { return loaded_->why_no_tables; }
+
+void KernelProgram::set_period(std::int64_t period_ns) {
+  // The kernel shares this memory with us. Its readers are stopped.
+  loaded_->skeleton.get()->bss->period_ns = static_cast<__u64>(period_ns);
+}
 
 bool KernelProgram::reads_by_type() const { return loaded_->reads_by_type; }
 

@@ -44,6 +44,9 @@ class KernelProgram {
   /// `timer` stays the caller's and is enabled.
   Result<Attachment> attach(int cpu, const Fd& timer);
 
+  /// What samples stand for from now on. No timer may run meanwhile.
+  void set_period(std::int64_t period_ns);
+
   /// Readable when the program has met something that its unwind tables do not know; -1 without tables.
   [[nodiscard]] int notices_fd() const;
   void consume_notices();

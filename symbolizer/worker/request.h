@@ -81,6 +81,7 @@ struct Usage {
   std::uint32_t magic = kMagic;
   std::uint32_t padding = 0;
   std::int64_t cpu_ns = 0;
+  std::int64_t rows_cpu_ns = 0;  ///< of cpu_ns: children that built unwind rows
   std::uint64_t peak_bytes = 0;  ///< resident, of the largest child
 };
 
@@ -88,7 +89,8 @@ struct Order {
   static constexpr std::uint32_t kMagic = 0x666c6d03;
   static constexpr std::size_t kFds = 2;
   std::uint32_t magic = kMagic;
-  std::uint32_t padding = 0;
+  RequestKind kind = RequestKind::kInspect;  ///< of the request that follows; to account for it
+  std::array<std::uint8_t, 3> padding{};
   RequestLimits limits;
 };
 

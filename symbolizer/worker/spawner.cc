@@ -198,6 +198,7 @@ class Spawner {
     pid_t pid;
     Fd pidfd;
     Fd news;
+    RequestKind kind;
     bool is_killed = false;
 
     void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0); }
@@ -212,6 +213,7 @@ class Spawner {
   const SystemCallFilter* child_filter_;
   std::vector<Child> children_;
   std::int64_t children_cpu_ns_ = 0;
+  std::int64_t rows_cpu_ns_ = 0;
   std::uint64_t peak_bytes_ = 0;
 };
 
@@ -232,7 +234,7 @@ void Spawner::start_child(const Order& order, Fd socket, Fd news) {
     run_child(self, order.limits, child_filter_, reader_);
   }
   tell(news, News::What::kStarted, pid);
-  children_.push_back({pid, std::move(pidfd), std::move(news)});
+  children_.push_back({pid, std::move(pidfd), std::move(news), order.kind});
 }
 
 bool Spawner::take_order() {
@@ -260,6 +262,7 @@ void Spawner::reap() {
     const auto child =
         std::find_if(children_.begin(), children_.end(), [&](const Child& candidate) { return candidate.pid == pid; });
     if (child == children_.end()) continue;
+    if (child->kind == RequestKind::kUnwindRows) rows_cpu_ns_ += cpu_ns_of(usage);
     tell(child->news, News::What::kEnded, status);
     children_.erase(child);
   }
@@ -268,6 +271,7 @@ void Spawner::reap() {
   ::getrusage(RUSAGE_SELF, &own);
   Usage usage;
   usage.cpu_ns = cpu_ns_of(own) + children_cpu_ns_;
+  usage.rows_cpu_ns = rows_cpu_ns_;
   usage.peak_bytes = peak_bytes_;
   // When the daemon hasn't looked for long there is no room; what comes later says it all.
   static_cast<void>(send_message(kSocket, bytes_of(usage), {}).ok());

@@ -117,7 +117,8 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
   if (worker_ != nullptr) {
     std::lock_guard stats_lock(mutex_);
     const Usage usage = worker_->usage();
-    retired_cpu_ns_ += usage.cpu_ns;
+    retired_.all_ns += usage.cpu_ns;
+    retired_.rows_ns += usage.rows_cpu_ns;
     stats_.peak_bytes = std::max(stats_.peak_bytes, usage.peak_bytes);
     old = std::move(worker_);
     worker_ = nullptr;
@@ -206,7 +207,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
   const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
   Result<WorkerPtr> process = worker();
   if (!process) return {Outcome::kUnavailable, process.error()};
-  Result<WorkerProcess::Ends> ends = (*process)->order(limits);
+  Result<WorkerProcess::Ends> ends = (*process)->order(question.kind, limits);
   if (!ends) {
     const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
     if (is_gone) (*process)->give_up();
@@ -330,13 +331,27 @@ WorkerModuleReader::Stats WorkerModuleReader::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
   stats.in_flight = queries_ + background_;
-  stats.cpu_ns = retired_cpu_ns_;
+  stats.cpu_ns = retired_.all_ns;
   if (worker_ != nullptr) {
     const Usage usage = worker_->usage();
     stats.cpu_ns += usage.cpu_ns;
     stats.peak_bytes = std::max(stats.peak_bytes, usage.peak_bytes);
   }
   return stats;
+}
+
+WorkerModuleReader::CpuUse WorkerModuleReader::cpu_use() const {
+  const std::unique_lock worker_lock(worker_mutex_, std::try_to_lock);
+  const std::lock_guard lock(mutex_);
+  if (worker_lock) {
+    last_use_ = retired_;
+    if (worker_ != nullptr) {
+      const Usage usage = worker_->usage();
+      last_use_.all_ns += usage.cpu_ns;
+      last_use_.rows_ns += usage.rows_cpu_ns;
+    }
+  }
+  return last_use_;
 }
 
 WorkerModuleReader::State WorkerModuleReader::state() const {

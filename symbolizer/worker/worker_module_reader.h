@@ -78,6 +78,13 @@ class WorkerModuleReader final : public ModuleReader {
   };
   [[nodiscard]] Stats stats() const;
 
+  struct CpuUse {
+    std::int64_t all_ns = 0;   ///< of the worker and its children that have ended
+    std::int64_t rows_ns = 0;  ///< of these: building unwind rows
+  };
+  /// Since the start. Does not wait: while a worker is being started it is what it was before.
+  [[nodiscard]] CpuUse cpu_use() const;
+
   struct State {
     bool ok = false;
     std::string detail;  ///< which protection is in force, and which isn't and why
@@ -131,7 +138,8 @@ class WorkerModuleReader final : public ModuleReader {
   std::size_t queries_ = 0;
   std::size_t background_ = 0;
   mutable Stats stats_;
-  std::int64_t retired_cpu_ns_ = 0;
+  CpuUse retired_;           ///< of workers that have ended
+  mutable CpuUse last_use_;  ///< as cpu_use() said
 };
 
 }  // namespace flamed::symbolizer

@@ -59,6 +59,10 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.token_file == "/etc/flamed/token"; }},
     {"frequency_hz", "--frequency", "1", [](const Config& config) { return config.frequency_hz == 1; }},
     {"frequency_hz", "--frequency", "1000", [](const Config& config) { return config.frequency_hz == 1000; }},
+    {"cpu_budget", "--cpu-budget", "0.3%", [](const Config& config) { return config.cpu_budget == Approx(0.003); }},
+    {"cpu_budget", "--cpu-budget", "0.01%", [](const Config& config) { return config.cpu_budget == Approx(0.0001); }},
+    {"cpu_budget", "--cpu-budget", "100%", [](const Config& config) { return config.cpu_budget == Approx(1.0); }},
+    {"cpu_budget", "--cpu-budget", "off", [](const Config& config) { return !config.cpu_budget; }},
     {"retention", "--retention", "1m", [](const Config& config) { return config.retention_ns == kNsPerMinute; }},
     {"retention", "--retention", "31d",
      [](const Config& config) { return config.retention_ns == 31LL * 24 * 60 * kNsPerMinute; }},
@@ -100,6 +104,13 @@ const std::vector<Bad> kBad{
     {"listen", "--listen", "[:9090", "HOST:PORT"},
     {"listen", "--listen", "[[::1]]:9090", "HOST:PORT"},
     {"listen", "--listen", "local host:9090", "HOST:PORT"},
+    {"cpu_budget", "--cpu-budget", "0.3", "such as 0.3%"},
+    {"cpu_budget", "--cpu-budget", "0%", "from 0.01% to 100%"},
+    {"cpu_budget", "--cpu-budget", "101%", "from 0.01% to 100%"},
+    {"cpu_budget", "--cpu-budget", "-1%", "from 0.01% to 100%"},
+    {"cpu_budget", "--cpu-budget", "nan%", "from 0.01% to 100%"},
+    {"cpu_budget", "--cpu-budget", "%", "from 0.01% to 100%"},
+    {"cpu_budget", "--cpu-budget", "a little%", "from 0.01% to 100%"},
     {"frequency_hz", "--frequency", "0", "a whole number from 1 to 1000"},
     {"frequency_hz", "--frequency", "1001", "a whole number from 1 to 1000"},
     {"frequency_hz", "--frequency", "-5", "a whole number from 1 to 1000"},
@@ -243,8 +254,8 @@ TEST_CASE("an unknown key is named with those that are known") {
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
-        "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, retention, memory_budget, "
-        "unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
+        "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
+        "memory_budget, unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
 }
 
 TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {
@@ -313,6 +324,7 @@ TEST_CASE("without a configuration file the defaults are in force") {
   REQUIRE(line.ok());
   CHECK(line->config_file.empty());
   CHECK(line->config.frequency_hz == 99);
+  CHECK(line->config.cpu_budget == Approx(0.003));
   CHECK(line->config.retention_ns == 24LL * 60 * kNsPerMinute);
   CHECK(line->config.memory_budget_bytes == 256U << 20);
   CHECK(line->config.log_level == "info");

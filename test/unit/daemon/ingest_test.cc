@@ -151,6 +151,22 @@ std::uint64_t count_of(const store::Quality& quality, Loss reason) {
   return quality.lost[static_cast<std::size_t>(reason)];
 }
 
+TEST_CASE("each sample counts for the time that it says, also where the frequency changes within a batch") {
+  Pipeline pipeline;
+  std::vector<std::vector<std::byte>> records = program(10, 100, "cc1", 7);
+  SampleFields sample = sample_of(100, {kProgram + 0x100});
+  for (std::int64_t ms = 100; ms < 1000; ms += 10) {
+    sample.weight_ns = static_cast<std::uint64_t>((ms < 500 ? 10 : 40) * kNsPerMs);
+    if (ms < 500 || ms % 40 == 0) records.push_back(test::sample_record(at(ms), sample));
+  }
+  pipeline.feed(1000, records);
+  sample.weight_ns = 10 * kNsPerMs;
+  pipeline.feed(2000, {test::sample_record(at(1500), sample)});
+  const store::Profile profile = pipeline.profile(100);
+  CHECK(profile.nodes[0].total_samples == 40 + 12 + 1);
+  CHECK(profile.nodes[0].total_ns == 400 * kNsPerMs + 12 * 40 * kNsPerMs + 10 * kNsPerMs);
+}
+
 TEST_CASE("a process is followed from its fork to its end, all within one batch") {
   Pipeline pipeline;
   pipeline.feed(1000,

@@ -62,6 +62,7 @@ struct SampleFields {
   std::uint64_t cgroup_id = 77;
   std::uint64_t exec_id = 1;
   std::uint32_t owner = FLAMED_NO_OWNER;
+  std::uint64_t weight_ns = 10'101'010;
 };
 
 inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
@@ -71,7 +72,7 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.start_boottime_ns = fields.start_boottime_ns;
   sample.cgroup_id = fields.cgroup_id;
   sample.exec_id = fields.exec_id;
-  sample.weight_ns = 10'101'010;
+  sample.weight_ns = fields.weight_ns;
   sample.owner = fields.owner;
   sample.kind = FLAMED_ON_CPU;
   sample.user_end = fields.user_end;

@@ -35,6 +35,17 @@ TEST_CASE("a log level is applied while the daemon runs") {
   CHECK(describe(*reload) == "log_level applied");
 }
 
+TEST_CASE("a CPU budget is applied while the daemon runs") {
+  Started daemon("{}");
+  auto reload = daemon.reload_with(R"({"cpu_budget": "1%"})");
+  REQUIRE(reload.ok());
+  CHECK(reload->config.cpu_budget == Approx(0.01));
+  CHECK(describe(*reload) == "cpu_budget applied");
+  reload = daemon.reload_with(R"({"cpu_budget": "off"})");
+  REQUIRE(reload.ok());
+  CHECK_FALSE(reload->config.cpu_budget);
+}
+
 TEST_CASE("what takes a restart stays as it was, and is told") {
   Started daemon("{}");
   const auto reload = daemon.reload_with(R"({"frequency_hz": 49, "log_level": "debug", "retention": "1h"})");

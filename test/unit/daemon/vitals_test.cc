@@ -11,7 +11,10 @@ namespace {
 /// A machine with two CPUs, told second by second what flamed would see.
 class Machine {
  public:
-  explicit Machine(double frequency_hz = 99) : vitals(signs_, frequency_hz), frequency_hz_(frequency_hz) {}
+  explicit Machine(unsigned frequency_hz = 99)
+      : signs_{MonotonicTime{1000 * kNsPerSecond}, MonotonicTime{1000 * kNsPerSecond}, 0, 5 * kNsPerSecond,
+               frequency_hz},
+        vitals(signs_) {}
 
   struct Second {
     double busy = 2;  ///< CPUs
@@ -23,7 +26,7 @@ class Machine {
       signs_.now.ns += kNsPerSecond;
       signs_.busy_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(signs_.busy_ns) +
                                                  static_cast<std::uint64_t>(second.busy * kNsPerSecond));
-      samples_ += second.sampling ? second.busy * frequency_hz_ : 0;
+      samples_ += second.sampling ? second.busy * signs_.frequency_hz : 0;
       signs_.taken = static_cast<std::uint64_t>(samples_);
       if (second.draining) signs_.last_drain = signs_.now;
       vitals.tick(signs_);
@@ -36,13 +39,12 @@ class Machine {
   }
 
  private:
-  VitalSigns signs_{MonotonicTime{1000 * kNsPerSecond}, MonotonicTime{1000 * kNsPerSecond}, 0, 5 * kNsPerSecond};
+  VitalSigns signs_;
 
  public:
   Vitals vitals;
 
  private:
-  const double frequency_hz_;
   double samples_ = 0;
 };
 

@@ -36,7 +36,7 @@ TEST_CASE("sums of minutes answer long windows like a count of all samples, for 
   for (int minute = 0; minute < 150; ++minute) {
     if (minute == 90) {
       period_ns = 2 * kPeriodNs;
-      t.store.set_period_ns(period_ns);
+      t.store.set_period_ns(period_ns, t.clock.monotonic());
       t.store.advance(t.clock.monotonic());
     }
     for (int i = 0; i < 20; ++i) {

@@ -197,7 +197,7 @@ TEST_CASE("a change of period begins a new slot, so that each sample keeps its w
   TestStore t;
   t.add({code(16)});
   t.pass(10);
-  t.store.set_period_ns(4 * kPeriodNs);
+  t.store.set_period_ns(4 * kPeriodNs, t.clock.monotonic());
   t.add({code(16)});
   CHECK(t.store.stats().slots == 2);
   Profile profile = t.profile();
@@ -216,15 +216,28 @@ TEST_CASE("samples from before a change of period keep their weight though they 
   t.pass(10);
   MonotonicTime before = t.clock.monotonic();
   t.pass(1);
-  t.store.set_period_ns(4 * kPeriodNs);
+  t.store.set_period_ns(4 * kPeriodNs, t.clock.monotonic());
   t.add_at(before, {code(16)});
   CHECK(t.profile().nodes[0].total_ns == 2 * kPeriodNs);
+}
+
+TEST_CASE("a period holds from the moment that is named, which may be past") {
+  TestStore t;
+  const MonotonicTime start = t.clock.monotonic();
+  t.add({code(16)});
+  t.pass(3);
+  t.store.set_period_ns(4 * kPeriodNs, {start.ns + kNsPerSecond});
+  t.add_at({start.ns + kNsPerSecond / 2}, {code(16)});
+  t.add_at({start.ns + kNsPerSecond}, {code(16)});
+  t.add_at({start.ns + 2 * kNsPerSecond}, {code(16)});
+  CHECK(t.profile().nodes[0].total_samples == 4);
+  CHECK(t.profile().nodes[0].total_ns == 10 * kPeriodNs);
 }
 
 TEST_CASE("periods may change often within a minute without losing anything") {
   TestStore t;
   for (std::int64_t i = 1; i <= 20; ++i) {
-    t.store.set_period_ns(i * kNsPerMs);
+    t.store.set_period_ns(i * kNsPerMs, t.clock.monotonic());
     t.add({code(16)});
     t.pass(1);
   }

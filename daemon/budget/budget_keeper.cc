@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/budget/budget_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+/// The reader comes once a second, a little more often where it is woken.
+constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
+
+}  // namespace
+
+BudgetKeeper::BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost)
+    : read_cost_(std::move(read_cost)), governor_(frequency_hz, budget) {}
+
+unsigned BudgetKeeper::look(MonotonicTime now) {
+  const std::lock_guard lock(mutex_);
+  if (has_read_ && now.ns - last_.now.ns < kLookPeriodNs) return governor_.frequency_hz();
+  last_ = read_cost_();
+  has_read_ = true;
+  const unsigned before_hz = governor_.frequency_hz();
+  const bool was_slowed = governor_.is_background_slowed();
+  governor_.look(last_);
+  tell(before_hz, was_slowed);
+  return governor_.frequency_hz();
+}
+
+void BudgetKeeper::tell(unsigned before_hz, bool was_slowed) const {
+  const unsigned hz = governor_.frequency_hz();
+  const std::optional<double> budget = governor_.budget();
+  if (!budget) return;
+  const CostShares shares = governor_.shares();
+  const bool slowed = governor_.is_background_slowed();
+  if (slowed != was_slowed) {
+    spdlog::info("{}: {} of the machine's CPU time is used, {} of it for unwind tables; the budget is {}",
+                 slowed ? "new unwind tables have to wait" : "new unwind tables need not wait any more",
+                 format_percent(shares.all()), format_percent(shares.background), format_percent(*budget));
+  }
+  if (hz < before_hz) {
+    spdlog::warn("sampling at {} Hz instead of {}: it took {} of the machine's CPU time, and the budget is {}", hz,
+                 before_hz, format_percent(shares.sampling()), format_percent(*budget));
+  } else if (hz > before_hz) {
+    spdlog::info("sampling at {} Hz again instead of {}: it took {} of the machine's CPU time, and the budget is {}",
+                 hz, before_hz, format_percent(shares.sampling()), format_percent(*budget));
+  }
+}
+
+bool BudgetKeeper::may_work_in_background() {
+  const std::lock_guard lock(mutex_);
+  const bool may = governor_.background_may_go_on();
+  if (!may) ++put_off_;
+  return may;
+}
+
+void BudgetKeeper::set_budget(std::optional<double> budget) {
+  const std::lock_guard lock(mutex_);
+  governor_.set_budget(budget);
+}
+
+BudgetKeeper::State BudgetKeeper::state() const {
+  const std::lock_guard lock(mutex_);
+  State state;
+  state.budget = governor_.budget();
+  state.frequency_hz = governor_.frequency_hz();
+  state.full_frequency_hz = governor_.full_frequency_hz();
+  state.is_background_slowed = governor_.is_background_slowed();
+  state.shares = governor_.shares();
+  state.lowered = governor_.lowered();
+  state.raised = governor_.raised();
+  state.put_off = put_off_;
+  state.used = last_;
+  return state;
+}
+
+std::string format_percent(double part) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g %%", part * 100);
+  return text.data();
+}
+
+std::string describe(const BudgetKeeper::State& state) {
+  const CostShares& shares = state.shares;
+  std::string used = format_percent(shares.all()) + " of the machine's CPU time";
+  if (shares.answers > shares.all() / 4) used += ", " + format_percent(shares.answers) + " of it for answers";
+  if (!state.budget) return "there is no budget; flamed uses " + used;
+  used = "flamed uses " + used + "; the budget is " + format_percent(*state.budget);
+  std::string steps;
+  if (state.frequency_hz < state.full_frequency_hz) {
+    steps = "samples are taken at " + std::to_string(state.frequency_hz) + " Hz instead of " +
+            std::to_string(state.full_frequency_hz);
+  }
+  if (state.is_background_slowed) {
+    steps += std::string(steps.empty() ? "" : " and ") + "new unwind tables have to wait";
+  }
+  return steps.empty() ? used : "to keep the budget " + steps + ": " + used;
+}
+
+}  // namespace flamed::daemon

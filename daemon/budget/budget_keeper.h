@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BudgetKeeper: reads what flamed costs, asks the governor, and has done what it says: the reader sets the sampler's
+// frequency, and the `modules` thread asks before each piece of work in the background.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "daemon/budget/cpu_governor.h"
+
+namespace flamed::daemon {
+
+class BudgetKeeper {
+ public:
+  /// `read_cost` is called on the reader thread, about once a second.
+  BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost);
+
+  // -- The reader ----------------------------------------------------------------------------------------------------
+
+  /// The frequency that is to be in force now. Looks at the costs when a second has passed since it last did.
+  unsigned look(MonotonicTime now);
+
+  // -- The `modules` thread ------------------------------------------------------------------------------------------
+
+  /// False: not now. Whatever is put off has to be asked for again.
+  [[nodiscard]] bool may_work_in_background();
+
+  // -- Any thread ----------------------------------------------------------------------------------------------------
+
+  void set_budget(std::optional<double> budget);
+
+  struct State {
+    std::optional<double> budget;
+    unsigned frequency_hz = 0;
+    unsigned full_frequency_hz = 0;
+    bool is_background_slowed = false;
+    CostReading used;   ///< as read last
+    CostShares shares;  ///< over the last seconds
+    std::uint64_t lowered = 0, raised = 0;
+    std::uint64_t put_off = 0;  ///< pieces of work in the background
+  };
+  [[nodiscard]] State state() const;
+
+ private:
+  void tell(unsigned before_hz, bool was_slowed) const;
+
+  const std::function<CostReading()> read_cost_;
+  mutable std::mutex mutex_;  ///< for what follows
+  CpuGovernor governor_;
+  CostReading last_;
+  bool has_read_ = false;
+  std::uint64_t put_off_ = 0;
+};
+
+/// "0.3 %", "0.05 %": a part of the whole as people read it.
+std::string format_percent(double part);
+
+/// What is in force and why, a sentence.
+std::string describe(const BudgetKeeper::State& state);
+
+}  // namespace flamed::daemon

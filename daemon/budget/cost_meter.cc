@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/budget/cost_meter.h"
+
+#include <utility>
+
+namespace flamed::daemon {
+
+CostMeter::CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
+                     const symbolizer::WorkerModuleReader& worker, std::vector<ThreadCpu> background)
+    : clock_(clock), sampler_(sampler), server_(server), worker_(worker), background_(std::move(background)) {}
+
+CostReading CostMeter::read() const {
+  CostReading cost;
+  cost.now = clock_.monotonic();
+  cost.cpus = sampler_.cpus();
+  cost.program_ns = sampler_.program_ns();
+  for (const ThreadCpu& thread : background_) cost.background_ns += thread.ns();
+  cost.answers_ns = server_.cpu_ns();
+  cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.background_ns - cost.answers_ns;
+  const symbolizer::WorkerModuleReader::CpuUse worker = worker_.cpu_use();
+  cost.background_ns += worker.rows_ns;
+  cost.answers_ns += worker.all_ns - worker.rows_ns;
+  return cost;
+}
+
+}  // namespace flamed::daemon

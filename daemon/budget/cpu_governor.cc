@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/budget/cpu_governor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+constexpr unsigned kLowestHz = 10;
+/// The next frequency is chosen by what these cost last, so that a load that has just begun is seen whole.
+constexpr std::int64_t kLatestNs = 2 * kNsPerSecond;
+
+bool is_prime(unsigned number) {
+  for (unsigned divisor = 2; divisor * divisor <= number; ++divisor) {
+    if (number % divisor == 0) return false;
+  }
+  return number >= 2;
+}
+
+CostShares shares_between(const CostReading& before, const CostReading& now) {
+  const double all_ns =
+      static_cast<double>(now.now.ns - before.now.ns) * static_cast<double>(std::max<std::size_t>(now.cpus, 1));
+  // A clock of a thread that has ended may be missing from a sum.
+  const auto share = [&](std::int64_t from, std::int64_t to) {
+    return static_cast<double>(std::max<std::int64_t>(to - from, 0)) / all_ns;
+  };
+  return {share(before.program_ns, now.program_ns), share(before.daemon_ns, now.daemon_ns),
+          share(before.background_ns, now.background_ns), share(before.answers_ns, now.answers_ns)};
+}
+
+}  // namespace
+
+std::vector<unsigned> frequencies_from(unsigned hz) {
+  std::vector<unsigned> frequencies{hz};
+  for (;;) {
+    unsigned next = frequencies.back() / 2;
+    while (next > kLowestHz && !is_prime(next)) --next;
+    if (next <= kLowestHz) return frequencies;
+    frequencies.push_back(next);
+  }
+}
+
+CpuGovernor::CpuGovernor(unsigned frequency_hz, std::optional<double> budget)
+    : frequencies_(frequencies_from(frequency_hz)), budget_(budget) {}
+
+void CpuGovernor::set_budget(std::optional<double> budget) {
+  if (budget == budget_) return;
+  budget_ = budget;
+  since_step_ = 0;
+  hold_ns_ = kFirstHoldNs;
+  is_background_slowed_ = false;
+  if (last_ && budget_) saved_ns_ = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(last_->cpus);
+  if (!budget_ && step_ != 0) {
+    step_ = 0;
+    ++raised_;
+    held_ns_ = 0;
+    was_raised_ = true;
+  }
+}
+
+void CpuGovernor::look(const CostReading& reading) {
+  if (!last_) {
+    first_ = last_ = reading;
+    if (budget_) saved_ns_ = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(reading.cpus);
+    return;
+  }
+  const CostReading before = *std::exchange(last_, reading);
+  const std::int64_t passed_ns = reading.now.ns - before.now.ns;
+  if (passed_ns <= 0) return;
+  readings_.push_back({passed_ns, shares_between(before, reading)});
+  ++since_step_;
+  held_ns_ += passed_ns;
+  std::int64_t kept_ns = 0;
+  for (const Interval& interval : readings_) kept_ns += interval.ns;
+  while (kept_ns - readings_.front().ns >= kFirstHoldNs) {
+    kept_ns -= readings_.front().ns;
+    readings_.pop_front();
+  }
+  since_step_ = std::min(since_step_, readings_.size());
+  if (!budget_) return;
+  save(before, reading);
+  judge();
+}
+
+void CpuGovernor::save(const CostReading& before, const CostReading& now) {
+  const double left = std::max(*budget_ - shares().sampling(), *budget_ * (1 - kSamplingPart));
+  const double cpus_ns = static_cast<double>(now.now.ns - before.now.ns) * static_cast<double>(now.cpus);
+  const double most_ns = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(now.cpus);
+  saved_ns_ += left * cpus_ns;
+  if (now.now.ns - first_->now.ns > kBeginningNs) {
+    saved_ns_ -= static_cast<double>(std::max<std::int64_t>(now.background_ns - before.background_ns, 0));
+  }
+  saved_ns_ =
+      std::clamp(saved_ns_, -most_ns / static_cast<double>(kSavedNs) * static_cast<double>(kMostDebtNs), most_ns);
+  if (saved_ns_ <= 0) is_background_slowed_ = true;
+  if (saved_ns_ >= most_ns / 2) is_background_slowed_ = false;
+}
+
+void CpuGovernor::judge() {
+  const double limit = *budget_ * kSamplingPart;
+  if (is_too_much(limit)) {
+    if (step_ + 1 < frequencies_.size()) lower(limit);
+    return;
+  }
+  if (step_ == 0 || held_ns_ < hold_ns_) return;
+  const double factor = static_cast<double>(frequencies_[step_ - 1]) / frequencies_[step_];
+  if (mean_of(kFirstHoldNs, since_step_).sampling() * factor > kRaiseBelow * limit) return;
+  --step_;
+  ++raised_;
+  was_raised_ = true;
+  since_step_ = 0;
+  held_ns_ = 0;
+}
+
+bool CpuGovernor::is_too_much(double limit) const {
+  std::int64_t ns = 0;
+  std::size_t above = 0;
+  for (std::size_t i = 0; i < since_step_ && ns < kWindowNs; ++i) {
+    const Interval& interval = readings_[readings_.size() - 1 - i];
+    ns += interval.ns;
+    if (interval.shares.sampling() > limit) ++above;
+  }
+  return above >= kMostReadings && mean_of(kWindowNs, since_step_).sampling() > limit;
+}
+
+void CpuGovernor::lower(double limit) {
+  const double cost_per_hz = mean_of(kLatestNs, since_step_).sampling() / frequencies_[step_];
+  do {
+    ++step_;
+  } while (step_ + 1 < frequencies_.size() && cost_per_hz * frequencies_[step_] > kLowerTo * limit);
+  ++lowered_;
+  // What was raised and did not fit is left alone for longer each time.
+  const bool taken_back = was_raised_ && held_ns_ < hold_ns_ + kNsPerMinute;
+  hold_ns_ = taken_back ? std::min(2 * hold_ns_, kLongestHoldNs) : kFirstHoldNs;
+  was_raised_ = false;
+  since_step_ = 0;
+  held_ns_ = 0;
+}
+
+CostShares CpuGovernor::mean_of(std::int64_t ns, std::size_t most_intervals) const {
+  CostShares sum;
+  std::int64_t sum_ns = 0;
+  for (std::size_t i = 0; i < std::min(most_intervals, readings_.size()) && sum_ns < ns; ++i) {
+    const Interval& interval = readings_[readings_.size() - 1 - i];
+    const auto weight = static_cast<double>(interval.ns);
+    sum.program += interval.shares.program * weight;
+    sum.daemon += interval.shares.daemon * weight;
+    sum.background += interval.shares.background * weight;
+    sum.answers += interval.shares.answers * weight;
+    sum_ns += interval.ns;
+  }
+  if (sum_ns == 0) return {};
+  const auto all = static_cast<double>(sum_ns);
+  return {sum.program / all, sum.daemon / all, sum.background / all, sum.answers / all};
+}
+
+}  // namespace flamed::daemon

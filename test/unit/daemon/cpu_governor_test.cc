@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/budget/cpu_governor.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr double kBudget = 0.003;
+
+/// A machine with four CPUs on which each second costs what it is told: `at_99` is what sampling at 99 Hz would take,
+/// a part of all CPUs' time, in proportion at other frequencies.
+class Machine {
+ public:
+  explicit Machine(std::optional<double> budget = kBudget, unsigned hz = 99) : governor(hz, budget) {
+    governor.look(reading_);
+  }
+
+  struct Load {
+    double at_99 = 0.0005;
+    double fixed = 0;  ///< of sampling, whatever the frequency
+    double background = 0;
+    double answers = 0;
+  };
+  void run(int seconds, const Load& load) {
+    for (int i = 0; i < seconds; ++i) {
+      const double sampling = load.fixed + load.at_99 * governor.frequency_hz() / 99;
+      const auto ns_of = [](double share) { return static_cast<std::int64_t>(share * 4 * kNsPerSecond); };
+      reading_.now.ns += kNsPerSecond;
+      reading_.program_ns += ns_of(sampling) / 2;
+      reading_.daemon_ns += ns_of(sampling) - ns_of(sampling) / 2;
+      if (governor.background_may_go_on()) reading_.background_ns += ns_of(load.background);
+      reading_.answers_ns += ns_of(load.answers);
+      governor.look(reading_);
+      lowest_hz = std::min(lowest_hz, governor.frequency_hz());
+    }
+  }
+  /// What has been spent for the background since `before`, as a part of all CPUs' time.
+  [[nodiscard]] double background_since(const CostReading& before) const {
+    return static_cast<double>(reading_.background_ns - before.background_ns) /
+           static_cast<double>(reading_.now.ns - before.now.ns) / 4;
+  }
+  [[nodiscard]] const CostReading& reading() const { return reading_; }
+
+  CpuGovernor governor;
+  unsigned lowest_hz = 1000;
+
+ private:
+  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 4};
+};
+
+TEST_CASE("frequencies are lowered to primes of about a half, down to 10 Hz") {
+  CHECK(frequencies_from(99) == std::vector<unsigned>{99, 47, 23, 11});
+  CHECK(frequencies_from(1000) == std::vector<unsigned>{1000, 499, 241, 113, 53, 23, 11});
+  CHECK(frequencies_from(20) == std::vector<unsigned>{20});
+  CHECK(frequencies_from(1) == std::vector<unsigned>{1});
+}
+
+TEST_CASE("within the budget nothing changes") {
+  Machine machine;
+  machine.run(600, {.at_99 = kBudget * 0.85});
+  CHECK(machine.lowest_hz == 99);
+  CHECK(machine.governor.lowered() == 0);
+  CHECK(machine.governor.background_may_go_on());
+}
+
+TEST_CASE("a load that would cost three times the budget is within it after 10 s, by one step") {
+  Machine machine;
+  machine.run(100, {});
+  machine.run(10, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 23);
+  CHECK(machine.governor.lowered() == 1);
+  CHECK(machine.governor.shares().all() < kBudget);
+}
+
+TEST_CASE("the same holds for a load that is there when sampling begins") {
+  Machine machine;
+  machine.run(10, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.shares().all() < kBudget);
+}
+
+TEST_CASE("one costly second changes nothing") {
+  Machine machine;
+  machine.run(60, {});
+  machine.run(1, {.at_99 = 0.05});
+  machine.run(60, {});
+  CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("what no frequency makes cheap enough ends at the lowest one") {
+  Machine machine;
+  machine.run(60, {.fixed = 2 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 11);
+}
+
+TEST_CASE("the frequency is raised step by step when the load has gone") {
+  Machine machine;
+  machine.run(60, {.at_99 = 3 * kBudget});
+  REQUIRE(machine.governor.frequency_hz() == 23);
+  machine.run(35, {});
+  CHECK(machine.governor.frequency_hz() == 47);
+  machine.run(35, {});
+  CHECK(machine.governor.frequency_hz() == 99);
+  CHECK(machine.governor.raised() == 2);
+}
+
+TEST_CASE("a load on the edge does not make the frequency go up and down") {
+  Machine machine;
+  for (const double times : {1.0, 1.3, 1.6, 1.8, 2.0, 2.5, 4.0}) {
+    INFO(times);
+    machine.run(3600, {.at_99 = times * kBudget});
+    CHECK(machine.governor.lowered() <= 4);
+    CHECK(machine.governor.raised() == 0);
+  }
+}
+
+TEST_CASE("a load that comes back whenever the frequency was raised is tried ever less often") {
+  Machine machine;
+  for (int i = 0; i < 2 * 3600; ++i) {
+    machine.run(1, {.at_99 = machine.governor.frequency_hz() == 99 ? 3 * kBudget : 0.1 * kBudget});
+  }
+  // 2 h hold 90 rounds of a step down and two up at the shortest pause.
+  CHECK(machine.governor.lowered() < 20);
+}
+
+TEST_CASE("work in the background comes first: it waits, and the frequency stays") {
+  Machine machine;
+  machine.run(60, {});
+  machine.run(120, {.background = 0.02});
+  CHECK(machine.governor.is_background_slowed());
+  CHECK(machine.lowest_hz == 99);
+  const CostReading before = machine.reading();
+  machine.run(1200, {.background = 0.02});
+  CHECK(machine.background_since(before) + 0.0005 == Approx(kBudget).epsilon(0.1));
+  CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("when sampling needs the budget, a tenth is left to work in the background") {
+  Machine machine;
+  machine.run(200, {.at_99 = 0.88 * kBudget, .background = 0.02});
+  const CostReading before = machine.reading();
+  machine.run(3600, {.at_99 = 0.88 * kBudget, .background = 0.02});
+  CHECK(machine.background_since(before) == Approx(kBudget / 10).epsilon(0.3));
+  CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("tables of what runs at the beginning are made at once") {
+  Machine machine;
+  machine.run(30, {.background = 0.1});
+  CHECK(machine.governor.background_may_go_on());
+  CHECK_FALSE(machine.governor.is_background_slowed());
+}
+
+TEST_CASE("work in the background that has waited goes on, and no more than ten minutes later") {
+  Machine machine;
+  machine.run(60, {});
+  machine.run(1, {.background = 2});
+  CHECK_FALSE(machine.governor.background_may_go_on());
+  machine.run(601, {.at_99 = 0});
+  CHECK(machine.governor.background_may_go_on());
+  machine.run(60, {});
+  CHECK_FALSE(machine.governor.is_background_slowed());
+}
+
+TEST_CASE("answers change neither the frequency nor what the background gets") {
+  Machine machine;
+  machine.run(300, {.answers = 0.3});
+  CHECK(machine.lowest_hz == 99);
+  CHECK(machine.governor.background_may_go_on());
+  CHECK(machine.governor.shares().all() > 0.3);
+}
+
+TEST_CASE("without a budget nothing is limited") {
+  Machine machine(std::nullopt);
+  machine.run(300, {.at_99 = 0.5, .background = 0.5});
+  CHECK(machine.lowest_hz == 99);
+  CHECK(machine.governor.background_may_go_on());
+}
+
+TEST_CASE("a budget that is taken away or changed holds at once") {
+  Machine machine;
+  machine.run(60, {.at_99 = 3 * kBudget});
+  REQUIRE(machine.governor.frequency_hz() == 23);
+  machine.governor.set_budget(std::nullopt);
+  CHECK(machine.governor.frequency_hz() == 99);
+  machine.run(20, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 99);
+  machine.governor.set_budget(4 * kBudget);
+  machine.run(60, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 99);
+  machine.governor.set_budget(kBudget);
+  machine.run(10, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.frequency_hz() == 23);
+}
+
+}  // namespace
+}  // namespace flamed::daemon
