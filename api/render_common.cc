@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/render_common.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ void append_window(JsonWriter& json, const store::WallWindow& window) {
   json.end_object();
 }
 
-void append_quality(JsonWriter& json, const store::Quality& quality) {
+void append_quality(JsonWriter& json, const store::AnswerFacts& facts) {
+  const store::Quality& quality = facts.quality;
   json.begin_object();
   json.key("whole").number(quality.whole);
   json.key("truncated").begin_object();
@@ -52,6 +54,15 @@ void append_quality(JsonWriter& json, const store::Quality& quality) {
     json.key(name_of(static_cast<store::Loss>(i))).number(quality.lost[i]);
   }
   json.end_object();
+  json.key("frequencies").begin_array();
+  for (const store::PeriodShare& part : facts.periods) {
+    json.begin_object();
+    // A period is a whole number of nanoseconds: 99 Hz would be 99.0000099 Hz.
+    json.key("hz").number(std::round(1e3 * kNsPerSecond / static_cast<double>(part.period_ns)) / 1e3);
+    json.key("share").number(part.share);
+    json.end_object();
+  }
+  json.end_array();
   json.end_object();
 }
 
@@ -109,7 +120,7 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   json.key("frequency_hz").number(frequency_hz);
   json.key("samples").number(samples);
   json.key("cpu_seconds").number(cpu_seconds(cpu_ns));
-  append_quality(json.key("quality"), facts.quality);
+  append_quality(json.key("quality"), facts);
   append_gaps(json, facts.missing);
   json.key("visible_uid");
   if (facts.only_user) {

@@ -15,7 +15,7 @@ namespace flamed::api {
 void append_window(JsonWriter& json, const store::WallWindow& window);
 
 /// {"whole": n, "truncated": {reason: n, ...}, "lost": {reason: n, ...}}, with every reason, also those that are 0.
-void append_quality(JsonWriter& json, const store::Quality& quality);
+void append_quality(JsonWriter& json, const store::AnswerFacts& facts);
 
 /// Members of a process's object: id ("pid@start_ticks", as the parameter pid takes it), pid, start_ticks, comm,
 /// executable, started, ended, command_line, uid, unit, container, cgroup, parent (an id, or a pid where its start is

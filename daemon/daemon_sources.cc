@@ -296,7 +296,7 @@ api::Health DaemonSources::health() const {
     sampler.detail = problem;
   else
     sampler.detail =
-        std::to_string(parts_.sampler.cpus()) + " CPUs at " + std::to_string(parts_.sampler.frequency_hz()) + " Hz";
+        std::to_string(parts_.sampler.cpus()) + " CPUs at " + format_frequency(parts_.sampler.frequency_hz());
   health.components.push_back(std::move(sampler));
 
   health.components.push_back(

@@ -221,8 +221,7 @@ Fd kallsyms_on_stdin() {
 }
 
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
-  const Result<std::int64_t> busy_ns = read_busy_ns();
-  return {clock.monotonic(), reader.last_drain(), sampler.taken(), busy_ns.ok() ? *busy_ns : 0, sampler.frequency_hz()};
+  return {clock.monotonic(), reader.last_drain(), sampler.taken(), std::nullopt, sampler.frequency_hz()};
 }
 
 /// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else nobody.
@@ -316,7 +315,11 @@ void supervise(const sigset_t& signals, std::span<const char* const> arguments, 
     if (signal == SIGHUP) reload(arguments, config, clock, budget);
     memory.look();
     module_reader.look_after();
-    vitals.tick(read_vital_signs(clock, sampler, reader));
+    VitalSigns signs = read_vital_signs(clock, sampler, reader);
+    if (vitals.wants_busy(signs.taken)) {
+      if (const Result<std::int64_t> busy_ns = read_busy_ns()) signs.busy_ns = *busy_ns;
+    }
+    vitals.tick(signs);
     if (vitals.well())
       ::sd_notify(0, "WATCHDOG=1");
     else

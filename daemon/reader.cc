@@ -9,6 +9,9 @@ namespace flamed::daemon {
 namespace {
 
 constexpr int kDrainPeriodMs = 1000;
+/// While the machine does next to nothing: each drain wakes two threads.
+constexpr int kIdleDrainPeriodMs = 1500;
+constexpr std::size_t kFewEvents = 20;
 constexpr std::chrono::milliseconds kNoticePause{10};
 /// The service manager waits for 10 s until it kills.
 constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
@@ -22,10 +25,11 @@ void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
   while (!stop.stop_requested()) {
     // What the kernel program misses is to reach it soon, but what many processes miss at once in one go.
-    if (sampler_.wait(kDrainPeriodMs)) std::this_thread::sleep_for(kNoticePause);
+    const int period_ms = drained_events_ < kFewEvents ? kIdleDrainPeriodMs : kDrainPeriodMs;
+    if (sampler_.wait(period_ms)) std::this_thread::sleep_for(kNoticePause);
     drain_once();
     sampler_.check_cpus();
-    sampler_.set_frequency(budget_.look(clock_.monotonic()));
+    sampler_.stretch_period(budget_.look(clock_.monotonic()));
   }
   sampler_.stop();
   hand_over();  // what was refused before
@@ -49,6 +53,7 @@ void Reader::drain_once() {
     batch_ = queues_.empty.try_pop().value_or(nullptr);
     if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
     sampler_.drain(*batch_);
+    drained_events_ = batch_->events().size();
     last_drain_ns_ = clock_.monotonic().ns;
   }
   // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler about once a second and hands each batch to ingest.
+// Reader: drains the sampler about once a second, a little less often where nothing happens, and hands each batch to
+// ingest.
 //
 // Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
 // behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.
@@ -36,6 +37,8 @@ class Reader {
   [[nodiscard]] MonotonicTime last_drain() const { return {last_drain_ns_.load()}; }
 
  private:
+  static constexpr std::size_t kNotIdle = 1000;
+
   void drain_once();
   /// Waits until ingest has taken the batch that it refused.
   void hand_over();
@@ -44,6 +47,7 @@ class Reader {
   BatchQueues& queues_;
   const Clock& clock_;
   BudgetKeeper& budget_;
+  std::size_t drained_events_ = kNotIdle;
   std::unique_ptr<EventBatch> batch_;  ///< drained but not taken by ingest yet, or empty
   std::atomic<std::int64_t> last_drain_ns_;
 };

@@ -18,7 +18,8 @@ std::int64_t window_ns(double frequency_hz) {
 
 /// CPU time between two readings, which count modulo 2^64.
 std::int64_t busy_ns_between(const VitalSigns& from, const VitalSigns& to) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(to.busy_ns) - static_cast<std::uint64_t>(from.busy_ns));
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(to.busy_ns.value_or(0)) -
+                                   static_cast<std::uint64_t>(from.busy_ns.value_or(0)));
 }
 
 std::string seconds(std::int64_t ns) { return std::to_string(ns / kNsPerSecond) + " s"; }
@@ -27,6 +28,11 @@ std::string seconds(std::int64_t ns) { return std::to_string(ns / kNsPerSecond) 
 
 Vitals::Vitals(VitalSigns first) : window_(first), latest_(first) {}
 
+bool Vitals::wants_busy(std::uint64_t taken) const {
+  std::lock_guard lock(mutex_);
+  return taken == latest_.taken;
+}
+
 void Vitals::tick(const VitalSigns& signs) {
   std::lock_guard lock(mutex_);
   if (signs.last_drain > window_.last_drain) has_drained_ = true;
@@ -34,6 +40,11 @@ void Vitals::tick(const VitalSigns& signs) {
   if (signs.taken != window_.taken) {
     sampling_ = true;
     sampling_problem_.clear();
+    window_ = signs;
+    return;
+  }
+  if (!signs.busy_ns) return;
+  if (!window_.busy_ns) {
     window_ = signs;
     return;
   }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -16,10 +17,10 @@ namespace flamed::daemon {
 /// What a judgement rests on, read at one moment.
 struct VitalSigns {
   MonotonicTime now;
-  MonotonicTime last_drain;    ///< of the reader
-  std::uint64_t taken = 0;     ///< samples since start
-  std::int64_t busy_ns = 0;    ///< CPU time used on the machine since boot
-  unsigned frequency_hz = 99;  ///< of sampling, in force
+  MonotonicTime last_drain;               ///< of the reader
+  std::uint64_t taken = 0;                ///< samples since start
+  std::optional<std::int64_t> busy_ns{};  ///< CPU time used on the machine since boot
+  double frequency_hz = 99;               ///< of sampling, in force
 };
 
 class Vitals {
@@ -31,6 +32,8 @@ class Vitals {
 
   explicit Vitals(VitalSigns first);
 
+  /// Judging needs the machine's accounts when no sample came since the last tick. Reading them is what costs most.
+  [[nodiscard]] bool wants_busy(std::uint64_t taken) const;
   void tick(const VitalSigns& signs);
 
   struct Verdict {

@@ -22,6 +22,12 @@ struct Coverage {
   std::string reason{};           ///< a sentence where one of them is empty
 };
 
+/// For how long samples were taken with a period.
+struct PeriodShare {
+  std::int64_t period_ns = 0;
+  double share = 0;  ///< of the time in AnswerFacts::used
+};
+
 struct AnswerFacts {
   WallWindow asked;
   /// Every sample of the selection within is in the answer, and none from outside: `asked`, cut to what is retained,
@@ -29,7 +35,10 @@ struct AnswerFacts {
   WallWindow used;
   /// Of the coarser edge of `used`: 1 where samples are kept one by one, else kNsPerMinute.
   std::int64_t resolution_ns = kNsPerMinute;
-  std::int64_t period_ns = 0;  ///< of the newest slot used
+  /// What one sample of an answer stands for. Where the period changed within the window it is the greatest common
+  /// divisor of the periods, and a sample that stood for n of it is counted as n samples.
+  std::int64_t period_ns = 0;
+  std::vector<PeriodShare> periods{};  ///< the shortest first; empty where nothing is retained
   /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process; 0 with
   /// `only_user`.
   Quality quality;
@@ -40,6 +49,8 @@ struct AnswerFacts {
   std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }
+  /// As how many a sample is counted, on average over all that are counted: they vary as if they were so many fewer.
+  [[nodiscard]] double mean_weight() const;
 };
 
 }  // namespace flamed::store

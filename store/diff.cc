@@ -29,9 +29,10 @@ class Measure {
     DiffChange change;
     change.before = share(before_ns, before_);
     change.after = share(after_ns, after_);
-    change.z = normalise_ == Normalise::kTime
-                   ? z_of_rates(before_samples, before_.periods, after_samples, after_.periods)
-                   : z_of_shares(before_samples, before_.samples, after_samples, after_.samples);
+    const std::uint64_t before_taken = before_.taken(before_samples);
+    const std::uint64_t after_taken = after_.taken(after_samples);
+    change.z = normalise_ == Normalise::kTime ? z_of_rates(before_taken, before_.periods, after_taken, after_.periods)
+                                              : z_of_shares(before_taken, before_.samples, after_taken, after_.samples);
     return change;
   }
   [[nodiscard]] double share_change(std::uint64_t before_ns, std::uint64_t after_ns) const {
@@ -39,20 +40,27 @@ class Measure {
   }
   /// By shares whatever the normalisation: a machine that is busier as a whole is no noise.
   [[nodiscard]] double z_of_share(std::uint64_t before_samples, std::uint64_t after_samples) const {
-    return plain_z_of_shares(before_samples, before_.samples, after_samples, after_.samples);
+    return plain_z_of_shares(before_.taken(before_samples), before_.samples, after_.taken(after_samples),
+                             after_.samples);
   }
 
  private:
   struct Size {
-    std::uint64_t samples = 0;
+    std::uint64_t samples = 0;  ///< taken
     double ns = 0;
     double window_ns = 0;
     double periods = 0;  ///< of sampling, in the window
+    double weight = 1;   ///< as how many a sample that was taken is counted, on average
+
+    [[nodiscard]] std::uint64_t taken(std::uint64_t counted) const {
+      return weight == 1 ? counted : static_cast<std::uint64_t>(static_cast<double>(counted) / weight + 0.5);
+    }
   };
   static Size size_of(const DiffSide& side) {
-    Size size{side.total_samples, static_cast<double>(side.total_ns), 0, 0};
+    Size size{0, static_cast<double>(side.total_ns), 0, 0, side.mean_weight()};
+    size.samples = size.taken(side.total_samples);
     size.window_ns = static_cast<double>(side.used.to.ns - side.used.from.ns);
-    size.periods = size.window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1));
+    size.periods = size.window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1)) / size.weight;
     return size;
   }
   [[nodiscard]] double share(std::uint64_t ns, const Size& side) const {

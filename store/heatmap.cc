@@ -28,6 +28,7 @@ Result<Heatmap> heatmap(const Snapshot& snapshot, const Selection& selection, st
   map.counts.assign(std::size_t{map.columns} * map.rows, 0);
 
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const std::uint64_t weight = slots.weight(slot);
     const std::int64_t to_map_ns = slots.bounds(slot).wall_offset_ns - map.start.ns;
     const bool counted = slots.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t, StackRef ref) {
       if (!states.has(ref, selection.side)) return;
@@ -36,9 +37,10 @@ Result<Heatmap> heatmap(const Snapshot& snapshot, const Selection& selection, st
       const auto column = static_cast<std::size_t>(at / kNsPerSecond);
       const auto row = static_cast<std::size_t>(at % kNsPerSecond * map.rows / kNsPerSecond);
       std::uint32_t& cell = map.counts[column * map.rows + row];
-      map.most = std::max(map.most, ++cell);
-      ++map.total_samples;
-      states.count(ref, 1, map.quality);
+      cell += static_cast<std::uint32_t>(weight);
+      map.most = std::max(map.most, cell);
+      map.total_samples += weight;
+      states.count(ref, weight, map.quality);
     });
     if (!counted) return budget.error();
   }

@@ -7,7 +7,8 @@
 #include <ctime>
 #include <iterator>
 #include <limits>
-#include <set>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -151,8 +152,8 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
       window.to = std::min(window.to, asked.to);
     }
     if (window.from < window.to) widen(used, window);
+    windows[i] = window;
     quality += *qualities[i];
-    facts_.period_ns = slots_[i].bounds.period_ns;
   }
   if (!snapshot.only_user) {
     facts_.quality.lost = quality.lost;
@@ -164,12 +165,33 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   if (begin < end && slots_[begin].exact && slots_[end - 1].exact) facts_.resolution_ns = 1;
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
+  if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));
   warn(retained);
   find_gaps();
   if (shortened) {
     facts_.warnings.push_back("Samples are kept one by one only from " + to_text(facts_.used.from) + " to " +
                               to_text(facts_.used.to) + " of the window: the rest is left out.");
   }
+}
+
+void SlotSelection::unify_periods(std::span<const WallWindow> windows) {
+  std::map<std::int64_t, std::int64_t> ns_of;  // by period
+  std::int64_t all_ns = 0;
+  std::int64_t unit_ns = 0;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const std::int64_t ns = std::max<std::int64_t>(windows[i].to.ns - windows[i].from.ns, 0);
+    ns_of[slots_[i].bounds.period_ns] += ns;
+    all_ns += ns;
+    unit_ns = std::gcd(unit_ns, slots_[i].bounds.period_ns);
+  }
+  for (const auto& [period_ns, ns] : ns_of) {
+    const double share = all_ns > 0 ? static_cast<double>(ns) / static_cast<double>(all_ns) : 1;
+    facts_.periods.push_back({period_ns, share});
+  }
+  unit_ns = std::max<std::int64_t>(unit_ns, 1);
+  facts_.period_ns = unit_ns;
+  for (Touched& slot : slots_)
+    slot.weight = static_cast<std::uint64_t>(std::exchange(slot.bounds.period_ns, unit_ns) / unit_ns);
 }
 
 Error SlotSelection::no_samples_error() {
@@ -248,7 +270,7 @@ bool SlotSelection::is_run(std::size_t index, std::size_t count) const {
   for (std::size_t i = 0; i < count; ++i) {
     const Touched& slot = slots_[index + i];
     if (!slot.is_whole() || slot.sealed->slot->sequence != first.sequence + i) return false;
-    if (slot.bounds.period_ns != first.bounds.period_ns) return false;
+    if (slot.weight != slots_[index].weight) return false;
     samples += slot.sealed->slot->quality.stored();
   }
   return samples <= std::numeric_limits<std::uint32_t>::max();  // what a HistogramEntry can count
@@ -365,11 +387,9 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
     warnings.emplace_back("Minutes up to " + to_text(*snapshot_.memory_dropped_until) +
                           " were dropped early because the profiler was short of memory.");
   }
-  std::set<std::int64_t> periods;
-  for (const Touched& slot : slots_) periods.insert(slot.bounds.period_ns);
-  if (periods.size() > 1) {
-    warnings.emplace_back("The sampling period changed within the window (" + std::to_string(periods.size()) +
-                          " periods): compare times, not sample counts.");
+  if (facts_.periods.size() > 1) {
+    warnings.emplace_back("The sampling period changed within the window (" + std::to_string(facts_.periods.size()) +
+                          " periods): a sample that stands for more time is counted as several.");
   }
 }
 

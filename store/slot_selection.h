@@ -27,17 +27,19 @@ namespace flamed::store {
 /// One thread's stacks in one slot. Views into what the snapshot or the SlotSelection holds.
 class ThreadStacks {
  public:
-  explicit ThreadStacks(std::span<const std::uint8_t> packed) : packed_(packed) {}
-  explicit ThreadStacks(std::span<const HistogramEntry> entries) : entries_(entries) {}
+  /// `weight` is what each sample counts for.
+  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight) : weight_(weight), packed_(packed) {}
+  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight) : weight_(weight), entries_(entries) {}
 
   /// visit(StackRef, count)
   template <typename F>
   void for_each(F&& visit) const {
-    for (const HistogramEntry& entry : entries_) visit(StackRef::from_key(entry.stack_key), std::uint64_t{entry.count});
-    Histogram::for_each_stack(packed_, visit);
+    for (const HistogramEntry& entry : entries_) visit(StackRef::from_key(entry.stack_key), entry.count * weight_);
+    Histogram::for_each_stack(packed_, [&](StackRef ref, std::uint64_t count) { visit(ref, count * weight_); });
   }
 
  private:
+  std::uint64_t weight_ = 1;
   std::span<const std::uint8_t> packed_;
   std::span<const HistogramEntry> entries_;
 };
@@ -58,7 +60,10 @@ class SlotSelection {
   /// Slots that are used, oldest first.
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
   [[nodiscard]] bool empty() const { return slots_.empty(); }
+  /// With AnswerFacts::period_ns for all: counts are in units of it.
   [[nodiscard]] const SlotBounds& bounds(std::size_t slot) const { return slots_[slot].bounds; }
+  /// As how many each sample of the slot counts.
+  [[nodiscard]] std::uint64_t weight(std::size_t slot) const { return slots_[slot].weight; }
   /// Whether the slot has its samples one by one.
   [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
   /// Times of the earliest and the latest of all samples of an exact slot, as far as they may be in the window.
@@ -77,7 +82,7 @@ class SlotSelection {
         const std::size_t begin = i;
         while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
         visit(slot.entries[begin].thread,
-              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin)));
+              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin), slot.weight));
       }
       return true;
     }
@@ -87,7 +92,7 @@ class SlotSelection {
     histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
       if (!go_on || !filter_.wants(thread)) return;
       if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
-      visit(thread, ThreadStacks(bytes));
+      visit(thread, ThreadStacks(bytes, slot.weight));
     });
     return go_on;
   }
@@ -116,7 +121,7 @@ class SlotSelection {
       if (sum != nullptr) {
         if (!budget_.visit(filter_.wants_all() ? sum->entry_count() : 1)) return false;
         sum->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
-          if (filter_.wants_process(process)) visit(bounds, process, ThreadStacks(bytes));
+          if (filter_.wants_process(process)) visit(bounds, process, ThreadStacks(bytes, slots_[i].weight));
         });
       } else {
         const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
@@ -129,8 +134,8 @@ class SlotSelection {
     return true;
   }
 
-  /// Of an exact slot; of an open one in the order of arrival. visit(const LoggedSample&, thread, StackRef). False: the
-  /// budget has run out.
+  /// Of an exact slot; of an open one in the order of arrival. Each counts for weight(index). visit(const
+  /// LoggedSample&, thread, StackRef). False: the budget has run out.
   template <typename F>
   [[nodiscard]] bool for_each_sample_of(std::size_t index, F&& visit) {
     const Touched& slot = slots_[index];
@@ -170,6 +175,7 @@ class SlotSelection {
     MonotonicTime from{}, to{};            ///< the window on the slot's clock
     WallWindow window{};                   ///< what it covers
     std::uint64_t lost = 0;
+    std::uint64_t weight = 1;
     bool extracted = false;
     std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted
 
@@ -194,6 +200,8 @@ class SlotSelection {
   /// Fills `entries` of a slot that has no histogram of its own for what is asked.
   bool extract(Touched& slot);
   bool read_pairs(const Touched& slot);
+  /// Makes all slots count in units of one period. `windows` are theirs.
+  void unify_periods(std::span<const WallWindow> windows);
   void warn(std::optional<WallWindow> retained);
   void find_gaps();
 

@@ -20,7 +20,9 @@ struct Taken {
   std::uint16_t cpu = 0;
 };
 
-void count(const std::vector<TimedSample>& samples, StackBuilder& builder) {
+/// In units of `period_ns`.
+void count(const std::vector<TimedSample>& samples, std::int64_t period_ns, StackBuilder& builder) {
+  const auto unit_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(period_ns, 1));
   std::vector<std::uint32_t> order(samples.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::uint32_t i) {
@@ -32,8 +34,9 @@ void count(const std::vector<TimedSample>& samples, StackBuilder& builder) {
     std::uint64_t count = 0;
     std::uint64_t ns = 0;
     for (const std::uint32_t begin = order[i]; i < order.size() && key(order[i]) == key(begin); ++i) {
-      ++count;
-      ns += static_cast<std::uint64_t>(samples[order[i]].period_ns);
+      const auto sample_ns = static_cast<std::uint64_t>(samples[order[i]].period_ns);
+      count += sample_ns / unit_ns;
+      ns += sample_ns;
     }
     builder.count(first.thread, {first.stack, first.truncation}, count, ns);
   }
@@ -51,10 +54,12 @@ Result<TimedSamples> timed_samples(const Snapshot& snapshot, const Selection& se
   std::vector<Taken> taken;
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     const SlotBounds& bounds = slots.bounds(slot);
+    const std::uint64_t weight = slots.weight(slot);
+    const std::int64_t period_ns = bounds.period_ns * static_cast<std::int64_t>(weight);
     const bool collected =
         slots.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
-          if (budget.exhausted() || !builder.see(ref, 1) || !budget.grow()) return;
-          taken.push_back({{sample.time.ns + bounds.wall_offset_ns}, bounds.period_ns, thread, ref.key(), sample.cpu});
+          if (budget.exhausted() || !builder.see(ref, weight) || !budget.grow()) return;
+          taken.push_back({{sample.time.ns + bounds.wall_offset_ns}, period_ns, thread, ref.key(), sample.cpu});
         });
     if (!collected || budget.exhausted()) return budget.error();
   }
@@ -71,7 +76,7 @@ Result<TimedSamples> timed_samples(const Snapshot& snapshot, const Selection& se
     answer.samples.push_back(
         {sample.time, builder.thread(sample.thread), built->stack, sample.period_ns, sample.cpu, built->truncation});
   }
-  count(answer.samples, builder);
+  count(answer.samples, slots.facts().period_ns, builder);
   if (budget.exhausted() || !budget.check()) return budget.error();
   static_cast<AnswerFacts&>(answer.stacks) = slots.facts();
   std::move(builder).finish(answer.stacks);

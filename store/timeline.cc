@@ -109,7 +109,7 @@ class TimelineBuilder {
       const std::size_t first_step = step_of(first.ns + bounds.wall_offset_ns);
       if (first_step != step_of(last.ns + bounds.wall_offset_ns)) {
         return slots_.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
-          add(line, step_of(sample.time.ns + bounds.wall_offset_ns), bounds, thread, ref, 1);
+          add(line, step_of(sample.time.ns + bounds.wall_offset_ns), bounds, thread, ref, slots_.weight(slot));
         });
       }
       whole_slots_step = first_step;

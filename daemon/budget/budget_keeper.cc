@@ -20,18 +20,18 @@ BudgetKeeper::BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, 
 
 unsigned BudgetKeeper::look(MonotonicTime now) {
   const std::lock_guard lock(mutex_);
-  if (has_read_ && now.ns - last_.now.ns < kLookPeriodNs) return governor_.frequency_hz();
+  if (has_read_ && now.ns - last_.now.ns < kLookPeriodNs) return governor_.stretch();
   last_ = read_cost_();
   has_read_ = true;
-  const unsigned before_hz = governor_.frequency_hz();
+  const double before_hz = governor_.frequency_hz();
   const bool was_slowed = governor_.is_background_slowed();
   governor_.look(last_);
   tell(before_hz, was_slowed);
-  return governor_.frequency_hz();
+  return governor_.stretch();
 }
 
-void BudgetKeeper::tell(unsigned before_hz, bool was_slowed) const {
-  const unsigned hz = governor_.frequency_hz();
+void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
+  const double hz = governor_.frequency_hz();
   const std::optional<double> budget = governor_.budget();
   if (!budget) return;
   const CostShares shares = governor_.shares();
@@ -42,11 +42,13 @@ void BudgetKeeper::tell(unsigned before_hz, bool was_slowed) const {
                  format_percent(shares.all()), format_percent(shares.background), format_percent(*budget));
   }
   if (hz < before_hz) {
-    spdlog::warn("sampling at {} Hz instead of {}: it took {} of the machine's CPU time, and the budget is {}", hz,
-                 before_hz, format_percent(shares.sampling()), format_percent(*budget));
+    spdlog::warn("sampling at {} instead of {}: it took {} of the machine's CPU time, and the budget is {}",
+                 format_frequency(hz), format_frequency(before_hz), format_percent(shares.sampling()),
+                 format_percent(*budget));
   } else if (hz > before_hz) {
-    spdlog::info("sampling at {} Hz again instead of {}: it took {} of the machine's CPU time, and the budget is {}",
-                 hz, before_hz, format_percent(shares.sampling()), format_percent(*budget));
+    spdlog::info("sampling at {} again instead of {}: it took {} of the machine's CPU time, and the budget is {}",
+                 format_frequency(hz), format_frequency(before_hz), format_percent(shares.sampling()),
+                 format_percent(*budget));
   }
 }
 
@@ -83,6 +85,12 @@ std::string format_percent(double part) {
   return text.data();
 }
 
+std::string format_frequency(double hz) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g Hz", hz);
+  return text.data();
+}
+
 std::string describe(const BudgetKeeper::State& state) {
   const CostShares& shares = state.shares;
   std::string used = format_percent(shares.all()) + " of the machine's CPU time";
@@ -91,8 +99,8 @@ std::string describe(const BudgetKeeper::State& state) {
   used = "flamed uses " + used + "; the budget is " + format_percent(*state.budget);
   std::string steps;
   if (state.frequency_hz < state.full_frequency_hz) {
-    steps = "samples are taken at " + std::to_string(state.frequency_hz) + " Hz instead of " +
-            std::to_string(state.full_frequency_hz);
+    steps = "samples are taken at " + format_frequency(state.frequency_hz) + " instead of " +
+            format_frequency(state.full_frequency_hz);
   }
   if (state.is_background_slowed) {
     steps += std::string(steps.empty() ? "" : " and ") + "new unwind tables have to wait";

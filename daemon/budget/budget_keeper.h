@@ -21,8 +21,8 @@ class BudgetKeeper {
 
   // -- The reader ----------------------------------------------------------------------------------------------------
 
-  /// The frequency that is to be in force now. Looks at the costs when a second has passed since it last did.
-  unsigned look(MonotonicTime now);
+  /// By what periods are to be stretched now. Looks at the costs when a second has passed since it last did.
+  [[nodiscard]] unsigned look(MonotonicTime now);
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
 
@@ -35,8 +35,8 @@ class BudgetKeeper {
 
   struct State {
     std::optional<double> budget;
-    unsigned frequency_hz = 0;
-    unsigned full_frequency_hz = 0;
+    double frequency_hz = 0;
+    double full_frequency_hz = 0;
     bool is_background_slowed = false;
     CostReading used;   ///< as read last
     CostShares shares;  ///< over the last seconds
@@ -46,7 +46,7 @@ class BudgetKeeper {
   [[nodiscard]] State state() const;
 
  private:
-  void tell(unsigned before_hz, bool was_slowed) const;
+  void tell(double before_hz, bool was_slowed) const;
 
   const std::function<CostReading()> read_cost_;
   mutable std::mutex mutex_;  ///< for what follows
@@ -58,6 +58,9 @@ class BudgetKeeper {
 
 /// "0.3 %", "0.05 %": a part of the whole as people read it.
 std::string format_percent(double part);
+
+/// "49.5 Hz", "99 Hz".
+std::string format_frequency(double hz);
 
 /// What is in force and why, a sentence.
 std::string describe(const BudgetKeeper::State& state);

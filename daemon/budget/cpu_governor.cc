@@ -7,15 +7,16 @@
 namespace flamed::daemon {
 namespace {
 
-constexpr unsigned kLowestHz = 10;
 /// The next frequency is chosen by what these cost last, so that a load that has just begun is seen whole.
 constexpr std::int64_t kLatestNs = 2 * kNsPerSecond;
 
-bool is_prime(unsigned number) {
-  for (unsigned divisor = 2; divisor * divisor <= number; ++divisor) {
-    if (number % divisor == 0) return false;
+unsigned steps_from(double hz) {
+  unsigned steps = 0;
+  while (hz / 2 >= CpuGovernor::kLowestHz) {
+    hz /= 2;
+    ++steps;
   }
-  return number >= 2;
+  return steps;
 }
 
 CostShares shares_between(const CostReading& before, const CostReading& now) {
@@ -31,18 +32,8 @@ CostShares shares_between(const CostReading& before, const CostReading& now) {
 
 }  // namespace
 
-std::vector<unsigned> frequencies_from(unsigned hz) {
-  std::vector<unsigned> frequencies{hz};
-  for (;;) {
-    unsigned next = frequencies.back() / 2;
-    while (next > kLowestHz && !is_prime(next)) --next;
-    if (next <= kLowestHz) return frequencies;
-    frequencies.push_back(next);
-  }
-}
-
 CpuGovernor::CpuGovernor(unsigned frequency_hz, std::optional<double> budget)
-    : frequencies_(frequencies_from(frequency_hz)), budget_(budget) {}
+    : full_frequency_hz_(frequency_hz), steps_(steps_from(frequency_hz)), budget_(budget) {}
 
 void CpuGovernor::set_budget(std::optional<double> budget) {
   if (budget == budget_) return;
@@ -100,12 +91,11 @@ void CpuGovernor::save(const CostReading& before, const CostReading& now) {
 void CpuGovernor::judge() {
   const double limit = *budget_ * kSamplingPart;
   if (is_too_much(limit)) {
-    if (step_ + 1 < frequencies_.size()) lower(limit);
+    if (step_ < steps_) lower(limit);
     return;
   }
   if (step_ == 0 || held_ns_ < hold_ns_) return;
-  const double factor = static_cast<double>(frequencies_[step_ - 1]) / frequencies_[step_];
-  if (mean_of(kFirstHoldNs, since_step_).sampling() * factor > kRaiseBelow * limit) return;
+  if (2 * mean_of(kFirstHoldNs, since_step_).sampling() > kRaiseBelow * limit) return;
   --step_;
   ++raised_;
   was_raised_ = true;
@@ -125,10 +115,11 @@ bool CpuGovernor::is_too_much(double limit) const {
 }
 
 void CpuGovernor::lower(double limit) {
-  const double cost_per_hz = mean_of(kLatestNs, since_step_).sampling() / frequencies_[step_];
+  double cost = mean_of(kLatestNs, since_step_).sampling();
   do {
     ++step_;
-  } while (step_ + 1 < frequencies_.size() && cost_per_hz * frequencies_[step_] > kLowerTo * limit);
+    cost /= 2;
+  } while (step_ < steps_ && cost > kLowerTo * limit);
   ++lowered_;
   // What was raised and did not fit is left alone for longer each time.
   const bool taken_back = was_raised_ && held_ns_ < hold_ns_ + kNsPerMinute;

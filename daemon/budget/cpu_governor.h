@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <vector>
 
 #include "base/clock.h"
 
@@ -36,14 +35,11 @@ struct CostShares {
   [[nodiscard]] double all() const { return program + daemon + background + answers; }
 };
 
-/// `hz`, and what it is lowered to step by step: each time the largest prime of at most half, down to 10. Primes, so
-/// that samples march in step with nothing that runs at 100, 250 or 1000 Hz.
-std::vector<unsigned> frequencies_from(unsigned hz);
-
 /// The order of steps: work in the background gets what sampling leaves of the budget, at least a tenth of it, and what
-/// it was left in the last minute. When sampling alone takes more than nine tenths the frequency is lowered, to where
-/// it will fit. It is raised again one step at a time. What answers cost is measured and told, but whoever asks
-/// decides on it: no step makes it less.
+/// it was left in the last minute. When sampling alone takes more than nine tenths the frequency is halved, as often as
+/// it takes to fit: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz
+/// marches in step with as little as 99 Hz does. It is doubled again one step at a time. What answers cost is measured
+/// and told, but whoever asks decides on it: no step makes it less.
 class CpuGovernor {
  public:
   /// Sampling is judged over this long: it is too much when it is so on average and in most of the readings.
@@ -56,8 +52,9 @@ class CpuGovernor {
   static constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
   static constexpr std::int64_t kSavedNs = 60 * kNsPerSecond;     ///< of the budget, for work in the background
   static constexpr std::int64_t kMostDebtNs = 10 * kNsPerMinute;  ///< likewise
-  static constexpr double kSamplingPart = 0.9;                    ///< of the budget
-  static constexpr double kLowerTo = 0.85, kRaiseBelow = 0.7;     ///< of kSamplingPart
+  static constexpr double kLowestHz = 10;
+  static constexpr double kSamplingPart = 0.9;                 ///< of the budget
+  static constexpr double kLowerTo = 0.85, kRaiseBelow = 0.7;  ///< of kSamplingPart
 
   /// `budget` is a part of the machine's CPU time; empty: there is none.
   CpuGovernor(unsigned frequency_hz, std::optional<double> budget);
@@ -69,8 +66,10 @@ class CpuGovernor {
   void look(const CostReading& reading);
 
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
-  [[nodiscard]] unsigned frequency_hz() const { return frequencies_[step_]; }
-  [[nodiscard]] unsigned full_frequency_hz() const { return frequencies_.front(); }
+  /// How many full periods lie between two samples: a power of two.
+  [[nodiscard]] unsigned stretch() const { return 1U << step_; }
+  [[nodiscard]] double frequency_hz() const { return full_frequency_hz_ / stretch(); }
+  [[nodiscard]] double full_frequency_hz() const { return full_frequency_hz_; }
   /// May another piece of work in the background begin?
   [[nodiscard]] bool background_may_go_on() const { return !budget_ || !last_ || saved_ns_ > 0; }
   /// Has it had to wait lately? From when there was nothing left until half of what can be saved is there again.
@@ -92,9 +91,10 @@ class CpuGovernor {
   void lower(double limit);
   [[nodiscard]] CostShares mean_of(std::int64_t ns, std::size_t most_intervals) const;
 
-  const std::vector<unsigned> frequencies_;
+  const double full_frequency_hz_;
+  const unsigned steps_;  ///< as many as leave kLowestHz
   std::optional<double> budget_;
-  std::size_t step_ = 0;
+  unsigned step_ = 0;
   std::optional<CostReading> first_;
   std::optional<CostReading> last_;
   std::deque<Interval> readings_;  ///< newest last, of kFirstHoldNs

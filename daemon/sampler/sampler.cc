@@ -97,7 +97,7 @@ class Sampler::Impl {
         suspended_ns_(suspended_ns()),
         checked_(clock.monotonic()),
         drained_(checked_),
-        frequency_hz_(options.frequency_hz) {
+        period_ns_(kNsPerSecond / options.frequency_hz) {
     program_.set_period(period_ns());
   }
 
@@ -149,14 +149,15 @@ class Sampler::Impl {
     return noticed;
   }
 
-  void set_frequency(unsigned hz) {
-    if (hz == frequency_hz_) return;
+  void stretch_period(unsigned times) {
+    const std::int64_t wanted_ns = kNsPerSecond / options_.frequency_hz * times;
+    if (wanted_ns == period_ns_) return;
     // All timers stand while the period changes, so that in the order of time samples of the old one end where those of
     // the new one begin.
     for (auto& [cpu, sampler] : cpus_by_number_) {
       if (sampler.timer) ::ioctl(sampler.timer.get(), PERF_EVENT_IOC_DISABLE, 0);
     }
-    frequency_hz_ = hz;
+    period_ns_ = wanted_ns;
     program_.set_period(period_ns());
     auto period = static_cast<std::uint64_t>(period_ns());
     for (auto& [cpu, sampler] : cpus_by_number_) {
@@ -247,8 +248,7 @@ class Sampler::Impl {
   }
 
   [[nodiscard]] const KernelProgram& program() const { return program_; }
-  [[nodiscard]] std::int64_t period_ns() const { return kNsPerSecond / frequency_hz_; }
-  [[nodiscard]] unsigned frequency_hz() const { return frequency_hz_; }
+  [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
   [[nodiscard]] bool has_side_band() const { return side_band_; }
   [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
   [[nodiscard]] std::size_t cpus() const { return live_cpus_; }
@@ -449,7 +449,7 @@ class Sampler::Impl {
   EventBatch carried_;
   std::map<int, CpuSampler> cpus_by_number_;
 
-  std::atomic<unsigned> frequency_hz_;
+  std::atomic<std::int64_t> period_ns_;
   std::atomic<std::size_t> live_cpus_ = 0;
   std::atomic<std::uint64_t> reopened_ = 0;
   mutable std::mutex problem_mutex_;
@@ -479,7 +479,7 @@ Status Sampler::begin() {
   return begun ? begun : Status(Error(begun.error()).with_context("cannot start sampling"));
 }
 bool Sampler::wait(int timeout_ms) { return impl_->wait(timeout_ms); }
-void Sampler::set_frequency(unsigned hz) { impl_->set_frequency(hz); }
+void Sampler::stretch_period(unsigned times) { impl_->stretch_period(times); }
 void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
@@ -489,7 +489,7 @@ const std::string& Sampler::why_no_tables() const { return impl_->program().why_
 bool Sampler::reads_by_type() const { return impl_->program().reads_by_type(); }
 std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }
 bool Sampler::has_side_band() const { return impl_->has_side_band(); }
-unsigned Sampler::frequency_hz() const { return impl_->frequency_hz(); }
+double Sampler::frequency_hz() const { return kNsPerSecond / static_cast<double>(impl_->period_ns()); }
 std::int64_t Sampler::program_ns() const { return static_cast<std::int64_t>(impl_->program().counts().run_ns); }
 std::uint64_t Sampler::taken() const { return impl_->taken(); }
 std::size_t Sampler::cpus() const { return impl_->cpus(); }

@@ -54,9 +54,10 @@ class Sampler {
   /// Does the kernel's lockdown keep the program from its usual way of reading kernel memory?
   [[nodiscard]] bool reads_by_type() const;
 
-  /// From now on samples are taken so often. Each sample says what it stands for (flamed_sample.weight_ns), and samples
-  /// of two frequencies do not overlap in time. About half a period of each CPU's time goes unsampled.
-  void set_frequency(unsigned hz);
+  /// From now on a sample is taken every so many periods of the frequency that was asked for. Each sample says what it
+  /// stands for (flamed_sample.weight_ns), and samples of two frequencies do not overlap in time. About half a period
+  /// of each CPU's time goes unsampled.
+  void stretch_period(unsigned times);
 
   /// CPU time that one sample stands for.
   [[nodiscard]] std::int64_t period_ns() const;
@@ -73,7 +74,7 @@ class Sampler {
 
   /// Samples taken by the kernel program since start, over all CPUs.
   [[nodiscard]] std::uint64_t taken() const;
-  [[nodiscard]] unsigned frequency_hz() const;     ///< in force
+  [[nodiscard]] double frequency_hz() const;       ///< in force
   [[nodiscard]] std::int64_t program_ns() const;   ///< that the kernel program took since start; no system call
   [[nodiscard]] std::size_t cpus() const;          ///< with a live timer and ring
   [[nodiscard]] std::uint64_t reopened() const;    ///< timers that had to be opened again

@@ -16,6 +16,7 @@ export interface Quality {
   whole: number;
   truncated: Counts;
   lost: Counts;
+  frequencies: { hz: number; share: number }[];
 }
 
 export interface Coverage {

@@ -95,6 +95,7 @@ TEST_CASE("beside the tree stands what is to be known before trusting it") {
   builder.profile.quality.truncated[0] = 3;
   builder.profile.quality.lost[0] = 5;
   builder.profile.warnings = {"look out"};
+  builder.profile.periods = {{10'101'010, 0.75}, {40'404'040, 0.25}};
   builder.profile.processes.push_back({{7, 8}, "worker", "/bin/worker", 0, WallTime{0}, std::nullopt});
   const json answer = json::parse(render_flamegraph(builder.profile, 99));
 
@@ -111,6 +112,8 @@ TEST_CASE("beside the tree stands what is to be known before trusting it") {
   CHECK(answer["quality"]["truncated"].size() == store::kTruncationCount);
   CHECK(answer["quality"]["lost"]["ring_full"] == 5);
   CHECK(answer["quality"]["lost"].size() == store::kLossCount);
+  CHECK(answer["quality"]["frequencies"] ==
+        json::parse(R"([{"hz": 99, "share": 0.75}, {"hz": 24.75, "share": 0.25}])"));
   CHECK(answer["warnings"] == json::array({"look out"}));
   const json& process = answer["processes"][0];
   CHECK(process["id"] == "7@8");

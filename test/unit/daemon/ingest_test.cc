@@ -163,7 +163,8 @@ TEST_CASE("each sample counts for the time that it says, also where the frequenc
   sample.weight_ns = 10 * kNsPerMs;
   pipeline.feed(2000, {test::sample_record(at(1500), sample)});
   const store::Profile profile = pipeline.profile(100);
-  CHECK(profile.nodes[0].total_samples == 40 + 12 + 1);
+  CHECK(profile.nodes[0].total_samples == 40 + 12 * 4 + 1);
+  CHECK(pipeline.quality().whole == 40 + 12 + 1);
   CHECK(profile.nodes[0].total_ns == 400 * kNsPerMs + 12 * 40 * kNsPerMs + 10 * kNsPerMs);
 }
 

@@ -62,7 +62,7 @@ struct SampleFields {
   std::uint64_t cgroup_id = 77;
   std::uint64_t exec_id = 1;
   std::uint32_t owner = FLAMED_NO_OWNER;
-  std::uint64_t weight_ns = 10'101'010;
+  std::uint64_t weight_ns = 10'000'000;
 };
 
 inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {

@@ -11,7 +11,7 @@ namespace {
 /// A machine with two CPUs, told second by second what flamed would see.
 class Machine {
  public:
-  explicit Machine(unsigned frequency_hz = 99)
+  explicit Machine(double frequency_hz = 99)
       : signs_{MonotonicTime{1000 * kNsPerSecond}, MonotonicTime{1000 * kNsPerSecond}, 0, 5 * kNsPerSecond,
                frequency_hz},
         vitals(signs_) {}
@@ -24,7 +24,7 @@ class Machine {
   void run(int seconds, const Second& second) {
     for (int i = 0; i < seconds; ++i) {
       signs_.now.ns += kNsPerSecond;
-      signs_.busy_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(signs_.busy_ns) +
+      signs_.busy_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(*signs_.busy_ns) +
                                                  static_cast<std::uint64_t>(second.busy * kNsPerSecond));
       samples_ += second.sampling ? second.busy * signs_.frequency_hz : 0;
       signs_.taken = static_cast<std::uint64_t>(samples_);
@@ -57,6 +57,25 @@ TEST_CASE("all is well from the start, before anything was drained") {
   const Machine machine;
   CHECK(machine.vitals.well());
   CHECK_FALSE(machine.vitals.verdict().has_drained);
+}
+
+TEST_CASE("the machine's accounts are needed only while no samples come, and a stall is found as well") {
+  VitalSigns signs{MonotonicTime{kNsPerSecond}, MonotonicTime{kNsPerSecond}, 100, std::nullopt, 99};
+  Vitals vitals(signs);
+  const auto pass = [&](std::uint64_t samples) {
+    signs.now.ns += 2 * kNsPerSecond;
+    signs.last_drain = signs.now;
+    signs.taken += samples;
+    signs.busy_ns.reset();
+    if (vitals.wants_busy(signs.taken)) signs.busy_ns = signs.now.ns;
+    CHECK(signs.busy_ns.has_value() == (samples == 0));
+    vitals.tick(signs);
+  };
+  for (int i = 0; i < 10; ++i) pass(198);
+  for (int i = 0; i < 7; ++i) pass(0);
+  CHECK_FALSE(vitals.verdict().sampling);
+  pass(1);
+  CHECK(vitals.verdict().sampling);
 }
 
 TEST_CASE("a machine that is sampled is well") {

@@ -201,9 +201,16 @@ TEST_CASE("a change of period begins a new slot, so that each sample keeps its w
   t.add({code(16)});
   CHECK(t.store.stats().slots == 2);
   Profile profile = t.profile();
-  CHECK(profile.nodes[0].total_samples == 2);
+  // The second one counts as four.
+  CHECK(profile.nodes[0].total_samples == 5);
   CHECK(profile.nodes[0].total_ns == 5 * kPeriodNs);
-  CHECK(profile.period_ns == 4 * kPeriodNs);
+  CHECK(profile.quality.whole == 5);
+  CHECK(profile.period_ns == kPeriodNs);
+  REQUIRE(profile.periods.size() == 2);
+  CHECK(profile.periods[0].period_ns == kPeriodNs);
+  CHECK(profile.periods[1].period_ns == 4 * kPeriodNs);
+  CHECK(profile.periods[0].share + profile.periods[1].share == Approx(1));
+  CHECK(profile.mean_weight() > 1);
   CHECK(mentions(profile.warnings, "period changed"));
   auto usage = process_usage(t.store.snapshot(), t.everything());
   REQUIRE(usage.size() == 1);
@@ -230,7 +237,7 @@ TEST_CASE("a period holds from the moment that is named, which may be past") {
   t.add_at({start.ns + kNsPerSecond / 2}, {code(16)});
   t.add_at({start.ns + kNsPerSecond}, {code(16)});
   t.add_at({start.ns + 2 * kNsPerSecond}, {code(16)});
-  CHECK(t.profile().nodes[0].total_samples == 4);
+  CHECK(t.profile().nodes[0].total_samples == 10);
   CHECK(t.profile().nodes[0].total_ns == 10 * kPeriodNs);
 }
 
@@ -241,7 +248,7 @@ TEST_CASE("periods may change often within a minute without losing anything") {
     t.add({code(16)});
     t.pass(1);
   }
-  CHECK(t.profile().nodes[0].total_samples == 20);
+  CHECK(t.store.stats().quality.stored() == 20);
   CHECK(t.profile().nodes[0].total_ns == 210 * kNsPerMs);
 }
 

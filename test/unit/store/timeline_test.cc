@@ -4,6 +4,7 @@
 #include <random>
 
 #include "store/heatmap.h"
+#include "store/timed_samples.h"
 #include "store/usage.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
@@ -212,6 +213,42 @@ TEST_CASE("threads are listed most CPU time first, one row whatever their names 
   REQUIRE(processes.rows.size() == 1);
   CHECK(processes.total_ns == 12 * kPeriodNs);
   CHECK(processes.used.from == kNoon);
+}
+
+TEST_CASE("where the period changed every answer counts in units of the shortest one") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass(10);
+  t.store.set_period_ns(4 * kPeriodNs, t.clock.monotonic());
+  t.add({code(32)}, {2, 1});
+  t.pass(10);
+  const Snapshot snapshot = t.store.snapshot();
+  QueryBudget budget;
+  for (const std::int64_t step_ns : {kNsPerSecond, kNsPerMinute}) {
+    const Timeline line = timeline(snapshot, {t.everything()}, step_ns, 10, budget).value();
+    std::uint64_t samples = 0;
+    std::uint64_t ns = 0;
+    for (const TimelineStep& step : line.steps) {
+      samples += step.user_samples;
+      ns += step.user_ns;
+    }
+    CHECK(samples == 5);
+    CHECK(ns == 5 * kPeriodNs);
+    CHECK(line.period_ns == kPeriodNs);
+  }
+  const Heatmap map = heatmap(snapshot, {t.everything()}, 10, budget).value();
+  CHECK(map.total_samples == 5);
+  CHECK(map.most == 4);
+  CHECK(map.quality.stored() == 5);
+  TestNamer namer;
+  const TimedSamples timed = timed_samples(snapshot, {t.everything()}, {}, namer, budget).value();
+  REQUIRE(timed.samples.size() == 2);
+  CHECK(timed.samples[0].period_ns == kPeriodNs);
+  CHECK(timed.samples[1].period_ns == 4 * kPeriodNs);
+  CHECK(timed.stacks.quality.stored() == 5);
+  // A window of one period alone counts the samples that were taken.
+  const Profile later = t.profile_of({{t.clock.wall().ns - 11 * kNsPerSecond}, t.clock.wall()}, ProcessSelector{2, {}});
+  CHECK(later.nodes.front().total_ns == 4 * kPeriodNs);
 }
 
 }  // namespace flamed::store::test
