@@ -23,8 +23,8 @@ struct HttpAnswer {
 
 class RunningDaemon {
  public:
-  /// Starts the binary named by FLAMED_BINARY and waits until it is ready. Throws with its last words if it ends. Without
-  /// a configuration file among the arguments there is no CPU budget.
+  /// Starts the binary named by FLAMED_BINARY and waits until it is ready. Throws with its last words if it ends.
+  /// Without a configuration file among the arguments there is no CPU budget.
   explicit RunningDaemon(const std::vector<std::string>& arguments = {});
 
   [[nodiscard]] HttpAnswer get(const std::string& target, const std::vector<std::string>& curl_options = {}) const;
