@@ -46,7 +46,7 @@ class Stacks(Part):
     def measure(self, how):
         if shutil.which("perf") is None:
             raise Skip("there is no perf here (Debian: linux-perf)")
-        return run_json(["/usr/bin/python3", "test/bench/mixed/mixed_bench.py", how.flamed, 8 if not how.is_quick else 2], how)
+        return run_json(["/usr/bin/python3", "test/bench/mixed/mixed_bench.py", how.flamed, 6 if not how.is_quick else 2], how)
 
     def section(self, results, aims):
         mixed = results.get(self.name)
