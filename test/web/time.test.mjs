@@ -79,6 +79,21 @@ describe("the timeline", () => {
     await inspect(page, "timeline");
   });
 
+  it("says where one CPU was not sampled", async () => {
+    const from_ms = NOW - 3000_000;
+    await page.route(`${daemon.url}/timeline*`, async (route) => {
+      const answer = await (await page.context().request.get(route.request().url())).json();
+      await route.fulfill({ json: { ...answer, missing: [{ from_ms, to_ms: from_ms + 20_000, reason: "timer_silent", cpu: 3 }] } });
+    });
+    await open(page, daemon.url);
+    assert.match(await text(page, "#timeline-text"), / CPU 3 was not sampled from 13:15:30 to 13:15:50\./);
+    await hover(page, OVER, [share(3000), 0.5]);
+    assert.match(await text(page, "#timeline-readout"), /^13:15:00 user 0\.\d\d · kernel 0\.\d\d · CPU 3 not sampled$/);
+    await hover(page, OVER, [share(2800), 0.5]);
+    assert.doesNotMatch(await text(page, "#timeline-readout"), /CPU 3/);
+    assert.deepEqual(page.troubles, []);
+  });
+
   it("tells about the time under the pointer", async () => {
     await open(page, daemon.url);
     await hover(page, OVER, [share(3000), 0.5]);

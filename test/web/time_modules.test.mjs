@@ -102,7 +102,7 @@ describe("a stretch of time", () => {
 describe("a history of CPU use", () => {
   let history;
   const answer = (startMs, user, more = {}) => ({
-    step_ms: 1000, start_ms: startMs, steps: { user_cpu_ms: user, kernel_cpu_ms: user.map(() => 0) }, lost: [], gaps: [], processes: [],
+    step_ms: 1000, start_ms: startMs, steps: { user_cpu_ms: user, kernel_cpu_ms: user.map(() => 0) }, lost: [], gaps: [], missing: [], processes: [],
     window: { used: { from_ms: startMs, to_ms: startMs + 1000 * user.length } }, ...more,
   });
 
@@ -116,6 +116,16 @@ describe("a history of CPU use", () => {
     const next = history.appended(first, history.historyOf(answer(11_000, [250, 300, 40])));
     assert.deepEqual(next.userMs, [100, 250, 300, 40]);
     assert.equal(next.to, 14_000);
+  });
+
+  it("knows which CPUs were not sampled at some time of a step, also when it goes on", () => {
+    const missing = (from_ms, to_ms, cpu) => ({ from_ms, to_ms, cpu });
+    const first = history.historyOf(answer(10_000, [1, 2, 3], { missing: [missing(10_100, 10_200, 3), missing(10_500, 12_100, 1), missing(10_900, 11_000, null)] }));
+    assert.deepEqual(history.missingCpus(first, { from: 10_000, to: 11_000 }), [1, 3]);
+    assert.deepEqual(history.missingCpus(first, { from: 11_000, to: 12_000 }), [1]);
+    assert.deepEqual(history.missingCpus(first, { from: 12_100, to: 13_000 }), []);
+    const next = history.appended(first, history.historyOf(answer(11_000, [2, 3, 4], { missing: [missing(10_500, 12_600, 1)] })));
+    assert.deepEqual(next.missing, [{ from: 10_100, to: 10_200, cpu: 3 }, { from: 10_500, to: 12_600, cpu: 1 }]);
   });
 
   it("is not put together where a hole is between or steps differ", () => {

@@ -107,6 +107,7 @@ export interface Timeline extends About {
   steps: Steps;
   lost: { from_ms: number; to_ms: number; samples: number }[];
   gaps: { from_ms: number; to_ms: number }[];
+  missing: { from_ms: number; to_ms: number; cpu: number | null }[];
   processes: (Process & { steps: Steps })[];
 }
 

@@ -207,13 +207,13 @@ export class Chart {
     this.#fit();
   }
 
-  // What is not known over the whole height, minutes in which samples were lost along the top.
+  // What is not known over the whole height, where it is one CPU's only wider apart and fainter; minutes in which samples were lost along the top.
   #hatch(plot: uPlot) {
     const history = this.#history;
     if (history === null) return;
     const { ctx, bbox } = plot;
     const density = devicePixelRatio || 1;
-    const fill = (span: Span, colour: string, height: number) => {
+    const fill = (span: Span, colour: string, height: number, { apart = 7, alpha = 1 } = {}) => {
       const left = Math.max(bbox.left, plot.valToPos(span.from / 1000, "x", true));
       const right = Math.min(bbox.left + bbox.width, plot.valToPos(span.to / 1000, "x", true));
       if (right <= left) return;
@@ -222,9 +222,10 @@ export class Chart {
       ctx.rect(left, bbox.top, Math.max(right - left, 2 * density), height);
       ctx.clip();
       ctx.strokeStyle = colour;
+      ctx.globalAlpha = alpha;
       ctx.lineWidth = 1.5 * density;
       ctx.beginPath();
-      const gap = 7 * density;
+      const gap = apart * density;
       for (let x = Math.floor((left - height) / gap) * gap; x < right; x += gap) {
         ctx.moveTo(x, bbox.top + height);
         ctx.lineTo(x + height, bbox.top);
@@ -232,6 +233,7 @@ export class Chart {
       ctx.stroke();
       ctx.restore();
     };
+    for (const missing of history.missing) fill(missing, this.#colour("--ink-soft"), bbox.height, { apart: 14, alpha: 0.4 });
     for (const gap of history.gaps) fill(gap, this.#colour("--ink-soft"), bbox.height);
     for (const lost of history.lost) fill(lost, this.#colour("--bad"), Math.min(bbox.height, 14 * density));
   }

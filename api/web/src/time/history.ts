@@ -13,6 +13,11 @@ export interface Lost extends Span {
   samples: number;
 }
 
+// One CPU was not sampled: what is drawn is that of the others.
+export interface Missing extends Span {
+  cpu: number;
+}
+
 // Step i begins at startMs + i * stepMs.
 export interface History extends Span {
   startMs: number;
@@ -22,6 +27,7 @@ export interface History extends Span {
   processes: Line[];
   lost: Lost[];
   gaps: Span[];
+  missing: Missing[];
 }
 
 const added = (a: number[], b: number[]) => a.map((value, index) => value + b[index]);
@@ -39,6 +45,7 @@ export function historyOf(answer: Timeline): History {
     processes: answer.processes.map(({ id, comm, steps }) => ({ id, name: comm, cpuMs: added(steps.user_cpu_ms, steps.kernel_cpu_ms) })),
     lost: answer.lost.map((lost) => ({ ...spanned(lost), samples: lost.samples })),
     gaps: answer.gaps.map(spanned),
+    missing: answer.missing.flatMap(({ cpu, ...span }) => (cpu === null ? [] : [{ ...spanned(span), cpu }])),
   };
 }
 
@@ -65,6 +72,7 @@ export function appended(history: History, tail: History): History | null {
     processes: history.processes.map((line) => ({ ...line, cpuMs: put(line.cpuMs, tail.processes.find(({ id }) => id === line.id)?.cpuMs) })),
     lost: [...history.lost.filter(({ from }) => !tail.lost.some((later) => later.from === from)), ...tail.lost],
     gaps: [...history.gaps.filter(({ to }) => to <= tail.startMs), ...tail.gaps],
+    missing: [...history.missing.filter(({ to }) => to <= tail.startMs), ...tail.missing],
   };
 }
 
@@ -84,6 +92,11 @@ export function busyCpus(history: History, cpuMs: readonly number[]): (number | 
     const known = knownMs(history, index);
     return known < least ? null : value / known;
   });
+}
+
+// The CPUs that were not sampled at some time of a span, each once.
+export function missingCpus({ missing }: History, span: Span): number[] {
+  return [...new Set(missing.filter(({ from, to }) => from < span.to && to > span.from).map(({ cpu }) => cpu))].sort((a, b) => a - b);
 }
 
 export const stepAt = ({ startMs, stepMs, userMs }: History, ms: number) => {

@@ -13,12 +13,14 @@ import { Waiting } from "../states";
 import { count, duration, printable } from "../text";
 import { isDark } from "../theme";
 import { Chart, type Layer } from "./chart";
-import { type History, appended, busyCpus, historyOf, nextFrom, stepAt } from "./history";
+import { type History, appended, busyCpus, historyOf, missingCpus, nextFrom, stepAt } from "./history";
 import { type Span, asText, before, contains, fromText, length } from "./span";
 import { moment, zone } from "./ticks";
 
 const TOP = 5;
 const TOP_COLOURS = ["--top-1", "--top-2", "--top-3", "--top-4", "--top-5"];
+// A timer that stops now and then would fill pages.
+const MOST_TOLD = 5;
 // A history that has grown by so much is asked for anew, in steps that fit it.
 const MOST_GROWTH = 1.3;
 
@@ -129,9 +131,12 @@ function describe(history: History): string {
   const peak = history.startMs + cores.indexOf(most) * history.stepMs;
   const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
   const gaps = history.gaps.map((gap) => ` Nothing is known from ${moment(gap.from)} to ${moment(gap.to)}.`);
+  const told = history.missing.slice(-MOST_TOLD).map(({ cpu, from, to }) => ` CPU ${cpu} was not sampled from ${moment(from)} to ${moment(to)}.`);
+  const untold = history.missing.length - told.length;
+  const missing = untold > 0 ? [...told, ` So it was with one CPU or another ${count(untold)} times more before.`] : told;
   const lost = history.lost.map((minute) => ` ${count(minute.samples)} samples were lost from ${moment(minute.from)} to ${moment(minute.to)}.`);
   return `CPU use from ${moment(history.from)} to ${moment(history.to)} (${zone(history.to)}), in steps of ${duration(history.stepMs)}: `
-    + `${mean.toFixed(2)} CPUs on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${lost.join("")}`;
+    + `${mean.toFixed(2)} CPUs on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${missing.join("")}${lost.join("")}`;
 }
 
 function Readout({ history, ms }: { history: History; ms: number | null }) {
@@ -141,10 +146,14 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   const lost = history.lost.find((span) => contains(span, ms));
   const cpus = (cpuMs: number[]) => (index === -1 ? null : (busyCpus(history, cpuMs)[index]?.toFixed(2) ?? null));
   const user = cpus(history.userMs);
+  // What is pointed at is a step, and what is missing may be a hair's breadth of it.
+  const start = index === -1 ? ms : history.startMs + index * history.stepMs;
+  const missing = missingCpus(history, { from: start, to: index === -1 ? ms + 1 : start + history.stepMs });
   return (
     <>
       <b>{moment(index === -1 ? ms : history.startMs + index * history.stepMs)}</b>
       {gap !== undefined || user === null ? " nothing is known" : ` user ${user} · kernel ${cpus(history.kernelMs)}`}
+      {missing.length > 0 && ` · CPU ${missing.join(", ")} not sampled`}
       {lost !== undefined && ` · ${count(lost.samples)} lost`}
     </>
   );
