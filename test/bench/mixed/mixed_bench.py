@@ -434,7 +434,8 @@ def main():
     with open(statistics, encoding="ascii") as file:
         statistics_before = file.read()
     with tempfile.TemporaryDirectory() as folder:
-        tables, pointers = Daemon(binary), Daemon(binary, "--unwind", "frame-pointers")
+        always = ("--cpu-budget", "100%")
+        tables, pointers = Daemon(binary, *always), Daemon(binary, *always, "--unwind", "frame-pointers")
         try:
             with open(statistics, "w", encoding="ascii") as file:
                 file.write("1")

@@ -8,7 +8,7 @@ from parts.part import Part
 from support.daemon import Daemon
 
 HERTZ = 1000  # of both: at 99 Hz there is next to nothing to be seen
-DEEPEST = 14
+DEEPEST = 30
 SMALLEST = 0.02
 
 

@@ -58,7 +58,7 @@ INTRODUCTION = """## On loads
 
 {loads}
 
-99 Hz on every CPU, default settings. Everything is read from outside: CPU time from flamed's control group, so that helpers
+99 Hz on every CPU, with a CPU budget that is too large to lower that, else default settings. Everything is read from outside: CPU time from flamed's control group, so that helpers
 count that have ended; the kernel program's time from the kernel's statistics (`bpf_stats_enabled`), less what these make
 of a program that does nothing (*statistics*). Medians, in brackets from the least to the most of all intervals. CPU time is in
 thousandths of a percent of a core for each CPU that was busy; on the idle machine of one core."""
@@ -88,12 +88,13 @@ def cost_table(measured):
     rows = []
     for one in measured:
         if one["name"] == "idle":
-            rows.append((one["name"], "–", "–", "–", "–", "–", shown(one, "whole_of_a_core", 1, 1e5)))
+            rows.append((one["name"], "–", "–", "–", "–", "–", "–", shown(one, "whole_of_a_core", 1, 1e5)))
             continue
         rows.append((one["name"], shown(one, "ns_per_sample", 0), number(one["nothing"]["ns_per_run"], 0),
+                     shown(one, "user_ns_per_sample", 0),
                      shown(one, "kernel", 1, 1e5), shown(one, "daemon", 1, 1e5), shown(one, "workers", 1, 1e5),
                      shown(one, "whole", 1, 1e5)))
-    return table(("load", "kernel program, ns per sample", "statistics, ns", "kernel program", "daemon", "helpers", "**all**"), rows)
+    return table(("load", "kernel program, ns per sample", "statistics, ns", "user space, ns per sample", "kernel program", "daemon", "helpers", "**all**"), rows)
 
 
 def thread_table(measured):

@@ -28,7 +28,7 @@ def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
             result["nothing"] = peers.measure_nothing(context, HERTZ, max(2, context.interval_s))
         for _ in range(context.blocks if blocks is None else blocks):
             measure_block(load, context, result)
-        with Daemon(context.flamed) as daemon:
+        with Daemon(context.flamed, *context.at(HERTZ)) as daemon:
             settle(daemon, load, context)
             result["system_calls_per_second"] = under(load, lambda: daemon.system_calls_per_second(
                 context.built("test/bench/probes/system_call_counter"), max(1, context.peer_s // 2)))
@@ -66,7 +66,7 @@ def settle(daemon, load, context):
 
 def measure_block(load, context, result):
     first = without(load, context, result)
-    with Daemon(context.flamed) as daemon:
+    with Daemon(context.flamed, *context.at(HERTZ)) as daemon:
         settle(daemon, load, context)
         middle = [with_daemon(daemon, load, context, result) for _ in range(2)]
     last = without(load, context, result)
