@@ -30,7 +30,7 @@ std::string written(ColumnForm form, const std::function<void(ColumnWriter&)>& w
 
 /// What both forms say, having checked that it is the same.
 json said(const std::function<void(ColumnWriter&)>& write) {
-  const json plain = json::parse(written(ColumnForm::kJson, write));
+  json plain = json::parse(written(ColumnForm::kJson, write));
   CHECK(ReadColumns::from(written(ColumnForm::kBinary, write)) == plain);
   return plain;
 }
@@ -83,7 +83,7 @@ TEST_CASE("texts say the same in both forms, whatever bytes they are") {
                                             "\xED\xA0\x80 half of a pair"sv,
                                             ""sv};
   const json answer = said([&](ColumnWriter& out) { out.texts("names", names); });
-  CHECK(answer["names"][0] == "");
+  CHECK(answer["names"][0].get<std::string>().empty());
   CHECK(answer["names"][6] == "nul\0within"s);
   CHECK(answer["names"][9] == "cut off \uFFFD");
   CHECK(said([](ColumnWriter& out) { out.texts("names", {}); })["names"].empty());
