@@ -383,8 +383,9 @@ void ProcessTable::watch_mappings(Process& process, bool anew) {
 
 void ProcessTable::want_files(const Process& process) {
   if (process.maps == nullptr) return;
+  const MonotonicTime now = clock_.monotonic();
   for (const Mapping& mapping : process.maps->mappings()) {
-    if (mapping.module >= kFirstFreeModule) want_file(process, mapping);
+    if (mapping.module >= kFirstFreeModule) want_file(process, mapping, now);
   }
 }
 
@@ -487,21 +488,19 @@ Process* ProcessTable::parent_of(Process& process) {
   return parent;
 }
 
-void ProcessTable::want_file(const Process& process, const Mapping& mapping) {
-  const std::int64_t now = clock_.monotonic().ns;
-  if (now < mapping.ask_again_ns) return;
-  mapping.ask_again_ns = now + kAskAgainNs;
+void ProcessTable::want_file(const Process& process, const Mapping& mapping, MonotonicTime now) {
+  if (now.ns < mapping.ask_again_ns) return;
+  mapping.ask_again_ns = now.ns + kAskAgainNs;
   modules_.want({mapping.module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end});
 }
 
-void ProcessTable::want_jit(Process& process, std::uint64_t address) {
+void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
   // Code of that many blocks, 4 MiB, is more than samples find hot; then all of it is new once more.
   constexpr std::size_t kMostBlocks = 16'384;
   if (process.jit_blocks.size() >= kMostBlocks) process.jit_blocks.clear();
   if (process.jit_blocks.insert(address >> 8).second) process.new_jit_code = true;
-  const std::int64_t now = clock_.monotonic().ns;
-  if (now < process.ask_jit_again_ns) return;
-  process.ask_jit_again_ns = now + kAskJitAgainNs;
+  if (now.ns < process.ask_jit_again_ns) return;
+  process.ask_jit_again_ns = now.ns + kAskJitAgainNs;
   modules_.want_jit(process.id, std::exchange(process.new_jit_code, false));
 }
 
@@ -536,18 +535,18 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
       mapping = found.mapping;
       if (found.doubtful && i > 0) return StackTrust::kDoubt;
       is_doubtful = found.doubtful;
-      if (mapping != nullptr && mapping->module >= kFirstFreeModule) want_file(process, *mapping);
+      if (mapping != nullptr && mapping->module >= kFirstFreeModule) want_file(process, *mapping, time);
     }
     if (mapping != nullptr && mapping->module != kNoModule) {
       frames.push_back(mapping->frame_at(address));
     } else if (mapping != nullptr) {
       if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
       frames.push_back({process.anonymous, address});
-      want_jit(process, address);
+      want_jit(process, address, time);
     } else if (i == 0 || (!known && address < kUserEnd)) {
       if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
       frames.push_back({process.unmapped, address});
-      want_jit(process, address);
+      want_jit(process, address, time);
     } else {
       return StackTrust::kCut;
     }

@@ -207,8 +207,8 @@ class ProcessTable {
   bool learn_start(Process& process) const;
   void note_change(Process& process);
   void note_remapping(Process& process);
-  void want_file(const Process& process, const Mapping& mapping);
-  void want_jit(Process& process, std::uint64_t address);
+  void want_file(const Process& process, const Mapping& mapping, MonotonicTime now);
+  void want_jit(Process& process, std::uint64_t address, MonotonicTime now);
 
   ModuleTable& modules_;
   const Clock& clock_;

@@ -78,7 +78,7 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   const double cost = sampling_cost(daemon);
   REQUIRE(metric(daemon, "flamed_sampling_frequency_hertz") == kFullHz);
   const double budget = std::max(cost / 3, 0.0001);
-  file.set_budget(in_percent(budget));
+  static_cast<void>(file.set_budget(in_percent(budget)));
   daemon.process().signal(SIGHUP);
 
   const auto began = std::chrono::steady_clock::now();

@@ -779,11 +779,11 @@ TEST_CASE("a file that could not be opened is asked for again as samples go on")
   auto request = fixture.next_request();
   REQUIRE(request);
   fixture.modules.finish(*request, Error("gone"));
-  fixture.set_clock(9'999);
-  static_cast<void>(fixture.locate(kShell, 9'999, {kProgram}));
+  fixture.set_clock(10'009);
+  static_cast<void>(fixture.locate(kShell, 10'009, {kProgram}));
   CHECK_FALSE(fixture.next_request());
-  fixture.set_clock(10'000);
-  static_cast<void>(fixture.locate(kShell, 10'000, {kProgram}));
+  fixture.set_clock(10'010);
+  static_cast<void>(fixture.locate(kShell, 10'010, {kProgram}));
   CHECK(fixture.next_request());
 }
 
