@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <unordered_set>
 
-#include "api/peer_lookup.h"
 #include "base/thread.h"
 
 namespace flamed::api {
@@ -344,12 +344,14 @@ std::size_t AcceptGate::clients_of(UserKey user) const {
 /// Answers that clients are slow to take stay in memory: when there is too much of them, the oldest are given up.
 void AcceptGate::bound_unsent() {
   while (true) {
+    std::unordered_set<const void*> counted;  // bytes that several clients share are there once
     std::size_t unsent = 0;
     std::size_t sending = 0;
     std::optional<std::uint64_t> oldest;
     for (const auto& [id, client] : clients_) {
       if (client.connection.stage() != Connection::Stage::kSending) continue;
-      unsent += client.connection.unsent_bytes();
+      const SharedBytes& answer = client.connection.answer();
+      if (counted.insert(answer.identity()).second) unsent += answer.size();
       ++sending;
       if (!oldest || is_older(id, *oldest)) oldest = id;
     }

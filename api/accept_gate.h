@@ -28,6 +28,7 @@
 #include "api/peer.h"
 #include "api/peer_lookup.h"
 #include "api/problem.h"
+#include "api/shared_bytes.h"
 #include "base/clock.h"
 #include "base/handle.h"
 #include "base/result.h"
@@ -55,7 +56,7 @@ struct GateRequest {
 /// What becomes of a request.
 struct GateReply {
   std::uint64_t client = 0;
-  std::string bytes{};                          ///< the answer as it is sent
+  SharedBytes bytes{};                          ///< the answer as it is sent
   bool keep = false;                            ///< the connection may carry another request
   std::optional<WallTime> asked{};              ///< no answer yet: the request, which came then, ...
   std::chrono::steady_clock::time_point due{};  ///< ... is handed out again at this time

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 namespace flamed::api {
 namespace {
@@ -99,7 +101,7 @@ Connection::Event Connection::receive(Clock::time_point now) {
 
 void Connection::wait_until(Clock::time_point due) { enter(Stage::kWaiting, since_, due); }
 
-Connection::Event Connection::send(std::string bytes, After after, Clock::time_point now) {
+Connection::Event Connection::send(SharedBytes bytes, After after, Clock::time_point now) {
   outgoing_ = std::move(bytes);
   sent_ = 0;
   after_ = after;
@@ -108,16 +110,17 @@ Connection::Event Connection::send(std::string bytes, After after, Clock::time_p
 }
 
 Connection::Event Connection::send_on(Clock::time_point now) {
-  while (sent_ < outgoing_.size()) {
+  const std::string_view bytes = outgoing_.view();
+  while (sent_ < bytes.size()) {
     const ssize_t count =
-        ::send(socket_.get(), outgoing_.data() + sent_, outgoing_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(socket_.get(), bytes.data() + sent_, bytes.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && would_block()) return Event::kNone;
     if (count <= 0) return Event::kClosed;
     sent_ += static_cast<std::size_t>(count);
     deadline_ = std::min(now + limits_->stall, since_ + limits_->transmit);
   }
-  outgoing_ = std::string();
+  outgoing_ = {};
   sent_ = 0;
   switch (after_) {
     case After::kClose:

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "api/peer.h"
 #include "api/request_reader.h"
+#include "api/shared_bytes.h"
 #include "base/handle.h"
 
 namespace flamed::api {
@@ -55,7 +55,7 @@ class Connection {
   /// deadline() has passed.
   Event expired(Clock::time_point now);
   /// Sends an answer, as much as goes at once.
-  Event send(std::string bytes, After after, Clock::time_point now);
+  Event send(SharedBytes bytes, After after, Clock::time_point now);
   /// Has a complete request wait.
   void wait_until(Clock::time_point due);
 
@@ -69,7 +69,8 @@ class Connection {
   [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
   /// Since when it is in its stage.
   [[nodiscard]] Clock::time_point since() const { return since_; }
-  [[nodiscard]] std::size_t unsent_bytes() const { return outgoing_.size() - sent_; }
+  /// While sending.
+  [[nodiscard]] const SharedBytes& answer() const { return outgoing_; }
   /// Received so far.
   [[nodiscard]] int requests() const { return requests_; }
 
@@ -86,7 +87,7 @@ class Connection {
   Stage stage_ = Stage::kReceiving;
   Clock::time_point since_;
   Clock::time_point deadline_;
-  std::string outgoing_;
+  SharedBytes outgoing_;
   std::size_t sent_ = 0;
   After after_ = After::kClose;
   std::size_t dropped_bytes_ = 0;

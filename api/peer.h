@@ -21,6 +21,8 @@ struct Peer {
   /// In flamed's own user namespace, so a container's user has the number that the host gives him. Empty: it could not
   /// be found out, which gives the least rights.
   std::optional<uid_t> uid{};
+
+  friend bool operator==(const Peer&, const Peer&) = default;
 };
 
 }  // namespace flamed::api

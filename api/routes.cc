@@ -60,17 +60,17 @@ std::string entity_tag(std::string_view body, const Viewer& viewer) {
 Router::Router(Sources& sources, const Access& access, std::function<std::int64_t(WallTime)> local_offset_s)
     : sources_(sources), access_(access), local_offset_s_(std::move(local_offset_s)) {}
 
-Response Router::handle(const Request& request) {
+Response Router::handle(const Request& request, std::uint64_t clients) {
   try {
-    return finish(dispatch(request), &request);
+    return finish(dispatch(request), &request, clients);
   } catch (const std::exception& exception) {
-    return refuse(internal_error(exception.what()));
+    return finish(problem_response(internal_error(exception.what())), nullptr, clients);
   } catch (...) {
-    return refuse(internal_error("unknown exception"));
+    return finish(problem_response(internal_error("unknown exception")), nullptr, clients);
   }
 }
 
-Response Router::refuse(const Problem& problem) { return finish(problem_response(problem), nullptr); }
+Response Router::refuse(const Problem& problem) { return finish(problem_response(problem), nullptr, 1); }
 
 std::uint64_t Router::answered() const {
   std::uint64_t sum = 0;
@@ -147,7 +147,7 @@ Response Router::dispatch(const Request& request) {
 }
 
 /// What all answers have in common.
-Response Router::finish(Response response, const Request* request) {
+Response Router::finish(Response response, const Request* request, std::uint64_t clients) {
   const auto has = [&](std::string_view name) {
     return std::any_of(response.headers.begin(), response.headers.end(),
                        [&](const auto& header) { return header.first == name; });
@@ -182,7 +182,8 @@ Response Router::finish(Response response, const Request* request) {
     }
   }
   const auto status_class = static_cast<std::size_t>(response.status) / 100;
-  answered_by_class_[std::min(status_class, answered_by_class_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
+  answered_by_class_[std::min(status_class, answered_by_class_.size() - 1)].fetch_add(clients,
+                                                                                      std::memory_order_relaxed);
   return response;
 }
 

@@ -37,7 +37,8 @@ class Router {
   [[nodiscard]] std::optional<std::int64_t> wait_ns(const Request& request) const;
 
   /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
-  Response handle(const Request& request);
+  /// `clients` is how many get it, all of whom sent the very same.
+  Response handle(const Request& request, std::uint64_t clients = 1);
 
   /// The answer to a request that is refused before it can be read whole.
   Response refuse(const Problem& problem);
@@ -68,7 +69,7 @@ class Router {
 
   Response dispatch(const Request& request);
   Response answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer);
-  Response finish(Response response, const Request* request);
+  Response finish(Response response, const Request* request, std::uint64_t clients);
   [[nodiscard]] TimeContext time_context() const;
 
   [[nodiscard]] Health health() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -107,7 +108,13 @@ bool is_probe(std::string_view head) {
          std::find(kPaths.begin(), kPaths.end(), line->target.substr(0, line->target.find('?'))) != kPaths.end();
 }
 
-void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::vector<Metric>& metrics) {
+/// Whether both get the same answer: it is made of nothing else, and of what the time is.
+bool ask_the_same(const GateRequest& a, const GateRequest& b) {
+  return a.head == b.head && a.peer == b.peer && a.asked == b.asked && a.last == b.last;
+}
+
+void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::uint64_t shared,
+          std::vector<Metric>& metrics) {
   const auto value = [](std::uint64_t count) { return static_cast<double>(count); };
   metrics.push_back(
       {"flamed_http_connections", "Clients that are connected.", Metric::Type::kGauge, {{{}, value(figures.open)}}});
@@ -125,6 +132,10 @@ void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::vect
                      "TCP connections from this host of which the kernel did not tell whose they are.",
                      Metric::Type::kCounter,
                      {{{}, value(peers.unknown())}}});
+  metrics.push_back({"flamed_http_shared_answers_total",
+                     "Answers that were made for another client who asked the same meanwhile.",
+                     Metric::Type::kCounter,
+                     {{{}, value(shared)}}});
 }
 
 Component health_of(const PeerLookup& peers) {
@@ -167,7 +178,7 @@ class Server::Impl final : public GateUser {
     Result<std::unique_ptr<AcceptGate>> gate = AcceptGate::open(std::move(listening), options.limits, peers_, *this);
     if (!gate) return std::move(gate).error();
     gate_ = std::move(*gate);
-    router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), peers_, metrics); });
+    router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), peers_, shared_, metrics); });
     router_.also_check([this] { return health_of(peers_); });
     for (std::size_t i = 0; i < options.threads; ++i) {
       threads_.push_back(
@@ -200,18 +211,26 @@ class Server::Impl final : public GateUser {
     Protocol protocol;
     while (std::optional<GateRequest> request = queue.pop(token)) {
       if (token.stop_requested()) continue;
-      GateReply reply{request->client};
+      std::vector<std::uint64_t> clients{request->client};
+      GateReply reply;
       try {
-        reply = reply_to(protocol, *request);
+        reply = reply_to(protocol, queue, *request, clients);
       } catch (const std::exception&) {
-        // Out of memory, even for saying so: the client finds its connection closed.
+        // Out of memory, even for saying so: the clients find their connections closed.
       }
-      gate_->reply(std::move(reply));
+      for (const std::uint64_t client : clients) {
+        reply.client = client;
+        gate_->reply(GateReply(reply));
+      }
     }
   }
 
-  GateReply reply_to(Protocol& protocol, const GateRequest& received) {
-    GateReply reply{received.client};
+  /// For the client of `received`, and for those who wait in the queue with the same request, who are added to
+  /// `clients`: an answer that is begun now is as good for them as one of their own. So many who look at one page cost
+  /// no more than one.
+  GateReply reply_to(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& received,
+                     std::vector<std::uint64_t>& clients) {
+    GateReply reply;
     ParsedRequest parsed = parse_request(received.head, received.peer);
     const bool is_head = parsed.request.method == "HEAD";
     parsed.request.asked = received.asked;
@@ -224,8 +243,12 @@ class Server::Impl final : public GateUser {
       }
       return reply;
     }
+    for (const GateRequest& same :
+         queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
+      clients.push_back(same.client);
+    shared_ += clients.size() - 1;
     reply.keep = !parsed.close && !received.last;
-    reply.bytes = protocol.write(router_.handle(parsed.request), is_head, !reply.keep);
+    reply.bytes = protocol.write(router_.handle(parsed.request, clients.size()), is_head, !reply.keep);
     return reply;
   }
 
@@ -237,6 +260,7 @@ class Server::Impl final : public GateUser {
   PeerLookup peers_;  ///< the gate's thread's
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
+  std::atomic<std::uint64_t> shared_{0};
   Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;
   std::vector<ThreadCpu> thread_cpus_;

@@ -3,14 +3,17 @@
 // BoundedQueue: hands values from one thread to another, never grows past its limit, and counts what it refused.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 namespace flamed {
 
@@ -35,6 +38,18 @@ class BoundedQueue {
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     return take(lock);
+  }
+
+  /// Out of turn, oldest first: all that `wanted` says yes to.
+  template <typename Wanted>
+  std::vector<T> take_if(Wanted wanted) {
+    std::vector<T> taken;
+    std::lock_guard lock(mutex_);
+    const auto first =
+        std::stable_partition(items_.begin(), items_.end(), [&](const T& item) { return !wanted(item); });
+    taken.assign(std::make_move_iterator(first), std::make_move_iterator(items_.end()));
+    items_.erase(first, items_.end());
+    return taken;
   }
 
   [[nodiscard]] std::size_t size() const {

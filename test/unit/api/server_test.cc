@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -241,6 +243,62 @@ TEST_CASE("who watches over flamed is answered while all threads are busy") {
     CHECK(get(*fixture.server, path).starts_with("HTTP/1.1 "));
   }
   CHECK_FALSE(waiting.hears(std::chrono::milliseconds(0)));
+}
+
+/// Holds whoever looks at its samples until told to let go.
+class HeldSources : public FakeSources {
+ public:
+  [[nodiscard]] store::Snapshot snapshot() const override {
+    ++looks_;
+    looked_.release();
+    go_.acquire();
+    go_.release();
+    return FakeSources::snapshot();
+  }
+  void wait_for_a_look() const { looked_.acquire(); }
+  void let_go() const { go_.release(); }
+  [[nodiscard]] int looks() const { return looks_; }
+
+ private:
+  mutable std::counting_semaphore<> looked_{0};
+  mutable std::counting_semaphore<> go_{0};
+  mutable std::atomic<int> looks_{0};
+};
+
+TEST_CASE("clients who ask the same while they wait for their turn share one answer, and nobody else gets it") {
+  HeldSources sources;
+  sources.add_process({123, 4567}, "worker");
+  sources.add_samples({123, 4567}, "worker", {"main"}, 7);
+  auto server = start(sources, 1);
+  const auto request = [&](const std::string& target, const std::string& more = "") {
+    return "GET " + target + " HTTP/1.1\r\n" + host_of(*server) + more + "Connection: close\r\n\r\n";
+  };
+  const std::string question = request("/profile?pid=123");
+  RawClient first(server->port());
+  first.send(question);
+  sources.wait_for_a_look();  // what it is told was decided before the others asked
+  std::vector<RawClient> same;
+  for (int i = 0; i < 10; ++i) {
+    same.emplace_back(server->port());
+    same.back().send(question);
+  }
+  RawClient other(server->port());
+  other.send(request("/profile?pid=123&format=folded"));
+  RawClient packed(server->port());
+  packed.send(request("/profile?pid=123", "Accept: text/plain\r\n"));
+  // The gate serves those who came before this one first.
+  CHECK(occurrences(get(*server, "/metrics"), "\nflamed_http_connections_total 14\n") == 1);
+  sources.let_go();
+
+  const std::string answer = first.rest();
+  CHECK(json::parse(body_of(answer))["value"] == 7);
+  for (RawClient& client : same) CHECK(body_of(client.rest()) == body_of(answer));
+  CHECK(body_of(other.rest()) == "main 7\n");
+  CHECK(body_of(packed.rest()) == "main 7\n");
+  CHECK(sources.looks() == 4);
+  const std::string metrics = get(*server, "/metrics");
+  CHECK(occurrences(metrics, "\nflamed_http_shared_answers_total 9\n") == 1);
+  CHECK(occurrences(metrics, "\nflamed_http_requests_total{code=\"2xx\"} 14\n") == 1);
 }
 
 TEST_CASE("where the kernel does not tell who asks, that is told with its remedy") {

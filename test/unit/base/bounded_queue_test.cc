@@ -39,6 +39,19 @@ TEST_CASE("what is pushed to the front comes out first, and is bounded as well")
   CHECK(queue.try_pop() == 2);
 }
 
+TEST_CASE("what is taken out of turn leaves the rest in its order, and its places free") {
+  BoundedQueue<std::unique_ptr<int>> queue(4);
+  for (int i = 0; i < 4; ++i) REQUIRE(queue.try_push(std::make_unique<int>(i)));
+  const auto taken = queue.take_if([](const auto& value) { return *value % 2 == 1; });
+  REQUIRE(taken.size() == 2);
+  CHECK(*taken[0] == 1);
+  CHECK(*taken[1] == 3);
+  CHECK(queue.size() == 2);
+  CHECK(**queue.try_pop() == 0);
+  CHECK(**queue.try_pop() == 2);
+  CHECK(queue.take_if([](const auto&) { return true; }).empty());
+}
+
 TEST_CASE("a waiting consumer is released by a stop request") {
   BoundedQueue<int> queue(1);
   std::optional<int> got = 1;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SharedBytes: an answer as it is sent. Copies share the bytes, which never change: clients that asked the same at once
+// are sent the same. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace flamed::api {
+
+class SharedBytes {
+ public:
+  SharedBytes() = default;
+  SharedBytes(std::string bytes)  // NOLINT(google-explicit-constructor)
+      : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  SharedBytes(const char* text) : SharedBytes(std::string(text)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] std::string_view view() const { return bytes_ == nullptr ? std::string_view() : *bytes_; }
+  [[nodiscard]] std::size_t size() const { return view().size(); }
+  /// The same for all copies.
+  [[nodiscard]] const void* identity() const { return bytes_.get(); }
+
+ private:
+  std::shared_ptr<const std::string> bytes_;
+};
+
+}  // namespace flamed::api
