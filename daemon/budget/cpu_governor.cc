@@ -111,7 +111,10 @@ bool CpuGovernor::is_too_much(double limit) const {
     ns += interval.ns;
     if (interval.shares.sampling() > limit) ++above;
   }
-  return above >= kMostReadings && mean_of(kWindowNs, since_step_).sampling() > limit;
+  // What does not shrink with the frequency shows after a step: then the next one comes sooner.
+  const bool was_lowered = lowered_ != 0 && !was_raised_ && held_ns_ < kWindowNs;
+  return above >= (was_lowered ? kMostReadings - 1 : kMostReadings) &&
+         mean_of(kWindowNs, since_step_).sampling() > limit;
 }
 
 void CpuGovernor::lower(double limit) {
