@@ -35,7 +35,7 @@ class ConfigFile {
   ~ConfigFile() { std::filesystem::remove(path_); }
   ConfigFile(const ConfigFile&) = delete;
   ConfigFile& operator=(const ConfigFile&) = delete;
-  [[nodiscard]] std::string set_budget(const std::string& budget) const {
+  std::string set_budget(const std::string& budget) const {
     std::ofstream(path_) << R"({"frequency_hz": 997, "cpu_budget": ")" << budget << "\"}\n";
     return path_;
   }
