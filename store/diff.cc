@@ -53,7 +53,7 @@ class Measure {
     double weight = 1;   ///< as how many a sample that was taken is counted, on average
 
     [[nodiscard]] std::uint64_t taken(std::uint64_t counted) const {
-      return weight == 1 ? counted : static_cast<std::uint64_t>(static_cast<double>(counted) / weight + 0.5);
+      return weight == 1 ? counted : static_cast<std::uint64_t>(std::llround(static_cast<double>(counted) / weight));
     }
   };
   static Size size_of(const DiffSide& side) {
