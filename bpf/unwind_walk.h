@@ -95,8 +95,8 @@ struct walk {
   __u32 first;
   __u32 count;
   __u32 now_seconds;
-  __u32 guessed; /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
-  __u32 is_news; /* the walk ended with something that the daemon should hear of now */
+  __u32 guessed;  /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
+  __u32 is_news;  /* the walk ended with something that the daemon should hear of now */
   __u64 began_ns; /* when the sample was begun, before any table was read */
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -93,6 +94,9 @@ int run(std::size_t modules) {
 }  // namespace
 }  // namespace flamed::bench
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   return flamed::bench::run(static_cast<std::size_t>(argc > 1 ? std::max(std::atoi(argv[1]), 1) : 5000));
+} catch (const std::exception& exception) {
+  std::fprintf(stderr, "tables_bench: %s\n", exception.what());
+  return 1;
 }
