@@ -33,8 +33,8 @@ struct ServerOptions {
   std::string token_file{};
   std::size_t threads = 4;            ///< that answer questions; one more answers /healthz and the like
   std::size_t queued_requests = 128;  ///< that wait for one of them; further ones get 503
-  /// How long after its end a window that a request waited for is answered: samples are drained once a second.
-  std::chrono::milliseconds drain_time{2000};
+  /// How long after its end a window that a request waited for is answered: samples are drained every 1.5 s at least.
+  std::chrono::milliseconds drain_time{2500};
   GateLimits limits{};
   PeerLookup::Open open_owners = open_kernel_socket_owners;
 };

@@ -184,7 +184,7 @@ class ProcessTable {
   [[nodiscard]] std::size_t ended() const { return ended_.size(); }
 
  private:
-  /// Samples are drained at least once a second.
+  /// Samples are drained every 1.5 s at least.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
