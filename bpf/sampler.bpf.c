@@ -33,6 +33,9 @@ const volatile __u32 use_unwind_tables = 0;
  */
 volatile __u64 period_ns = 0;
 
+/* 1 once walk_user_stack() is there. The daemon loads it when samples are already taken. */
+volatile __u32 walk_is_loaded = 0;
+
 struct {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
   __uint(key_size, sizeof(__u32));
@@ -170,7 +173,8 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
 
   __u8 why_not = FLAMED_END_OUTERMOST;
   if (use_unwind_tables && !regs.is_32bit) {
-    if (prepare_walk(work, &regs)) return 1;
+    sample->user_end = FLAMED_END_NO_PROCESS;
+    if (walk_is_loaded && prepare_walk(work, &regs)) return 1;
     why_not = sample->user_end;
   }
   walk_frame_pointers(sample, work->record.addresses, &regs);
@@ -288,7 +292,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
 
   if (collect_user_stack(ctx, task, work)) {
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
-    /* Only if the program is not there, which loading has made sure of: the innermost frame is known. */
+    /* Only if the program is not there, in spite of walk_is_loaded: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
   return finish(ctx, work);

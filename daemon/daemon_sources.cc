@@ -271,10 +271,11 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
 }
 
 api::Component DaemonSources::unwind_health() const {
-  if (parts_.unwind == nullptr) {
-    return {"unwind", true,
-            "user stacks are walked by frame pointers alone, so those of most programs are cut short: " +
-                parts_.sampler.why_no_tables()};
+  const std::string why_no_tables = parts_.sampler.why_no_tables();
+  if (parts_.unwind == nullptr || !why_no_tables.empty()) {
+    return {
+        "unwind", true,
+        "user stacks are walked by frame pointers alone, so those of most programs are cut short: " + why_no_tables};
   }
   const UnwindPublisher::Stats unwind = parts_.unwind->stats();
   return {"unwind", true,

@@ -141,16 +141,18 @@ bool publish_module(const std::stop_token& stop, const symbolizer::Module& modul
   return true;
 }
 
+void tell_no_tables(const std::string& why) { spdlog::warn("user stacks are walked by frame pointers alone: {}", why); }
+
 /// Null where the kernel refuses the tables; the log says once why.
 std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
   const std::optional<UnwindMapFds> fds = sampler.unwind_maps();
   if (!fds) {
-    spdlog::warn("user stacks are walked by frame pointers alone: {}", sampler.why_no_tables());
+    tell_no_tables(sampler.why_no_tables());
     return nullptr;
   }
   Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
   if (!maps) {
-    spdlog::warn("user stacks are walked by frame pointers alone: {}", maps.error().message());
+    tell_no_tables(maps.error().message());
     return nullptr;
   }
   return std::move(maps).value();
@@ -171,8 +173,17 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
 }
 
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-                 symbolizer::ModuleReader& reader, UnwindPublisher* unwind, JvmAsker* jvm_asker, BudgetKeeper& budget) {
-  if (unwind != nullptr) publish_vdso(*unwind);
+                 symbolizer::ModuleReader& reader, Sampler& sampler, UnwindPublisher* unwind, JvmAsker* jvm_asker,
+                 BudgetKeeper& budget) {
+  if (unwind != nullptr) {
+    // Samples are taken by now: what the verifier takes for the walk holds up none of them.
+    if (const Status loaded = sampler.load_walk(); loaded) {
+      publish_vdso(*unwind);
+    } else {
+      tell_no_tables(loaded.error().message());
+      unwind = nullptr;
+    }
+  }
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
     if (request->jit_owner) {
@@ -407,7 +418,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   }
   JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
-    run_modules(stop, modules, opener, module_reader, unwind_or_null, asker_or_null, budget);
+    run_modules(stop, modules, opener, module_reader, sampler, unwind_or_null, asker_or_null, budget);
   });
   std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
   if (config.jvm_attach) background.emplace_back(jvm_thread);

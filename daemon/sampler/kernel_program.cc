@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <charconv>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -189,8 +191,8 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
+  ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
   if (!use_unwind_tables) {
-    ::bpf_program__set_autoload(program->progs.walk_user_stack, false);
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
                          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
                          program->maps.rule_cache, program->maps.notices, program->maps.programs}) {
@@ -198,14 +200,34 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
     }
   }
   if (const int err = ::sampler__load(program); err != 0) return bpf_error("loading the kernel program", -err);
-  if (use_unwind_tables) {
-    const std::uint32_t walk = 0;
-    const int walk_fd = ::bpf_program__fd(program->progs.walk_user_stack);
-    if (::bpf_map_update_elem(::bpf_map__fd(program->maps.programs), &walk, &walk_fd, BPF_ANY) != 0) {
-      return bpf_error("chaining the kernel programs", errno);
+  return skeleton;
+}
+
+/// The second program: from the same object file once more, with the maps of the first.
+Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
+  const LibbpfLog log;
+  const UserReads user_reads(read_by_type);
+  const Skeleton skeleton(::sampler__open());
+  if (!skeleton) return bpf_error("opening the program that walks stacks", errno);
+  ::sampler* second = skeleton.get();
+  ::bpf_program__set_autoload(second->progs.sample_cpu, false);
+  bpf_map* of_first = nullptr;
+  bpf_map* of_second = nullptr;
+  bpf_object__for_each_map(of_second, second->obj) {
+    of_first = ::bpf_object__next_map(first.obj, of_first);
+    if (const int err = ::bpf_map__reuse_fd(of_second, ::bpf_map__fd(of_first)); err != 0) {
+      return bpf_error("sharing the maps of the kernel program", -err);
     }
   }
-  return skeleton;
+  if (const int err = ::sampler__load(second); err != 0) {
+    return bpf_error("loading the program that walks stacks", -err);
+  }
+  const std::uint32_t walk = 0;
+  const int walk_fd = ::bpf_program__fd(second->progs.walk_user_stack);
+  if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &walk, &walk_fd, BPF_ANY) != 0) {
+    return bpf_error("chaining the kernel programs", errno);
+  }
+  return Fd(::fcntl(walk_fd, F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace
@@ -215,9 +237,12 @@ void detach(bpf_link* link) { ::bpf_link__destroy(link); }
 struct KernelProgram::Loaded {
   Skeleton skeleton;
   CounterMemory counters;
-  std::string why_no_tables;
+  bool has_tables;
   bool reads_by_type;
-  NoticeRing notices;
+  std::string why_no_tables;  ///< guarded by `mutex`
+  NoticeRing notices{};
+  Fd walk{};  ///< the map of programs has it as well; so it can be seen whose it is
+  std::mutex mutex{};
 };
 
 Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
@@ -229,6 +254,7 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
       if (!by_type && is_confidential()) continue;
       Result<KernelProgram> program = load_variant({tables, by_type});
       if (program) {
+        if (!use_unwind_tables) program->loaded_->why_no_tables = "they are switched off";
         if (use_unwind_tables && !tables) program->loaded_->why_no_tables = first->message();
         return program;
       }
@@ -244,15 +270,15 @@ Result<KernelProgram> KernelProgram::load_variant(const Variant& variant) {
   if (possible <= 0) return bpf_error("counting the CPUs", -possible);
   const auto cpus = static_cast<std::uint32_t>(possible);
 
-  std::string why_no_tables = variant.use_unwind_tables ? "" : "they are switched off";
   Result<Skeleton> skeleton = load_program(cpus, variant);
   if (!skeleton) return std::move(skeleton).error();
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
 
   std::unique_ptr<Loaded> loaded(new Loaded{std::move(skeleton).value(), std::move(counters).value(),
-                                            std::move(why_no_tables), variant.read_by_type, NoticeRing()});
-  if (loaded->why_no_tables.empty()) {
+                                            variant.use_unwind_tables, variant.read_by_type,
+                                            "the program that walks by them is being loaded"});
+  if (loaded->has_tables) {
     // That something is there is all that counts: the samples themselves say what is missing.
     const auto ignore = [](void*, void*, std::size_t) { return 0; };
     const int map = ::bpf_map__fd(loaded->skeleton.get()->maps.notices);
@@ -294,14 +320,27 @@ SampleCounts KernelProgram::counts() const { return loaded_->counters.sum(); }
 SampleCounts KernelProgram::counts_of(int cpu) const { return loaded_->counters.of(static_cast<std::size_t>(cpu)); }
 
 std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
-  if (!loaded_->why_no_tables.empty()) return std::nullopt;
+  if (!loaded_->has_tables) return std::nullopt;
   const auto& maps = loaded_->skeleton.get()->maps;
   return UnwindMapFds{::bpf_map__fd(maps.processes),      ::bpf_map__fd(maps.mapping_blocks),
                       ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
                       ::bpf_map__fd(maps.unwind_rules),   ::bpf_map__fd(maps.row_slabs)};
 }
 
-const std::string& KernelProgram::why_no_tables() const { return loaded_->why_no_tables; }
+Status KernelProgram::load_walk() {
+  Result<Fd> walk = load_walk_beside(*loaded_->skeleton.get(), loaded_->reads_by_type);
+  if (walk) __atomic_store_n(&loaded_->skeleton.get()->bss->walk_is_loaded, 1, __ATOMIC_RELEASE);
+  const std::lock_guard lock(loaded_->mutex);
+  loaded_->why_no_tables = walk ? "" : walk.error().message();
+  if (!walk) return std::move(walk).error();
+  loaded_->walk = std::move(walk).value();
+  return {};
+}
+
+std::string KernelProgram::why_no_tables() const {
+  const std::lock_guard lock(loaded_->mutex);
+  return loaded_->why_no_tables;
+}
 
 void KernelProgram::set_period(std::int64_t period_ns) {
   // The kernel shares this memory with us. Its readers are stopped.

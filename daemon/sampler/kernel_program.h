@@ -31,8 +31,9 @@ class KernelProgram {
     bool read_by_type = false;  ///< kernel memory by checked loads instead of the helper that lockdown takes away
   };
 
-  /// With unwind tables where they are wanted and the kernel takes them, else without: one step down. Where kernel
-  /// memory can't be read by the helper, it is by type.
+  /// With maps for unwind tables where they are wanted and the kernel makes them, else without: one step down. Where
+  /// kernel memory can't be read by the helper, it is by type. Until load_walk() was called stacks are walked by frame
+  /// pointers.
   static Result<KernelProgram> load(bool use_unwind_tables);
   /// This one or none.
   static Result<KernelProgram> load_variant(const Variant& variant);
@@ -57,9 +58,13 @@ class KernelProgram {
   [[nodiscard]] SampleCounts counts() const;
   /// Of one CPU, which must be a possible one.
   [[nodiscard]] SampleCounts counts_of(int cpu) const;
-  /// Empty without tables; then why_no_tables() says why.
+  /// Loads the program that walks stacks by unwind tables: what the kernel's verifier takes for it is most of what a
+  /// start takes. Once.
+  Status load_walk();
+  /// Empty without tables.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
-  [[nodiscard]] const std::string& why_no_tables() const;
+  /// Why stacks are not walked by unwind tables now; empty when they are.
+  [[nodiscard]] std::string why_no_tables() const;
   [[nodiscard]] bool reads_by_type() const;
   /// To ask the kernel for the program's run time.
   [[nodiscard]] int fd() const;

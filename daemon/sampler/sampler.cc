@@ -92,7 +92,6 @@ class Sampler::Impl {
         clock_(clock),
         program_(std::move(program)),
         epoll_(std::move(epoll)),
-        wake_up_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
         checked_(clock.monotonic()),
@@ -102,6 +101,8 @@ class Sampler::Impl {
   }
 
   Status open_all() {
+    wake_up_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_up_) return Error::from_errno("eventfd");
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
     if (program_.notices_fd() >= 0) {
       if (Status watched = watch(program_.notices_fd(), kNotices); !watched) return watched;
@@ -246,6 +247,8 @@ class Sampler::Impl {
     }
     live_cpus_ = cpus_by_number_.size();
   }
+
+  Status load_walk() { return program_.load_walk(); }
 
   [[nodiscard]] const KernelProgram& program() const { return program_; }
   [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
@@ -484,8 +487,9 @@ void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
+Status Sampler::load_walk() { return impl_->load_walk(); }
 std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }
-const std::string& Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }
+std::string Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }
 bool Sampler::reads_by_type() const { return impl_->program().reads_by_type(); }
 std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }
 bool Sampler::has_side_band() const { return impl_->has_side_band(); }

@@ -49,8 +49,6 @@ class Sampler {
 
   /// The maps of the unwind tables; empty where the kernel refused them and stacks are walked by frame pointers alone.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
-  /// Why there are no unwind tables.
-  [[nodiscard]] const std::string& why_no_tables() const;
   /// Does the kernel's lockdown keep the program from its usual way of reading kernel memory?
   [[nodiscard]] bool reads_by_type() const;
 
@@ -72,6 +70,11 @@ class Sampler {
 
   // -- Any thread ---------------------------------------------------------------------------------------------------
 
+  /// Loads the program that walks stacks by unwind tables, which takes the kernel longer than all else that a start
+  /// takes. Until then stacks are walked by frame pointers. Once, and only where there are maps for tables.
+  Status load_walk();
+  /// Why stacks are not walked by unwind tables now; empty when they are.
+  [[nodiscard]] std::string why_no_tables() const;
   /// Samples taken by the kernel program since start, over all CPUs.
   [[nodiscard]] std::uint64_t taken() const;
   [[nodiscard]] double frequency_hz() const;       ///< in force

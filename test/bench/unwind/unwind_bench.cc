@@ -28,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -66,7 +67,7 @@ bpf_prog_info info_of(int program) {
 }
 
 /// The program of that name among the descriptors of a process.
-Fd program_of(pid_t pid, const std::string& name) {
+std::optional<Fd> find_program(pid_t pid, const std::string& name) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
     std::ifstream lines(entry.path());
     for (std::string line; std::getline(lines, line);) {
@@ -74,6 +75,15 @@ Fd program_of(pid_t pid, const std::string& name) {
       Fd program(::bpf_prog_get_fd_by_id(static_cast<__u32>(std::stoul(line.substr(8)))));
       if (program && info_of(program.get()).name == name) return program;
     }
+  }
+  return std::nullopt;
+}
+
+/// One of them is loaded when the daemon already samples.
+Fd program_of(pid_t pid, const std::string& name) {
+  for (int i = 0; i < 100; ++i) {
+    if (std::optional<Fd> program = find_program(pid, name)) return std::move(*program);
+    std::this_thread::sleep_for(Milliseconds(100));
   }
   fail("process " + std::to_string(pid) + " has no BPF program " + name);
 }
