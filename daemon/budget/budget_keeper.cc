@@ -41,8 +41,9 @@ void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
                  slowed ? "new unwind tables have to wait" : "new unwind tables need not wait any more",
                  format_percent(shares.all()), format_percent(shares.background), format_percent(*budget));
   }
+  // As designed, and to be seen in /healthz and the metrics: nothing that anybody has to be woken for.
   if (hz < before_hz) {
-    spdlog::warn("sampling at {} instead of {}: it took {} of the machine's CPU time, and the budget is {}",
+    spdlog::info("sampling at {} instead of {}: it took {} of the machine's CPU time, and the budget is {}",
                  format_frequency(hz), format_frequency(before_hz), format_percent(shares.sampling()),
                  format_percent(*budget));
   } else if (hz > before_hz) {
