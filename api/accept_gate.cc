@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
-#include <unordered_set>
 
 #include "base/thread.h"
 
@@ -110,12 +109,6 @@ bool AcceptGate::reserve_wait() {
 }
 
 AcceptGate::Figures AcceptGate::figures() const { return {accepted_, open_, made_room_, turned_away_, too_slow_}; }
-
-/// Users have numbers of 32 bits.
-AcceptGate::UserKey AcceptGate::key_of(const Peer& peer) {
-  if (peer.uid) return *peer.uid;
-  return peer.transport == Peer::Transport::kRemote ? -1 : -2;
-}
 
 void AcceptGate::run(const std::stop_token& stop) {
   std::array<epoll_event, kEventsAtOnce> events;
@@ -259,7 +252,6 @@ void AcceptGate::take_replies(Clock::time_point now) {
       advance(reply.client, client.connection.send(std::move(reply.bytes), after, now), now);
     }
   }
-  bound_unsent();
 }
 
 void AcceptGate::advance(std::uint64_t id, Connection::Event event, Clock::time_point now) {
@@ -339,26 +331,6 @@ bool AcceptGate::is_older(std::uint64_t a, std::uint64_t b) const {
 std::size_t AcceptGate::clients_of(UserKey user) const {
   const auto found = clients_by_user_.find(user);
   return found == clients_by_user_.end() ? 0 : found->second;
-}
-
-/// Answers that clients are slow to take stay in memory: when there is too much of them, the oldest are given up.
-void AcceptGate::bound_unsent() {
-  while (true) {
-    std::unordered_set<const void*> counted;  // bytes that several clients share are there once
-    std::size_t unsent = 0;
-    std::size_t sending = 0;
-    std::optional<std::uint64_t> oldest;
-    for (const auto& [id, client] : clients_) {
-      if (client.connection.stage() != Connection::Stage::kSending) continue;
-      const SharedBytes& answer = client.connection.answer();
-      if (counted.insert(answer.identity()).second) unsent += answer.size();
-      ++sending;
-      if (!oldest || is_older(id, *oldest)) oldest = id;
-    }
-    if (unsent <= limits_.unsent_bytes || sending < 2) return;
-    ++too_slow_;
-    drop(*oldest);
-  }
 }
 
 }  // namespace flamed::api

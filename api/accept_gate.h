@@ -40,7 +40,6 @@ struct GateLimits {
   std::size_t clients = 512;
   std::size_t clients_per_user = 128;  ///< those whose user is not known count as one user
   std::size_t waiting_clients = 64;    ///< for samples that are still to come
-  std::size_t unsent_bytes = 64U << 20;
   ConnectionLimits connection{};
 };
 
@@ -101,7 +100,6 @@ class AcceptGate {
 
  private:
   using Clock = Connection::Clock;
-  using UserKey = std::int64_t;
   struct Client {
     Connection connection;
     UserKey user;
@@ -111,8 +109,6 @@ class AcceptGate {
 
   AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, PeerLookup& peers, GateUser& user,
              Fd poll, Fd wake);
-  static UserKey key_of(const Peer& peer);
-
   void run(const std::stop_token& stop);
   [[nodiscard]] int patience_ms(Clock::time_point now) const;
   [[nodiscard]] std::size_t clients_of(UserKey user) const;
@@ -131,7 +127,6 @@ class AcceptGate {
   void arm(std::uint64_t id, Client& client);
   void set_timer(std::uint64_t id, Client& client, std::optional<Clock::time_point> timer);
   void drop(std::uint64_t id);
-  void bound_unsent();
 
   const std::vector<ListeningSocket> listening_;
   const GateLimits limits_;

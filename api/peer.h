@@ -25,4 +25,13 @@ struct Peer {
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
+/// One number for each user, for shares and bounds. Those who are not known are one user on this host, and one beyond.
+using UserKey = std::int64_t;
+
+/// Users have numbers of 32 bits.
+inline UserKey key_of(const Peer& peer) {
+  if (peer.uid) return *peer.uid;
+  return peer.transport == Peer::Transport::kRemote ? -1 : -2;
+}
+
 }  // namespace flamed::api

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "api/access.h"
+#include "api/answer_memory.h"
 #include "api/group_members.h"
 #include "api/host_names.h"
 #include "api/request_line.h"
@@ -166,7 +167,8 @@ class Server::Impl final : public GateUser {
         drain_time_(options.drain_time),
         peers_(options.open_owners),
         queue_(options.queued_requests),
-        probes_(options.queued_requests) {}
+        probes_(options.queued_requests),
+        memory_(options.unsent_bytes, [this] { queue_.look_again(); }) {}
 
   ~Impl() override {
     for (std::jthread& thread : threads_) thread.request_stop();
@@ -182,9 +184,9 @@ class Server::Impl final : public GateUser {
     router_.also_check([this] { return health_of(peers_); });
     for (std::size_t i = 0; i < options.threads; ++i) {
       threads_.push_back(
-          start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve(queue_, token); }));
+          start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve_questions(token); }));
     }
-    threads_.push_back(start_thread("http/probes", [this](const std::stop_token& token) { serve(probes_, token); }));
+    threads_.push_back(start_thread("http/probes", [this](const std::stop_token& token) { serve_probes(token); }));
     for (std::jthread& thread : threads_) thread_cpus_.emplace_back(thread);
     return {};
   }
@@ -207,21 +209,33 @@ class Server::Impl final : public GateUser {
   }
 
  private:
-  void serve(BoundedQueue<GateRequest>& queue, const std::stop_token& token) {
+  void serve_probes(const std::stop_token& token) {
     Protocol protocol;
-    while (std::optional<GateRequest> request = queue.pop(token)) {
-      if (token.stop_requested()) continue;
-      std::vector<std::uint64_t> clients{request->client};
-      GateReply reply;
-      try {
-        reply = reply_to(protocol, queue, *request, clients);
-      } catch (const std::exception&) {
-        // Out of memory, even for saying so: the clients find their connections closed.
-      }
-      for (const std::uint64_t client : clients) {
-        reply.client = client;
-        gate_->reply(GateReply(reply));
-      }
+    while (const std::optional<GateRequest> request = probes_.pop(token)) {
+      if (!token.stop_requested()) serve(protocol, probes_, *request);
+    }
+  }
+
+  /// Those of a user who has not taken what was made for him wait until he has.
+  void serve_questions(const std::stop_token& token) {
+    Protocol protocol;
+    const auto may_begin = [this](const GateRequest& request) { return memory_.has_room(key_of(request.peer)); };
+    while (const std::optional<GateRequest> request = queue_.pop_if(token, may_begin)) {
+      serve(protocol, queue_, *request);
+    }
+  }
+
+  void serve(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& request) {
+    std::vector<std::uint64_t> clients{request.client};
+    GateReply reply;
+    try {
+      reply = reply_to(protocol, queue, request, clients);
+    } catch (const std::exception&) {
+      // Out of memory, even for saying so: the clients find their connections closed.
+    }
+    for (const std::uint64_t client : clients) {
+      reply.client = client;
+      gate_->reply(GateReply(reply));
     }
   }
 
@@ -248,7 +262,8 @@ class Server::Impl final : public GateUser {
       clients.push_back(same.client);
     shared_ += clients.size() - 1;
     reply.keep = !parsed.close && !received.last;
-    reply.bytes = protocol.write(router_.handle(parsed.request, clients.size()), is_head, !reply.keep);
+    reply.bytes = memory_.count(protocol.write(router_.handle(parsed.request, clients.size()), is_head, !reply.keep),
+                                key_of(received.peer));
     return reply;
   }
 
@@ -260,6 +275,7 @@ class Server::Impl final : public GateUser {
   PeerLookup peers_;  ///< the gate's thread's
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
+  AnswerMemory memory_;
   std::atomic<std::uint64_t> shared_{0};
   Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;

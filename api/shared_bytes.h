@@ -17,12 +17,12 @@ class SharedBytes {
   SharedBytes() = default;
   SharedBytes(std::string bytes)  // NOLINT(google-explicit-constructor)
       : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  SharedBytes(std::shared_ptr<const std::string> bytes)
+      : bytes_(std::move(bytes)) {}                                  // NOLINT(google-explicit-constructor)
   SharedBytes(const char* text) : SharedBytes(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] std::string_view view() const { return bytes_ == nullptr ? std::string_view() : *bytes_; }
   [[nodiscard]] std::size_t size() const { return view().size(); }
-  /// The same for all copies.
-  [[nodiscard]] const void* identity() const { return bytes_.get(); }
 
  private:
   std::shared_ptr<const std::string> bytes_;

@@ -35,6 +35,29 @@ class BoundedQueue {
     return take(lock);
   }
 
+  /// Waits for a value that `ready` says yes to and takes the oldest of them; at once empty when `stop` is requested.
+  /// `ready` is called with the queue locked. Where it says something else without a push, call look_again().
+  template <typename Ready>
+  std::optional<T> pop_if(std::stop_token stop, Ready ready) {
+    std::unique_lock lock(mutex_);
+    auto found = items_.end();
+    const auto is_there = [&] {
+      found = std::find_if(items_.begin(), items_.end(), ready);
+      return found != items_.end();
+    };
+    if (!ready_.wait(lock, stop, is_there) || stop.stop_requested()) return std::nullopt;
+    std::optional<T> value(std::move(*found));
+    items_.erase(found);
+    return value;
+  }
+  void look_again() {
+    {
+      // Who has found nothing by now waits once the lock can be had.
+      const std::lock_guard lock(mutex_);
+    }
+    ready_.notify_all();
+  }
+
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     return take(lock);

@@ -348,39 +348,6 @@ TEST_CASE("an answer has a deadline however steadily it is taken") {
   CHECK(received < (64U << 20));
 }
 
-TEST_CASE("there is a bound on what clients have not taken yet: the oldest answer is given up") {
-  Fixture fixture(limits_with([](GateLimits& limits) { limits.unsent_bytes = 20U << 20; }));
-  const std::string large(16U << 20, 'x');
-  std::vector<RawClient> slow;
-  for (int i = 0; i < 2; ++i) {
-    slow.emplace_back(fixture.port, 4096);
-    slow.back().send(kRequest);
-    const auto request = fixture.desk.next();
-    REQUIRE(request.has_value());
-    fixture.gate->reply({request->client, std::string(large)});
-  }
-  CHECK(slow[0].rest().size() < large.size());
-  CHECK(slow[1].rest().size() == large.size());
-}
-
-TEST_CASE("an answer that clients share counts once") {
-  // The second is not read until the first has everything.
-  Fixture fixture(limits_with([](GateLimits& limits) {
-    limits.unsent_bytes = 20U << 20;
-    limits.connection.stall = limits.connection.transmit = 120s;
-  }));
-  const SharedBytes large(std::string(16U << 20, 'x'));
-  std::vector<RawClient> slow;
-  for (int i = 0; i < 2; ++i) {
-    slow.emplace_back(fixture.port, 4096);
-    slow.back().send(kRequest);
-    const auto request = fixture.desk.next();
-    REQUIRE(request.has_value());
-    fixture.gate->reply({request->client, large});
-  }
-  for (RawClient& client : slow) CHECK(client.rest().size() == large.size());
-}
-
 TEST_CASE("a request that waits is handed out again when it is due, with the time when it came") {
   Fixture fixture;
   GateRequest request;

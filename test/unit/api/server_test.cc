@@ -301,6 +301,26 @@ TEST_CASE("clients who ask the same while they wait for their turn share one ans
   CHECK(occurrences(metrics, "\nflamed_http_requests_total{code=\"2xx\"} 14\n") == 1);
 }
 
+TEST_CASE("where there is room for one answer at a time, all clients who read get theirs whole") {
+  Fixture fixture;
+  ServerOptions options = options_for({"127.0.0.1", 0}, 4);
+  options.unsent_bytes = 2;
+  auto server = Server::listen(std::move(options), fixture.sources);
+  REQUIRE(server.ok());
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 32; ++i) {
+    clients.emplace_back((*server)->port());
+    // No two are the same, or they would share an answer.
+    clients.back().send("GET /profile?pid=123 HTTP/1.1\r\n" + host_of(**server) + "X-Number: " + std::to_string(i) +
+                        "\r\nConnection: close\r\n\r\n");
+  }
+  for (RawClient& client : clients) {
+    const std::string answer = client.rest();
+    CHECK(status_of(answer) == 200);
+    CHECK(json::parse(body_of(answer))["value"] == 100);
+  }
+}
+
 TEST_CASE("where the kernel does not tell who asks, that is told with its remedy") {
   FakeSources sources;
   sources.add_process({123, 4567}, "worker");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/bounded_queue.h"
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -56,6 +57,35 @@ TEST_CASE("a waiting consumer is released by a stop request") {
   BoundedQueue<int> queue(1);
   std::optional<int> got = 1;
   std::jthread consumer([&](const std::stop_token& stop) { got = queue.pop(stop); });
+  consumer.request_stop();
+  consumer.join();
+  CHECK_FALSE(got.has_value());
+}
+
+TEST_CASE("a consumer that may not have all takes the oldest that it may have") {
+  BoundedQueue<int> queue(4);
+  for (const int value : {1, 2, 3, 4}) REQUIRE(queue.try_push(int{value}));
+  const auto is_even = [](int value) { return value % 2 == 0; };
+  CHECK(queue.pop_if({}, is_even) == 2);
+  CHECK(queue.pop_if({}, is_even) == 4);
+  CHECK(queue.size() == 2);
+}
+
+TEST_CASE("a consumer that may not have what is there gets it when it may, or is released by a stop request") {
+  BoundedQueue<int> queue(1);
+  std::atomic<bool> may = false;
+  std::optional<int> got;
+  const auto ready = [&](int /*value*/) { return may.load(); };
+  REQUIRE(queue.try_push(7));
+  std::jthread consumer([&](const std::stop_token& stop) { got = queue.pop_if(stop, ready); });
+  may = true;
+  queue.look_again();
+  consumer.join();
+  CHECK(got == 7);
+
+  may = false;
+  REQUIRE(queue.try_push(8));
+  consumer = std::jthread([&](const std::stop_token& stop) { got = queue.pop_if(stop, ready); });
   consumer.request_stop();
   consumer.join();
   CHECK_FALSE(got.has_value());

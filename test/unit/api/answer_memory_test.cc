@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/answer_memory.h"
+
+#include <string>
+#include <utility>
+
+#include "test/catch.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr UserKey kAlice = 1000;
+constexpr UserKey kBob = 1001;
+constexpr UserKey kCarol = 1002;
+
+TEST_CASE("who has not taken half of what there is room for has to wait, and others need not") {
+  AnswerMemory memory(100, [] {});
+  const SharedBytes small = memory.count(std::string(49, 'x'), kAlice);
+  CHECK(memory.has_room(kAlice));
+  const SharedBytes more = memory.count("x", kAlice);
+  CHECK_FALSE(memory.has_room(kAlice));
+  CHECK(memory.has_room(kBob));
+}
+
+TEST_CASE("when all of it is taken everybody has to wait") {
+  AnswerMemory memory(100, [] {});
+  const SharedBytes alices = memory.count(std::string(60, 'x'), kAlice);
+  const SharedBytes bobs = memory.count(std::string(40, 'x'), kBob);
+  CHECK_FALSE(memory.has_room(kCarol));
+}
+
+TEST_CASE("an answer counts once for all who share it, until the last of them has it, and then that is told") {
+  int told = 0;
+  AnswerMemory memory(100, [&] { ++told; });
+  SharedBytes answer = memory.count(std::string(50, 'x'), kAlice);
+  SharedBytes copy = answer;
+  const SharedBytes bobs = memory.count(std::string(49, 'x'), kBob);
+  CHECK(memory.has_room(kCarol));
+  answer = {};
+  CHECK_FALSE(memory.has_room(kAlice));
+  CHECK(told == 0);
+  copy = {};
+  CHECK(memory.has_room(kAlice));
+  CHECK(told == 1);
+}
+
+TEST_CASE("nobody is told where nobody had to wait") {
+  int told = 0;
+  AnswerMemory memory(100, [&] { ++told; });
+  { const SharedBytes answer = memory.count("an answer", kAlice); }
+  CHECK(told == 0);
+}
+
+TEST_CASE("what is counted may outlive the account") {
+  SharedBytes answer;
+  {
+    AnswerMemory memory(100, [] {});
+    answer = memory.count("an answer", kAlice);
+  }
+  CHECK(answer.view() == "an answer");
+}
+
+}  // namespace
+}  // namespace flamed::api
