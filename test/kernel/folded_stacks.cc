@@ -44,7 +44,7 @@ bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
   std::uint64_t seen = 0;
   while (seen < wanted) {
     std::uint64_t now = seen;
-    const auto grows = [&] { return (now = total(daemon.folded(profile_of(pid)))) > seen; };
+    const auto grows = [&] { return (now = total(settled_profile(daemon, pid))) > seen; };
     if (!RunningDaemon::eventually(std::chrono::seconds(30), grows)) return false;
     seen = now;
   }

@@ -30,7 +30,7 @@ std::uint64_t with(const FoldedStacks& stacks, const std::string& part);
 /// Samples of the process that were taken once its tables stood.
 FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid);
 
-/// Waits until the process has as many samples.
+/// Waits until the process has as many samples of those that settled_profile() leaves.
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted);
 
 /// "a;b;c": the frame repeated.
