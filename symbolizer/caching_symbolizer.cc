@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <random>
 
 namespace flamed::symbolizer {
 namespace {
@@ -14,12 +15,33 @@ constexpr std::size_t kFramesPerLock = 256;
 /// Chains that are looked through for an equal one. 1 MiB, so that tens of thousands of functions find their places.
 constexpr std::size_t kLately = 1U << 16;
 
-/// What an entry costs besides its Slot: a node and a bucket of the hash table, the control block of the chain.
-constexpr std::size_t kBookkeepingBytes = 96;
+/// A free place.
+constexpr std::uint32_t kNone = 0xffffffffU;
+constexpr std::size_t kFewestPlaces = 64;
+/// What an entry costs besides its Slot: two to four places.
+constexpr std::size_t kPlaceBytes = 4 * sizeof(std::uint32_t);
+/// What a chain costs besides itself: its control block, a node and a bucket of the table of chains.
+constexpr std::size_t kChainBytes = 96;
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
 
 std::size_t heap_bytes(const std::string& text) {
   // Short strings live inside the object.
   return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
+}
+
+std::size_t bytes_of(const SymbolChain& chain) {
+  std::size_t bytes = kChainBytes + sizeof(SymbolChain) + chain.capacity() * sizeof(Symbol);
+  for (const Symbol& symbol : chain) {
+    for (const std::string* text :
+         {&symbol.name, &symbol.module, &symbol.reason, &symbol.full_name, &symbol.build_id, &symbol.file}) {
+      bytes += heap_bytes(*text);
+    }
+  }
+  return bytes;
 }
 
 std::size_t hash_of_chain(const SymbolChain& chain) {
@@ -48,7 +70,7 @@ CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock)
     : CachingSymbolizer(inner, clock, Options()) {}
 
 CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock, Options options)
-    : inner_(inner), clock_(clock), options_(options) {}
+    : inner_(inner), clock_(clock), options_(options), seed_(random_seed()) {}
 
 std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> frames) {
   forget_renewed(frames);
@@ -112,18 +134,22 @@ void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
 }
 
 void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains) {
-  // Slots lie anywhere: all are on their way into the processor's cache before the first is looked at.
-  std::array<Slot*, kFramesPerLock> found{};
+  if (places_.empty()) return;
+  // Places and slots lie anywhere: all are on their way into the processor's cache before the first is looked at.
+  std::array<std::size_t, kFramesPerLock> home{};
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const auto entry = slot_of_.find(frames[i]);
-    if (entry == slot_of_.end()) continue;
-    found[i] = &slots_[entry->second];
-    __builtin_prefetch(found[i]);
+    home[i] = home_locked(frames[i]);
+    __builtin_prefetch(&places_[home[i]]);
   }
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    if (found[i] == nullptr || now_ns >= found[i]->expires_ns) continue;
-    found[i]->recently_used = true;
-    chains[i] = found[i]->chain;
+    const std::uint32_t first = places_[home[i]];
+    if (first != kNone) __builtin_prefetch(&slots_[first]);
+  }
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const std::uint32_t place = places_[place_locked(frames[i])];
+    if (place == kNone || now_ns >= slots_[place].expires_ns) continue;
+    slots_[place].recently_used = true;
+    chains[i] = slots_[place].chain;
   }
 }
 
@@ -135,19 +161,16 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   slot.frame = frame;
   slot.chain = shared_locked(chain);
   slot.expires_ns = short_lived ? now_ns + options_.unknown_ttl_ns : std::numeric_limits<std::int64_t>::max();
-  slot.bytes = sizeof(Slot) + kBookkeepingBytes + sizeof(SymbolChain) + chain->capacity() * sizeof(Symbol);
-  for (const Symbol& symbol : *chain) {
-    for (const std::string* text :
-         {&symbol.name, &symbol.module, &symbol.reason, &symbol.full_name, &symbol.build_id, &symbol.file}) {
-      slot.bytes += heap_bytes(*text);
-    }
-  }
-  if (slot.bytes > options_.budget_bytes) return;
+  const std::size_t chain_bytes = bytes_of(*slot.chain);
+  if (sizeof(Slot) + kPlaceBytes + chain_bytes > options_.budget_bytes) return;
 
-  if (const auto known = slot_of_.find(frame); known != slot_of_.end()) free_locked(known->second);
-  stats_.bytes += slot.bytes;
+  if (2 * (entries_ + 1) > places_.size()) double_places_locked();
+  if (const std::uint32_t known = places_[place_locked(frame)]; known != kNone) free_locked(known);
+  Kept& kept = kept_[slot.chain.get()];
+  if (kept.slots++ == 0) stats_.bytes += kept.bytes = chain_bytes;
+  stats_.bytes += sizeof(Slot) + kPlaceBytes;
   evict_locked();
-  std::size_t place = slots_.size();
+  auto place = static_cast<std::uint32_t>(slots_.size());
   if (free_slots_.empty()) {
     slots_.push_back(std::move(slot));
   } else {
@@ -155,7 +178,8 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
     free_slots_.pop_back();
     slots_[place] = std::move(slot);
   }
-  slot_of_[frame] = place;
+  places_[place_locked(frame)] = place;
+  ++entries_;
 }
 
 SymbolChainPtr CachingSymbolizer::shared_locked(const SymbolChainPtr& chain) {
@@ -166,11 +190,49 @@ SymbolChainPtr CachingSymbolizer::shared_locked(const SymbolChainPtr& chain) {
   return chain;
 }
 
-void CachingSymbolizer::free_locked(std::size_t slot) {
-  stats_.bytes -= slots_[slot].bytes;
-  slot_of_.erase(slots_[slot].frame);
+void CachingSymbolizer::free_locked(std::uint32_t slot) {
+  const auto kept = kept_.find(slots_[slot].chain.get());
+  if (--kept->second.slots == 0) {
+    stats_.bytes -= kept->second.bytes;
+    kept_.erase(kept);
+  }
+  stats_.bytes -= sizeof(Slot) + kPlaceBytes;
+  erase_place_locked(place_locked(slots_[slot].frame));
+  --entries_;
   slots_[slot] = Slot();
   free_slots_.push_back(slot);
+}
+
+std::size_t CachingSymbolizer::home_locked(const Frame& frame) const {
+  std::uint64_t hash = (frame.offset ^ seed_) * 0x9e3779b97f4a7c15ULL + frame.module.value;
+  hash = (hash ^ (hash >> 32)) * 0xff51afd7ed558ccdULL;
+  return static_cast<std::size_t>(hash ^ (hash >> 32)) & (places_.size() - 1);
+}
+
+std::size_t CachingSymbolizer::place_locked(const Frame& frame) const {
+  std::size_t place = home_locked(frame);
+  while (places_[place] != kNone && slots_[places_[place]].frame != frame) place = (place + 1) & (places_.size() - 1);
+  return place;
+}
+
+/// Whoever stands behind the gap and may stand in it moves there, so that no search ends at a gap too early.
+void CachingSymbolizer::erase_place_locked(std::size_t place) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t gap = place;
+  for (std::size_t next = (gap + 1) & mask; places_[next] != kNone; next = (next + 1) & mask) {
+    const std::size_t home = home_locked(slots_[places_[next]].frame);
+    if (((next - home) & mask) < ((next - gap) & mask)) continue;
+    places_[gap] = places_[next];
+    gap = next;
+  }
+  places_[gap] = kNone;
+}
+
+void CachingSymbolizer::double_places_locked() {
+  places_.assign(std::max(kFewestPlaces, 2 * places_.size()), kNone);
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].chain != nullptr) places_[place_locked(slots_[slot].frame)] = slot;
+  }
 }
 
 void CachingSymbolizer::evict_locked() {
@@ -192,7 +254,7 @@ void CachingSymbolizer::evict_locked() {
 void CachingSymbolizer::forget(ModuleId module) {
   std::lock_guard lock(mutex_);
   ++forgotten_;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].chain != nullptr && slots_[i].frame.module == module) free_locked(i);
   }
 }
@@ -200,7 +262,7 @@ void CachingSymbolizer::forget(ModuleId module) {
 CachingSymbolizer::Stats CachingSymbolizer::stats() const {
   std::lock_guard lock(mutex_);
   Stats stats = stats_;
-  stats.entries = slot_of_.size();
+  stats.entries = entries_;
   return stats;
 }
 

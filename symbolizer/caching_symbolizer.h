@@ -25,7 +25,7 @@ namespace flamed::symbolizer {
 class CachingSymbolizer final : public Symbolizer {
  public:
   struct Options {
-    /// Of everything kept, its bookkeeping included. A name that several addresses share is counted for each.
+    /// Of everything kept, its bookkeeping included. A chain that several addresses share is counted once.
     std::size_t budget_bytes = std::size_t{32} << 20;
     /// "Don't know" may be only "not yet": the kernel module was just loaded, a file could not be read for a moment.
     /// What is known to be on its way (Symbol::pending) is not kept at all. Names of JIT code are kept as long: its
@@ -58,9 +58,13 @@ class CachingSymbolizer final : public Symbolizer {
   struct Slot {
     Frame frame;
     SymbolChainPtr chain;  ///< null: the slot is free
-    std::size_t bytes = 0;
     std::int64_t expires_ns = 0;
     bool recently_used = false;
+  };
+  /// A chain that slots have.
+  struct Kept {
+    std::size_t slots = 0;
+    std::size_t bytes = 0;
   };
 
   void forget_renewed(std::span<const Frame> frames);
@@ -70,18 +74,30 @@ class CachingSymbolizer final : public Symbolizer {
   /// An equal chain that was kept lately, else this one: addresses of one function mostly have equal chains, and who
   /// gets the same again knows it without reading it.
   [[nodiscard]] SymbolChainPtr shared_locked(const SymbolChainPtr& chain);
-  void free_locked(std::size_t slot);
+  void free_locked(std::uint32_t slot);
+
+  /// Where in places_ the search for the frame begins.
+  [[nodiscard]] std::size_t home_locked(const Frame& frame) const;
+  /// Where in places_ its slot stands, or would.
+  [[nodiscard]] std::size_t place_locked(const Frame& frame) const;
+  void erase_place_locked(std::size_t place);
+  void double_places_locked();
   void evict_locked();
 
   Symbolizer& inner_;
   const Clock& clock_;
   const Options options_;
 
+  const std::uint64_t seed_;  ///< processes choose their addresses: they must not be able to choose collisions
+
   mutable std::mutex mutex_;  ///< guards what follows
   std::deque<Slot> slots_;
-  std::vector<std::size_t> free_slots_;
-  std::unordered_map<Frame, std::size_t> slot_of_;
-  std::size_t hand_ = 0;
+  std::vector<std::uint32_t> free_slots_;
+  /// Slots by the hash of their frame: open addressing, linear probing, a power of two, at most half of them taken.
+  std::vector<std::uint32_t> places_;
+  std::size_t entries_ = 0;
+  std::unordered_map<const SymbolChain*, Kept> kept_;
+  std::uint32_t hand_ = 0;
   std::vector<std::weak_ptr<const SymbolChain>> lately_;  ///< by a hash of the content
   std::uint64_t forgotten_ = 0;                           ///< calls of forget()
   Stats stats_;

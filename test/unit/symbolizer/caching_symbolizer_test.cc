@@ -186,6 +186,41 @@ TEST_CASE("addresses with equal names share them, whatever module or question th
   CHECK(chains[0] != chains[3]);
   CHECK(chains[2]->at(0).line == 12);
   CHECK(chains[3]->at(0).name == "f1");
+
+  // What they share counts once, until the last of them is dropped.
+  const std::size_t bytes = cache.stats().bytes;
+  static_cast<void>(cache.symbolise(std::vector{frame(4, 21)}));
+  CHECK(cache.stats().bytes - bytes < sizeof(Symbol));
+  cache.forget(ModuleId{21});
+  CHECK(cache.stats().bytes < bytes);
+  cache.forget(ModuleId{20});
+  CHECK(cache.stats().entries == 0);
+  CHECK(cache.stats().bytes == 0);
+}
+
+TEST_CASE("what is kept is found again, and what was forgotten is not, however many there are of both") {
+  ManualClock clock({0}, {0});
+  CountingSymbolizer inner;
+  CachingSymbolizer cache(inner, clock);
+  const auto ask_all = [&](std::uint32_t module) {
+    std::vector<Frame> frames;
+    for (std::uint64_t i = 0; i < 3000; ++i) frames.push_back(frame(i * 16, module));
+    const auto chains = cache.symbolise(frames);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      REQUIRE(chains[i]->at(0).name == "f" + std::to_string(i * 16));
+      REQUIRE(chains[i]->at(0).module == "m" + std::to_string(module));
+    }
+  };
+  for (std::uint32_t module = 20; module < 25; ++module) ask_all(module);
+  REQUIRE(inner.asked == 15'000);
+  cache.forget(ModuleId{21});
+  cache.forget(ModuleId{23});
+  CHECK(cache.stats().entries == 9'000);
+  for (std::uint32_t module : {20U, 22U, 24U}) ask_all(module);
+  CHECK(inner.asked == 15'000);
+  for (std::uint32_t module : {21U, 23U}) ask_all(module);
+  CHECK(inner.asked == 21'000);
+  CHECK(cache.stats().entries == 15'000);
 }
 
 TEST_CASE("threads may ask at the same time") {

@@ -179,7 +179,7 @@ bool is_filtered(const WorkerModuleReader& reader) {
 }
 
 TEST_CASE("memory beyond the limit is an error of the request") {
-  WorkerModuleReader::Options small = options();
+  WorkerModuleReader::Options small = with_demangle_limits(60 * kNsPerSecond, 30);
   small.limits[static_cast<std::size_t>(RequestKind::kDemangle)].memory_bytes = 200U << 20;
   WorkerModuleReader reader(small);
   if (!is_filtered(reader)) return;  // built with a sanitizer, which has no such limit
