@@ -165,6 +165,8 @@ class Server::Impl final : public GateUser {
         router_(sources, access_),
         clock_(sources.clock()),
         drain_time_(options.drain_time),
+        when_quiet_(options.when_quiet),
+        quiet_after_(options.quiet_after),
         peers_(options.open_owners),
         queue_(options.queued_requests),
         probes_(options.queued_requests),
@@ -209,6 +211,8 @@ class Server::Impl final : public GateUser {
   }
 
  private:
+  using Steady = std::chrono::steady_clock;
+
   void serve_probes(const std::stop_token& token) {
     Protocol protocol;
     while (const std::optional<GateRequest> request = probes_.pop(token)) {
@@ -220,8 +224,10 @@ class Server::Impl final : public GateUser {
   void serve_questions(const std::stop_token& token) {
     Protocol protocol;
     const auto may_begin = [this](const GateRequest& request) { return memory_.has_room(key_of(request.peer)); };
-    while (const std::optional<GateRequest> request = queue_.pop_if(token, may_begin)) {
+    while (const std::optional<GateRequest> request = next_question(token, may_begin)) {
       serve(protocol, queue_, *request);
+      answered_at_ = Steady::now();
+      is_quiet_ = false;
     }
   }
 
@@ -237,6 +243,16 @@ class Server::Impl final : public GateUser {
       reply.client = client;
       gate_->reply(GateReply(reply));
     }
+  }
+
+  std::optional<GateRequest> next_question(const std::stop_token& token, const auto& may_begin) {
+    while (when_quiet_ && !is_quiet_) {
+      const Steady::time_point quiet_at = answered_at_.load() + quiet_after_;
+      if (queue_.await(token, quiet_at)) break;
+      // Another thread may have answered meanwhile, or may have been here before.
+      if (answered_at_.load() + quiet_after_ <= Steady::now() && !is_quiet_.exchange(true)) when_quiet_();
+    }
+    return queue_.pop_if(token, may_begin);
   }
 
   /// For the client of `received`, and for those who wait in the queue with the same request, who are added to
@@ -272,7 +288,11 @@ class Server::Impl final : public GateUser {
   Router router_;
   const Clock& clock_;
   const std::chrono::milliseconds drain_time_;
-  PeerLookup peers_;  ///< the gate's thread's
+  const std::function<void()> when_quiet_;
+  const std::chrono::milliseconds quiet_after_;
+  std::atomic<Steady::time_point> answered_at_{};
+  std::atomic<bool> is_quiet_{true};  ///< nothing was answered since when_quiet_ was called
+  PeerLookup peers_;                  ///< the gate's thread's
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
   AnswerMemory memory_;

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct ServerOptions {
   std::size_t unsent_bytes = 64U << 20;
   /// How long after its end a window that a request waited for is answered: samples are drained every 1.5 s at least.
   std::chrono::milliseconds drain_time{2500};
+  /// Called once when nothing has been asked for so long after an answer, by any thread.
+  std::function<void()> when_quiet{};
+  std::chrono::milliseconds quiet_after{5000};
   GateLimits limits{};
   PeerLookup::Open open_owners = open_kernel_socket_owners;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,13 @@ class BoundedQueue {
   [[nodiscard]] bool try_push(T&& value) { return push(std::move(value), false); }
   /// The same for what is more urgent than all that waits.
   [[nodiscard]] bool try_push_front(T&& value) { return push(std::move(value), true); }
+
+  /// Waits until `until` for a value, and leaves it there. False: none came, and no stop was requested.
+  template <typename Clock, typename Duration>
+  bool await(std::stop_token stop, std::chrono::time_point<Clock, Duration> until) {
+    std::unique_lock lock(mutex_);
+    return ready_.wait_until(lock, stop, until, [&] { return !items_.empty(); }) || stop.stop_requested();
+  }
 
   /// Waits for a value. Empty when `stop` is requested and nothing is left.
   std::optional<T> pop(std::stop_token stop) {

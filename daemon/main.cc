@@ -3,7 +3,6 @@
 // flamed: the wiring.
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <malloc.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -31,6 +30,7 @@
 
 #include "api/server.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/thread.h"
 #include "base/thread_cpu.h"
 #include "base/units.h"
@@ -278,7 +278,7 @@ class MemoryKeeper {
     const std::uint64_t all = store_.stats().given_back_bytes;
     if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
       // Freed memory stays with the allocator, and so with the group, until it is asked for.
-      ::malloc_trim(0);
+      give_back_freed_memory();
       spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
     }
     const std::optional<MemoryWatch::Reading> reading = watch_.read();
@@ -348,6 +348,7 @@ std::vector<Fd> inherited_sockets() {
 
 api::ServerOptions server_options(const Config& config) {
   api::ServerOptions options;
+  options.when_quiet = give_back_freed_memory;
   options.inherited = inherited_sockets();
   // The default address is for who was given no other.
   if (!config.listen.empty() || !options.inherited.empty()) options.addresses = config.listen;
@@ -468,6 +469,7 @@ int main_with(std::span<const char* const> arguments) {
     case CommandLine::Action::kRun:
       break;
   }
+  keep_freed_memory();
   // Nobody else of its user, such as the ELF worker of the service, gets to look into it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const sigset_t signals = block_signals();

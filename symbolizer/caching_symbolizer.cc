@@ -12,9 +12,6 @@ namespace {
 /// How many frames are looked up or stored under one hold of the lock: some tens of microseconds.
 constexpr std::size_t kFramesPerLock = 256;
 
-/// Chains that are looked through for an equal one. 1 MiB, so that tens of thousands of functions find their places.
-constexpr std::size_t kLately = 1U << 16;
-
 /// A free place.
 constexpr std::uint32_t kNone = 0xffffffffU;
 constexpr std::size_t kFewestPlaces = 64;
@@ -44,16 +41,6 @@ std::size_t bytes_of(const SymbolChain& chain) {
   return bytes;
 }
 
-std::size_t hash_of_chain(const SymbolChain& chain) {
-  std::size_t hash = chain.size();
-  for (const Symbol& symbol : chain) {
-    // Most chains come with the hashes of their names.
-    const std::uint64_t name = symbol.hash != 0 ? symbol.hash : hash_of(symbol.name, symbol.module);
-    hash = (hash * 31 + name) * 31 + symbol.line;
-  }
-  return hash;
-}
-
 bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
@@ -65,6 +52,16 @@ bool is_short_lived(const SymbolChain& chain) {
 }
 
 }  // namespace
+
+std::size_t CachingSymbolizer::HashOfContent::operator()(const SymbolChain* chain) const {
+  std::size_t hash = chain->size();
+  for (const Symbol& symbol : *chain) {
+    // Most chains come with the hashes of their names.
+    const std::uint64_t name = symbol.hash != 0 ? symbol.hash : hash_of(symbol.name, symbol.module);
+    hash = (hash * 31 + name) * 31 + symbol.line;
+  }
+  return hash;
+}
 
 CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock)
     : CachingSymbolizer(inner, clock, Options()) {}
@@ -159,15 +156,16 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   if (short_lived && options_.unknown_ttl_ns <= 0) return;
   Slot slot;
   slot.frame = frame;
-  slot.chain = shared_locked(chain);
   slot.expires_ns = short_lived ? now_ns + options_.unknown_ttl_ns : std::numeric_limits<std::int64_t>::max();
-  const std::size_t chain_bytes = bytes_of(*slot.chain);
+  const std::size_t chain_bytes = bytes_of(*chain);
   if (sizeof(Slot) + kPlaceBytes + chain_bytes > options_.budget_bytes) return;
 
   if (2 * (entries_ + 1) > places_.size()) double_places_locked();
   if (const std::uint32_t known = places_[place_locked(frame)]; known != kNone) free_locked(known);
-  Kept& kept = kept_[slot.chain.get()];
-  if (kept.slots++ == 0) stats_.bytes += kept.bytes = chain_bytes;
+  const auto [kept, fresh] = kept_.try_emplace(chain.get(), Kept{chain, 0, chain_bytes});
+  if (fresh) stats_.bytes += chain_bytes;
+  ++kept->second.slots;
+  slot.chain = kept->second.chain;
   stats_.bytes += sizeof(Slot) + kPlaceBytes;
   evict_locked();
   auto place = static_cast<std::uint32_t>(slots_.size());
@@ -180,14 +178,6 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   }
   places_[place_locked(frame)] = place;
   ++entries_;
-}
-
-SymbolChainPtr CachingSymbolizer::shared_locked(const SymbolChainPtr& chain) {
-  if (lately_.empty()) lately_.resize(kLately);
-  std::weak_ptr<const SymbolChain>& place = lately_[hash_of_chain(*chain) % kLately];
-  if (SymbolChainPtr known = place.lock(); known != nullptr && *known == *chain) return known;
-  place = chain;
-  return chain;
 }
 
 void CachingSymbolizer::free_locked(std::uint32_t slot) {

@@ -61,19 +61,24 @@ class CachingSymbolizer final : public Symbolizer {
     std::int64_t expires_ns = 0;
     bool recently_used = false;
   };
-  /// A chain that slots have.
+  /// A chain that slots have. Addresses of one function mostly have equal chains: they have one, and who gets the same
+  /// again knows it without reading it.
   struct Kept {
+    SymbolChainPtr chain{};
     std::size_t slots = 0;
     std::size_t bytes = 0;
+  };
+  struct HashOfContent {
+    std::size_t operator()(const SymbolChain* chain) const;
+  };
+  struct EqualContent {
+    bool operator()(const SymbolChain* a, const SymbolChain* b) const { return a == b || *a == *b; }
   };
 
   void forget_renewed(std::span<const Frame> frames);
   /// Of no more frames than are looked up under one hold of the lock. Leaves alone the chains that are not kept.
   void look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);
-  /// An equal chain that was kept lately, else this one: addresses of one function mostly have equal chains, and who
-  /// gets the same again knows it without reading it.
-  [[nodiscard]] SymbolChainPtr shared_locked(const SymbolChainPtr& chain);
   void free_locked(std::uint32_t slot);
 
   /// Where in places_ the search for the frame begins.
@@ -96,10 +101,9 @@ class CachingSymbolizer final : public Symbolizer {
   /// Slots by the hash of their frame: open addressing, linear probing, a power of two, at most half of them taken.
   std::vector<std::uint32_t> places_;
   std::size_t entries_ = 0;
-  std::unordered_map<const SymbolChain*, Kept> kept_;
+  std::unordered_map<const SymbolChain*, Kept, HashOfContent, EqualContent> kept_;
   std::uint32_t hand_ = 0;
-  std::vector<std::weak_ptr<const SymbolChain>> lately_;  ///< by a hash of the content
-  std::uint64_t forgotten_ = 0;                           ///< calls of forget()
+  std::uint64_t forgotten_ = 0;  ///< calls of forget()
   Stats stats_;
 };
 

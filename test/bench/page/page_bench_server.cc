@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "api/server.h"
+#include "base/heap.h"
 #include "symbolizer/caching_symbolizer.h"
 #include "test/unit/api/fake_sources.h"
 
@@ -156,6 +157,7 @@ int run(int minutes, int cpus) {
   sources.store_.advance(sources.clock_.monotonic());
   ServerOptions options;
   options.addresses = {{"127.0.0.1", 0}};
+  options.when_quiet = give_back_freed_memory;
   const auto server = Server::listen(std::move(options), sources);
   if (!server) {
     std::fprintf(stderr, "%s\n", server.error().message().c_str());
@@ -172,6 +174,7 @@ int run(int minutes, int cpus) {
 }  // namespace flamed::api
 
 int main(int argc, char** argv) {
+  flamed::keep_freed_memory();  // as the daemon does
   const int minutes = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60;
   const int cpus = argc > 2 ? std::clamp(std::atoi(argv[2]), 1, 1024) : 4;
   return flamed::api::run(minutes, cpus);

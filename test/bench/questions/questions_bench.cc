@@ -22,6 +22,7 @@
 
 #include "api/render_columns.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "store/heatmap.h"
 #include "store/query.h"
 #include "store/store.h"
@@ -334,6 +335,7 @@ void measure(int minutes, unsigned cpus) {
 }  // namespace flamed::store
 
 int main(int argc, char** argv) {
+  flamed::keep_freed_memory();  // as the daemon does
   flamed::store::measure(argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60,
                          argc > 2 ? static_cast<unsigned>(std::clamp(std::atoi(argv[2]), 1, 1024)) : 64U);
   return 0;

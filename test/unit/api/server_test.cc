@@ -358,6 +358,24 @@ TEST_CASE("what is refused says which methods there are, and when to come again"
   CHECK(occurrences(answer, "Connection: close\r\n") == 1);
 }
 
+TEST_CASE("a server says once when nothing has been asked for a while after an answer") {
+  FakeSources sources;
+  std::atomic<int> told{0};
+  ServerOptions options = options_for({"127.0.0.1", 0}, 3);
+  options.quiet_after = std::chrono::milliseconds(1);
+  options.when_quiet = [&told] { ++told; };
+  const auto server = Server::listen(std::move(options), sources);
+  REQUIRE(server.ok());
+  CHECK(status_of(get(**server, "/healthz")) == 200);
+  CHECK(told == 0);
+  for (int answers = 1; answers <= 2; ++answers) {
+    CHECK(status_of(get(**server, "/profile")) == 200);
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    while (told < answers && Clock::now() < end) std::this_thread::yield();
+    CHECK(told == answers);
+  }
+}
+
 TEST_CASE("a server listens on all of its addresses, and on what a service manager hands over") {
   FakeSources sources;
   const test::TemporaryDirectory directory;
