@@ -2,6 +2,7 @@
 #include "store/shown_frames.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <memory>
 #include <utility>
@@ -10,7 +11,7 @@ namespace flamed::store {
 namespace {
 
 /// Where chains that were looked up lately have their frames. Addresses of one function mostly share a chain: who has
-/// seen it need not read it again.
+/// seen it need not read it again. The four that a chain may stand in lie in one line of the processor's cache.
 class LatelyLookedUp {
  public:
   struct Place {
@@ -20,15 +21,23 @@ class LatelyLookedUp {
   };
 
   explicit LatelyLookedUp(std::size_t chains)
-      : places_(std::bit_ceil(std::clamp<std::size_t>(chains / 4, 16, std::size_t{1} << 16))),
-        shift_(64 - std::countr_zero(places_.size())) {}
+      : sets_(std::bit_ceil(std::clamp<std::size_t>(chains / 16, 16, std::size_t{1} << 15))),
+        shift_(64 - std::countr_zero(sets_.size())) {}
 
+  /// The chain's, or one that it may have.
   Place& at(const InlineChain* chain) {
-    return places_[(reinterpret_cast<std::uintptr_t>(chain) * 0x9e3779b97f4a7c15ULL) >> shift_];
+    Set& set = sets_[(reinterpret_cast<std::uintptr_t>(chain) * 0x9e3779b97f4a7c15ULL) >> shift_];
+    for (Place& place : set) {
+      if (place.chain == chain || place.chain == nullptr) return place;
+    }
+    std::rotate(set.begin(), set.end() - 1, set.end());
+    return set.front();
   }
 
  private:
-  std::vector<Place> places_;
+  using Set = std::array<Place, 4>;
+
+  std::vector<Set> sets_;
   int shift_;
 };
 
