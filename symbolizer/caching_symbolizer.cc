@@ -132,7 +132,8 @@ void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
 
 void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains) {
   if (places_.empty()) return;
-  // Places and slots lie anywhere: all are on their way into the processor's cache before the first is looked at.
+  // Places, slots and chains lie anywhere: all of a kind are on their way into the processor's cache before the first is
+  // looked at.
   std::array<std::size_t, kFramesPerLock> home{};
   for (std::size_t i = 0; i < frames.size(); ++i) {
     home[i] = home_locked(frames[i]);
@@ -142,11 +143,16 @@ void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64
     const std::uint32_t first = places_[home[i]];
     if (first != kNone) __builtin_prefetch(&slots_[first]);
   }
+  std::array<Slot*, kFramesPerLock> found{};
   for (std::size_t i = 0; i < frames.size(); ++i) {
     const std::uint32_t place = places_[place_locked(frames[i])];
     if (place == kNone || now_ns >= slots_[place].expires_ns) continue;
-    slots_[place].recently_used = true;
-    chains[i] = slots_[place].chain;
+    found[i] = &slots_[place];
+    found[i]->recently_used = true;
+    __builtin_prefetch(found[i]->chain.get());
+  }
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (found[i] != nullptr) chains[i] = found[i]->chain;
   }
 }
 
