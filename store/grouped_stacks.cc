@@ -80,7 +80,7 @@ bool GroupedStacks::collect() {
 bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
   if (!collect()) return false;
   samples_of_.assign(keys_.size(), 0);
-  totals_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), Total{});
+  place_of_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), 0);
   std::vector<std::uint32_t> first(keys_.size() + 1, 0);
   for (const Stacks& stacks : stacks_) ++first[stacks.key + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
@@ -89,7 +89,6 @@ bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
   for (std::uint32_t i = 0; i < stacks_.size(); ++i) order[next[stacks_[i].key]++] = i;
 
   const auto see = [&](std::uint32_t id, const Frame& frame) { shown.see(id, frame); };
-  std::vector<std::uint32_t> leaves;
   const auto keep = [&](StackRef ref, const Total& total, std::uint32_t key) {
     states.of(ref.stack, see);
     samples_of_[key] += total.samples;
@@ -98,7 +97,6 @@ bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
   key_start_.reserve(keys_.size() + 1);
   for (std::uint32_t key = 0; key < keys_.size(); ++key) {
     key_start_.push_back(counts_.size());
-    leaves.clear();
     for (std::uint32_t i = first[key]; i < first[key + 1]; ++i) {
       const Stacks& stacks = stacks_[order[i]];
       const auto period_ns = static_cast<std::uint64_t>(stacks.period_ns);
@@ -107,14 +105,11 @@ bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
           keep(ref, {count, count * period_ns}, key);
           return;
         }
-        Total& total = totals_[ref.stack.value];
-        if (total.samples == 0) leaves.push_back(ref.stack.value);
-        total.samples += count;
-        total.ns += count * period_ns;
+        add(ref.stack.value, {count, count * period_ns});
       });
       if (!budget_.visit()) return false;
     }
-    for (const std::uint32_t leaf : leaves) keep({StackId{leaf}, false}, std::exchange(totals_[leaf], Total{}), key);
+    take_sums([&](std::uint32_t leaf, const Total& total) { keep({StackId{leaf}, false}, total, key); });
   }
   key_start_.push_back(counts_.size());
   if (!budget_.check()) return false;

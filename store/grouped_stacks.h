@@ -54,7 +54,6 @@ class GroupedStacks {
       for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) visit(counts_[c].ref, counts_[c].total);
       return;
     }
-    std::vector<std::uint32_t> leaves;
     for (std::size_t i = first; i < end; ++i) {
       const std::uint32_t key = part_keys_[i];
       for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) {
@@ -63,16 +62,10 @@ class GroupedStacks {
           visit(count.ref, count.total);
           continue;
         }
-        Total& total = totals_[count.ref.stack.value];
-        if (total.samples == 0) leaves.push_back(count.ref.stack.value);
-        total.samples += count.total.samples;
-        total.ns += count.total.ns;
+        add(count.ref.stack.value, count.total);
       }
     }
-    for (const std::uint32_t leaf : leaves) {
-      visit(StackRef{StackId{leaf}, false}, totals_[leaf]);
-      totals_[leaf] = Total{};
-    }
+    take_sums([&](std::uint32_t leaf, const Total& total) { visit(StackRef{StackId{leaf}, false}, total); });
   }
 
   /// `quality` has only the losses.
@@ -96,6 +89,32 @@ class GroupedStacks {
     StackRef ref;
     Total total;
   };
+
+  /// What a node of the call-tree adds up to, as a leaf.
+  struct Sum {
+    std::uint32_t leaf = 0;
+    Total total;
+  };
+
+  void add(std::uint32_t leaf, const Total& total) {
+    std::uint32_t& place = place_of_[leaf];
+    if (place == 0) {
+      sums_.push_back({leaf, {}});
+      place = static_cast<std::uint32_t>(sums_.size());
+    }
+    Total& sum = sums_[place - 1].total;
+    sum.samples += total.samples;
+    sum.ns += total.ns;
+  }
+  /// take(leaf, Total), in the order of appearance; and begins anew.
+  template <typename F>
+  void take_sums(F&& take) {
+    for (const Sum& sum : sums_) {
+      place_of_[sum.leaf] = 0;
+      take(sum.leaf, sum.total);
+    }
+    sums_.clear();
+  }
 
   /// The selected process when only one pid is asked for, else null.
   [[nodiscard]] const ProcessSelector* only_pid() const;
@@ -122,7 +141,8 @@ class GroupedStacks {
   std::vector<std::size_t> key_start_;
   std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
-  std::vector<Total> totals_;  ///< by node of the call-tree, of the current key or part; all 0 in between
+  std::vector<Sum> sums_;                ///< of the current key or part; empty in between
+  std::vector<std::uint32_t> place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: it has none
 };
 
 }  // namespace flamed::store
