@@ -319,8 +319,8 @@ void AcceptGate::drop(std::uint64_t id) {
   set_timer(id, client, std::nullopt);
   if (client.asked) --waiting_;
   if (--clients_by_user_[client.user] == 0) clients_by_user_.erase(client.user);
+  open_ = clients_.size() - 1;  // told before the client can see that it is gone
   clients_.erase(id);
-  open_ = clients_.size();
 }
 
 /// Longer in its stage. Of those who came at once, the one that was accepted first.

@@ -196,7 +196,7 @@ TEST_CASE("a client that sends byte by byte has no more time than another") {
 }
 
 TEST_CASE("an idle connection is closed without a word, before and after a request") {
-  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.idle = 50ms; }));
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.idle = 1s; }));
   CHECK(fixture.client().is_hung_up());
   RawClient client = fixture.client();
   client.send(kRequest);
@@ -208,12 +208,12 @@ TEST_CASE("an idle connection is closed without a word, before and after a reque
 }
 
 TEST_CASE("making an answer may take longer than any limit of the client's") {
-  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection = {10ms, 10ms, 10ms, 10ms, 10ms}; }));
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.connection = {1s, 1s, 1s, 1s, 1s}; }));
   RawClient client = fixture.client();
   client.send(kRequest);
   const auto request = fixture.desk.next();
   REQUIRE(request.has_value());
-  CHECK_FALSE(client.hears(50ms));
+  CHECK_FALSE(client.hears(1200ms));
   fixture.gate->reply({request->client, "late"});
   CHECK(client.rest() == "late");
 }
