@@ -56,9 +56,8 @@ class MadeUpSymbols final : public symbolizer::Symbolizer {
   }
 };
 
-/// Names by way of the daemon's cache, but one that has room for all of the 263,000 addresses that a question about the
-/// whole machine has here: at its usual size it would be refilled by each, and the bench measure how fast made-up names
-/// are made.
+/// Names by way of the daemon's cache at its usual size, which holds the 263,000 addresses that a question about the
+/// whole machine has here.
 class BenchSources final : public FakeSources, private store::FrameNamer {
  public:
   using FakeSources::FakeSources;
@@ -70,7 +69,7 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
   }
 
   MadeUpSymbols symbols_;
-  symbolizer::CachingSymbolizer cache_{symbols_, clock_, {.budget_bytes = std::size_t{512} << 20}};
+  symbolizer::CachingSymbolizer cache_{symbols_, clock_};
 };
 
 /// As in store_bench.cc: down a fixed call graph in which a function's first callee is by far the most frequent.
