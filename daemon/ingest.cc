@@ -152,7 +152,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     process.exec_id = header.exec_id;
     processes_.watch_mappings(process, anew);
     if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
-        unwind_->should_build(user_frames_.back().module)) {
+        unwind_->should_build(user_frames_.back().module, period_ns_)) {
       modules_.want_again(user_frames_.back().module);
     }
   }
@@ -276,7 +276,6 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   }
   process.tables.add(process.maps, clock_.monotonic());
   unwind_->publish(process);
-  processes_.want_files(process);
 }
 
 void Ingest::let_go_of_modules() {

@@ -197,7 +197,9 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       modules.finish(*request, std::move(file));
     }
     const symbolizer::ModulePtr module = modules.find(request->module);
-    if (unwind != nullptr && module != nullptr && module->file &&
+    // Rows of much code wait until a walk has come there often enough (UnwindPublisher::should_build()).
+    const bool is_worth_it = UnwindPublisher::is_cheap(request->end - request->start);
+    if (unwind != nullptr && module != nullptr && module->file && is_worth_it &&
         !publish_module(stop, *module, reader, *unwind, budget)) {
       std::this_thread::sleep_for(kNoReaderPause);
       modules.want_again(module->id);

@@ -381,14 +381,6 @@ void ProcessTable::watch_mappings(Process& process, bool anew) {
   note_remapping(process);
 }
 
-void ProcessTable::want_files(const Process& process) {
-  if (process.maps == nullptr) return;
-  const MonotonicTime now = clock_.monotonic();
-  for (const Mapping& mapping : process.maps->mappings()) {
-    if (mapping.module >= kFirstFreeModule) want_file(process, mapping, now);
-  }
-}
-
 void ProcessTable::purge(MonotonicTime now) {
   if (std::exchange(exits_missed_, false)) {
     for (auto it = running_.begin(); it != running_.end();) {

@@ -174,8 +174,6 @@ class ProcessTable {
     }
     remapped_.clear();
   }
-  /// Asks for the files of all that the process has mapped.
-  void want_files(const Process& process);
 
   /// Every module that a process has mapped, unsorted, with repeats.
   void append_mapped_modules(std::vector<ModuleId>& modules) const;
@@ -184,7 +182,8 @@ class ProcessTable {
   [[nodiscard]] std::size_t ended() const { return ended_.size(); }
 
  private:
-  /// Samples are drained every 1.5 s at least.
+  /// Ended processes are judged by the time of a drain, and what was taken before that has come with it, but for what a
+  /// CPU was stopped over in the middle of writing.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;

@@ -15,6 +15,12 @@ constexpr std::uint32_t kInUseSeconds = 5;
 /// When rows are asked for again. Reading a large file again costs seconds, so each refusal doubles the time.
 constexpr std::int64_t kAskAgainNs = kNsPerSecond;
 constexpr unsigned kMostDoublings = 6;
+/// What building takes at most: 50 MiB of libLLVM's code 70 to 120 ms, 1.4 MiB of libc's 2 ms.
+constexpr std::int64_t kBuildNsPerCodeByte = 2;
+/// A program that compiles something at its start and then idles is gone before its compiler's rows stand. So they are
+/// built only after this many times the CPU time that it takes was seen to be spent there.
+constexpr std::int64_t kWorthTimes = 4;
+constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
 /// Rows of neighbouring pages are placed together up to this many: small enough to find room between others.
 constexpr std::uint32_t kMaxRunRows = 8192;
 /// From here on modules that nobody has mapped leave the module table.
@@ -182,6 +188,7 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
       if (mapping.module != kNoModule) {
         if (ModuleEntry* module = enter_module(mapping.module)) {
           index = module->index;
+          module->code_bytes = std::max(module->code_bytes, mapping.end - mapping.start);
           ++module->processes;
           entry.modules.push_back(mapping.module);
         } else {
@@ -242,12 +249,17 @@ bool UnwindPublisher::is_ready(ModuleId module) const {
   return found != modules_.end() && found->second.ready;
 }
 
-bool UnwindPublisher::should_build(ModuleId module) {
+bool UnwindPublisher::is_cheap(std::uint64_t code_bytes) { return code_bytes <= kCheapCodeBytes; }
+
+bool UnwindPublisher::should_build(ModuleId module, std::int64_t cpu_ns) {
   std::lock_guard lock(mutex_);
   const auto found = modules_.find(module);
   if (found == modules_.end() || found->second.ready) return false;
   const MonotonicTime now = clock_.monotonic();
   ModuleEntry& entry = found->second;
+  entry.missed_ns += cpu_ns;
+  const std::int64_t worth_ns = static_cast<std::int64_t>(entry.code_bytes) * kBuildNsPerCodeByte * kWorthTimes;
+  if (!is_cheap(entry.code_bytes) && entry.missed_ns < worth_ns) return false;
   const std::int64_t pause_ns = kAskAgainNs << std::min(entry.refusals, kMostDoublings);
   if (entry.asked_at.ns != 0 && now.ns - entry.asked_at.ns < pause_ns) return false;
   entry.asked_at = now;

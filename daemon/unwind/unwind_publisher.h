@@ -46,9 +46,13 @@ class UnwindPublisher {
   /// Has `pid` been entered and not removed?
   [[nodiscard]] bool has(std::int32_t pid) const;
 
-  /// A walk came to a module whose rows do not stand. True when they should be built: at most once in a while, and ever
-  /// less often where there was no room for them.
-  [[nodiscard]] bool should_build(ModuleId module);
+  /// A walk, of a sample that stands for `cpu_ns`, came to a module whose rows do not stand. True when they should be
+  /// built: once they are worth it (is_cheap() or a few times as much CPU time seen there as building is likely to
+  /// take), at most once in a while, and ever less often where there was no room for them.
+  [[nodiscard]] bool should_build(ModuleId module, std::int64_t cpu_ns);
+
+  /// Are the rows of so much code built at the first sight of it? It takes a few milliseconds at most.
+  static bool is_cheap(std::uint64_t code_bytes);
 
   /// Lets go of modules that are not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
@@ -106,8 +110,10 @@ class UnwindPublisher {
     Run pages;
     std::vector<Run> rows;
     std::size_t row_count = 0;
-    MonotonicTime asked_at{};  ///< when rows were last asked for
-    unsigned refusals = 0;     ///< in a row
+    std::uint64_t code_bytes = 0;  ///< the largest mapping of it
+    std::int64_t missed_ns = 0;    ///< CPU time of samples whose walk ended here for want of rows
+    MonotonicTime asked_at{};      ///< when rows were last asked for
+    unsigned refusals = 0;         ///< in a row
   };
   struct ProcessEntry {
     std::uint64_t start_ticks = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Unwind rows of all that is installed, within the memory that they may take.
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -70,17 +72,26 @@ class Mappers {
       if (!processes_.back()->read_line(seconds(60))) throw std::runtime_error("mapped_files says nothing");
     }
   }
-  ~Mappers() { fs::remove_all(folder_); }
+  ~Mappers() {
+    send(SIGCONT);
+    fs::remove_all(folder_);
+  }
+  /// From now on none of the files is sampled any more.
+  void stop() const { send(SIGSTOP); }
   Mappers(const Mappers&) = delete;
   Mappers& operator=(const Mappers&) = delete;
 
  private:
+  void send(int signal) const {
+    for (const auto& process : processes_) ::kill(process->pid(), signal);
+  }
+
   fs::path folder_;
   std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 
-/// Metrics once no more rows are being built: nothing changed for 3 s.
-std::map<std::string, double> settled_metrics(const RunningDaemon& daemon) {
+/// Metrics once the rows of so many modules stand and no more are being built: nothing changed for 3 s.
+std::map<std::string, double> settled_metrics(const RunningDaemon& daemon, double modules) {
   std::map<std::string, double> metrics;
   double rows = -1;
   auto since = std::chrono::steady_clock::now();
@@ -89,7 +100,7 @@ std::map<std::string, double> settled_metrics(const RunningDaemon& daemon) {
     const auto now = std::chrono::steady_clock::now();
     if (std::exchange(rows, metrics["flamed_unwind_rows"] + metrics["flamed_module_files"]) != rows) since = now;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return rows > 0 && now - since > seconds(3);
+    return metrics["flamed_unwind_modules"] > modules && now - since > seconds(3);
   }));
   return metrics;
 }
@@ -103,7 +114,7 @@ TEST_CASE(
   double need = 0;
   {
     RunningDaemon daemon;
-    auto metrics = settled_metrics(daemon);
+    auto metrics = settled_metrics(daemon, 0.5 * static_cast<double>(files.paths.size()));
     const double cpu = metrics["flamed_cpu_seconds_total"];
     need = metrics["flamed_unwind_row_bytes"];
     WARN(files.paths.size() << " files, " << files.bytes / 1e6 << " MB: " << metrics["flamed_unwind_modules"]
@@ -121,7 +132,13 @@ TEST_CASE(
 
   const double budget = std::max(1.0, std::ceil(need / 8 / kMebibyte));
   RunningDaemon daemon({"--unwind-memory", std::to_string(static_cast<int>(budget)) + "MiB"});
-  static_cast<void>(settled_metrics(daemon));
+  CHECK(RunningDaemon::eventually(seconds(200), [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return daemon.metrics()["flamed_unwind_evictions_total"] > 0;
+  }));
+  mappers.stop();
+  // What was sampled within the last 5 s makes no room.
+  std::this_thread::sleep_for(seconds(7));
   // The memory is full of what nobody runs. Programs that do run get theirs, one after the other.
   double whole = 0;
   double samples = 0;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ingest and the unwind tables: what samples and the side band bring about in them.
+#include <fcntl.h>
 #include <linux/perf_event.h>
 
 #include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/ingest.h"
@@ -51,13 +53,13 @@ struct Pipeline {
     const auto entry = maps.processes.find(pid);
     return entry == maps.processes.end() ? std::uint16_t{0} : static_cast<std::uint16_t>(entry->second.tables);
   }
-  /// How many files the `modules` thread was asked to open.
-  std::size_t take_requests() {
-    std::size_t count = 0;
+  /// What the `modules` thread was asked for.
+  std::vector<symbolizer::OpenRequest> take_requests() {
+    std::vector<symbolizer::OpenRequest> requests;
     std::stop_source stopped;
     stopped.request_stop();
-    while (const auto request = modules.next_request(stopped.get_token())) ++count;
-    return count;
+    while (auto request = modules.next_request(stopped.get_token())) requests.push_back(std::move(*request));
+    return requests;
   }
 
   test::FakeProc proc;
@@ -96,7 +98,7 @@ std::vector<Record> with(std::vector<Record> records, const std::vector<Record>&
   return records;
 }
 
-TEST_CASE("a process is entered into the unwind tables with its first sample, and its files are asked for") {
+TEST_CASE("a process is entered into the unwind tables with its first sample, and the file that was in is asked for") {
   Pipeline p;
   p.feed(1000, program(10, 100, 7));
   CHECK(p.maps.processes.empty());
@@ -105,7 +107,22 @@ TEST_CASE("a process is entered into the unwind tables with its first sample, an
   CHECK(p.found(100, kProgram) == Found::kPending);
   CHECK(p.found(100, kLibrary + 0xffff) == Found::kPending);
   CHECK(p.found(100, kLibrary + 0x10000) == Found::kNoMapping);
-  CHECK(p.take_requests() == 2);
+  CHECK(p.take_requests().size() == 1);
+}
+
+TEST_CASE("a file is asked for when a walk stops in it, and its rows once more when they were not built then") {
+  Pipeline p;
+  p.feed(1000, with(program(10, 100, 7), {map(12, 100, kLibrary, 8), sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
+  REQUIRE(p.take_requests().size() == 1);
+  p.feed(2000, {sample(1100, 100, 3, FLAMED_END_ROWS_PENDING, kStartTicks, kLibrary)});
+  const auto requests = p.take_requests();
+  REQUIRE(requests.size() == 1);
+  CHECK(requests[0].path == "/bin/file8");
+  p.modules.finish(requests[0], Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  p.feed(4000, {sample(3100, 100, 3, FLAMED_END_ROWS_PENDING, kStartTicks, kLibrary)});
+  const auto again = p.take_requests();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].module == requests[0].module);
 }
 
 TEST_CASE("a library that is mapped later is entered without another sample") {

@@ -31,6 +31,8 @@ constexpr std::size_t kSlabBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);
 constexpr std::uint64_t kPage = 1U << FLAMED_PAGE_SHIFT;
 constexpr std::uint64_t kCode = 0x7f0000000000;
 constexpr std::uint64_t kApart = 1ULL << 32;  ///< between mappings: more than any file here
+/// CPU time after which rows of so much code are worth it.
+constexpr auto kWorthIt = static_cast<std::int64_t>(8 * kApart);
 
 ModuleId module_id(std::uint32_t number) { return ModuleId{kFirstFreeModule.value + number}; }
 
@@ -265,7 +267,7 @@ TEST_CASE("a file without unwind information is left by frame pointers, not wait
   CHECK(f.publisher.publish_rows(module_id(0), UnwindRows{}) == Outcome::kDone);
   CHECK(f.found(100, 0, 0x1000) == Found::kNoRows);
   CHECK(f.publisher.is_ready(module_id(0)));
-  CHECK_FALSE(f.publisher.should_build(module_id(0)));
+  CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
 }
 
 // -- Processes
@@ -545,17 +547,30 @@ TEST_CASE("a file whose code lies too far apart is refused") {
 
 TEST_CASE("rows are asked for at most once a second, and not for what stands or is unknown") {
   Fixture f;
-  CHECK_FALSE(f.publisher.should_build(module_id(0)));
+  CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
   f.publisher.publish(process_of(100, {0}));
-  CHECK(f.publisher.should_build(module_id(0)));
-  CHECK_FALSE(f.publisher.should_build(module_id(0)));
+  CHECK(f.publisher.should_build(module_id(0), kWorthIt));
+  CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
   f.clock.advance_ns(kNsPerSecond - 1);
-  CHECK_FALSE(f.publisher.should_build(module_id(0)));
+  CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
   f.clock.advance_ns(1);
-  CHECK(f.publisher.should_build(module_id(0)));
+  CHECK(f.publisher.should_build(module_id(0), kWorthIt));
   REQUIRE(f.publisher.publish_rows(module_id(0), even_rows(10)) == Outcome::kDone);
   f.clock.advance_ns(10 * kNsPerSecond);
-  CHECK_FALSE(f.publisher.should_build(module_id(0)));
+  CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
+}
+
+TEST_CASE("rows of a small file are built at its first sample, those of a large one when much time was seen there") {
+  Fixture f;
+  symbolizer::Process process = process_of(100, {});
+  process.maps->insert({kCode, kCode + (1U << 20), 0, module_id(0)});
+  process.maps->insert({kCode + kApart, kCode + kApart + (50U << 20), 0, module_id(1)});
+  f.publisher.publish(process);
+  CHECK(f.publisher.should_build(module_id(0), 10 * kNsPerMs));
+  // 105 ms to build it, and four times that to be worth it.
+  int samples = 1;
+  while (!f.publisher.should_build(module_id(1), 10 * kNsPerMs)) ++samples;
+  CHECK(samples == 42);
 }
 
 TEST_CASE("a file that finds no room is read again ever less often") {
@@ -565,7 +580,7 @@ TEST_CASE("a file that finds no room is read again ever less often") {
   int builds = 0;
   for (int second = 0; second < 600; ++second) {
     f.sample(100, 0);
-    if (f.publisher.should_build(module_id(0))) {
+    if (f.publisher.should_build(module_id(0), kWorthIt)) {
       ++builds;
       CHECK(f.publisher.publish_rows(module_id(0), rows) == Outcome::kNoRoom);
     }
@@ -590,7 +605,7 @@ TEST_CASE("rows are built and dropped on one thread while processes come and go 
     f.publisher.publish(process_of(100 + round % 7, {program, (program + 1) % kPrograms}));
     if (round % 3 == 0) f.publisher.remove({100 + round % 7, 5000});
     if (round % 50 == 0) f.publisher.retain({});
-    static_cast<void>(f.publisher.should_build(module_id(program)));
+    static_cast<void>(f.publisher.should_build(module_id(program), kWorthIt));
     f.clock.advance_ns(kNsPerMs);
   }
   builder.join();
