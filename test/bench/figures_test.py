@@ -8,6 +8,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from parts import start  # noqa: E402
 from support import cost  # noqa: E402
 from support.figures import Aims, exponent, interval, spread, table  # noqa: E402
 
@@ -58,6 +59,25 @@ class CostsTest(unittest.TestCase):
 
     def test_an_interval_without_samples_has_no_cost_of_one(self):
         self.assertIsNone(cost.costs({**self.USED, "runs": 0, "run_seconds": 0}, 100)["ns_per_sample"])
+
+
+class StartTest(unittest.TestCase):
+    FOLDED = """sh (12);main;a (b) 3
+sh (12);[truncated: unwind rows not ready];read 2
+python3 (13);[truncated: the stack is deeper than what is kept];f 1
+sleep (99);[truncated: the process had only just begun];_start 4
+flamed (7) 5
+"""
+
+    def test_a_second_tells_processes_that_ran_before_from_others(self):
+        self.assertEqual(start.window(self.FOLDED, {12, 13}),
+                         {"samples": 6, "whole": 3, "not_yet": 2, "others": 9, "others_not_yet": 4})
+
+    def test_tables_stand_from_when_all_that_comes_is_whole_enough(self):
+        seconds = [{"samples": 100, "not_yet": 70}, {"samples": 50, "not_yet": 2}, {"samples": 10, "not_yet": 0},
+                   {"samples": 200, "not_yet": 1}]
+        self.assertEqual(start.ready_after(seconds), 2)
+        self.assertEqual(start.ready_after(seconds[:1]), 1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What flamed costs on each load, and what others cost there."""
 
-import dataclasses
 import statistics
 
 from loads.build import Build
@@ -33,8 +32,7 @@ class OnLoad(Part):
 
 class OnIdle(OnLoad):
     def measure(self, how):
-        how = dataclasses.replace(how, interval_s=how.idle_s // 2, settle_s=min(10, how.idle_s))
-        return cost.measure(self.load, how, False, 1)
+        return cost.measure_idle(self.load, how)
 
 
 class Summary(Part):
@@ -61,7 +59,9 @@ INTRODUCTION = """## On loads
 99 Hz on every CPU, with a CPU budget that is too large to lower that, else default settings. Everything is read from outside: CPU time from flamed's control group, so that helpers
 count that have ended; the kernel program's time from the kernel's statistics (`bpf_stats_enabled`), less what these make
 of a program that does nothing (*statistics*). Medians, in brackets from the least to the most of all intervals. CPU time is in
-thousandths of a percent of a core for each CPU that was busy; on the idle machine of one core."""
+thousandths of a percent of a core for each CPU that was busy; on the idle machine of one core, once flamed has run for a
+minute. *At first* is its first half minute there, from when it is ready: whoever is sampled for the first time is looked up,
+and the first files' tables are built."""
 
 PEERS_INTRODUCTION = """### Beside others
 
@@ -89,6 +89,7 @@ def cost_table(measured):
     for one in measured:
         if one["name"] == "idle":
             rows.append((one["name"], "–", "–", "–", "–", "–", "–", shown(one, "whole_of_a_core", 1, 1e5)))
+            rows.append((one["name"] + ", at first", "–", "–", "–", "–", "–", "–", f"{1e5 * one['start']['whole_of_a_core']:.1f}"))
             continue
         rows.append((one["name"], shown(one, "ns_per_sample", 0), number(one["nothing"]["ns_per_run"], 0),
                      shown(one, "user_ns_per_sample", 0),
@@ -114,6 +115,10 @@ def activity_table(measured):
                      between(spread(one["interrupts_without"]), 0), shown(one, "wake_ups_per_second", 1),
                      number(one["system_calls_per_second"]), percent(one["stacks"].get("whole_share"), 1),
                      attributed(one["stacks"])))
+        if "start" in one:
+            first = one["start"]
+            rows.append((one["name"] + ", at first", number(first["samples_per_second"], 0), number(first["interrupts_per_second"], 0), "",
+                         number(first["wake_ups_per_second"]), "", "–", "–"))
     return ("A second, over all CPUs. *Attributed*: CPU time of the load by flamed's samples, of that which the kernel counts for "
             "its control group.\n\n" +
             table(("load", "samples", "interrupts of the machine", "without flamed", "wake-ups of flamed", "its system calls",
@@ -131,13 +136,14 @@ def memory_table(measured):
     for one in measured:
         memory = one["memory"]
         resident = memory["resident"]
-        rows.append((one["name"], f"{one['resident']['seconds']:.0f} s", mib(resident.get("daemon RssAnon", 0)),
-                     mib(resident.get("daemon RssFile", 0) + resident.get("daemon RssShmem", 0)),
-                     mib(sum(size for kind, size in resident.items() if kind.startswith("workers"))),
+        rows.append((one["name"], f"{one['resident']['seconds']:.0f} s", mib(resident["own"]), mib(resident["files"]),
+                     mib(resident["helpers"]), mib(sum(resident.values())), mib(one["resident"]["store_bytes"]),
                      mib(memory["maps"]), mib(memory["programs"]), mib(memory["perf_buffers"])))
-    return ("Memory at the end. Resident: the daemon's own, its files (with what it has mapped of BPF maps and perf buffers), its "
-            "helpers'. In the kernel: maps (unwind tables above all), programs, perf buffers.\n\n" +
-            table(("load", "after", "own", "files and shared", "helpers", "BPF maps", "BPF programs", "perf buffers"), rows))
+    return ("Memory at the end. Resident, each page counted once whoever has it mapped: the daemon's own, its files (with what it "
+            "has mapped of BPF maps and perf buffers), what its helpers have besides; in *own* is the store. In the kernel: maps "
+            "(unwind tables above all), programs, perf buffers.\n\n" +
+            table(("load", "after", "own", "files and shared", "helpers", "**resident**", "of it store", "BPF maps", "BPF programs",
+                   "perf buffers"), rows))
 
 
 def throughput_table(measured):

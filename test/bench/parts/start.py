@@ -8,6 +8,7 @@ import time
 
 from loads.load import Load
 from parts.part import Part
+from support.cost import DRAIN_S
 from support.daemon import Daemon
 from support.figures import between, percent, spread, table
 
@@ -22,8 +23,10 @@ PROGRAMS = (
 )
 SECONDS = 10
 # Not for long: the process or the rows of what it has mapped do not stand in the tables yet.
-NOT_YET = ("new_process", "rows_pending", "no_mapping")
+NOT_YET = ("the process had only just begun", "unwind rows not ready", "address outside of all known code")
 WHOLE_ENOUGH = 0.01
+# "comm (pid);[truncated: why];function;function 12"
+FOLDED = re.compile(r"^[^;]* \((\d+)\)(?:;\[truncated: ([^\]]*)\])?.* (\d+)$")
 
 
 class ManyProcesses(Load):
@@ -44,9 +47,9 @@ class Start(Part):
 
     def measure(self, how):
         seconds = SECONDS if not how.is_quick else 3
-        with ManyProcesses(how):
+        with ManyProcesses(how) as load:
             return {"processes": PROCESSES, "seconds": seconds,
-                    "starts": [measure_start(how, seconds) for _ in range(3 if not how.is_quick else 1)]}
+                    "starts": [measure_start(how, seconds, load) for _ in range(3 if not how.is_quick else 1)]}
 
     def section(self, results, aims):
         start = results.get(self.name)
@@ -64,33 +67,54 @@ class Start(Part):
                          *(percent(statistics.median(window[key] / max(1, window["samples"]) for window in windows))
                            for key in ("whole", "not_yet"))))
         used = statistics.median(one["cpu_seconds"] for one in start["starts"])
+        others = [sum(window["others"] for window in one["windows"]) for one in start["starts"]]
+        late = [sum(window["others_not_yet"] for window in one["windows"]) for one in start["starts"]]
         return f"""## Start
 
 flamed starts while {start["processes"]} processes run, of five programs, each of which works a little every second; {len(start["starts"])} starts. From its exec to its first
-sample: {between(spread(firsts), 0, 1000) if firsts else "–"} ms. To the second from which on no more than {100 * WHOLE_ENOUGH:.0f} % of the samples lack tables (of the process or of a file's rows): {between(spread(ready), 0)}.
+sample: {between(spread(firsts), 0, 1000) if firsts else "–"} ms. To the second from which on no more than {100 * WHOLE_ENOUGH:.0f} % of these processes' samples lack tables (of the process or of a file's rows): {between(spread(ready), 0)}.
+Processes that begin later, such as each `sleep` of these programs, are not among them: they have tables once they have been sampled, and most end before ({statistics.median(others):.0f} samples, {statistics.median(late):.0f} of them without).
 All that cost {used:.2f} s of CPU time in the {start["seconds"]} s.
 
 """ + table(("second", "samples", "whole, %", "without tables yet, %"), rows)
 
 
-def measure_start(how, seconds):
+def measure_start(how, seconds, load):
+    # Some are about to end: what they start next has another pid.
+    ran = set(load.group.pids())
     with Daemon(how.flamed) as daemon:
         begin = daemon.process.exec_at
-        time.sleep(max(0, begin + seconds + 2.5 - time.time()))
+        time.sleep(max(0, begin + seconds + DRAIN_S - time.time()))
         used = daemon.group.cpu_seconds()
         text = daemon.ask(f"/profile?from={begin:.6f}&to={begin + 3:.6f}&format=perf-script")[2]
         times = [float(found[1]) for found in re.finditer(r"^\S.*\] (\d+\.\d+):", text, re.M)]
-        windows = [window(daemon, begin + second) for second in range(seconds)]
-    behind = [second for second, one in enumerate(windows) if one["not_yet"] > WHOLE_ENOUGH * one["samples"]]
-    return {"first_sample_s": min(times) - begin if times else None, "tables_s": behind[-1] + 1 if behind else 0,
+        windows = [window(daemon.ask(f"/profile?from={begin + second:.6f}&to={begin + second + 1:.6f}&format=folded")[2], ran)
+                   for second in range(seconds)]
+    return {"first_sample_s": min(times) - begin if times else None, "tables_s": ready_after(windows),
             "cpu_seconds": used, "windows": windows}
 
 
-def window(daemon, begin):
-    quality = daemon.get_json(f"/profile?from={begin:.6f}&to={begin + 1:.6f}&format=top")["quality"]
-    truncated = quality["truncated"]
-    return {"whole": quality["whole"], "not_yet": sum(truncated.get(reason, 0) for reason in NOT_YET),
-            "samples": quality["whole"] + sum(truncated.values())}
+def window(folded, ran):
+    """Of one second: the samples of processes that ran when flamed began, and of others."""
+    counts = dict.fromkeys(("samples", "whole", "not_yet", "others", "others_not_yet"), 0)
+    for found in map(FOLDED.match, folded.splitlines()):
+        if found is None:
+            continue
+        kind, not_yet = ("samples", "not_yet") if int(found[1]) in ran else ("others", "others_not_yet")
+        counts[kind] += int(found[3])
+        counts[not_yet] += int(found[3]) * (found[2] in NOT_YET)
+        if kind == "samples":
+            counts["whole"] += int(found[3]) * (found[2] is None)
+    return counts
+
+
+def ready_after(windows):
+    """After how many seconds all that came, taken together, was whole enough."""
+    for second in range(len(windows)):
+        rest = windows[second:]
+        if sum(one["not_yet"] for one in rest) <= WHOLE_ENOUGH * sum(one["samples"] for one in rest):
+            return second
+    return len(windows)
 
 
 PARTS = [Start()]

@@ -12,7 +12,9 @@ class Context:
     interval_s: float = 4
     settle_s: float = 4  # from flamed's start until it is in its steady state
     peer_s: int = 10
-    idle_s: int = 24
+    idle_s: int = 20  # of one interval on the idle machine
+    idle_start_s: int = 30
+    idle_settled_s: int = 60  # from flamed's start until nothing of that is left
     is_quick: bool = False
     extra_s: int = 0  # how much longer the servers run, to see memory grow
 
@@ -35,4 +37,5 @@ class Context:
 
 def quick(build):
     """Only to see that everything runs."""
-    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=2)
+    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=1, idle_start_s=1,
+                   idle_settled_s=1)

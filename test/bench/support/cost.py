@@ -17,7 +17,7 @@ from support.daemon import Daemon, difference
 
 HERTZ = 99
 LONGEST_SETTLING_S = 8
-DRAIN_S = 2.5  # until a sample that was taken is stored
+DRAIN_S = 3.5  # until a sample that was taken is stored
 
 
 def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
@@ -39,11 +39,38 @@ def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
                                        for peer in peers.peers(context.peer_s, folder)]
             if extra_s:
                 under(load, lambda: time.sleep(extra_s))
-            result["memory"] = daemon.memory()
-            result["resident"] = {"seconds": time.monotonic() - daemon.started_at, "bytes": daemon.group.resident_bytes(),
-                                  "store_bytes": daemon.metrics().get("flamed_store_bytes", 0)}
+            read_memory(daemon, result)
         result["load_average"].append(machine.load_average())
     return result
+
+
+def measure_idle(load_type, context):
+    """On a machine that does nothing: flamed's first seconds, and apart from them what stays when those are over."""
+    with machine.KernelStatistics(), load_type(context) as load:
+        result = {"name": load.name, "title": load.title, "interval_s": context.idle_s, "nothing": {"ns_per_run": None},
+                  "load_average": [machine.load_average()], "pairs": [], "interrupts_without": [], "stacks": {}}
+        without(load, context, result)
+        with Daemon(context.flamed, *context.at(HERTZ)) as daemon:
+            result["start"] = idle_interval(daemon, context.idle_start_s)
+            time.sleep(max(0, daemon.started_at + context.idle_settled_s - time.monotonic()))
+            result["intervals"] = [idle_interval(daemon, context.idle_s) for _ in range(3)]
+            result["system_calls_per_second"] = daemon.system_calls_per_second(
+                context.built("test/bench/probes/system_call_counter"), context.idle_s)
+            read_memory(daemon, result)
+        result["load_average"].append(machine.load_average())
+    return result
+
+
+def idle_interval(daemon, seconds):
+    before = daemon.reading()
+    time.sleep(seconds)
+    return costs(difference(before, daemon.reading()), None)
+
+
+def read_memory(daemon, result):
+    result["memory"] = daemon.memory()
+    result["resident"] = {"seconds": time.monotonic() - daemon.started_at, "bytes": daemon.group.resident_bytes(),
+                          "store_bytes": daemon.metrics().get("flamed_store_bytes", 0)}
 
 
 def under(load, measure_it):

@@ -102,18 +102,12 @@ class Daemon:
     def memory(self):
         used = self.loaded.memory()
         used["perf_buffers"] = self.ring_bytes()
-        used["resident"] = {name: sum(size for found, size in self.residents() if found == name)
-                            for name in {found for found, _ in self.residents()}}
+        sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines_of(f"/proc/{self.process.pid}/status")
+                 if line.startswith("Rss")}
+        daemon = self.group.resident_bytes([self.process.pid])
+        used["resident"] = {"own": sizes.get("RssAnon", 0), "files": daemon - sizes.get("RssAnon", 0),
+                            "helpers": self.group.resident_bytes() - daemon}
         return used
-
-    def residents(self):
-        """(is it the daemon or a helper, resident bytes of its own). Pages of maps that are mapped are the kernel's."""
-        for pid in self.group.pids():
-            sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines_of(f"/proc/{pid}/status")
-                     if line.startswith(("RssAnon", "RssFile", "RssShmem"))}
-            kind = "daemon" if pid == self.process.pid else "workers"
-            for part, size in sizes.items():
-                yield f"{kind} {part}", size
 
     def system_calls_per_second(self, counter, seconds):
         """None where the kernel does not tell."""

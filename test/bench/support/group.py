@@ -2,6 +2,8 @@
 """Group: processes in a control group of their own, so that what they use together is known to the microsecond, also of
 those that have ended."""
 
+import array
+import mmap
 import os
 import signal
 import subprocess
@@ -74,8 +76,13 @@ class Group:
                     return int(value) / 1e6
         raise Skip("the control group tells no CPU time")
 
-    def resident_bytes(self):
-        return sum(resident_bytes(pid) for pid in self.pids())
+    def resident_bytes(self, pids=None):
+        """Of all its processes, or of some. Pages that several of them have mapped count once: helpers are the daemon's own
+        program, and most of what is resident of them are its pages."""
+        frames = set()
+        for pid in self.pids() if pids is None else pids:
+            frames |= frames_of(pid)
+        return len(frames) * mmap.PAGESIZE
 
     def switches(self):
         """(given up the CPU by itself, had it taken away), of what runs now: each of the first was a wake-up."""
@@ -110,11 +117,21 @@ class Group:
         os.rmdir(self.path)
 
 
-def resident_bytes(pid):
-    for line in lines_of(f"/proc/{pid}/status"):
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def frames_of(pid):
+    """The numbers of the page frames that a process has mapped: bits 0 to 54 of a word of its pagemap whose bit 63 is set."""
+    frames = set()
+    try:
+        with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
+            for line in lines_of(f"/proc/{pid}/maps"):
+                begin, end = (int(word, 16) // mmap.PAGESIZE for word in line.split()[0].split("-"))
+                if begin >= 1 << 39:  # the vsyscall page
+                    continue
+                words = array.array("Q")
+                words.frombytes(os.pread(pagemap.fileno(), 8 * (end - begin), 8 * begin))
+                frames.update(word & (1 << 55) - 1 for word in words if word >> 63)
+    except OSError:
+        pass  # it has ended
+    return frames
 
 
 def lines_of(path):
