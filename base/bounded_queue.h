@@ -31,29 +31,35 @@ class BoundedQueue {
 
   /// Waits until `until` for a value, and leaves it there. False: none came, and no stop was requested.
   template <typename Clock, typename Duration>
-  bool await(std::stop_token stop, std::chrono::time_point<Clock, Duration> until) {
+  bool await(const std::stop_token& stop, std::chrono::time_point<Clock, Duration> until) {
+    const std::stop_callback wake(stop, [this] { look_again(); });
     std::unique_lock lock(mutex_);
-    return ready_.wait_until(lock, stop, until, [&] { return !items_.empty(); }) || stop.stop_requested();
+    return ready_.wait_until(lock, until, [&] { return !items_.empty() || stop.stop_requested(); });
   }
 
   /// Waits for a value. Empty when `stop` is requested and nothing is left.
-  std::optional<T> pop(std::stop_token stop) {
+  std::optional<T> pop(const std::stop_token& stop) {
+    // Not condition_variable_any, which knows stop tokens: it tells of news while it holds a lock that whoever is woken
+    // needs first, and so wakes it twice. The callback goes after the lock: its end waits for a call under way.
+    const std::stop_callback wake(stop, [this] { look_again(); });
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, stop, [&] { return !items_.empty(); });
+    ready_.wait(lock, [&] { return !items_.empty() || stop.stop_requested(); });
     return take(lock);
   }
 
   /// Waits for a value that `ready` says yes to and takes the oldest of them; at once empty when `stop` is requested.
   /// `ready` is called with the queue locked. Where it says something else without a push, call look_again().
   template <typename Ready>
-  std::optional<T> pop_if(std::stop_token stop, Ready ready) {
+  std::optional<T> pop_if(const std::stop_token& stop, Ready ready) {
+    const std::stop_callback wake(stop, [this] { look_again(); });
     std::unique_lock lock(mutex_);
     auto found = items_.end();
     const auto is_there = [&] {
       found = std::find_if(items_.begin(), items_.end(), ready);
       return found != items_.end();
     };
-    if (!ready_.wait(lock, stop, is_there) || stop.stop_requested()) return std::nullopt;
+    ready_.wait(lock, [&] { return stop.stop_requested() || is_there(); });
+    if (stop.stop_requested()) return std::nullopt;
     std::optional<T> value(std::move(*found));
     items_.erase(found);
     return value;
@@ -120,7 +126,7 @@ class BoundedQueue {
 
   const std::size_t capacity_;
   mutable std::mutex mutex_;
-  std::condition_variable_any ready_;
+  std::condition_variable ready_;
   std::deque<T> items_;
   std::uint64_t refused_ = 0;
 };

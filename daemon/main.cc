@@ -77,6 +77,9 @@ constexpr rlim_t kOtherDescriptors = 1024;
 /// Without a worker the `modules` thread goes on with what else there is, at this pace.
 constexpr std::chrono::milliseconds kNoReaderPause{50};
 constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
+/// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
+constexpr std::int64_t kIdleTickNs = 5 * kNsPerSecond;
+constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
 
 /// As many open files as the system lets us have; how many of them may be modules.
 std::size_t raise_open_file_limit() {
@@ -290,7 +293,7 @@ class MemoryKeeper {
 
  private:
   store::Store& store_;
-  const MemoryWatch watch_;
+  const MemoryWatch watch_{own_memory_group()};
   std::uint64_t given_back_ = 0;
 };
 
@@ -320,15 +323,18 @@ void supervise(const sigset_t& signals, std::span<const char* const> arguments, 
                store::Store& store, const api::Server& server, Vitals& vitals, BudgetKeeper& budget) {
   MemoryKeeper memory(store);
   PeersTeller peers(server);
-  for (;;) {
+  std::uint64_t taken = 0;  // by the last tick
+  for (bool is_idle = false;;) {
     peers.look();
-    const timespec period{kTickNs / kNsPerSecond, kTickNs % kNsPerSecond};
+    const std::int64_t tick_ns = is_idle ? kIdleTickNs : kTickNs;
+    const timespec period{tick_ns / kNsPerSecond, tick_ns % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
     if (signal == SIGHUP) reload(arguments, config, clock, budget);
     memory.look();
     module_reader.look_after();
     VitalSigns signs = read_vital_signs(clock, sampler, reader);
+    is_idle = signs.taken - std::exchange(taken, signs.taken) < kFewSamples;
     if (vitals.wants_busy(signs.taken)) {
       if (const Result<std::int64_t> busy_ns = read_busy_ns()) signs.busy_ns = *busy_ns;
     }

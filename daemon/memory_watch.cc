@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/memory_watch.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,10 +25,14 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
-std::optional<std::uint64_t> read_number(const std::string& path) {
-  const Result<std::string> text = read_file(path, 256);
-  return text ? parse_number(*text) : std::nullopt;
+/// From the beginning of an open file, whose contents the kernel makes anew each time.
+std::optional<std::uint64_t> read_number(const Fd& file) {
+  std::array<char, 64> text{};
+  const ssize_t size = file ? ::pread(file.get(), text.data(), text.size(), 0) : 0;
+  return size > 0 ? parse_number({text.data(), static_cast<std::size_t>(size)}) : std::nullopt;
 }
+
+Fd open_file(const std::string& path) { return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); }
 
 /// Sum of the lines "NAME NUMBER" of memory.stat.
 std::uint64_t sum_of(std::string_view stat, const std::array<std::string_view, 2>& names) {
@@ -72,29 +77,34 @@ std::optional<std::string> find_memory_group(std::string_view proc_cgroup, const
   return std::nullopt;
 }
 
-MemoryWatch::MemoryWatch() {
-  if (const Result<std::string> text = read_file("/proc/self/cgroup", kMostBytes)) {
-    group_ = find_memory_group(*text, "/sys/fs/cgroup");
+std::optional<std::string> own_memory_group() {
+  const Result<std::string> text = read_file("/proc/self/cgroup", kMostBytes);
+  return text ? find_memory_group(*text, "/sys/fs/cgroup") : std::nullopt;
+}
+
+MemoryWatch::MemoryWatch(const std::optional<std::string>& group) {
+  if (!group) return;
+  stat_path_ = *group + "/memory.stat";
+  used_ = open_file(*group + "/memory.current");
+  is_second_version_ = static_cast<bool>(used_);
+  if (!is_second_version_) used_ = open_file(*group + "/memory.usage_in_bytes");
+  for (const char* name : {"/memory.high", "/memory.max", "/memory.limit_in_bytes"}) {
+    if (Fd limit = open_file(*group + name)) limits_.push_back(std::move(limit));
   }
 }
 
 std::optional<MemoryWatch::Reading> MemoryWatch::read() const {
-  if (!group_) return std::nullopt;
-  const bool second_version = ::access((*group_ + "/memory.current").c_str(), R_OK) == 0;
   std::uint64_t limit = kNoLimit;
-  for (const char* file : {"/memory.high", "/memory.max", "/memory.limit_in_bytes"}) {
-    limit = std::min(limit, read_number(*group_ + file).value_or(kNoLimit));
-  }
+  for (const Fd& file : limits_) limit = std::min(limit, read_number(file).value_or(kNoLimit));
   if (limit == kNoLimit) return std::nullopt;
-  const std::optional<std::uint64_t> used =
-      read_number(*group_ + (second_version ? "/memory.current" : "/memory.usage_in_bytes"));
+  const std::optional<std::uint64_t> used = read_number(used_);
   if (!used) return std::nullopt;
   std::uint64_t files = 0;
   // Costs the kernel a sum over all CPUs: only where it matters.
   if (*used > limit / 2) {
-    const Result<std::string> stat = read_file(*group_ + "/memory.stat", kMostBytes);
-    if (stat && second_version) files = sum_of(*stat, {"inactive_file", "active_file"});
-    if (stat && !second_version) files = sum_of(*stat, {"total_inactive_file", "total_active_file"});
+    const Result<std::string> stat = read_file(stat_path_, kMostBytes);
+    if (stat && is_second_version_) files = sum_of(*stat, {"inactive_file", "active_file"});
+    if (stat && !is_second_version_) files = sum_of(*stat, {"total_inactive_file", "total_active_file"});
   }
   return Reading{*used - std::min(*used, files), limit};
 }

@@ -9,12 +9,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/handle.h"
 
 namespace flamed::daemon {
 
 /// The directory of the group that limits a process's memory, from the text of /proc/PID/cgroup; `root` is where
 /// control groups are mounted. Of either version. Empty where there is none.
 std::optional<std::string> find_memory_group(std::string_view proc_cgroup, const std::string& root);
+
+/// That of this process.
+std::optional<std::string> own_memory_group();
 
 class MemoryWatch {
  public:
@@ -24,9 +30,9 @@ class MemoryWatch {
         0;  ///< MemoryHigh, at which the kernel slows the group down, or MemoryMax if that is less
   };
 
-  /// Of this process. Without a group, or a limit of the group, there is never anything to give back.
-  MemoryWatch();
-  explicit MemoryWatch(std::optional<std::string> group) : group_(std::move(group)) {}
+  /// Without a group, or a limit of the group, there is never anything to give back. The group's files are opened once:
+  /// finding them is most of what reading them costs.
+  explicit MemoryWatch(const std::optional<std::string>& group);
 
   /// Empty without a limit.
   [[nodiscard]] std::optional<Reading> read() const;
@@ -35,7 +41,10 @@ class MemoryWatch {
   static std::size_t to_give_back(const Reading& reading);
 
  private:
-  std::optional<std::string> group_;
+  std::string stat_path_;
+  Fd used_;
+  std::vector<Fd> limits_;  ///< those that there are
+  bool is_second_version_ = false;
 };
 
 }  // namespace flamed::daemon

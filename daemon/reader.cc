@@ -8,11 +8,14 @@
 namespace flamed::daemon {
 namespace {
 
-constexpr int kDrainPeriodMs = 1000;
+/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that.
+constexpr int kDrainPeriodMs = 1500;
 /// While the machine does next to nothing: each drain wakes two threads.
-constexpr int kIdleDrainPeriodMs = 1500;
-constexpr std::size_t kFewEvents = 20;
+constexpr int kIdleDrainPeriodMs = 2500;
+constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
 constexpr std::chrono::milliseconds kNoticePause{10};
+/// A notice so long after the last drain came alone.
+constexpr std::int64_t kAloneNs = 100 * kNsPerMs;
 /// The service manager waits for 10 s until it kills.
 constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 
@@ -24,9 +27,9 @@ Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, Budget
 void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
   while (!stop.stop_requested()) {
+    const bool has_notice = sampler_.wait(is_idle_ ? kIdleDrainPeriodMs : kDrainPeriodMs);
     // What the kernel program misses is to reach it soon, but what many processes miss at once in one go.
-    const int period_ms = drained_events_ < kFewEvents ? kIdleDrainPeriodMs : kDrainPeriodMs;
-    if (sampler_.wait(period_ms)) std::this_thread::sleep_for(kNoticePause);
+    if (has_notice && clock_.monotonic().ns - last_drain_ns_ < kAloneNs) std::this_thread::sleep_for(kNoticePause);
     drain_once();
     sampler_.check_cpus();
     sampler_.stretch_period(budget_.look(clock_.monotonic()));
@@ -53,8 +56,9 @@ void Reader::drain_once() {
     batch_ = queues_.empty.try_pop().value_or(nullptr);
     if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
     sampler_.drain(*batch_);
-    drained_events_ = batch_->events().size();
-    last_drain_ns_ = clock_.monotonic().ns;
+    const std::int64_t now_ns = clock_.monotonic().ns;
+    const auto events = static_cast<std::int64_t>(batch_->events().size());
+    is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);
   }
   // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest
   // hangs for good, the watchdog must see it.

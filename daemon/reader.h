@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler about once a second, a little less often where nothing happens, and hands each batch to
-// ingest.
+// Reader: drains the sampler every 1.5 s, a little less often where nothing happens, and hands each batch to ingest.
 //
 // Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
 // behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.
@@ -37,8 +36,6 @@ class Reader {
   [[nodiscard]] MonotonicTime last_drain() const { return {last_drain_ns_.load()}; }
 
  private:
-  static constexpr std::size_t kNotIdle = 1000;
-
   void drain_once();
   /// Waits until ingest has taken the batch that it refused.
   void hand_over();
@@ -47,7 +44,7 @@ class Reader {
   BatchQueues& queues_;
   const Clock& clock_;
   BudgetKeeper& budget_;
-  std::size_t drained_events_ = kNotIdle;
+  bool is_idle_ = false;               ///< next to nothing happened before the last drain
   std::unique_ptr<EventBatch> batch_;  ///< drained but not taken by ingest yet, or empty
   std::atomic<std::int64_t> last_drain_ns_;
 };

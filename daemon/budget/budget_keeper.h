@@ -16,7 +16,7 @@ namespace flamed::daemon {
 
 class BudgetKeeper {
  public:
-  /// `read_cost` is called on the reader thread, about once a second.
+  /// `read_cost` is called on the reader thread, every second or two.
   BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost);
 
   // -- The reader ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuGovernor: keeps what flamed costs within a budget. It is told what was used, about once a second, and says how
+// CpuGovernor: keeps what flamed costs within a budget. It is told what was used, every second or two, and says how
 // often samples are to be taken and whether work in the background may go on. Knows no clock and no kernel.
 #pragma once
 

@@ -44,7 +44,7 @@ class Sampler {
 
   /// Brings timers and rings in line with the CPUs that are online, and reopens those that have gone silent (see
   /// TimerWatch). The next batch tells of the time that went unsampled. Cheap when nothing has changed; call it after
-  /// each drain, about once a second.
+  /// each drain.
   void check_cpus();
 
   /// The maps of the unwind tables; empty where the kernel refused them and stacks are walked by frame pointers alone.

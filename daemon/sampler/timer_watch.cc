@@ -2,6 +2,7 @@
 #include "daemon/sampler/timer_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace flamed::daemon {
 namespace {
@@ -29,10 +30,12 @@ TimerWatch::Verdict TimerWatch::look(const Signs& signs) {
   if (signs.newest) alive_until_ = std::max(alive_until_, *signs.newest);
   if (refused) return Verdict::kDead;
   if (came) {
-    unasked_ns_ = 0;
+    // What was used since the newest sample is no more than what was since the last look.
+    const std::optional<std::int64_t> before = std::exchange(busy_ns_, signs.busy_ns);
+    unasked_ns_ = before && signs.busy_ns ? std::max<std::int64_t>(*signs.busy_ns - *before, 0) : kWorthAskingNs;
     silent_ns_ = 0;
-    busy_ns_ = signs.busy_ns;
-    if (quiet) return Verdict::kAsk;
+    if (quiet && unasked_ns_ >= kWorthAskingNs) return Verdict::kAsk;
+    unasked_ns_ = 0;
     alive_until_ = signs.now;
     return Verdict::kWell;
   }

@@ -41,6 +41,15 @@ TEST_CASE("without a limit there is nothing to give back") {
   CHECK_FALSE(MemoryWatch(std::nullopt).read().has_value());
 }
 
+TEST_CASE("a limit that is set or changed later is seen") {
+  const FakeGroup group(mib(900), "max", "max", 0);
+  const MemoryWatch watch(group.directory.path().string());
+  CHECK_FALSE(watch.read().has_value());
+  group.directory.write("memory.high", mib(1000) + "\n");
+  REQUIRE(watch.read().has_value());
+  CHECK(watch.read()->limit_bytes == 1000 * kMiB);
+}
+
 TEST_CASE("the first version of control groups is read likewise") {
   test::TemporaryDirectory group;
   group.write("memory.usage_in_bytes", mib(950) + "\n");

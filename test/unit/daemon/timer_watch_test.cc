@@ -44,6 +44,15 @@ TEST_CASE("the timer of an idle CPU is asked once, when it falls silent, and the
   CHECK(cpu.missing_ms() == 0);
 }
 
+TEST_CASE("the timer of a CPU that does little now and then is not asked, since next to nothing can be missing") {
+  Cpu cpu;
+  cpu.second(0, 0, 0);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(cpu.second(2, 700, 20) == Verdict::kWell);
+    CHECK(cpu.missing_ms() == 0);
+  }
+}
+
 TEST_CASE("a timer that died in the middle of a busy second is asked at the next look") {
   Cpu cpu;
   cpu.second(100, 5, 1000);
