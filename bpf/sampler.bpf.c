@@ -144,6 +144,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   walk->frame.fp_known = 1;
   walk->frame.interrupted = 1;
   walk->frame.innermost = 1;
+  window_empty(&walk->stack);
   walk->guessed = 0;
   walk->is_news = 0;
   work->record.addresses[0] = regs->pc;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From one frame to its caller, by a rule. The C twin of unwinder/step.h, which explains it; unit tests hold the two
- * together. The includer defines FLAMED_READ_USER(to, address): reads 8 bytes of the walked thread's memory, 0 on
- * success.
+ * together, which define bpf_probe_read_user() themselves.
  */
 #ifndef FLAMED_BPF_UNWIND_STEP_H
 #define FLAMED_BPF_UNWIND_STEP_H
 
+#include "stack_window.h"
 #include "unwind_tables.h"
 
 /* DWARF numbers of x86-64 go up to 16, of arm64 to 32. */
@@ -22,6 +22,8 @@ struct walk_frame {
   __u32 lr_known;
   __u32 innermost; /* the other registers are known, too */
 };
+
+#define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
 
 /* The result of a step: FLAMED_STEP_NEXT, or why the walk ends (enum flamed_user_end). */
 #define FLAMED_STEP_NEXT 0xff
@@ -49,12 +51,16 @@ static __always_inline __u32 step_by_frame_pointer(struct walk_frame* frame) {
 }
 
 static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct flamed_unwind_rule* rule,
-                                          const __u64* registers) {
+                                          const __u64* registers, struct stack_window* stack) {
   const __u32 cfa_kind = rule->cfa;
   const __u32 fp_kind = rule->fp;
   const __u32 ra_kind = rule->ra;
   __u32 may_stay;
+  __u32 pc_saved = 0;
+  __u32 fp_saved = 0;
   __u64 cfa;
+  __u64 pc_at = 0;
+  __u64 fp_at;
   __u64 pc = 0;
   __u64 fp = 0;
   __u32 fp_known = 1;
@@ -86,7 +92,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   may_stay = frame->interrupted && (ra_kind == FLAMED_RA_IN_LR || ra_kind == FLAMED_RA_IN_REGISTER);
   if (!rule->signal_frame && (may_stay ? cfa < frame->sp : cfa <= frame->sp)) return FLAMED_END_NOT_GROWING;
 
-  /* 2. The return address. */
+  /* 2. The return address, or where it is saved. */
   if (ra_kind == FLAMED_RA_IN_LR) {
     if (!frame->interrupted || !frame->lr_known) return FLAMED_END_UNKNOWN_REGISTER;
     pc = frame->lr;
@@ -95,11 +101,12 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
     pc = registers[number];
   } else {
-    const __u64 base = ra_kind == FLAMED_RA_AT_SP ? frame->sp : cfa;
-    if (FLAMED_READ_USER(&pc, base + wide(rule->ra_offset))) return FLAMED_END_UNREADABLE;
+    pc_at = (ra_kind == FLAMED_RA_AT_SP ? frame->sp : cfa) + wide(rule->ra_offset);
+    pc_saved = 1;
   }
 
-  /* 3. The frame pointer. */
+  /* 3. The frame pointer, likewise. */
+  fp_at = pc_at;
   if (fp_kind == FLAMED_FP_SAME) {
     fp = frame->fp;
     fp_known = frame->fp_known;
@@ -113,8 +120,12 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     __u64 base = cfa;
     if (fp_kind == FLAMED_FP_AT_SP) base = frame->sp;
     if (fp_kind == FLAMED_FP_AT_FP) base = frame->fp;
-    if (FLAMED_READ_USER(&fp, base + wide(rule->fp_offset))) return FLAMED_END_UNREADABLE;
+    fp_at = base + wide(rule->fp_offset);
+    fp_saved = 1;
   }
+  if (pc_saved || fp_saved) window_show(stack, fp_at, pc_saved ? pc_at : fp_at);
+  if (pc_saved && window_read(stack, &pc, pc_at)) return FLAMED_END_UNREADABLE;
+  if (fp_saved && window_read(stack, &fp, fp_at)) return FLAMED_END_UNREADABLE;
 
   /* 4. The link register, known only of interrupted code: the kernel saved x30 behind x29. */
   frame->lr_known = 0;

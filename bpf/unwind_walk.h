@@ -11,8 +11,6 @@
 #include "events.h"
 #include "unwind_tables.h"
 
-#define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
-
 #include "unwind_search.h"
 #include "unwind_step.h"
 
@@ -98,6 +96,7 @@ struct walk {
   __u32 guessed;  /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
   __u32 is_news;  /* the walk ended with something that the daemon should hear of now */
   __u64 began_ns; /* when the sample was begun, before any table was read */
+  struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
 
@@ -198,7 +197,7 @@ static __always_inline __u32 walk_one(struct walk* walk) {
   if (end) return end;
   walk->guessed = !rule || rule->cfa == FLAMED_CFA_NONE;
   if (!rule) return step_by_frame_pointer(frame);
-  return step_by_rule(frame, rule, walk->registers);
+  return step_by_rule(frame, rule, walk->registers, &walk->stack);
 }
 
 #endif /* FLAMED_BPF_UNWIND_WALK_H */

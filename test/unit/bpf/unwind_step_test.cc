@@ -11,7 +11,8 @@
 #include "test/unit/bpf/user_memory.h"
 #include "unwinder/step.h"
 
-#define FLAMED_READ_USER(to, address) flamed::test::read_current_memory(to, 8, address)
+#define bpf_probe_read_user(to, size, from) \
+  flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
 #include "bpf/unwind_search.h"
 #include "bpf/unwind_step.h"
 
@@ -158,8 +159,9 @@ TEST_CASE("a step by any rule has the result and the next frame that unwinder::s
 
     const StepResult result =
         unwinder::step(rule, kArchitecture, frame, [&](std::uint64_t address) { return memory.word(address); });
+    stack_window window{};
     const std::uint32_t program_result =
-        step_by_rule(&program_frame, &program_rule, as_program_registers(registers).data());
+        step_by_rule(&program_frame, &program_rule, as_program_registers(registers).data(), &window);
 
     ++results[program_result];
     const std::uint32_t expected = as_program_result(result, frame);
@@ -194,10 +196,11 @@ TEST_CASE("a rule of a kind that the program does not know ends the walk as unsu
   const UserMemory::Scope scope(memory);
   walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1};
   const AllRegisters registers{};
+  stack_window window{};
   flamed_unwind_rule rule{};
   for (const int kind : {11, 12, 255}) {
     rule.cfa = static_cast<__u8>(kind);
-    CHECK(step_by_rule(&frame, &rule, as_program_registers(registers).data()) == FLAMED_END_UNSUPPORTED);
+    CHECK(step_by_rule(&frame, &rule, as_program_registers(registers).data(), &window) == FLAMED_END_UNSUPPORTED);
   }
 }
 
@@ -212,11 +215,12 @@ TEST_CASE("vfork's return address in a register leaves the stack as it is, in th
   const flamed_unwind_rule program_rule = as_program_rule(rule);
   AllRegisters registers{};
   registers[kRdi] = 0x402000;
+  stack_window window{};
   walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1};
-  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data()) == FLAMED_STEP_NEXT);
+  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 64);
-  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data()) == FLAMED_END_NOT_GROWING);
+  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_END_NOT_GROWING);
 }
 
 TEST_CASE("code without a rule is left by its frame pointer") {
@@ -226,8 +230,9 @@ TEST_CASE("code without a rule is left by its frame pointer") {
   const UserMemory::Scope scope(memory);
   walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1};
   const AllRegisters registers{};
+  stack_window window{};
   const flamed_unwind_rule none = as_program_rule(Rule{});
-  CHECK(step_by_rule(&frame, &none, as_program_registers(registers).data()) == FLAMED_STEP_NEXT);
+  CHECK(step_by_rule(&frame, &none, as_program_registers(registers).data(), &window) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 80);
   CHECK(frame.fp == kStack + 128);
