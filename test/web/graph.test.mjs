@@ -35,7 +35,7 @@ describe("the graph", () => {
   const settled = () => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
   const address = async () => new URL(await page.evaluate(() => location.href));
   const query = async () => Object.fromEntries((await address()).searchParams);
-  const zoom = async () => new URLSearchParams((await address()).hash.slice(1)).getAll("zoom");
+  const zoom = async (of = "zoom") => new URLSearchParams((await address()).hash.slice(1)).getAll(of);
   const announced = () => text(page, "#announcer");
   // What `act` asks of the daemon is shown.
   const answered = async (act) => {
@@ -340,6 +340,31 @@ describe("the graph", () => {
     assert.ok(both.includes("read") && both.includes("write"));
     await menu("write", "Callers and callees", "#graph-callers");
     assert.equal(await text(page, "#middle"), "write");
+  });
+
+  it("keeps in its address where a sandwich's halves are zoomed to", async () => {
+    await show("&view=sandwich#frame=ksys_write");
+    const items = (half) => page.$$eval(`#graph-${half} .flame-item`, (all) => all.map(({ dataset }) => dataset.name));
+    const inFull = await items("callers");
+    await menu("write", "Zoom in", "#graph-callers");
+    await menu("vfs_write", "Zoom in", "#graph-callees");
+    const place = { callers: await zoom("callers"), callees: await zoom("callees") };
+    assert.equal(place.callers.at(-1), "write");
+    assert.equal(place.callees.at(-1), "vfs_write");
+    const zoomed = await items("callers");
+    await page.reload();
+    await loaded(page);
+    await settled();
+    assert.deepEqual({ callers: await zoom("callers"), callees: await zoom("callees") }, place);
+    assert.deepEqual(await items("callers"), zoomed);
+    await page.goBack();
+    await page.goBack();
+    await settled();
+    assert.deepEqual(await zoom("callers"), []);
+    assert.deepEqual(await items("callers"), inFull);
+    await menu("write", "Zoom in", "#graph-callers");
+    await page.click(`.table [data-name="entry_SYSCALL_64"]`);
+    assert.deepEqual(await zoom("callers"), []);
   });
 
   it("lists functions, sorted as one likes, those that match what is looked for", async () => {

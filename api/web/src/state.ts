@@ -49,6 +49,8 @@ export interface View {
   sort: string; // of the table: a column, with "-" before it for the largest first
   zoom: readonly string[]; // names from below the root down to the frame that is shown whole
   frame: string; // the function that is selected: the sandwich's middle, the table's row
+  callers: readonly string[]; // as `zoom`, of the sandwich's halves
+  callees: readonly string[];
 }
 
 export const NO_SELECTION: Selection = {
@@ -60,16 +62,17 @@ const FIRST_QUESTION: Question = {
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
   mode: "icicle", colour: "kind", palette: "", search: "", filter: "", collapse: false, heat: false, around: "", line: "", top: 0, sort: "", zoom: [], frame: "",
+  callers: [], callees: [],
 };
 
 // The view's names in the address; the question's are its own, the baseline's have base_ before them.
 const VIEW_KEYS: Record<keyof View, string> = {
   mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
-  zoom: "zoom", frame: "frame",
+  zoom: "zoom", frame: "frame", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the
 // "#" is not sent to it.
-const IN_FRAGMENT = new Set(["zoom", "frame"]);
+const IN_FRAGMENT = new Set(["zoom", "frame", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
   side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "sandwich", "table"],
   colour: ["kind", "module", "name"], palette: ["blind"],
@@ -178,6 +181,8 @@ export function go(changes: Changes, how: "push" | "replace" = "push") {
   if (asked !== undefined && changes.view?.zoom === undefined && [...SELECTORS, "group" as const].some((key) => key in asked)) {
     next.view = { ...next.view, zoom: [], frame: "" };
   }
+  // And one among a function's callers is none among another's.
+  if (next.view.frame !== view.peek().frame) next.view = { ...next.view, callers: [], callees: [] };
   const address = addressOf(next);
   if (address !== location.pathname + location.search + location.hash) {
     if (how === "push") history.pushState(null, "", address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown of the latest answer: the tree, the place in it, what is looked for.
-import { batch, computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 import type { Diff, Profile, Window } from "../answers";
 import { addressWith, get, wasAborted } from "../api";
@@ -210,32 +210,26 @@ const parts = computed(() => {
 });
 export const isMiddleMissing = computed(() => middle.value !== null && parts.value === null);
 
-// Where each half is zoomed to; that is not kept in the address.
-const halfZoom = { callers: signal<{ of: Model; node: number } | null>(null), callees: signal<{ of: Model; node: number } | null>(null) };
-export type Half = keyof typeof halfZoom;
+export type Half = "callers" | "callees";
 
 function halfShown(half: Half) {
   const tree = computed(() => parts.value?.[half] ?? null);
   const look = computed(() => (tree.value === null ? null : { palette: paletteOf(tree.value), labels: new Labels(tree.value) }));
+  const zoomedTo = computed(() => tree.value?.find(view.value[half]).node ?? 0);
   return computed<Shown | null>(() => {
     if (tree.value === null || look.value === null) return null;
-    const zoom = halfZoom[half].value;
     return {
       model: tree.value, ...look.value, ink: ink.value, direction: half === "callers" ? "up" : "down",
-      zoomed: zoom?.of === tree.value ? zoom.node : 0, found: found.value, since: graph.peek()?.since ?? 0,
+      zoomed: zoomedTo.value, found: found.value, since: graph.peek()?.since ?? 0,
     };
   });
 }
 export const halves = { callers: halfShown("callers"), callees: halfShown("callees") };
 export function zoomHalf(half: Half, of: Model, node: number) {
-  halfZoom[half].value = { of, node };
+  look({ [half]: of.names(node) });
 }
 
 // Shows another function in the middle.
 export function showSandwich(name: string) {
-  batch(() => {
-    halfZoom.callers.value = null;
-    halfZoom.callees.value = null;
-    look({ mode: "sandwich", frame: name });
-  });
+  look({ mode: "sandwich", frame: name });
 }
