@@ -47,6 +47,14 @@ enum flamed_user_end {
 #define FLAMED_KERNEL_DEPTH_LIMIT 1 /* more kernel frames than fit: those next to user space are missing */
 #define FLAMED_WALKED_BY_TABLES 4   /* else by frame pointers alone */
 #define FLAMED_COMPAT_32BIT 2       /* a 32-bit process on a 64-bit kernel */
+#define FLAMED_AWAITS_TABLES 8      /* walked by frame pointers, but only until the process's tables stand */
+
+/* How far the program is that walks by unwind tables. */
+enum flamed_walk {
+  FLAMED_WALK_PENDING = 0,
+  FLAMED_WALK_LOADED = 1,
+  FLAMED_WALK_REFUSED = 2, /* by the kernel: frame pointers it is, for good */
+};
 
 /*
  * One sample: written by sampler.bpf.c, read by daemon/sampler/record.cc. The record carries only the addresses that

@@ -33,8 +33,8 @@ const volatile __u32 use_unwind_tables = 0;
  */
 volatile __u64 period_ns = 0;
 
-/* 1 once walk_user_stack() is there. The daemon loads it when samples are already taken. */
-volatile __u32 walk_is_loaded = 0;
+/* enum flamed_walk: the daemon loads walk_user_stack() when samples are already taken. */
+volatile __u32 walk_state = FLAMED_WALK_PENDING;
 
 struct {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
@@ -173,12 +173,13 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   if (regs.is_32bit) sample->flags |= FLAMED_COMPAT_32BIT;
 
   __u8 why_not = FLAMED_END_OUTERMOST;
-  if (use_unwind_tables && !regs.is_32bit) {
+  if (use_unwind_tables && walk_state != FLAMED_WALK_REFUSED && !regs.is_32bit) {
     sample->user_end = FLAMED_END_NO_PROCESS;
-    if (walk_is_loaded && prepare_walk(work, &regs)) return 1;
+    if (walk_state == FLAMED_WALK_LOADED && prepare_walk(work, &regs)) return 1;
     why_not = sample->user_end;
   }
   walk_frame_pointers(sample, work->record.addresses, &regs);
+  if (why_not == FLAMED_END_NO_PROCESS) sample->flags |= FLAMED_AWAITS_TABLES;
   /*
    * A chain of frame pointers that ends with 0 is whole without any table. A 0 that is there from the beginning is no
    * chain: in code that keeps no frame pointers it is just any number.
@@ -293,7 +294,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
 
   if (collect_user_stack(ctx, task, work)) {
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
-    /* Only if the program is not there, in spite of walk_is_loaded: the innermost frame is known. */
+    /* Only if the program is not there, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
   return finish(ctx, work);

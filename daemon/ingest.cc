@@ -23,7 +23,8 @@ constexpr int kMostAncestors = 64;
 std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
   if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
   if (trust == StackTrust::kCut) {
-    return (sample.flags & FLAMED_WALKED_BY_TABLES) != 0 ? Truncation::kNoMapping : Truncation::kBrokenFramePointer;
+    if ((sample.flags & FLAMED_WALKED_BY_TABLES) != 0) return Truncation::kNoMapping;
+    return (sample.flags & FLAMED_AWAITS_TABLES) != 0 ? Truncation::kNewProcess : Truncation::kBrokenFramePointer;
   }
   if (trust == StackTrust::kStale || trust == StackTrust::kDoubt) return Truncation::kNoMapping;
   switch (sample.user_end) {

@@ -329,7 +329,8 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
 
 Status KernelProgram::load_walk() {
   Result<Fd> walk = load_walk_beside(*loaded_->skeleton.get(), loaded_->reads_by_type);
-  if (walk) __atomic_store_n(&loaded_->skeleton.get()->bss->walk_is_loaded, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&loaded_->skeleton.get()->bss->walk_state, walk ? FLAMED_WALK_LOADED : FLAMED_WALK_REFUSED,
+                   __ATOMIC_RELEASE);
   const std::lock_guard lock(loaded_->mutex);
   loaded_->why_no_tables = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();

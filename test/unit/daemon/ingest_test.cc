@@ -379,6 +379,14 @@ TEST_CASE("a caller outside of known code cuts the stack and says so") {
   CHECK(stacks[0].find(";/bin/cc1+1000 1") != std::string::npos);
 }
 
+TEST_CASE("a stack that frame pointers led astray before the process had tables is a new process's") {
+  Pipeline pipeline;
+  SampleFields fields = sample_of(100, {kProgram, 0x1234, kProgram + 8});
+  fields.flags = FLAMED_AWAITS_TABLES;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), fields)));
+  CHECK(count_of(pipeline.quality(), Truncation::kNewProcess) == 1);
+}
+
 TEST_CASE("every sample taken is whole, truncated or lost for a reason, and in one of these only") {
   Pipeline pipeline;
   SampleFields truncated = sample_of(100, {kProgram});
