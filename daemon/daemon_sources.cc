@@ -301,7 +301,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back(std::move(sampler));
 
   health.components.push_back({"reader", vitals.reader_alive,
-                               vitals.reader_alive ? "drains the perf buffers every 2.5 s at least" : vitals.problem});
+                               vitals.reader_alive ? "drains the perf buffers every 1.5 s at least" : vitals.problem});
   health.components.push_back({"side_band", true,
                                parts_.sampler.has_side_band()
                                    ? "the kernel tells of mapping changes as they happen"

@@ -8,10 +8,11 @@
 namespace flamed::daemon {
 namespace {
 
-/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that.
-constexpr int kDrainPeriodMs = 1500;
+/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that. But a timer that has
+/// gone silent is to be found within a second or so.
+constexpr int kDrainPeriodMs = 1000;
 /// While the machine does next to nothing: each drain wakes two threads.
-constexpr int kIdleDrainPeriodMs = 2500;
+constexpr int kIdleDrainPeriodMs = 1500;
 constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
 constexpr std::chrono::milliseconds kNoticePause{10};
 /// A notice so long after the last drain came alone.

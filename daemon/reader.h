@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler every 1.5 s, a little less often where nothing happens, and hands each batch to ingest.
+// Reader: drains the sampler every second, a little less often where nothing happens, and hands each batch to ingest.
 //
 // Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
 // behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.

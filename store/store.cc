@@ -20,7 +20,7 @@
 namespace flamed::store {
 namespace {
 
-// Readers drain the perf buffers every 2.5 s at least, one CPU after the other: samples come up to ~3.5 s late.
+// Readers drain the perf buffers every 1.5 s at least, one CPU after the other: samples come up to ~2.5 s late.
 constexpr std::int64_t kSealDelayNs = 5 * kNsPerSecond;
 // NTP slews by at most 0.5 ms a second; more than this is a step or a suspend.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;

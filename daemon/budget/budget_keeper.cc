@@ -10,7 +10,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// The reader comes every 1.5 s, more often where it is woken.
+/// The reader comes every second or two, more often where it is woken.
 constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
 
 }  // namespace
