@@ -132,8 +132,8 @@ void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
 
 void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains) {
   if (places_.empty()) return;
-  // Places, slots and chains lie anywhere: all of a kind are on their way into the processor's cache before the first is
-  // looked at.
+  // Places, slots and chains lie anywhere: all of a kind are on their way into the processor's cache before the first
+  // is looked at.
   std::array<std::size_t, kFramesPerLock> home{};
   for (std::size_t i = 0; i < frames.size(); ++i) {
     home[i] = home_locked(frames[i]);

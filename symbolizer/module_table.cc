@@ -148,7 +148,7 @@ void ModuleTable::want_again(ModuleId module) {
   static_cast<void>(requests_.try_push(std::move(request)));
 }
 
-std::optional<OpenRequest> ModuleTable::next_request(std::stop_token stop) { return requests_.pop(std::move(stop)); }
+std::optional<OpenRequest> ModuleTable::next_request(const std::stop_token& stop) { return requests_.pop(stop); }
 
 void ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   std::unique_lock lock(mutex_);
