@@ -303,7 +303,7 @@ drop_in
 if output=$(kernel_tests 2>&1); then
   pass "kernel tests: $(tail -n 2 <<<"$output" | tr '\n' ' ')"
 else
-  tail -n 100 <<<"$output"
+  tail -n 400 <<<"$output"
   fail "kernel tests: $(tail -n 3 <<<"$output" | tr '\n' ' ')"
 fi
 check "under lockdown in confidentiality mode it walks stacks by unwind tables" locked_down
