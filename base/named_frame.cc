@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/named_frame.h"
 
+#include <algorithm>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -41,6 +42,12 @@ std::uint64_t hash_of(std::string_view name, std::string_view module) {
   const std::hash<std::string_view> hash;
   const std::uint64_t both = hash(name) ^ (hash(module) * 31);
   return both != 0 ? both : 1;
+}
+
+bool may_change(const InlineChain& chain) {
+  return std::any_of(chain.begin(), chain.end(), [](const NamedFrame& frame) {
+    return frame.pending || !frame.reason.empty() || frame.kind == FrameKind::kJit;
+  });
 }
 
 std::shared_ptr<const InlineChain> share(InlineChain chain) {

@@ -53,6 +53,10 @@ struct NamedFrame {
 /// The functions that one address stands for, outermost first: one, or more where calls were inlined. Never empty.
 using InlineChain = std::vector<NamedFrame>;
 
+/// Whether the same address may have other names the next time: "don't know" may be only "not yet", and just-in-time
+/// compilers use their memory again for other functions.
+[[nodiscard]] bool may_change(const InlineChain& chain);
+
 /// With the frames' hashes.
 [[nodiscard]] std::shared_ptr<const InlineChain> share(InlineChain chain);
 

@@ -1,97 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameTable: the distinct frames of one answer. A frame that is shown as its chain has it is not copied: the table
-// shares the chain. A local of one query.
+// FrameTable: the distinct frames of one answer: functions of a FunctionTable, and frames of the answer's own, such as
+// its root. A local of one query; must not outlive the FunctionTable, to which nothing may be added meanwhile.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "store/budget.h"
 #include "store/frame_list.h"
-#include "store/id_index.h"
+#include "store/function_table.h"
 #include "store/profile.h"
-#include "store/profile_options.h"
 
 namespace flamed::store {
 
 class FrameTable {
  public:
-  /// `lines`, `full_names`, `annotate` and `inlines` of the options decide how code is shown.
-  explicit FrameTable(const ProfileOptions& options);
+  explicit FrameTable(FunctionTable& functions) : functions_(functions), seen_(functions.size()) {}
   FrameTable(const FrameTable&) = delete;
   FrameTable& operator=(const FrameTable&) = delete;
 
-  /// As it is.
-  std::uint32_t intern(const NamedFrame& frame) { return intern_as(frame, frame.name, frame.name.size(), false); }
-  /// Appends the frames that a chain is shown as, outermost first. A chain that is null or empty is shown as unknown.
-  /// It must last as long as the table, or keep() take it.
-  void append_chain(const InlineChain* chain, std::vector<std::uint32_t>& frames);
-  /// Takes care that the chains last as long as the table and what list() gives.
-  void keep(std::vector<std::shared_ptr<const InlineChain>> chains) { owned_->chains.push_back(std::move(chains)); }
+  /// Notes that the answer has a variant of a function: what differs between two does not hold for the function.
+  void see(std::uint32_t variant);
+  /// A frame of the answer's own, as it is.
+  std::uint32_t intern(const NamedFrame& frame);
 
-  [[nodiscard]] const NamedFrame& operator[](std::uint32_t frame) const { return *frames_[frame].frame; }
+  /// Functions have the numbers that the FunctionTable gave them.
+  [[nodiscard]] const NamedFrame& operator[](std::uint32_t frame) const {
+    return frame < seen_.size() ? functions_[frame] : own_[frame - seen_.size()];
+  }
   /// Without what `lines` and `annotate` appended to the name.
   [[nodiscard]] std::string_view bare_name(std::uint32_t frame) const {
-    return std::string_view(frames_[frame].frame->name).substr(0, frames_[frame].bare_size);
+    return frame < seen_.size() ? functions_.bare_name(frame) : std::string_view((*this)[frame].name);
   }
-  [[nodiscard]] std::size_t size() const { return frames_.size(); }
-  /// About as many more will come.
-  void reserve(std::size_t frames);
+  [[nodiscard]] std::size_t size() const { return seen_.size() + own_.size(); }
   /// The frames for which `used` holds, by name, then by what else is told apart.
   [[nodiscard]] std::vector<std::uint32_t> in_order(const std::vector<bool>& used) const;
   /// For whoever is done with the table: these of its frames, with what owns them.
   [[nodiscard]] FrameList list(std::span<const std::uint32_t> frames) &&;
 
  private:
-  /// Frames are one when these are equal, whatever else is known of them. File and line are empty without `lines`.
-  struct Key {
-    std::string_view name, module, reason, file;
-    std::uint32_t line = 0;
-    FrameKind kind = FrameKind::kUnknown;
-    bool inlined = false;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  /// The first bytes of a name, such that they compare as names do; shorter names are filled up with zeroes.
-  using Beginning = std::array<std::uint64_t, 2>;
-
-  struct Entry {
-    const NamedFrame* frame = nullptr;
-    NamedFrame* own = nullptr;  ///< the same when it is the table's own, else null
-    Beginning beginning{};
-    std::size_t bare_size = 0;
-  };
-  /// What entries point to.
-  struct Owned {
-    std::deque<NamedFrame> frames;
-    std::vector<std::vector<std::shared_ptr<const InlineChain>>> chains;
+  /// What the answer has of a function.
+  struct Seen {
+    std::uint32_t variant = 0;  ///< 1 + the first that was seen; 0: none was
+    std::uint32_t file = 0;     ///< number of its file, or of the first that has one
+    std::uint32_t file_of = 0;  ///< variant
+    FunctionTable::Differences differences;
   };
 
-  [[nodiscard]] static Beginning beginning_of(std::string_view name);
-  [[nodiscard]] Key key_of(const NamedFrame& frame, std::string_view name) const;
-  std::uint32_t intern_code(const NamedFrame& frame);
-  /// `lasts`: the frame outlives the table.
-  std::uint32_t intern_as(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool lasts);
-  /// The entry's frame as the table's own, made so if need be.
-  NamedFrame& own(Entry& entry);
-
-  const bool lines_;
-  const bool full_names_;
-  const bool annotate_;
-  const bool inlines_;
-  std::vector<Entry> frames_;
-  std::vector<std::uint64_t> hashes_;  ///< of the same frames, beside each other for who looks for one
-  std::shared_ptr<Owned> owned_ = std::make_shared<Owned>();
+  FunctionTable& functions_;
+  std::vector<Seen> seen_;  ///< by function
+  std::deque<NamedFrame> own_;
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
-  IdIndex ids_{unlimited_};
+  IdIndex own_ids_{unlimited_};
 };
 
 }  // namespace flamed::store

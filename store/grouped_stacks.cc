@@ -28,12 +28,17 @@ std::string text_or(const std::string* text, const char* otherwise) {
 }  // namespace
 
 GroupedStacks::GroupedStacks(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
-                             QueryBudget& budget)
+                             QueryBudget& budget, std::vector<std::uint32_t>& counters)
     : snapshot_(snapshot),
       selection_(selection),
       budget_(budget),
       slots_(snapshot, selection, budget),
-      group_(options.group.value_or(only_pid() != nullptr ? Group::kNone : Group::kProcess)) {}
+      group_(options.group.value_or(only_pid() != nullptr ? Group::kNone : Group::kProcess)),
+      place_of_(counters) {}
+
+GroupedStacks::~GroupedStacks() {
+  take_sums([](std::uint32_t, const Total&) {});
+}
 
 const ProcessSelector* GroupedStacks::only_pid() const {
   if (selection_.processes.size() != 1) return nullptr;
@@ -77,10 +82,9 @@ bool GroupedStacks::collect() {
 
 /// Most stacks come again in most slots: all that is done for each minute's count is an addition, key by key so that
 /// the sums stay in the processor's cache.
-bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
+bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
   if (!collect()) return false;
   samples_of_.assign(keys_.size(), 0);
-  place_of_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), 0);
   std::vector<std::uint32_t> first(keys_.size() + 1, 0);
   for (const Stacks& stacks : stacks_) ++first[stacks.key + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
@@ -88,9 +92,8 @@ bool GroupedStacks::add_up(StackStates& states, ShownFrames& shown) {
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < stacks_.size(); ++i) order[next[stacks_[i].key]++] = i;
 
-  const auto see = [&](std::uint32_t id, const Frame& frame) { shown.see(id, frame); };
   const auto keep = [&](StackRef ref, const Total& total, std::uint32_t key) {
-    states.of(ref.stack, see);
+    seen.see(ref.stack);
     samples_of_[key] += total.samples;
     if (states.has(ref, selection_.side)) counts_.push_back({ref, total});
   };

@@ -14,7 +14,7 @@
 #include "store/profile_options.h"
 #include "store/query_budget.h"
 #include "store/selection.h"
-#include "store/shown_frames.h"
+#include "store/seen_frames.h"
 #include "store/slot_selection.h"
 #include "store/snapshot_data.h"
 #include "store/stack_states.h"
@@ -28,13 +28,17 @@ class GroupedStacks {
     std::uint64_t ns = 0;
   };
 
+  /// `counters`: as many as the call-tree has nodes, all 0, as they are again in the end.
   GroupedStacks(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
-                QueryBudget& budget);
+                QueryBudget& budget, std::vector<std::uint32_t>& counters);
+  ~GroupedStacks();
+  GroupedStacks(const GroupedStacks&) = delete;
+  GroupedStacks& operator=(const GroupedStacks&) = delete;
 
   // -- First ----------------------------------------------------------------------------------------------------------
 
   /// Adds up, and notes the frames that need a name. False: the budget has run out.
-  [[nodiscard]] bool add_up(StackStates& states, ShownFrames& shown);
+  [[nodiscard]] bool add_up(StackStates& states, SeenFrames& seen);
 
   // -- Then -----------------------------------------------------------------------------------------------------------
 
@@ -142,7 +146,7 @@ class GroupedStacks {
   std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
   std::vector<Sum> sums_;                ///< of the current key or part; empty in between
-  std::vector<std::uint32_t> place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: it has none
+  std::vector<std::uint32_t>& place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: it has none
 };
 
 }  // namespace flamed::store

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace flamed::store {
@@ -10,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
-NamedFrame marker_frame(std::string name) { return {std::move(name), "", FrameKind::kMarker, ""}; }
 NamedFrame root_frame_of(std::string name) { return {std::move(name), "", FrameKind::kRoot, ""}; }
 
 std::uint64_t total_samples(const ProfileTree& tree, std::size_t side) {
@@ -21,22 +22,27 @@ std::uint64_t total_samples(const ProfileTree& tree, std::size_t side) {
 
 }  // namespace
 
-ProfileBuilder::ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, QueryBudget& budget)
+ProfileBuilder::ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, FrameNamer& namer,
+                               QueryBudget& budget)
     : snapshot_(snapshot),
       options_(options),
+      namer_(namer),
       budget_(budget),
-      states_(snapshot),
-      frame_table_(options),
-      shown_(snapshot, frame_table_) {}
+      index_(*snapshot.index, options, namer, budget.limits().nodes, snapshot.until),
+      seen_(snapshot.tree) {
+  index_->follow(snapshot.tree);
+}
 
-Result<Profile> ProfileBuilder::build(const Selection& selection, FrameNamer& namer) {
+Result<Profile> ProfileBuilder::build(const Selection& selection) {
   std::deque<GroupedStacks> sides;
-  sides.emplace_back(snapshot_, selection, options_, budget_);
+  sides.emplace_back(snapshot_, selection, options_, budget_, index_->counters());
   Profile profile;
-  std::unique_ptr<ProfileTree> tree = build_tree(sides, namer, {{&profile, &profile.processes}});
+  std::unique_ptr<ProfileTree> tree = build_tree(sides, {{&profile, &profile.processes}});
   if (tree == nullptr) return budget_.error();
   if (options_.min_percent > 0 || options_.max_nodes != 0) {
-    tree = tree->pruned(options_.min_percent, options_.max_nodes);
+    if (std::unique_ptr<ProfileTree> pruned = tree->pruned(options_.min_percent, options_.max_nodes)) {
+      tree = std::move(pruned);
+    }
   }
   if (!budget_.check()) return budget_.error();
   std::move(*tree).finish(profile);
@@ -44,46 +50,46 @@ Result<Profile> ProfileBuilder::build(const Selection& selection, FrameNamer& na
 }
 
 Result<ProfileDiff> ProfileBuilder::build_diff(const Selection& before, const Selection& after,
-                                               const DiffOptions& diff_options, FrameNamer& namer) {
+                                               const DiffOptions& diff_options) {
   std::deque<GroupedStacks> sides;
-  sides.emplace_back(snapshot_, before, options_, budget_);
-  sides.emplace_back(snapshot_, after, options_, budget_);
+  sides.emplace_back(snapshot_, before, options_, budget_, index_->counters());
+  sides.emplace_back(snapshot_, after, options_, budget_, index_->counters());
   DiffSide before_side;
   DiffSide after_side;
   const std::unique_ptr<ProfileTree> tree =
-      build_tree(sides, namer, {{&before_side, &before_side.processes}, {&after_side, &after_side.processes}});
+      build_tree(sides, {{&before_side, &before_side.processes}, {&after_side, &after_side.processes}});
   if (tree == nullptr) return budget_.error();
   return diff(*tree, std::move(before_side), std::move(after_side), diff_options);
 }
 
-std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, FrameNamer& namer,
-                                                        const std::vector<Described>& described) {
-  for (const GroupedStacks& stacks : sides) shown_.show(stacks.side());
+std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std::vector<Described>& described) {
+  for (const GroupedStacks& stacks : sides) seen_.show(stacks.side());
   for (GroupedStacks& stacks : sides) {
-    if (!stacks.add_up(states_, shown_)) return nullptr;
+    if (!stacks.add_up(index_->states(), seen_)) return nullptr;
   }
-  shown_.name(namer);
+  index_->name(seen_.ids(), namer_);
   if (!budget_.check()) return nullptr;
-  intern_markers();
-  placed_.assign(std::max<std::size_t>(snapshot_.tree.nodes.limit(), 1), kNone);
-
-  auto tree = std::make_unique<ProfileTree>(frame_table_, root_frame(sides), budget_.limits().nodes, sides.size());
-  for (std::size_t side = 0; side < sides.size(); ++side) {
-    *described[side].facts = sides[side].facts();
-    for (std::size_t part = 0; part < sides[side].parts(); ++part) {
-      add_part(*tree, side, sides[side], part, described[side].facts->quality);
-      if (!budget_.check()) return nullptr;
-    }
+  for (const GroupedStacks& stacks : sides) {
+    trees_.push_back(&index_->tree({stacks.side(), options_.delimited}));
+    same_tree_ = same_tree_ && trees_.back() == trees_.front();
   }
-  const bool was_cut = tree->was_cut();
+  frames_ = std::make_unique<FrameTable>(index_->functions());
+  for (const std::uint32_t id : seen_.ids()) {
+    for (const std::uint32_t variant : index_->shown().chain(id)) frames_->see(variant);
+  }
+
+  auto tree = std::make_unique<ProfileTree>(*frames_, root_frame(sides), budget_.limits().nodes, sides.size());
+  for (std::size_t side = 0; side < sides.size(); ++side) *described[side].facts = sides[side].facts();
+  if (!add_parts(*tree, sides, described)) return nullptr;
+  const bool was_cut = tree->was_cut() || index_->was_cut();
   if (options_.focus || options_.ignore || options_.hide) tree = tree->filtered(options_, sides.front().is_grouped());
   bool root_missing = false;
   if (!options_.root.empty()) {
     std::unique_ptr<ProfileTree> subtree = tree->subtree(options_.root);
     root_missing = subtree == nullptr;
     if (root_missing) {
-      const std::uint32_t root = frame_table_.intern(root_frame_of(options_.root.back()));
-      subtree = std::make_unique<ProfileTree>(frame_table_, root, 1, sides.size());
+      const std::uint32_t root = frames_->intern(root_frame_of(options_.root.back()));
+      subtree = std::make_unique<ProfileTree>(*frames_, root, 1, sides.size());
     }
     tree = std::move(subtree);
   }
@@ -110,62 +116,67 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, FrameNamer
 std::uint32_t ProfileBuilder::root_frame(const Sides& sides) {
   std::string name = sides.front().root_name();
   if (sides.back().root_name() != name) name = "all";
-  return frame_table_.intern(root_frame_of(std::move(name)));
+  return frames_->intern(root_frame_of(std::move(name)));
 }
 
-void ProfileBuilder::intern_markers() {
-  for (std::size_t reason = 0; reason < kTruncationCount; ++reason) {
-    markers_[reason] = frame_table_.intern(
-        marker_frame("[truncated: " + std::string(describe(static_cast<Truncation>(reason))) + "]"));
+bool ProfileBuilder::add_parts(ProfileTree& tree, Sides& sides, const std::vector<Described>& described) {
+  std::vector<std::unordered_map<std::string_view, std::size_t>> parts(sides.size());  // by label, of later sides
+  for (std::size_t side = 1; side < sides.size(); ++side) {
+    for (std::size_t part = 0; part < sides[side].parts(); ++part) parts[side].emplace(sides[side].label(part), part);
   }
-  border_ = frame_table_.intern(marker_frame("--"));
+  for (std::size_t first = 0; first < sides.size(); ++first) {
+    for (std::size_t part = 0; part < sides[first].parts(); ++part) {
+      const std::string& label = sides[first].label(part);
+      if (first != 0 && parts[first].erase(label) == 0) continue;  // was added with that of a side before
+      add_part(tree, first, sides[first], part, described[first].facts->quality);
+      for (std::size_t side = first + 1; side < sides.size(); ++side) {
+        const auto same = parts[side].find(label);
+        if (same == parts[side].end()) continue;
+        if (!same_tree_) leave_part();
+        add_part(tree, side, sides[side], same->second, described[side].facts->quality);
+        parts[side].erase(same);
+      }
+      leave_part();
+      if (!budget_.check()) return false;
+    }
+  }
+  return true;
 }
 
-/// Adds the subtree of one part, and its share of the quality.
 void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks& stacks, std::size_t part,
                               Quality& quality) {
-  touched_.clear();
+  FunctionTree& functions = *trees_[side];
   stacks.for_each_stack(part, [&](StackRef ref, const GroupedStacks::Total& total) {
-    if (touched_.empty()) {  // a part without stacks has no node
+    const std::uint32_t end = functions.node_of(ref);
+    if (placed_.size() < functions.size()) placed_.resize(functions.size(), kNone);
+    if (placed_[0] == kNone) {  // a part without stacks has no node
       const bool grouped = stacks.is_grouped();
-      placed_[kEmptyStack.value] = grouped ? tree.child(0, frame_table_.intern(root_frame_of(stacks.label(part)))) : 0;
-      touched_.push_back(kEmptyStack.value);
+      placed_[0] = grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0;
+      touched_.push_back(0);
     }
-    std::uint32_t node = place(tree, stacks.side(), ref.stack.value);
-    if (ref.cut) node = tree.child(node, markers_[static_cast<std::size_t>(Truncation::kStoreFull)]);
-    tree.add_self(node, total.samples, total.ns, side);
-    states_.count(ref, total.samples, quality);
+    tree.add_self(place(tree, functions, end), total.samples, total.ns, side);
+    index_->states().count(ref, total.samples, quality);
   });
-  for (const std::uint32_t node : touched_) placed_[node] = kNone;
 }
 
-/// The answer's node for a call-tree node, in the current part.
-std::uint32_t ProfileBuilder::place(ProfileTree& tree, Side side, std::uint32_t node) {
+/// The answer's node for a node of the FunctionTree, in the current part.
+std::uint32_t ProfileBuilder::place(ProfileTree& tree, const FunctionTree& functions, std::uint32_t node) {
   path_.clear();
-  for (; placed_[node] == kNone; node = snapshot_.tree.nodes[node].caller.value) path_.push_back(node);
+  for (; placed_[node] == kNone; node = functions.parent(node)) path_.push_back(node);
   std::uint32_t at = placed_[node];
   for (std::size_t i = path_.size(); i-- > 0;) {
-    const CallNode& call = snapshot_.tree.nodes[path_[i]];
-    const std::span<const std::uint32_t> chain = shown_.chain(call.frame);
-    if (chain.empty()) {
-      // Each side has the mark of what is missing of it.
-      const Frame& mark = snapshot_.tree.frames[call.frame.value];
-      const bool kernel = mark.offset == static_cast<std::uint64_t>(Truncation::kKernelDepthLimit);
-      if (mark.module == kTruncatedModule && (side == Side::kBoth || kernel == (side == Side::kKernel))) {
-        at = tree.child(at, markers_[mark.offset]);
-      }
-    } else if (side == Side::kBoth || shows(side, snapshot_.tree.frames[call.frame.value])) {
-      if (options_.delimited && side == Side::kBoth &&
-          snapshot_.tree.frames[call.frame.value].module == kKernelModule) {
-        const StackState caller = states_.of(call.caller);
-        if (caller.has_user() && !caller.has_kernel()) at = tree.child(at, border_);
-      }
-      for (const std::uint32_t frame : chain) at = tree.child(at, frame);
-    }
+    const std::uint32_t function = functions.function(path_[i]);
+    // Of one FunctionTree, what is not placed is not there. Of two, the other may have the same.
+    at = same_tree_ ? tree.add(at, function) : tree.child(at, function);
     placed_[path_[i]] = at;
     touched_.push_back(path_[i]);
   }
   return at;
+}
+
+void ProfileBuilder::leave_part() {
+  for (const std::uint32_t node : touched_) placed_[node] = kNone;
+  touched_.clear();
 }
 
 }  // namespace flamed::store

@@ -20,20 +20,20 @@
 #include "store/profile_tree.h"
 #include "store/query_budget.h"
 #include "store/selection.h"
-#include "store/shown_frames.h"
+#include "store/function_tree.h"
+#include "store/kept_index.h"
+#include "store/seen_frames.h"
 #include "store/snapshot_data.h"
-#include "store/stack_states.h"
 
 namespace flamed::store {
 
 class ProfileBuilder {
  public:
-  ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, QueryBudget& budget);
+  ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, FrameNamer& namer, QueryBudget& budget);
 
-  Result<Profile> build(const Selection& selection, FrameNamer& namer);
+  Result<Profile> build(const Selection& selection);
   /// Of `options`, pruning does not apply: `diff_options` prunes what was compared.
-  Result<ProfileDiff> build_diff(const Selection& before, const Selection& after, const DiffOptions& diff_options,
-                                 FrameNamer& namer);
+  Result<ProfileDiff> build_diff(const Selection& before, const Selection& after, const DiffOptions& diff_options);
 
  private:
   using Sides = std::deque<GroupedStacks>;
@@ -44,23 +44,26 @@ class ProfileBuilder {
   };
 
   /// The tree of one or two sides, filtered but not pruned. Null: the budget has run out.
-  std::unique_ptr<ProfileTree> build_tree(Sides& sides, FrameNamer& namer, const std::vector<Described>& described);
+  std::unique_ptr<ProfileTree> build_tree(Sides& sides, const std::vector<Described>& described);
   [[nodiscard]] std::uint32_t root_frame(const Sides& sides);
-  void intern_markers();
+  /// Adds the subtrees of parts with the same label, one of each side that has it, and their share of the quality.
+  bool add_parts(ProfileTree& tree, Sides& sides, const std::vector<Described>& described);
   void add_part(ProfileTree& tree, std::size_t side, GroupedStacks& stacks, std::size_t part, Quality& quality);
-  std::uint32_t place(ProfileTree& tree, Side side, std::uint32_t node);
+  std::uint32_t place(ProfileTree& tree, const FunctionTree& functions, std::uint32_t node);
+  void leave_part();
 
   const SnapshotData& snapshot_;
   const ProfileOptions& options_;
+  FrameNamer& namer_;
   QueryBudget& budget_;
-  StackStates states_;
-  FrameTable frame_table_;
-  ShownFrames shown_;
-  std::array<std::uint32_t, kTruncationCount> markers_{};
-  std::uint32_t border_ = 0;  ///< the frame "--"
+  KeptIndex::Loan index_;
+  SeenFrames seen_;
+  std::unique_ptr<FrameTable> frames_;
 
-  // By node of the call-tree.
-  std::vector<std::uint32_t> placed_;   ///< node of the answer's tree, in the current part
+  std::vector<FunctionTree*> trees_;  ///< by side
+  bool same_tree_ = true;             ///< of all sides
+
+  std::vector<std::uint32_t> placed_;   ///< by node of the FunctionTree: node of the answer's tree, in the current part
   std::vector<std::uint32_t> touched_;  ///< where placed_ is set
   std::vector<std::uint32_t> path_;     ///< scratch
 };

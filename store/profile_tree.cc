@@ -62,6 +62,12 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
   return node;
 }
 
+std::uint32_t ProfileTree::add(std::uint32_t parent, std::uint32_t frame) {
+  if (nodes_.size() < most_nodes_) return append(parent, frame);
+  was_cut_ = true;
+  return parent;
+}
+
 std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options, bool grouped) const {
   constexpr std::uint8_t kKnown = 1, kFocused = 2, kIgnored = 4, kHidden = 8;
   std::vector<std::uint8_t> judged(frames_.size(), 0);  // by frame

@@ -34,6 +34,8 @@ class ProfileTree {
   /// Finds or makes the node of `frame` below `parent`. With as many nodes as there may be it gives `parent` itself
   /// instead of a new one: an answer must not grow the daemon without bound.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
+  /// The same for a frame that is not there yet, in a tree in which child() looks for nothing below `parent`.
+  std::uint32_t add(std::uint32_t parent, std::uint32_t frame);
   void add_self(std::uint32_t node, std::uint64_t samples, std::uint64_t ns, std::size_t side = 0) {
     Own& own = own_[side][node];
     own.samples += samples;

@@ -37,13 +37,13 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
 
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
                               FrameNamer& namer, QueryBudget& budget) {
-  return ProfileBuilder(snapshot.data(), options, budget).build(selection, namer);
+  return ProfileBuilder(snapshot.data(), options, namer, budget).build(selection);
 }
 
 Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before, const Selection& after,
                                const ProfileOptions& options, const DiffOptions& diff_options, FrameNamer& namer,
                                QueryBudget& budget) {
-  return ProfileBuilder(snapshot.data(), options, budget).build_diff(before, after, diff_options, namer);
+  return ProfileBuilder(snapshot.data(), options, namer, budget).build_diff(before, after, diff_options);
 }
 
 Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer) {

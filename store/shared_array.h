@@ -10,6 +10,7 @@
 // The array itself, view() included, belongs to the writer or is called under the writer's lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -40,6 +41,11 @@ class SharedArray {
    public:
     /// Only for ids that were in use when the view was taken.
     const T& operator[](std::uint32_t id) const { return chunks_[id / kPerChunk]->items[id % kPerChunk]; }
+    /// Null where the view has no place of that id.
+    [[nodiscard]] const T* find(std::uint32_t id) const {
+      const std::size_t c = id / kPerChunk;
+      return c < chunks_.size() && chunks_[c] != nullptr ? &chunks_[c]->items[id % kPerChunk] : nullptr;
+    }
     /// Every id is below this.
     [[nodiscard]] std::uint32_t limit() const { return static_cast<std::uint32_t>(chunks_.size() * kPerChunk); }
     /// Also visits places that are not in use; T must be able to tell.
@@ -49,6 +55,24 @@ class SharedArray {
         if (chunks_[c] == nullptr) continue;
         for (std::size_t i = 0; i < kPerChunk; ++i) {
           visit(static_cast<std::uint32_t>(c * kPerChunk + i), chunks_[c]->items[i]);
+        }
+      }
+    }
+
+    /// visit(id, const T* before, const T* now) for all places of chunks that two views do not share; null where a view
+    /// has no place of that id.
+    template <typename F>
+    static void for_each_unshared(const View& before, const View& now, F&& visit) {
+      const auto chunk_of = [](const View& view, std::size_t c) {
+        return c < view.chunks_.size() ? view.chunks_[c].get() : nullptr;
+      };
+      for (std::size_t c = 0; c < std::max(before.chunks_.size(), now.chunks_.size()); ++c) {
+        const Chunk* was = chunk_of(before, c);
+        const Chunk* is = chunk_of(now, c);
+        if (was == is) continue;
+        for (std::size_t i = 0; i < kPerChunk; ++i) {
+          visit(static_cast<std::uint32_t>(c * kPerChunk + i), was != nullptr ? &was->items[i] : nullptr,
+                is != nullptr ? &is->items[i] : nullptr);
         }
       }
     }

@@ -58,28 +58,58 @@ void fetch_ahead(const std::vector<std::shared_ptr<const InlineChain>>& chains, 
 
 }  // namespace
 
-void ShownFrames::name(FrameNamer& namer) {
-  std::vector<std::shared_ptr<const InlineChain>> chains;
-  if (!seen_.empty()) chains = namer.name(seen_);
-  chains.resize(seen_.size());
-  start_.reserve(seen_.size() + 1);
-  frames_.reserve(seen_.size());
-  table_.reserve(seen_.size() / 2);
+bool ShownFrames::shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](std::uint32_t x, std::uint32_t y) {
+    return functions_.variant(x).function == functions_.variant(y).function;
+  });
+}
+
+bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
+                       std::uint64_t edition) {
+  places_.resize(std::max<std::size_t>(places_.size(), frames.limit()));
+  std::vector<std::uint32_t> asked;
+  std::vector<Frame> addresses;
+  for (const std::uint32_t id : ids) {
+    const Place& place = places_[id];
+    if (place.begin != kUnknown && place.edition == edition && !place.may_change) continue;
+    asked.push_back(id);
+    addresses.push_back(frames[id]);
+    if (place.begin == kUnknown && (modules_.empty() || modules_.back() != addresses.back().module) &&
+        known_modules_.insert(addresses.back().module).second) {
+      modules_.push_back(addresses.back().module);
+    }
+  }
+  if (asked.empty()) return false;
+  std::vector<std::shared_ptr<const InlineChain>> chains = namer.name(addresses);
+  chains.resize(asked.size());
+  if (functions_.size() == 0) functions_.reserve(asked.size() / 2);
   LatelyLookedUp lately(chains.size());
+  bool changed = false;
   for (std::size_t i = 0; i < chains.size(); ++i) {
     fetch_ahead(chains, i);
-    const auto begin = static_cast<std::uint32_t>(frames_.size());
-    start_.push_back(begin);
-    LatelyLookedUp::Place& place = lately.at(chains[i].get());
-    if (place.chain != nullptr && place.chain == chains[i].get()) {
-      for (std::uint32_t frame = place.begin; frame < place.end; ++frame) frames_.push_back(frames_[frame]);
-      continue;
+    const InlineChain* chain = chains[i].get();
+    LatelyLookedUp::Place& found = lately.at(chain);
+    if (found.chain == nullptr || found.chain != chain) {
+      const auto begin = static_cast<std::uint32_t>(variants_.size());
+      functions_.append_chain(chains[i], variants_);
+      found = {chain, begin, static_cast<std::uint32_t>(variants_.size())};
     }
-    table_.append_chain(chains[i].get(), frames_);
-    place = {chains[i].get(), begin, static_cast<std::uint32_t>(frames_.size())};
+    Place& place = places_[asked[i]];
+    const auto shown = [&](std::uint32_t begin, std::uint32_t size) { return std::span(variants_).subspan(begin, size); };
+    if (place.begin != kUnknown) {
+      const auto before = shown(place.begin, place.size);
+      const auto now = shown(found.begin, found.end - found.begin);
+      changed = changed || !shows_same(before, now);
+      // What is asked for again and again must not take room each time.
+      if (found.end == variants_.size() && found.begin != place.begin &&
+          std::equal(before.begin(), before.end(), now.begin(), now.end())) {
+        variants_.resize(found.begin);
+        found = {chain, place.begin, place.begin + place.size};
+      }
+    }
+    place = {found.begin, found.end - found.begin, edition, chain == nullptr || may_change(*chain)};
   }
-  start_.push_back(static_cast<std::uint32_t>(frames_.size()));
-  table_.keep(std::move(chains));
+  return changed;
 }
 
 }  // namespace flamed::store

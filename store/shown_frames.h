@@ -1,58 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShownFrames: what the call-tree's frames are shown as in one answer. All that its stacks have are noted first, named
-// together, and then looked up by their number. A local of one query; must not outlive what it is given.
+// ShownFrames: what the call-tree's frames are shown as, by their number in it. What was named once stays so as long as
+// whoever names says that it would be the same again. One thread at a time; must not outlive its FunctionTable.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
-#include "store/frame_table.h"
+#include "store/call_tree.h"
+#include "store/function_table.h"
 #include "store/profile.h"
-#include "store/selection.h"
-#include "store/snapshot_data.h"
 
 namespace flamed::store {
 
-/// Whether a side has the frame.
-[[nodiscard]] inline bool shows(Side side, const Frame& frame) {
-  return side == Side::kBoth || (frame.module == kKernelModule) == (side == Side::kKernel);
-}
-
 class ShownFrames {
  public:
-  ShownFrames(const SnapshotData& snapshot, FrameTable& table) : table_(table), at_(snapshot.tree.frames.limit(), 0) {}
+  explicit ShownFrames(FunctionTable& functions) : functions_(functions) {}
 
-  /// A side that stacks are shown of; before they are noted.
-  void show(Side side) {
-    user_ = user_ || side != Side::kKernel;
-    kernel_ = kernel_ || side != Side::kUser;
+  /// Those of all frames that were named, each once.
+  [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
+  [[nodiscard]] bool is_known(std::uint32_t id) const { return id < places_.size() && places_[id].begin != kUnknown; }
+  void forget(std::uint32_t id) { places_[id] = {}; }
+  /// Names those of `ids` that have no name yet, whose names may have changed, or that were named in another edition.
+  /// True when one that was known stands for other functions now.
+  bool name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
+            std::uint64_t edition);
+  /// Variants of the FunctionTable, outermost first; none of a frame that was not named.
+  [[nodiscard]] std::span<const std::uint32_t> chain(std::uint32_t id) const {
+    if (!is_known(id)) return {};
+    return std::span(variants_).subspan(places_[id].begin, places_[id].size);
   }
-  /// Notes a frame by its number in the call-tree, if a side has it.
-  void see(std::uint32_t id, const Frame& frame) {
-    if (at_[id] != 0 || !(frame.module == kKernelModule ? kernel_ : user_)) return;
-    seen_.push_back(frame);
-    at_[id] = static_cast<std::uint32_t>(seen_.size());
-  }
-  /// Names what was noted, once.
-  void name(FrameNamer& namer);
-  /// Frames of the FrameTable, outermost first; of a frame that was noted.
-  [[nodiscard]] std::span<const std::uint32_t> chain(FrameId id) const {
-    const std::uint32_t at = at_[id.value];
-    if (at == 0) return {};
-    return {frames_.data() + start_[at - 1], frames_.data() + start_[at]};
+  [[nodiscard]] std::size_t bytes() const {
+    return places_.capacity() * sizeof(Place) + variants_.capacity() * sizeof(std::uint32_t);
   }
 
  private:
-  FrameTable& table_;
-  bool user_ = false;
-  bool kernel_ = false;
-  std::vector<std::uint32_t> at_;      ///< by FrameId: 1 + index into seen_; 0: not noted
-  std::vector<Frame> seen_;            ///< distinct, as the namer gets them
-  std::vector<std::uint32_t> start_;   ///< by index in seen_: into frames_
-  std::vector<std::uint32_t> frames_;  ///< of the FrameTable, chain after chain
+  static constexpr std::uint32_t kUnknown = 0xffffffffU;
+
+  struct Place {
+    std::uint32_t begin = kUnknown;  ///< into variants_
+    std::uint32_t size = 0;
+    std::uint64_t edition = 0;
+    bool may_change = false;
+  };
+
+  [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
+
+  FunctionTable& functions_;
+  std::vector<Place> places_;            ///< by FrameId
+  std::vector<std::uint32_t> variants_;  ///< chain after chain
+  std::vector<ModuleId> modules_;
+  std::unordered_set<ModuleId> known_modules_;
 };
 
 }  // namespace flamed::store

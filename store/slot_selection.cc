@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kSlackNs = 2 * kNsPerSecond;
 // Lengths of the runs of slots that have sums, each a part of the one before: of an hour that begins anywhere at most
 // six of each are needed, of a day twenty of the longest.
-constexpr std::array<std::size_t, 3> kRuns{64, 16, 4};
+constexpr std::array<std::size_t, 4> kRuns{256, 64, 16, 4};
 
 void widen(std::optional<WallWindow>& window, const WallWindow& by) {
   if (!window) {

@@ -19,6 +19,8 @@
 
 namespace flamed::store {
 
+class KeptIndex;
+
 class SnapshotData {
  public:
   CallTree::View tree;
@@ -27,6 +29,7 @@ class SnapshotData {
   std::vector<SealedSlot> sealed;    ///< oldest first
   std::vector<OpenSlot::View> open;  ///< oldest first, all younger than the sealed ones
   std::shared_ptr<SlotSums> sums;    ///< of runs of sealed slots; never null
+  std::shared_ptr<KeptIndex> index;  ///< never null
   MonotonicTime until;               ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StackStates: how stacks ended, and which sides they have, worked out once for each node of the call-tree that is
-// asked about. A local of one query; must not outlive the snapshot.
+// asked about. Must not outlive the call-tree's view.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,10 +42,19 @@ class StackState {
 
 class StackStates {
  public:
-  explicit StackStates(const SnapshotData& snapshot) : tree_(snapshot.tree), states_(snapshot.tree.nodes.limit()) {
-    if (states_.empty()) states_.resize(1);
+  explicit StackStates(const SnapshotData& snapshot) : StackStates(snapshot.tree) {}
+  explicit StackStates(const CallTree::View& tree) : tree_(tree) { fit(); }
+
+  /// The view has other nodes than before.
+  void fit() {
+    states_.resize(std::max<std::size_t>(tree_.nodes.limit(), 1));
     states_[kEmptyStack.value] = StackState(StackState::kKnown);
   }
+  void forget() {
+    states_.clear();
+    fit();
+  }
+  [[nodiscard]] bool is_known(std::uint32_t node) const { return node < states_.size() && states_[node].known(); }
 
   [[nodiscard]] StackState of(StackId stack) {
     return of(stack, [](std::uint32_t, const Frame&) {});

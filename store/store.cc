@@ -13,6 +13,7 @@
 #include "store/call_tree.h"
 #include "store/process_table.h"
 #include "store/slot.h"
+#include "store/kept_index.h"
 #include "store/slot_sums.h"
 #include "store/snapshot_data.h"
 #include "store/thread_table.h"
@@ -36,6 +37,8 @@ std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_byte
 std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - budget_of(limits) / 32; }
 /// Readers' sums of minutes are worth more than the few more minutes that would find room in their place.
 std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
+/// Readers' index lasts for as long as questions come; it is not in the budget.
+constexpr std::size_t kIndexShare = 16;
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
@@ -52,6 +55,7 @@ class Store::State {
         log_budget_(log_limit_of(limits)),
         budget_(growth_limit_of(limits) - log_limit_of(limits) - sums_limit_of(limits)),
         sums_(std::make_shared<SlotSums>(sums_limit_of(limits))),
+        index_(std::make_shared<KeptIndex>(budget_of(limits) / kIndexShare)),
         // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
         tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
         tree_(tree_budget_),
@@ -178,6 +182,7 @@ class Store::State {
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
+    data->index = index_;
     data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
     data->period_ns = period_ns_;
     data->budget_bytes = budget_of(limits_);
@@ -380,6 +385,7 @@ class Store::State {
   Budget log_budget_;
   Budget budget_;
   const std::shared_ptr<SlotSums> sums_;
+  const std::shared_ptr<KeptIndex> index_;
   Budget tree_budget_;
   CallTree tree_;
   ProcessTable processes_;

@@ -45,10 +45,15 @@ bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
 
-/// "Don't know" may be only "not yet", and just-in-time compilers use their memory again for other functions.
-bool is_short_lived(const SymbolChain& chain) {
-  return std::any_of(chain.begin(), chain.end(),
-                     [](const Symbol& symbol) { return !symbol.reason.empty() || symbol.kind == SymbolKind::kJit; });
+/// Each once, sorted.
+std::vector<ModuleId> modules_of(std::span<const Frame> frames) {
+  std::vector<ModuleId> modules;
+  for (const Frame& frame : frames) {
+    if (modules.empty() || modules.back() != frame.module) modules.push_back(frame.module);
+  }
+  std::sort(modules.begin(), modules.end());
+  modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
+  return modules;
 }
 
 }  // namespace
@@ -70,7 +75,7 @@ CachingSymbolizer::CachingSymbolizer(Symbolizer& inner, const Clock& clock, Opti
     : inner_(inner), clock_(clock), options_(options), seed_(random_seed()) {}
 
 std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> frames) {
-  forget_renewed(frames);
+  forget_renewed(modules_of(frames));
   std::vector<SymbolChainPtr> chains(frames.size());
   std::vector<std::size_t> missing;
   std::uint64_t forgotten_before = 0;
@@ -116,13 +121,7 @@ std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> 
   return chains;
 }
 
-void CachingSymbolizer::forget_renewed(std::span<const Frame> frames) {
-  std::vector<ModuleId> modules;
-  for (const Frame& frame : frames) {
-    if (modules.empty() || modules.back() != frame.module) modules.push_back(frame.module);
-  }
-  std::sort(modules.begin(), modules.end());
-  modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
+void CachingSymbolizer::forget_renewed(std::span<const ModuleId> modules) {
   for (const ModuleId module : inner_.renewed(modules)) {
     forget(module);
     std::lock_guard lock(mutex_);
@@ -158,7 +157,7 @@ void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64
 
 void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns) {
   if (is_pending(*chain)) return;
-  const bool short_lived = is_short_lived(*chain);
+  const bool short_lived = may_change(*chain);
   if (short_lived && options_.unknown_ttl_ns <= 0) return;
   Slot slot;
   slot.frame = frame;
@@ -245,6 +244,12 @@ void CachingSymbolizer::evict_locked() {
     }
     ++hand_;
   }
+}
+
+std::uint64_t CachingSymbolizer::edition(std::span<const ModuleId> modules) {
+  forget_renewed(modules);
+  std::lock_guard lock(mutex_);
+  return forgotten_;
 }
 
 void CachingSymbolizer::forget(ModuleId module) {

@@ -38,6 +38,8 @@ class CachingSymbolizer final : public Symbolizer {
 
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
+  std::uint64_t edition(std::span<const ModuleId> modules) override;
+  [[nodiscard]] bool keeps_names() const override { return true; }
 
   /// Drops what is kept of one module, and doesn't keep what is just being answered.
   void forget(ModuleId module);
@@ -75,7 +77,7 @@ class CachingSymbolizer final : public Symbolizer {
     bool operator()(const SymbolChain* a, const SymbolChain* b) const { return a == b || *a == *b; }
   };
 
-  void forget_renewed(std::span<const Frame> frames);
+  void forget_renewed(std::span<const ModuleId> modules);
   /// Of no more frames than are looked up under one hold of the lock. Leaves alone the chains that are not kept.
   void look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);

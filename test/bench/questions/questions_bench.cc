@@ -65,6 +65,8 @@ class CachedNamer final : public FrameNamer {
     took_ms += now_ms() - start;
     return chains;
   }
+  std::uint64_t edition(std::span<const ModuleId> /*modules*/) override { return 1; }
+  [[nodiscard]] bool keeps_names() const override { return true; }
   double took_ms = 0;
 
  private:

@@ -30,8 +30,8 @@ class Program {
   /// `seconds` of it at 99 Hz on one busy CPU. With `burst` above one, samples come in runs of the same function of
   /// that length on average.
   [[nodiscard]] Profile run(double seconds, std::mt19937_64& random, double burst = 1) const {
-    const ProfileOptions plain;
-    FrameTable frames(plain);
+    FunctionTable functions{ProfileOptions{}};
+    FrameTable frames(functions);
     ProfileTree tree(frames, frames.intern({"all", "", FrameKind::kRoot, ""}), 1'000'000);
     std::discrete_distribution<std::size_t> pick(work_.begin(), work_.end());
     std::uniform_real_distribution<double> unit(0, 1);
@@ -61,8 +61,8 @@ class Program {
 
 /// Two profiles that were built apart, compared.
 ProfileDiff compare(const Profile& before, const Profile& after, const DiffOptions& options) {
-  const ProfileOptions plain;
-  FrameTable frames(plain);
+  FunctionTable functions{ProfileOptions{}};
+  FrameTable frames(functions);
   ProfileTree tree(frames, frames.intern(before.frames[before.nodes[0].frame]), 1'000'000, 2);
   std::array<DiffSide, 2> described;
   for (std::size_t side = 0; side < 2; ++side) {

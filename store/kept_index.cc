@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/kept_index.h"
+
+#include <chrono>
+#include <utility>
+
+namespace flamed::store {
+namespace {
+
+/// A person who looks at one answer and asks for the next takes seconds.
+constexpr std::int64_t kKeepUnusedNs = 60 * kNsPerSecond;
+/// About what a question about a busy hour takes with the index. To make one's own takes several times that.
+constexpr std::chrono::milliseconds kPatience{100};
+
+bool is_usual(const ProfileOptions& options) {
+  return options.inlines && !options.full_names && !options.lines && !options.annotate;
+}
+
+}  // namespace
+
+KeptIndex::Loan::Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer,
+                      std::size_t most_nodes, MonotonicTime now)
+    : keeper_(keeper), lock_(keeper.mutex_, std::defer_lock) {
+  if (is_usual(options) && namer.keeps_names() && lock_.try_lock_for(kPatience)) {
+    if (std::exchange(keeper_.namer_, &namer) == &namer) index_ = std::move(keeper_.index_);
+    keeper_.index_ = nullptr;
+    keeper_.used_at_ = now;
+  }
+  if (index_ == nullptr) index_ = std::make_unique<FunctionIndex>(options, most_nodes);
+}
+
+KeptIndex::Loan::~Loan() {
+  if (!lock_.owns_lock()) return;
+  const std::size_t bytes = index_->bytes();
+  if (bytes > keeper_.limit_bytes_ || index_->was_cut()) index_ = nullptr;
+  keeper_.index_ = std::move(index_);
+  keeper_.used_bytes_ = keeper_.index_ != nullptr ? bytes : 0;
+}
+
+bool KeptIndex::drop_unused(MonotonicTime now) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || index_ == nullptr || now.ns - used_at_.ns < kKeepUnusedNs) return false;
+  used_bytes_ = 0;
+  return std::exchange(index_, nullptr) != nullptr;
+}
+
+bool KeptIndex::drop() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  used_bytes_ = 0;
+  return std::exchange(index_, nullptr) != nullptr;
+}
+
+std::size_t KeptIndex::used_bytes() const {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() ? used_bytes_ : 0;
+}
+
+}  // namespace flamed::store

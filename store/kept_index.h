@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KeptIndex: the FunctionIndex that answers of the usual form share, one after the other. Who asks for another form, or
+// finds it in use, gets one of their own. Shared by the store and its snapshots; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/clock.h"
+#include "store/function_index.h"
+#include "store/profile.h"
+#include "store/profile_options.h"
+
+namespace flamed::store {
+
+class KeptIndex {
+ public:
+  /// An index for the length of one question.
+  class Loan {
+   public:
+    Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer, std::size_t most_nodes,
+         MonotonicTime now);
+    ~Loan();
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+
+    [[nodiscard]] FunctionIndex& operator*() const { return *index_; }
+    [[nodiscard]] FunctionIndex* operator->() const { return index_.get(); }
+
+   private:
+    KeptIndex& keeper_;
+    std::unique_lock<std::timed_mutex> lock_;  ///< held where the index is to be kept
+    std::unique_ptr<FunctionIndex> index_;
+  };
+
+  /// An index that takes more than the limit is not kept.
+  explicit KeptIndex(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  KeptIndex(const KeptIndex&) = delete;
+  KeptIndex& operator=(const KeptIndex&) = delete;
+
+  /// Lets go of the index if no question came for a minute. True when there was one.
+  bool drop_unused(MonotonicTime now);
+  /// Lets go of it, unless it is in use. True when there was one.
+  bool drop();
+
+  /// Of the index that is kept.
+  [[nodiscard]] std::size_t used_bytes() const;
+
+ private:
+  const std::size_t limit_bytes_;
+  mutable std::timed_mutex mutex_;  ///< guards what follows
+  std::unique_ptr<FunctionIndex> index_;
+  const FrameNamer* namer_ = nullptr;  ///< of whose names it is
+  MonotonicTime used_at_{};
+  std::size_t used_bytes_ = 0;
+};
+
+}  // namespace flamed::store
