@@ -10,12 +10,12 @@ void FunctionIndex::follow(const CallTree::View& view) {
   const auto is_same = [&](const Frame* before, const Frame* now) {
     return before != nullptr && now != nullptr && *before == *now;
   };
-  CallTree::Frames::View::for_each_unshared(
-      view_.frames, view.frames, [&](std::uint32_t id, const Frame* before, const Frame* now) {
-        if (!shown_.is_known(id) || is_same(before, now)) return;
-        shown_.forget(id);
-        other_meaning = true;
-      });
+  CallTree::Frames::View::for_each_unshared(view_.frames, view.frames,
+                                            [&](std::uint32_t id, const Frame* before, const Frame* now) {
+                                              if (!shown_.is_known(id) || is_same(before, now)) return;
+                                              shown_.forget(id);
+                                              other_meaning = true;
+                                            });
   // A node means its frame below its caller: it stays what it was if its frame and all its callers do, and of whichever
   // is known its callers are known too.
   CallTree::Nodes::View::for_each_unshared(
@@ -45,7 +45,8 @@ void FunctionIndex::name(std::span<const std::uint32_t> frames, FrameNamer& name
 }
 
 FunctionTree& FunctionIndex::tree(FunctionTree::Shape shape) {
-  const auto found = std::find_if(trees_.begin(), trees_.end(), [&](const auto& tree) { return tree->shape() == shape; });
+  const auto found =
+      std::find_if(trees_.begin(), trees_.end(), [&](const auto& tree) { return tree->shape() == shape; });
   if (found != trees_.end()) return **found;
   const FunctionTree::Given given{view_, functions_, shown_, states_};
   return *trees_.emplace_back(std::make_unique<FunctionTree>(given, shape, most_nodes_));

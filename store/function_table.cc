@@ -32,8 +32,7 @@ std::size_t bytes_of(const NamedFrame& frame) {
 
 std::uint64_t hash_of(const FunctionTable::Variant& variant) {
   std::uint64_t hash = 0;
-  for (const std::uint32_t part :
-       {variant.function, variant.line, variant.full_name, variant.build_id, variant.file}) {
+  for (const std::uint32_t part : {variant.function, variant.line, variant.full_name, variant.build_id, variant.file}) {
     hash = (hash ^ part) * 0x9e3779b97f4a7c15ULL;
   }
   return mix(hash);
@@ -99,8 +98,7 @@ std::uint32_t FunctionTable::intern_code(const NamedFrame& frame, bool* used) {
   return intern(frame, shown, name.size(), used);
 }
 
-std::uint32_t FunctionTable::intern(const NamedFrame& frame, std::string_view name, std::size_t bare_size,
-                                    bool* used) {
+std::uint32_t FunctionTable::intern(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool* used) {
   const bool hash_is_known = frame.hash != 0 && name.data() == frame.name.data();
   const std::uint64_t hash = mix(hash_is_known ? frame.hash : flamed::hash_of(name, frame.module));
   std::uint32_t function = ids_.find(hash, [&](std::uint32_t id) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FunctionTable: the distinct functions that addresses are shown as, and their variants: a function as the address has
-// it, with a line, a file and a build id of its own. It only grows, and may serve one answer after another. A frame that
-// is shown as its chain has it is not copied: the table shares the chain. One thread at a time; what list() of a
+// it, with a line, a file and a build id of its own. It only grows, and may serve one answer after another. A frame
+// that is shown as its chain has it is not copied: the table shares the chain. One thread at a time; what list() of a
 // FrameTable gave stays valid without it.
 #pragma once
 
@@ -61,9 +61,7 @@ class FunctionTable {
   [[nodiscard]] const Variant& variant(std::uint32_t variant) const { return variants_[variant]; }
   [[nodiscard]] const NamedFrame& frame(std::uint32_t variant) const { return *frames_[variant]; }
   /// The function as it was first seen.
-  [[nodiscard]] const NamedFrame& operator[](std::uint32_t function) const {
-    return frame(functions_[function].first);
-  }
+  [[nodiscard]] const NamedFrame& operator[](std::uint32_t function) const { return frame(functions_[function].first); }
   /// Without what `lines` and `annotate` appended to the name.
   [[nodiscard]] std::string_view bare_name(std::uint32_t function) const {
     return std::string_view((*this)[function].name).substr(0, functions_[function].bare_size);
@@ -113,13 +111,13 @@ class FunctionTable {
   const bool inlines_;
   std::shared_ptr<Owned> owned_ = std::make_shared<Owned>();
   std::vector<Variant> variants_;
-  std::vector<const NamedFrame*> frames_;          ///< by variant
-  std::vector<std::uint64_t> variant_hashes_;      ///< likewise
+  std::vector<const NamedFrame*> frames_;      ///< by variant
+  std::vector<std::uint64_t> variant_hashes_;  ///< likewise
   std::vector<Function> functions_;
   std::vector<std::uint64_t> hashes_;  ///< by function, beside each other for who looks for one
   std::unordered_map<std::string_view, std::uint32_t> texts_;
   std::unordered_map<std::uint64_t, const NamedFrame*> common_;  ///< by variant and differences
-  std::vector<Place> order_;           ///< of the first functions
+  std::vector<Place> order_;                                     ///< of the first functions
   std::size_t own_bytes_ = 0;
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   IdIndex ids_{unlimited_};

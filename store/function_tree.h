@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FunctionTree: the call-tree as functions. Several addresses of a function below the same callers are one node, and an
-// address that inlined functions stand for is several. It is made as far as somebody asks. One thread at a time; must not
-// outlive what it is given, to which frames must have been named before they are asked for.
+// address that inlined functions stand for is several. It is made as far as somebody asks. One thread at a time; must
+// not outlive what it is given, to which frames must have been named before they are asked for.
 #pragma once
 
 #include <array>

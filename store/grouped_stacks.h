@@ -13,8 +13,8 @@
 #include "store/profile.h"
 #include "store/profile_options.h"
 #include "store/query_budget.h"
-#include "store/selection.h"
 #include "store/seen_frames.h"
+#include "store/selection.h"
 #include "store/slot_selection.h"
 #include "store/snapshot_data.h"
 #include "store/stack_states.h"
@@ -145,7 +145,7 @@ class GroupedStacks {
   std::vector<std::size_t> key_start_;
   std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
-  std::vector<Sum> sums_;                ///< of the current key or part; empty in between
+  std::vector<Sum> sums_;                 ///< of the current key or part; empty in between
   std::vector<std::uint32_t>& place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: it has none
 };
 

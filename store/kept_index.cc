@@ -18,8 +18,8 @@ bool is_usual(const ProfileOptions& options) {
 
 }  // namespace
 
-KeptIndex::Loan::Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer,
-                      std::size_t most_nodes, MonotonicTime now)
+KeptIndex::Loan::Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer, std::size_t most_nodes,
+                      MonotonicTime now)
     : keeper_(keeper), lock_(keeper.mutex_, std::defer_lock) {
   if (is_usual(options) && namer.keeps_names() && lock_.try_lock_for(kPatience)) {
     if (std::exchange(keeper_.namer_, &namer) == &namer) index_ = std::move(keeper_.index_);

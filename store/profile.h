@@ -29,8 +29,8 @@ class FrameNamer {
   /// One chain for each frame, in the same order. Called at most once per profile, with all of its distinct frames that
   /// are not known yet, so that the work can be batched by module. Any thread.
   virtual std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) = 0;
-  /// As long as it is the same number, names of the modules that were given after it was read, and of which may_change()
-  /// says no, would be given again. Cheap; any thread.
+  /// As long as it is the same number, names of the modules that were given after it was read, and of which
+  /// may_change() says no, would be given again. Cheap; any thread.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
   /// Whether edition() promises anything.
   [[nodiscard]] virtual bool keeps_names() const { return false; }

@@ -14,15 +14,15 @@
 
 #include "store/diff.h"
 #include "store/frame_table.h"
+#include "store/function_tree.h"
 #include "store/grouped_stacks.h"
+#include "store/kept_index.h"
 #include "store/profile.h"
 #include "store/profile_options.h"
 #include "store/profile_tree.h"
 #include "store/query_budget.h"
-#include "store/selection.h"
-#include "store/function_tree.h"
-#include "store/kept_index.h"
 #include "store/seen_frames.h"
+#include "store/selection.h"
 #include "store/snapshot_data.h"
 
 namespace flamed::store {

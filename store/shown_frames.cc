@@ -95,7 +95,9 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
       found = {chain, begin, static_cast<std::uint32_t>(variants_.size())};
     }
     Place& place = places_[asked[i]];
-    const auto shown = [&](std::uint32_t begin, std::uint32_t size) { return std::span(variants_).subspan(begin, size); };
+    const auto shown = [&](std::uint32_t begin, std::uint32_t size) {
+      return std::span(variants_).subspan(begin, size);
+    };
     if (place.begin != kUnknown) {
       const auto before = shown(place.begin, place.size);
       const auto now = shown(found.begin, found.end - found.begin);

@@ -9,11 +9,12 @@
 #include <mutex>
 #include <utility>
 
+#include "base/heap.h"
 #include "store/budget.h"
 #include "store/call_tree.h"
+#include "store/kept_index.h"
 #include "store/process_table.h"
 #include "store/slot.h"
-#include "store/kept_index.h"
 #include "store/slot_sums.h"
 #include "store/snapshot_data.h"
 #include "store/thread_table.h"
@@ -137,6 +138,7 @@ class Store::State {
   }
 
   void advance(MonotonicTime now) {
+    if (index_->drop_unused(now)) give_back_freed_memory();
     std::lock_guard lock(mutex_);
     if (!open_.empty() && open_.back()->bounds.covers(now)) {
       std::int64_t step = clock_.wall_offset_ns() - open_.back()->bounds.wall_offset_ns;
@@ -154,7 +156,10 @@ class Store::State {
       ++dropped_for_age_;
     }
     if (sealed_any) gaps_.forget_before({now.ns + clock_.wall_offset_ns() - limits_.retention_ns});
-    if (const std::size_t bytes = asked_back_.exchange(0); bytes != 0) let_go_of(bytes);
+    if (const std::size_t bytes = asked_back_.exchange(0); bytes != 0) {
+      const std::size_t of_index = index_->used_bytes();
+      if (!index_->drop() || bytes > of_index) let_go_of(bytes - std::min(bytes, of_index));
+    }
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
     for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share);) {
@@ -198,6 +203,7 @@ class Store::State {
     stats.quality = total_;
     stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes();
     stats.budget_bytes = budget_of(limits_);
+    stats.index_bytes = index_->used_bytes();
     stats.slots = sealed_.size() + open_.size();
     stats.sealed_bytes = sealed_bytes_;
     stats.histogram_entries = sealed_entries_;

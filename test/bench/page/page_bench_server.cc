@@ -67,6 +67,8 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
     return cache_.symbolise(frames);
   }
+  std::uint64_t edition(std::span<const ModuleId> modules) override { return cache_.edition(modules); }
+  [[nodiscard]] bool keeps_names() const override { return true; }
 
   MadeUpSymbols symbols_;
   symbolizer::CachingSymbolizer cache_{symbols_, clock_};

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "store_fixture.h"
+
+namespace flamed::store::test {
+namespace {
+
+/// Keeps its promise: names stay until the edition changes. Names that a test sets may_change where it says so.
+class KeepingNamer final : public FrameNamer {
+ public:
+  std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
+    asked += frames.size();
+    if (while_naming) std::exchange(while_naming, nullptr)();
+    std::vector<std::shared_ptr<const InlineChain>> chains;
+    for (const Frame& frame : frames) {
+      InlineChain chain;
+      if (frame.offset % 5 == 0)
+        chain.push_back({"outer" + std::to_string(frame.offset % 3), "lib", FrameKind::kNative, ""});
+      NamedFrame function{"f" + std::to_string(frame.offset / 16), "lib", FrameKind::kNative, ""};
+      function.build_id = "build" + std::to_string(frame.module.value);
+      function.file = frame.offset % 7 == 0 ? "" : "source" + std::to_string(frame.offset % 2);
+      function.line = static_cast<std::uint32_t>(frame.offset % 16);
+      if (const auto renamed = names.find(frame); renamed != names.end()) function = renamed->second;
+      chain.push_back(std::move(function));
+      chains.push_back(std::make_shared<const InlineChain>(std::move(chain)));
+    }
+    return chains;
+  }
+  std::uint64_t edition(std::span<const ModuleId> /*modules*/) override { return edition_now; }
+  [[nodiscard]] bool keeps_names() const override { return true; }
+
+  std::map<Frame, NamedFrame> names;
+  std::uint64_t edition_now = 1;
+  std::size_t asked = 0;
+  std::function<void()> while_naming;
+};
+
+/// Names the same and promises nothing: whoever asks with it begins from scratch.
+class ForgetfulNamer final : public FrameNamer {
+ public:
+  explicit ForgetfulNamer(KeepingNamer& namer) : namer_(namer) {}
+  std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
+    return namer_.name(frames);
+  }
+
+ private:
+  KeepingNamer& namer_;
+};
+
+std::string text_of(const NamedFrame& frame) {
+  return frame.name + "|" + frame.module + "|" + frame.reason + "|" + frame.full_name + "|" + frame.build_id + "|" +
+         frame.file + ":" + std::to_string(frame.line) + (frame.inlined ? "|i" : "");
+}
+
+/// All that an answer says, node by node.
+std::vector<std::string> described(const Profile& profile) {
+  std::vector<std::string> lines;
+  for (const ProfileNode& node : profile.nodes) {
+    lines.push_back(text_of(profile.frames[node.frame]) + " below " + std::to_string(node.parent) + " " +
+                    std::to_string(node.self_samples) + "/" + std::to_string(node.total_samples) + "/" +
+                    std::to_string(node.total_ns));
+  }
+  lines.push_back(std::to_string(profile.quality.whole) + " whole, " +
+                  std::to_string(profile.quality.truncated_total()) + " cut");
+  return lines;
+}
+
+std::vector<std::string> described(const ProfileDiff& diff) {
+  std::vector<std::string> lines;
+  for (const DiffNode& node : diff.nodes) {
+    lines.push_back(text_of(diff.frames[node.frame]) + " below " + std::to_string(node.parent) + " " +
+                    std::to_string(node.before.self_ns) + "/" + std::to_string(node.before.total_ns) + " " +
+                    std::to_string(node.after.self_ns) + "/" + std::to_string(node.after.total_ns));
+  }
+  return lines;
+}
+
+std::string first_difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string x = i < a.size() ? a[i] : "nothing";
+    const std::string y = i < b.size() ? b[i] : "nothing";
+    if (x != y) return std::to_string(i) + ": " + x + " and " + y;
+  }
+  return {};
+}
+
+struct Asker {
+  const TestStore& store;
+  FrameNamer& namer;
+
+  [[nodiscard]] Profile operator()(const Selection& selection, const ProfileOptions& options = {}) const {
+    QueryBudget unlimited;
+    return build_profile(store.store.snapshot(), selection, options, namer, unlimited).value();
+  }
+  [[nodiscard]] ProfileDiff operator()(const Selection& before, const Selection& after,
+                                       const ProfileOptions& options) const {
+    QueryBudget unlimited;
+    return build_diff(store.store.snapshot(), before, after, options, {}, namer, unlimited).value();
+  }
+};
+
+TEST_CASE("what was named for one question is not named again for the next") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x21), code(0x31)});
+  const std::vector<std::string> first = described(ask({store.everything()}));
+  CHECK(namer.asked == 3);
+  CHECK(described(ask({store.everything()})) == first);
+  CHECK(namer.asked == 3);
+
+  store.add({code(0x11), code(0x42)});
+  CHECK(folded(ask({store.everything()})) ==
+        std::vector<std::string>{"all;worker (100);f1;f2;f3 1", "all;worker (100);f1;f4 1"});
+  CHECK(namer.asked == 4);
+}
+
+TEST_CASE("a name that may change is asked for each time, and every name in another edition") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  const Selection everything{store.everything()};
+  store.add({code(0x11), code(0x21), code(0x31)});
+  namer.names[code(0x21)] = {"[unknown]", "lib", FrameKind::kUnknown, "not read yet"};
+  CHECK(folded(ask(everything)) == std::vector<std::string>{"all;worker (100);f1;[unknown];f3 1"});
+  CHECK(namer.asked == 3);
+  namer.names[code(0x21)] = {"known", "lib", FrameKind::kNative, ""};
+  namer.names[code(0x31)] = {"renamed", "lib", FrameKind::kNative, ""};
+  CHECK(folded(ask(everything)) == std::vector<std::string>{"all;worker (100);f1;known;f3 1"});
+  CHECK(namer.asked == 4);
+  ++namer.edition_now;
+  CHECK(folded(ask(everything)) == std::vector<std::string>{"all;worker (100);f1;known;renamed 1"});
+  CHECK(namer.asked == 7);
+}
+
+TEST_CASE("what is known of a function is what holds for its addresses in the answer, whatever was asked before") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x21)});
+  store.pass_minutes(3);
+  const WallTime later = store.clock.wall();
+  store.add({code(0x11), code(0x23)});
+  const Selection recent{{later, store.everything().to}};
+  const auto line_of_f2 = [](const Profile& profile) { return profile.frames[profile.nodes.back().frame].line; };
+  CHECK(line_of_f2(ask(recent)) == 3);
+  CHECK(line_of_f2(ask({store.everything()})) == 0);
+  CHECK(line_of_f2(ask(recent)) == 3);
+}
+
+TEST_CASE("an answer is the same whether the index was kept or not, while stacks come and go") {
+  const auto seed = GENERATE(1U, 2U, 3U);
+  std::mt19937 random(seed);
+  const auto any = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
+  Limits limits;
+  limits.retention_ns = 5 * kNsPerMinute;
+  TestStore store(limits);
+  KeepingNamer namer;
+  ForgetfulNamer forgetful(namer);
+  const Asker ask{store, namer};
+  const Asker ask_anew{store, forgetful};
+  std::uint64_t generation = 0;
+  for (int round = 0; round < 60; ++round) {
+    for (std::uint32_t samples = any(40); samples > 0; --samples) {
+      std::vector<Frame> frames;
+      for (std::uint32_t depth = any(6); depth > 0; --depth) {
+        const bool kernel = depth < 3 && any(3) == 0;
+        // Old frames go for good with their minutes: their numbers are used again.
+        frames.push_back({kernel ? kKernelModule : ModuleId{16 + any(2)}, (generation + any(4)) * 16 + any(16)});
+      }
+      const bool cut = any(5) == 0;
+      store.add(std::move(frames), {100 + static_cast<std::int32_t>(any(3)), 5000},
+                cut ? std::optional(Truncation::kDepthLimit) : std::nullopt);
+    }
+    if (any(2) == 0) store.pass_minutes(any(3));
+    if (any(3) == 0) generation += 2;
+    if (any(10) == 0) {
+      const Frame renamed{ModuleId{16}, generation * 16 + any(16)};
+      namer.names[renamed] = {"jit" + std::to_string(round), "", FrameKind::kJit, ""};
+      ++namer.edition_now;
+    }
+
+    Selection selection{store.everything()};
+    if (any(3) == 0) selection.processes.push_back({100, {}});
+    if (any(3) == 0) selection.window.from = {store.clock.wall().ns - 2 * kNsPerMinute};
+    ProfileOptions options;
+    if (any(3) == 0) options.group = Group::kNone;
+    if (any(4) == 0) options.delimited = true;
+    if (any(4) == 0) options.inlines = false;
+    if (any(4) == 0) options.max_nodes = 5;
+    if (any(4) == 0) selection.side = any(2) == 0 ? Side::kUser : Side::kKernel;
+    INFO("seed " << seed << ", round " << round);
+    CHECK(first_difference(described(ask(selection, options)), described(ask_anew(selection, options))) == "");
+    options.max_nodes = 0;
+    Selection before{store.everything()};
+    if (any(3) == 0) before.side = Side::kUser;
+    CHECK(first_difference(described(ask(before, selection, options)),
+                           described(ask_anew(before, selection, options))) == "");
+  }
+  CHECK(store.store.stats().slots_dropped_for_age > 5);
+}
+
+TEST_CASE("who asks while the index is in use is answered all the same") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x21)});
+  std::vector<std::string> meanwhile;
+  namer.while_naming = [&] { std::thread([&] { meanwhile = described(ask({store.everything()})); }).join(); };
+  const std::vector<std::string> answer = described(ask({store.everything()}));
+  CHECK(meanwhile == answer);
+}
+
+TEST_CASE("the index goes when nobody asked for a minute, and when memory is short") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x21)});
+  const std::vector<std::string> answer = described(ask({store.everything()}));
+  CHECK(store.store.stats().index_bytes > 0);
+  store.pass(59);
+  CHECK(store.store.stats().index_bytes > 0);
+  store.pass(2);
+  CHECK(store.store.stats().index_bytes == 0);
+
+  CHECK(described(ask({store.everything()})).size() == answer.size());
+  CHECK(namer.asked == 4);
+  CHECK(store.store.stats().index_bytes > 0);
+  store.store.give_back(1);
+  store.pass(1);
+  CHECK(store.store.stats().index_bytes == 0);
+  CHECK(store.profile().nodes.size() == 4);
+}
+
+TEST_CASE("an answer outlives the index that it was made with") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x12), code(0x21)});
+  const Profile profile = ask({store.everything()});
+  store.store.give_back(1);
+  store.pass(1);
+  CHECK(folded(profile) == std::vector<std::string>{"all;worker (100);f1;f1;f2 1"});
+}
+
+}  // namespace
+}  // namespace flamed::store::test
