@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,15 +26,21 @@ class Measure {
       : normalise_(normalise), before_(size_of(before)), after_(size_of(after)) {}
 
   [[nodiscard]] DiffChange change(std::uint64_t before_samples, std::uint64_t before_ns, std::uint64_t after_samples,
-                                  std::uint64_t after_ns) const {
+                                  std::uint64_t after_ns) {
     DiffChange change;
     change.before = share(before_ns, before_);
     change.after = share(after_ns, after_);
     const std::uint64_t before_taken = before_.taken(before_samples);
     const std::uint64_t after_taken = after_.taken(after_samples);
-    change.z = normalise_ == Normalise::kTime ? z_of_rates(before_taken, before_.periods, after_taken, after_.periods)
-                                              : z_of_shares(before_taken, before_.samples, after_taken, after_.samples);
+    change.z = z_of(before_taken, after_taken);
     return change;
+  }
+  /// Nearly all nodes have very few samples of their own, so nearly all have the z of another one.
+  [[nodiscard]] double z_of(std::uint64_t before, std::uint64_t after) {
+    if (before >= kFew || after >= kFew) return compute_z(before, after);
+    std::optional<double>& known = few_[before * kFew + after];
+    if (!known) known = compute_z(before, after);
+    return *known;
   }
   [[nodiscard]] double share_change(std::uint64_t before_ns, std::uint64_t after_ns) const {
     return share(after_ns, after_) - share(before_ns, before_);
@@ -63,14 +70,21 @@ class Measure {
     size.periods = size.window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1)) / size.weight;
     return size;
   }
+  [[nodiscard]] double compute_z(std::uint64_t before, std::uint64_t after) const {
+    return normalise_ == Normalise::kTime ? z_of_rates(before, before_.periods, after, after_.periods)
+                                          : z_of_shares(before, before_.samples, after, after_.samples);
+  }
   [[nodiscard]] double share(std::uint64_t ns, const Size& side) const {
     const double of = normalise_ == Normalise::kTime ? side.window_ns : side.ns;
     return of > 0 ? static_cast<double>(ns) / of : 0;
   }
 
+  static constexpr std::size_t kFew = 64;
+
   Normalise normalise_;
   Size before_;
   Size after_;
+  std::vector<std::optional<double>> few_ = std::vector<std::optional<double>>(kFew * kFew);  ///< z, by samples
 };
 
 class Differ {
@@ -84,8 +98,7 @@ class Differ {
   ProfileDiff build(ProfileTree& tree) {
     take_nodes(tree);
     find_functions();
-    count_comparisons();
-    if (options_.min_percent > 0 || options_.max_nodes != 0) prune();
+    show_nodes();
     judge();
     rank_functions();
     warn();
@@ -93,59 +106,65 @@ class Differ {
   }
 
  private:
+  struct Node {
+    std::uint32_t frame = 0;
+    std::uint32_t parent = 0;
+    DiffCount before, after;
+  };
+
   void take_nodes(ProfileTree& tree) {
     ProfileTree::Ordered ordered = tree.order();
     diff_.frames = std::move(ordered.frames);
-    diff_.nodes.resize(ordered.nodes.size());
+    nodes_.reserve(ordered.nodes.size());
     const auto count_of = [&](std::uint32_t node, std::size_t side) {
       const ProfileTree::Own& own = tree.own(node, side);
       return DiffCount{own.samples, own.samples, own.ns, own.ns};
     };
-    for (std::size_t i = 0; i < ordered.nodes.size(); ++i) {
-      const ProfileTree::Ordered::Node& node = ordered.nodes[i];
-      diff_.nodes[i].frame = node.frame;
-      diff_.nodes[i].parent = node.parent;
-      diff_.nodes[i].before = count_of(node.node, 0);
-      diff_.nodes[i].after = count_of(node.node, 1);
+    for (const ProfileTree::Ordered::Node& node : ordered.nodes) {
+      nodes_.push_back({node.frame, node.parent, count_of(node.node, 0), count_of(node.node, 1)});
     }
-    for (std::size_t i = diff_.nodes.size(); i-- > 1;) {
-      DiffNode& parent = diff_.nodes[diff_.nodes[i].parent];
-      add_total(parent.before, diff_.nodes[i].before);
-      add_total(parent.after, diff_.nodes[i].after);
+    for (std::size_t i = nodes_.size(); i-- > 1;) {
+      Node& parent = nodes_[nodes_[i].parent];
+      add_total(parent.before, nodes_[i].before);
+      add_total(parent.after, nodes_[i].after);
     }
     const auto describe = [](DiffSide& side, const DiffCount& root) {
       side.total_samples = root.total_samples;
       side.total_ns = root.total_ns;
     };
-    describe(diff_.before, diff_.nodes.front().before);
-    describe(diff_.after, diff_.nodes.front().after);
+    describe(diff_.before, nodes_.front().before);
+    describe(diff_.after, nodes_.front().after);
   }
 
   void find_functions() {
-    std::vector<DiffFunction> functions(diff_.frames.size());
+    functions_.resize(diff_.frames.size());
     std::vector<std::uint32_t> on_path(diff_.frames.size(), 0);
     std::vector<std::uint32_t> path;
-    for (std::uint32_t id = 0; id < diff_.nodes.size(); ++id) {
-      const DiffNode& node = diff_.nodes[id];
+    for (std::uint32_t id = 0; id < nodes_.size(); ++id) {
+      const Node& node = nodes_[id];
+      count_comparisons(node);
       while (!path.empty() && path.back() != node.parent) {
-        --on_path[diff_.nodes[path.back()].frame];
+        --on_path[nodes_[path.back()].frame];
         path.pop_back();
       }
-      DiffFunction& function = functions[node.frame];
+      DiffFunction& function = functions_[node.frame];
       const bool outermost = on_path[node.frame] == 0;
       add(function.before, node.before, outermost);
       add(function.after, node.after, outermost);
       ++on_path[node.frame];
       path.push_back(id);
     }
-    diff_.functions.reserve(functions.size());
-    for (std::uint32_t frame = 0; frame < functions.size(); ++frame) {
+    std::size_t kept = 0;
+    for (std::uint32_t frame = 0; frame < functions_.size(); ++frame) {
       const FrameKind kind = diff_.frames[frame].kind;
       if (kind == FrameKind::kRoot || kind == FrameKind::kMarker) continue;
-      if (functions[frame].before.total_samples + functions[frame].after.total_samples == 0) continue;
-      functions[frame].frame = frame;
-      diff_.functions.push_back(functions[frame]);
+      if (functions_[frame].before.total_samples + functions_[frame].after.total_samples == 0) continue;
+      functions_[frame].frame = frame;
+      if (kept != frame) functions_[kept] = functions_[frame];
+      ++kept;
     }
+    functions_.resize(kept);
+    for (const DiffFunction& function : functions_) count_comparisons(function);
   }
 
   static void add(DiffCount& sum, const DiffCount& count, bool outermost) {
@@ -163,24 +182,21 @@ class Differ {
     return of.before.self_samples + of.after.self_samples >= kFewestSamples;
   }
   /// As many chances to take noise for a change: also what is not shown, and total times, which people compare too.
-  void count_comparisons() {
-    const auto count = [&](const auto& of) {
-      if (is_compared(of)) ++comparisons_;
-      if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons_;
-    };
-    for (const DiffNode& node : diff_.nodes) count(node);
-    for (const DiffFunction& function : diff_.functions) count(function);
+  template <typename NodeOrFunction>
+  void count_comparisons(const NodeOrFunction& of) {
+    if (is_compared(of)) ++comparisons_;
+    if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons_;
   }
 
   void judge() {
-    const Measure by(diff_.before, diff_.after, options_.normalise);
+    Measure by(diff_.before, diff_.after, options_.normalise);
     const auto look = [&](auto& of) {
       of.self = by.change(of.before.self_samples, of.before.self_ns, of.after.self_samples, of.after.self_ns);
       of.change_total = by.share_change(of.before.total_ns, of.after.total_ns);
     };
     for (DiffNode& node : diff_.nodes) look(node);
     std::vector<double> noise;
-    for (DiffFunction& function : diff_.functions) {
+    for (DiffFunction& function : functions_) {
       look(function);
       const DiffCount& before = function.before;
       const DiffCount& after = function.after;
@@ -194,32 +210,40 @@ class Differ {
     for (DiffNode& node : diff_.nodes) {
       if (node.frame < first_rest_) mark(node);
     }
-    for (DiffFunction& function : diff_.functions) mark(function);
+    for (DiffFunction& function : functions_) mark(function);
   }
 
   void rank_functions() {
     // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
-    const auto size_of = [](const DiffFunction& function) {
-      const double change = function.self.change();
-      return change > 0 ? change * (1 + 1e-9) : -change;
+    struct Rank {
+      double size = 0;
+      std::uint32_t function = 0;
+      bool significant = false;
     };
-    std::sort(diff_.functions.begin(), diff_.functions.end(), [&](const DiffFunction& a, const DiffFunction& b) {
-      if (a.self.significant != b.self.significant) return a.self.significant;
-      const double x = size_of(a);
-      const double y = size_of(b);
-      return x != y ? x > y : a.frame < b.frame;
+    std::vector<Rank> ranks;
+    ranks.reserve(functions_.size());
+    for (const DiffFunction& function : functions_) {
+      const double change = function.self.change();
+      ranks.push_back({change > 0 ? change * (1 + 1e-9) : -change, static_cast<std::uint32_t>(ranks.size()),
+                       function.self.significant});
+    }
+    std::sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) {
+      if (a.significant != b.significant) return a.significant;
+      return a.size != b.size ? a.size > b.size : a.function < b.function;
     });
+    diff_.functions.reserve(ranks.size());
+    for (const Rank& rank : ranks) diff_.functions.push_back(functions_[rank.function]);
   }
 
-  void prune() {
-    std::vector<DiffNode>& nodes = diff_.nodes;
+  /// The nodes that the answer has: all, or the largest.
+  void show_nodes() {
     first_rest_ = static_cast<std::uint32_t>(diff_.frames.size());
-    std::vector<double> share_of(nodes.size());
+    std::vector<double> share_of(nodes_.size());
     std::vector<std::uint32_t> kept;
-    kept.reserve(nodes.size());
-    for (std::uint32_t node = 1; node < nodes.size(); ++node) {
-      share_of[node] = std::max(share(nodes[node].before.total_ns, diff_.before.total_ns),
-                                share(nodes[node].after.total_ns, diff_.after.total_ns));
+    kept.reserve(nodes_.size());
+    for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+      share_of[node] = std::max(share(nodes_[node].before.total_ns, diff_.before.total_ns),
+                                share(nodes_[node].after.total_ns, diff_.after.total_ns));
       if (share_of[node] * 100 >= options_.min_percent) kept.push_back(node);
     }
     const std::size_t most = options_.max_nodes == 0 ? kept.size() : std::min(kept.size(), options_.max_nodes - 1);
@@ -231,8 +255,7 @@ class Differ {
                        });
       kept.resize(most);
     }
-    if (kept.size() + 1 == nodes.size()) return;
-    std::vector<bool> is_kept(nodes.size(), false);
+    std::vector<bool> is_kept(nodes_.size(), false);
     is_kept[0] = true;
     for (std::uint32_t node : kept) is_kept[node] = true;
 
@@ -242,11 +265,11 @@ class Differ {
     };
     constexpr std::uint32_t kNothing = 0xffffffffU;
     std::vector<Rest> rests;
-    std::vector<std::uint32_t> rest_of(nodes.size(), kNothing);  // of what is kept: what is pruned right below
-    std::vector<std::uint32_t> caller(nodes.size(), 0);          // the nearest that is kept
-    std::vector<std::uint64_t> pairs;                            // of rest and function
-    for (std::uint32_t node = 1; node < nodes.size(); ++node) {
-      const std::uint32_t parent = nodes[node].parent;
+    std::vector<std::uint32_t> rest_of(nodes_.size(), kNothing);  // of what is kept: what is pruned right below
+    std::vector<std::uint32_t> caller(nodes_.size(), 0);          // the nearest that is kept
+    std::vector<std::uint64_t> pairs;                             // of rest and function
+    for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+      const std::uint32_t parent = nodes_[node].parent;
       caller[node] = is_kept[node] ? node : caller[parent];
       if (is_kept[node]) continue;
       std::uint32_t& place = rest_of[caller[node]];
@@ -254,21 +277,24 @@ class Differ {
         place = static_cast<std::uint32_t>(rests.size());
         rests.emplace_back();
       }
-      pairs.push_back((std::uint64_t{place} << 32) | nodes[node].frame);
-      add(rests[place].before, nodes[node].before, is_kept[parent]);
-      add(rests[place].after, nodes[node].after, is_kept[parent]);
+      pairs.push_back((std::uint64_t{place} << 32) | nodes_[node].frame);
+      add(rests[place].before, nodes_[node].before, is_kept[parent]);
+      add(rests[place].after, nodes_[node].after, is_kept[parent]);
     }
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     for (const std::uint64_t pair : pairs) ++rests[pair >> 32].functions;
-    std::vector<DiffNode> out;
+    std::vector<DiffNode>& out = diff_.nodes;
     out.reserve(kept.size() + 1 + rests.size());
-    std::vector<std::uint32_t> place(nodes.size(), 0);
-    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
+    std::vector<std::uint32_t> place(nodes_.size(), 0);
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       if (!is_kept[node]) continue;
       place[node] = static_cast<std::uint32_t>(out.size());
-      out.push_back(nodes[node]);
-      out.back().parent = place[nodes[node].parent];
+      DiffNode& shown = out.emplace_back();
+      shown.frame = nodes_[node].frame;
+      shown.parent = place[nodes_[node].parent];
+      shown.before = nodes_[node].before;
+      shown.after = nodes_[node].after;
       if (rest_of[node] == kNothing) continue;
       const Rest& sum = rests[rest_of[node]];
       DiffNode rest;
@@ -279,7 +305,6 @@ class Differ {
       rest.after = whole(sum.after);
       out.push_back(rest);
     }
-    nodes = std::move(out);
   }
 
   /// A node without children has all of its time as its own.
@@ -312,6 +337,8 @@ class Differ {
 
   const DiffOptions& options_;
   ProfileDiff diff_;
+  std::vector<Node> nodes_;              ///< all, as DiffNodes will be
+  std::vector<DiffFunction> functions_;  ///< in the order of frames
   std::size_t comparisons_ = 0;
   std::uint32_t first_rest_ = 0xffffffffU;  ///< frame: this and later ones stand for what is pruned
   std::vector<std::uint32_t> markers_;
