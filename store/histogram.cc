@@ -40,6 +40,7 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
     const std::uint32_t thread = entries[order[i].entry].thread;
     std::uint32_t previous_stack = 0;
     group.clear();
+    const std::size_t first = i;
     for (; i < order.size() && entries[order[i].entry].thread == thread; ++i) {
       const HistogramEntry& entry = entries[order[i].entry];
       StackRef ref = StackRef::from_key(entry.stack_key);
@@ -49,6 +50,7 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
       previous_stack = ref.stack.value;
     }
     append(bytes, thread - previous_thread);
+    append(bytes, i - first);
     append(bytes, group.size());
     bytes.insert(bytes.end(), group.begin(), group.end());
     previous_thread = thread;

@@ -5,7 +5,8 @@
 // Layout, all numbers unsigned LEB128, for each thread in ascending order:
 //
 //   thread - previous thread (the first: thread)
-//   size of the thread's entries in bytes, so that a reader can step over threads that it does not want
+//   number of the thread's stacks, and size of their entries in bytes, so that a reader can step over threads that it
+//     does not want
 //   for each stack in ascending order:
 //     (stack - previous stack) << 1 | more       (the first: stack << 1 | more)
 //     if more: (count - 1) << 1 | cut            (else the count is 1 and the stack is not cut)
@@ -50,13 +51,20 @@ class Histogram {
   /// visit(thread, bytes): the bytes are for for_each_stack() and live as long as the histogram.
   template <typename F>
   void for_each_thread(F&& visit) const {
+    for_each_thread_counted(
+        [&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t) { visit(thread, bytes); });
+  }
+  /// visit(thread, bytes, how many stacks they are)
+  template <typename F>
+  void for_each_thread_counted(F&& visit) const {
     const std::uint8_t* at = bytes_.data();
     const std::uint8_t* end = at + bytes_.size();
     std::uint64_t thread = 0;
     while (at != end) {
       thread += read(at);
-      auto size = static_cast<std::size_t>(read(at));
-      visit(static_cast<std::uint32_t>(thread), std::span<const std::uint8_t>(at, size));
+      const auto stacks = static_cast<std::size_t>(read(at));
+      const auto size = static_cast<std::size_t>(read(at));
+      visit(static_cast<std::uint32_t>(thread), std::span<const std::uint8_t>(at, size), stacks);
       at += size;
     }
   }
@@ -73,15 +81,6 @@ class Histogram {
       std::uint64_t extra = (head & 1U) != 0 ? read(at) : 0;
       visit(StackRef{StackId{static_cast<std::uint32_t>(stack)}, (extra & 1U) != 0}, (extra >> 1) + 1);
     }
-  }
-
-  /// How many stacks for_each_stack() would visit.
-  static std::size_t stack_count(std::span<const std::uint8_t> bytes) {
-    std::size_t count = 0;
-    for (const std::uint8_t *at = bytes.data(), *end = at + bytes.size(); at != end; ++count) {
-      if ((read(at) & 1U) != 0) read(at);
-    }
-    return count;
   }
 
   [[nodiscard]] std::size_t entry_count() const { return entry_count_; }

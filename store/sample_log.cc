@@ -52,6 +52,7 @@ std::size_t SampleLog::block_before(MonotonicTime from) const {
 OpenSampleLog::View OpenSampleLog::view() const {
   View view;
   view.chunks_.assign(chunks_.begin(), chunks_.end());
+  view.spans_ = spans_;
   view.count_ = count_;
   view.whole_ = whole_;
   view.first_ = first_;
@@ -79,6 +80,7 @@ bool OpenSampleLog::add_chunk() {
   }
   // Not make_shared: that would write zeroes to all of it first.
   chunks_.push_back(std::shared_ptr<Chunk>(new Chunk));
+  spans_.emplace_back();
   budget_.take(kChunkBytes);
   return true;
 }
@@ -86,6 +88,7 @@ bool OpenSampleLog::add_chunk() {
 void OpenSampleLog::release() {
   budget_.give_back(bytes());
   chunks_.clear();
+  spans_.clear();
   count_ = 0;
 }
 

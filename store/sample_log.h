@@ -104,18 +104,27 @@ class OpenSampleLog {
     std::array<std::uint16_t, kPerChunk> cpus;
   };
 
+  /// Times of the earliest and the latest sample of a chunk.
+  struct Span {
+    MonotonicTime first;
+    MonotonicTime last;
+  };
+
   /// The samples so far, in the order of arrival. The writer goes on in the last chunk, behind what the view has.
   class View {
    public:
     /// visit(const LoggedSample&) for the samples in [from, to).
     template <typename F>
     void for_each(MonotonicTime from, MonotonicTime to, F&& visit) const {
-      for (std::size_t i = 0; i < count_; ++i) {
-        const Chunk& chunk = *chunks_[i / kPerChunk];
-        const std::size_t place = i % kPerChunk;
-        const std::int64_t time = chunk.times[place];
-        if (time < from.ns || time >= to.ns) continue;
-        visit(LoggedSample{{time}, chunk.entries[place], chunk.cpus[place]});
+      for (std::size_t c = 0; c < chunks_.size(); ++c) {
+        if (spans_[c].last < from || spans_[c].first >= to) continue;
+        const Chunk& chunk = *chunks_[c];
+        const std::size_t end = std::min(count_ - c * kPerChunk, kPerChunk);
+        for (std::size_t place = 0; place < end; ++place) {
+          const std::int64_t time = chunk.times[place];
+          if (time < from.ns || time >= to.ns) continue;
+          visit(LoggedSample{{time}, chunk.entries[place], chunk.cpus[place]});
+        }
       }
     }
     [[nodiscard]] std::size_t count() const { return count_; }
@@ -128,6 +137,7 @@ class OpenSampleLog {
    private:
     friend class OpenSampleLog;
     std::vector<std::shared_ptr<const Chunk>> chunks_;
+    std::vector<Span> spans_;
     std::size_t count_ = 0;
     bool whole_ = true;
     MonotonicTime first_;
@@ -152,6 +162,9 @@ class OpenSampleLog {
     chunk.times[place] = sample.time.ns;
     chunk.entries[place] = sample.entry;
     chunk.cpus[place] = sample.cpu;
+    Span& span = spans_.back();
+    span = place == 0 ? Span{sample.time, sample.time}
+                      : Span{std::min(span.first, sample.time), std::max(span.last, sample.time)};
     first_ = count_ == 1 ? sample.time : std::min(first_, sample.time);
     last_ = count_ == 1 ? sample.time : std::max(last_, sample.time);
   }
@@ -165,13 +178,15 @@ class OpenSampleLog {
   [[nodiscard]] std::size_t bytes() const { return chunks_.size() * kChunkBytes; }
 
  private:
-  static constexpr std::size_t kChunkBytes = sizeof(Chunk) + 2 * sizeof(void*) + sizeof(std::shared_ptr<Chunk>);
+  static constexpr std::size_t kChunkBytes =
+      sizeof(Chunk) + 2 * sizeof(void*) + sizeof(std::shared_ptr<Chunk>) + sizeof(Span);
 
   bool add_chunk();
   void release();
 
   Budget& budget_;
   std::vector<std::shared_ptr<Chunk>> chunks_;
+  std::vector<Span> spans_;  ///< by chunk
   std::size_t count_ = 0;
   bool whole_ = true;
   MonotonicTime first_;

@@ -44,7 +44,8 @@ void group_by_thread(std::vector<HistogramEntry>& entries, std::size_t threads) 
 
 /// How many samples of each entry are in [from, to). Reads what is outside instead where that is the shorter part of
 /// the log; `all` are the entries' counts with all of the samples.
-void count_inside(const SampleLog& log, MonotonicTime from, MonotonicTime to, std::vector<std::uint32_t>& all) {
+template <typename Log>
+void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vector<std::uint32_t>& all) {
   const MonotonicTime first = log.first();
   const MonotonicTime end{log.last().ns + 1};
   const std::int64_t inside_ns = std::min(to, end).ns - std::max(from, first).ns;
@@ -214,7 +215,12 @@ bool SlotSelection::extract(Touched& slot) {
     if (!slot.complete) {
       if (!budget_.visit(open.log.count())) return false;
       counts.assign(open.entry_count, 0);
-      open.log.for_each(slot.from, slot.to, count);
+      if (part_) {
+        open.log.for_each(slot.from, slot.to, count);
+      } else {
+        for (std::uint32_t id = 0; id < open.entry_count; ++id) counts[id] = open.entries[id].count;
+        count_inside(open.log, slot.from, slot.to, counts);
+      }
     }
     for (std::uint32_t id = 0; id < open.entry_count; ++id) {
       if (!slot.complete && counts[id] == 0) continue;
@@ -236,9 +242,9 @@ bool SlotSelection::extract(Touched& slot) {
   std::vector<Wanted> wanted;
   counts.assign(histogram.entry_count(), 0);  // what is not wanted is counted from 0: nobody looks at it
   std::size_t place = 0;
-  histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+  histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t stacks) {
     if (!filter_.wants(thread)) {
-      place += Histogram::stack_count(bytes);
+      place += stacks;
       return;
     }
     wanted.push_back({thread, place, bytes});
