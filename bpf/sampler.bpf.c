@@ -246,7 +246,10 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     __u32 count = sample->user_count;
     if (count >= FLAMED_MAX_USER_FRAMES) break; /* user_end says DEPTH_LIMIT until something else is known */
     /* Every address but the first is taken for a return address: one more makes it so for interrupted code. */
-    work->record.addresses[count] = work->walk.frame.pc + (work->walk.frame.interrupted ? 1 : 0);
+    const __u32 interrupted = work->walk.frame.interrupted;
+    work->record.addresses[count] = work->walk.frame.pc + (interrupted ? 1 : 0);
+    /* And for what the handler returns to, which nothing has called: it is at its first byte. */
+    if (interrupted && count > 1) work->record.addresses[count - 1]++;
     sample->user_count = (__u8)(count + 1);
   }
   const __u8 end = sample->user_end;

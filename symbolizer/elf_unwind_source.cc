@@ -16,6 +16,7 @@
 
 #include "symbolizer/elf_input.h"
 #include "symbolizer/elf_sections.h"
+#include "symbolizer/go_module.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -24,6 +25,15 @@ namespace {
 constexpr std::uint64_t kMaxUnwindBytes = std::uint64_t{512} << 20;
 constexpr std::size_t kMaxUnwindSections = 8;
 constexpr std::size_t kMaxPltSections = 64;
+
+/// How x86-64 code that does nothing but rt_sigreturn (15) begins: "mov $15, %rax" or "mov $15, %eax", "syscall".
+bool is_signal_return(std::string_view code) {
+  constexpr std::string_view kWide("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
+  constexpr std::string_view kNarrow("\xb8\x0f\x00\x00\x00\x0f\x05", 7);
+  return code.starts_with(kWide) || code.starts_with(kNarrow);
+}
+/// Both, and what a linker aligns them to.
+constexpr std::uint64_t kMaxSignalReturnBytes = 64;
 
 /// One reading of one file.
 class Reader {
@@ -45,6 +55,7 @@ class Reader {
         return std::move(status).error().with_context("PT_GNU_EH_FRAME");
       }
     }
+    if (source_.machine == ElfUnwindSource::Machine::kX86_64) read_signal_returns();
     std::stable_sort(source_.sections.begin(), source_.sections.end(),
                      [](const auto& a, const auto& b) { return a.format() < b.format(); });
     std::sort(source_.plt.begin(), source_.plt.end(),
@@ -99,6 +110,35 @@ class Reader {
       if (!status) return std::move(status).error().with_context(name);
     }
     return {};
+  }
+
+  /// Go's runtime asks the kernel for signals itself, and brings what its handlers return to. It is found by its name,
+  /// which strip leaves, and known by its code. Without it a stack ends at the handler, as in a program without it.
+  void read_signal_returns() {
+    const Result<std::optional<GoModule>> go = GoModule::read(file_, GoModule::With::kNames);
+    if (!go || !go->has_value()) return;
+    const GoLineTable& table = (*go)->table();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const GoLineTable::Function function = table.function(i);
+      // "__sigaction" since Go 1.20.
+      if (!function.name.starts_with("runtime.sigreturn")) continue;
+      const std::uint64_t size = function.end - function.entry;
+      std::array<char, 9> code{};
+      if (size > kMaxSignalReturnBytes || size <= code.size() || !read_code(function.entry, code)) continue;
+      if (!is_signal_return(std::string_view(code.data(), code.size()))) continue;
+      source_.signal_returns.push_back({function.entry, size});
+      return;
+    }
+  }
+
+  /// The bytes at `address`, where the file has them.
+  bool read_code(std::uint64_t address, std::span<char> to) const {
+    for (const ElfUnwindSource::Segment& segment : source_.code) {
+      if (address < segment.address || address - segment.address >= segment.size) continue;
+      const std::uint64_t into = address - segment.address;
+      return to.size() <= segment.size - into && input_.read(segment.offset + into, to.data(), to.size());
+    }
+    return false;
   }
 
   /// Before memory is spent on `size` more bytes.

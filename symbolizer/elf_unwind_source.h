@@ -74,6 +74,14 @@ struct ElfUnwindSource {
   std::vector<Segment> code;
   /// By address.
   std::vector<Plt> plt;
+
+  /// What signal handlers return to, by virtual address.
+  struct SignalReturn {
+    std::uint64_t address;
+    std::uint64_t size;
+  };
+  /// Go's on x86-64, whose linker describes it as any other function, or not at all (-w).
+  std::vector<SignalReturn> signal_returns;
 };
 
 /// Reads the file behind `fd`, whose position doesn't matter and isn't changed. A file without unwind information is

@@ -70,6 +70,9 @@ class Builder {
     if (covered_to_ != 0) {
       if (Status status = append(covered_to_, kNoneRule); !status) return std::move(status).error();
     }
+    for (const AddressRange& range : input_.signal_returns) {
+      if (Status status = add_signal_return(range); !status) return std::move(status).error();
+    }
     result_.rules.assign(rules_.rules().begin(), rules_.rules().end());
     return std::move(result_);
   }
@@ -205,6 +208,37 @@ class Builder {
         if (Status status = append(std::max(at, from), rule); !status) return status;
       }
       at = to;
+    }
+    return {};
+  }
+
+  /// In place of what the rows say there.
+  Status add_signal_return(const AddressRange& range) {
+    const AddressRange* code = code_at(range.address);
+    if (code == nullptr || range.size == 0 || range.size > code->address + code->size - range.address) {
+      count(Skipped::kNotCode);
+      return {};
+    }
+    const std::optional<RuleId> rule = rules_.intern(signal_frame_rule(input_.architecture));
+    if (!rule) return Error("more different rules than the limit of " + std::to_string(limits_.max_rules));
+    const std::uint64_t to = range.address + range.size - result_.base;
+    const std::uint64_t begin = range.address - result_.base;
+    const std::uint64_t from = range.address > code->address ? begin - 1 : begin;
+
+    std::vector<Row> rows;
+    rows.reserve(result_.rows.size() + 2);
+    rows.swap(result_.rows);
+    RuleId at_end = kNoneRule;  // what holds at `to`
+    auto row = rows.begin();
+    for (; row != rows.end() && row->offset <= to; ++row) {
+      at_end = row->rule;
+      if (row->offset >= from) continue;
+      if (Status status = append(row->offset, row->rule); !status) return status;
+    }
+    if (Status status = append(from, *rule); !status) return status;
+    if (Status status = append(to, at_end); !status) return status;
+    for (; row != rows.end(); ++row) {
+      if (Status status = append(row->offset, row->rule); !status) return status;
     }
     return {};
   }

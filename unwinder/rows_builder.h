@@ -34,6 +34,10 @@ struct BuildInput {
   /// saves 13 % of the rows of a Debian 12 system; what it could get wrong is code without unwind information of up
   /// to 15 bytes between two functions with it.
   std::uint32_t max_padding = 0;
+  /// What signal handlers return to, of which the unwind information does not say so. Its rule is
+  /// signal_frame_rule(), from one byte before it on: nothing calls it, the return address of a handler is its first
+  /// byte, and the look-up is one before that. glibc lets its own description begin there, too.
+  std::span<const AddressRange> signal_returns{};
 };
 
 struct BuildLimits {

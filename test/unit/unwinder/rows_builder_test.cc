@@ -193,6 +193,69 @@ TEST_CASE("glibc's signal trampoline is the rule that signal_frame_rule says") {
   CHECK(rule_of(trampoline).first == plain);
 }
 
+TEST_CASE("what signal handlers return to has the rule of a signal frame from the byte before it on") {
+  EhFrame frames;
+  const std::size_t cie = frames.cie(x86_64_start());
+  frames.fde(cie, kCode + 0x10, 0x20, {0x41, 0x0e, 16});
+  frames.fde(cie, kCode + 0x40, 0x10, {});
+  frames.fde(cie, kCode + 0x60, 0x10, {0x48, 0x0e, 32});
+  FrameSection section;
+  section.bytes = frames.bytes();
+  section.address = EhFrame::kAddress;
+  const auto rows_with = [&](const AddressRange& signal_return) {
+    Result<UnwindRows> rows = build_rows(
+        BuildInput{.sections = {&section, 1}, .code = {&kAllCode, 1}, .signal_returns = {&signal_return, 1}});
+    REQUIRE(rows.ok());
+    return std::move(rows).value();
+  };
+  const Rule expected = signal_frame_rule(Architecture::kX86_64);
+  struct Case {
+    std::string where;
+    AddressRange range;
+    Rule before;
+    Rule after;
+  };
+  const Case wanted = GENERATE(values<Case>({
+      {"a function of its own", {kCode + 0x40, 0x10}, Rule{}, Rule{}},
+      {"right behind another", {kCode + 0x30, 0x8}, sp_plus(16), Rule{}},
+      {"a part of one", {kCode + 0x62, 0x9}, sp_plus(8), sp_plus(32)},
+      {"code without a description, behind all", {kCode + 0x100, 0x10}, Rule{}, Rule{}},
+      {"code without a description, before all", {kCode + 0x8, 0x2}, Rule{}, Rule{}},
+      {"up to the next one", {kCode + 0x50, 0x10}, sp_plus(8), sp_plus(8)},
+  }));
+  INFO(wanted.where);
+  const UnwindRows rows = rows_with(wanted.range);
+  const std::uint64_t end = wanted.range.address + wanted.range.size;
+  CHECK(rows.find(wanted.range.address - 2) == wanted.before);
+  CHECK(rows.find(wanted.range.address - 1) == expected);
+  CHECK(rows.find(end - 1) == expected);
+  CHECK(rows.find(end) == wanted.after);
+  CHECK(rows.rules[rows.rows.back().rule.value] == Rule{});
+  for (std::size_t i = 1; i < rows.rows.size(); ++i) {
+    CHECK(rows.rows[i - 1].offset < rows.rows[i].offset);
+    CHECK(rows.rows[i - 1].rule != rows.rows[i].rule);
+  }
+}
+
+TEST_CASE("what signal handlers return to changes nothing where it lies outside of the code") {
+  const AddressRange outside = GENERATE(AddressRange{kCode - 4, 16}, AddressRange{kCode + 0xf'fff8, 16},
+                                        AddressRange{kCode, ~std::uint64_t{0}}, AddressRange{kCode, 0});
+  const Result<UnwindRows> rows =
+      build_rows(BuildInput{.sections = {}, .code = {&kAllCode, 1}, .signal_returns = {&outside, 1}});
+  REQUIRE(rows.ok());
+  CHECK(rows->rows.empty());
+  CHECK(rows->stats.count(Skipped::kNotCode) == 1);
+}
+
+TEST_CASE("what signal handlers return to may be the first code there is, and all of it") {
+  const AddressRange all{kCode, 0x10'0000};
+  const Result<UnwindRows> rows =
+      build_rows(BuildInput{.sections = {}, .code = {&kAllCode, 1}, .signal_returns = {&all, 1}});
+  REQUIRE(rows.ok());
+  CHECK(offsets(*rows) == std::vector<std::uint32_t>{0, 0x10'0000});
+  CHECK(rows->find(kCode) == signal_frame_rule(Architecture::kX86_64));
+}
+
 TEST_CASE("A return address or frame pointer in another register is said with its number") {
   Rule vfork = sp_plus(0);
   vfork.ra = RaKind::kInRegister;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/module_rows.h"
+
+#include <cstdint>
+#include <string>
+
+#include "symbolizer/module_reader.h"
+#include "test/catch.h"
+#include "test/unit/symbolizer/victims.h"
+#include "unwinder/architecture.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+#if defined(VICTIM_GO) && defined(__x86_64__)
+TEST_CASE("a Go program's signal handlers return to code with the rule of a signal frame, and no other code has it") {
+  const std::string victim = GENERATE(VICTIM_GO, VICTIM_GO_STRIPPED, VICTIM_GO_PIE);
+  INFO(victim);
+  const Fd fd = open_victim(victim.c_str());
+  const Result<unwinder::UnwindRows> rows = read_module_rows(fd.get());
+  REQUIRE(rows.ok());
+  ModuleFiles files;
+  files.module = fd.get();
+  const Result<ElfSymbols> symbols = DirectModuleReader().read_symbols(files);
+  REQUIRE(symbols.ok());
+
+  constexpr unwinder::Rule kSignalFrame = unwinder::signal_frame_rule(unwinder::Architecture::kX86_64);
+  std::uint64_t bytes = 0;
+  for (const ElfSymbols::Segment& segment : symbols->parts().segments) {
+    for (std::uint64_t at = segment.offset; at < segment.offset + segment.size; ++at) {
+      const auto found = symbols->find(at);
+      const bool returns = found && found->name.starts_with("runtime.sigreturn");
+      const auto next = symbols->find(at + 1);
+      const bool is_before = next && next->name.starts_with("runtime.sigreturn");
+      CHECK((rows->find(at) == kSignalFrame) == (returns || is_before));
+      bytes += returns ? 1 : 0;
+    }
+  }
+  CHECK(bytes >= 9);
+}
+#endif
+
+}  // namespace
+}  // namespace flamed::symbolizer
