@@ -35,11 +35,13 @@ CallTree::CallTree(Budget& budget)
 
 CallTree::~CallTree() { budget_.give_back(recent_.size() * sizeof(Recent)); }
 
-std::uint64_t CallTree::hash_of(std::optional<Truncation> truncation, std::span<const Frame> frames) const {
+std::uint64_t CallTree::hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames) {
+  hashes_.clear();
   std::uint64_t hash = seed_ + (truncation ? static_cast<std::uint64_t>(*truncation) + 1 : 0);
   for (const Frame& frame : frames) {
     hash = (hash ^ (frame.offset + (std::uint64_t{frame.module.value} << 40))) * 0x9e3779b97f4a7c15ULL;
     hash ^= hash >> 32;
+    hashes_.push_back(hash);
   }
   return hash;
 }
@@ -56,23 +58,23 @@ bool CallTree::is_stack(StackId stack, std::optional<Truncation> truncation, std
   for (std::size_t i = frames.size(); i-- > 0;) {
     if (stack == kEmptyStack) return false;
     const CallNode& node = nodes_[stack.value];
-    if (frames_[node.frame.value] != frames[i]) return false;
+    if (Frame(frames_[node.frame.value]) != frames[i]) return false;
     stack = node.caller;
   }
   if (!truncation) return stack == kEmptyStack;
   if (stack == kEmptyStack) return false;
   const CallNode& node = nodes_[stack.value];
-  return node.caller == kEmptyStack && frames_[node.frame.value] == marker(*truncation);
+  return node.caller == kEmptyStack && Frame(frames_[node.frame.value]) == marker(*truncation);
 }
 
 std::optional<FrameId> CallTree::intern_frame(const Frame& frame) {
   std::uint64_t hash = hash_of(frame);
-  std::uint32_t found = frame_index_.find(hash, [&](std::uint32_t id) { return frames_[id] == frame; });
+  std::uint32_t found = frame_index_.find(hash, [&](std::uint32_t id) { return Frame(frames_[id]) == frame; });
   if (found != IdIndex::kNone) return FrameId{found};
   if (!frame_index_.make_room([&](std::uint32_t id) { return hash_of(frames_[id]); })) return std::nullopt;
   std::optional<std::uint32_t> id = frames_.allocate();
   if (!id) return std::nullopt;
-  frames_.writable(*id) = frame;
+  frames_.writable(*id) = PackedFrame(frame);
   frame_index_.insert(hash, *id);
   return FrameId{*id};
 }
@@ -95,43 +97,70 @@ std::optional<StackId> CallTree::intern_child(StackId caller, const Frame& frame
   return StackId{*id};
 }
 
+std::optional<StackId> CallTree::find_recent(std::uint64_t hash, std::optional<Truncation> truncation,
+                                             std::span<const Frame> frames) {
+  const Recent& known = recent(hash);
+  if (known.hash != static_cast<std::uint32_t>(hash >> 32)) return std::nullopt;
+  if (!is_stack(known.stack, truncation, frames)) return std::nullopt;
+  return known.stack;
+}
+
 CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::span<const Frame> frames) {
-  std::uint64_t hash = hash_of(truncation, frames);
-  Recent& recent = recent_[hash & (recent_.size() - 1)];
-  if (recent.hash == hash && is_stack(recent.stack, truncation, frames)) return {recent.stack, true};
+  const std::uint64_t hash = hash_all(truncation, frames);
+  if (const std::optional<StackId> known = find_recent(hash, truncation, frames)) return {*known, true};
 
   StackId stack = kEmptyStack;
-  if (truncation) {
+  std::size_t depth = frames.empty() ? 0 : (frames.size() - 1) / kBetweenRecent * kBetweenRecent;
+  for (; depth > 0; depth -= kBetweenRecent) {
+    const std::optional<StackId> known = find_recent(hashes_[depth - 1], truncation, frames.first(depth));
+    if (!known) continue;
+    stack = *known;
+    break;
+  }
+  if (depth == 0 && truncation) {
     std::optional<StackId> child = intern_child(stack, marker(*truncation));
     if (!child) return {stack, false};
     stack = *child;
   }
-  for (const Frame& frame : frames) {
-    std::optional<StackId> child = intern_child(stack, frame);
+  while (depth < frames.size()) {
+    std::optional<StackId> child = intern_child(stack, frames[depth]);
     if (!child) return {stack, false};
     stack = *child;
+    ++depth;
+    if (depth % kBetweenRecent == 0) remember(hashes_[depth - 1], stack);
   }
-  recent = {hash, stack};
+  remember(hash, stack);
   return {stack, true};
 }
 
 void CallTree::mark_used(StackId stack, std::uint32_t sequence) {
+  newest_sequence_ = std::max(newest_sequence_, sequence);
+  if (!generations_.reaches(sequence)) renumber({oldest_sequence_, newest_sequence_});
+  const Generations::Stamp stamp = generations_.of(sequence);
   // A caller's stamp is never older than its callee's: new nodes begin at 0 and every walk raises the whole path.
-  while (stack != kEmptyStack && nodes_.stamp(stack.value) < sequence) {
-    nodes_.set_stamp(stack.value, sequence);
+  while (stack != kEmptyStack && nodes_.stamp(stack.value) < stamp) {
+    nodes_.set_stamp(stack.value, stamp);
     stack = nodes_[stack.value].caller;
   }
 }
 
+void CallTree::renumber(Generations to) {
+  nodes_.for_each([&](std::uint32_t id) {
+    const Generations::Stamp stamp = nodes_.stamp(id);
+    if (stamp != Generations::kNever) nodes_.set_stamp(id, to.of(generations_.last_of(stamp)));
+  });
+  generations_ = to;
+}
+
 bool CallTree::sweep(std::uint32_t oldest_sequence) {
   recent_.assign(recent_.size(), Recent{});
-  ++sweeps_;
+  std::vector<bool> named(frames_.limit());
   nodes_.for_each([&](std::uint32_t id) {
     if (id == kEmptyStack.value) return;
-    if (nodes_.stamp(id) < oldest_sequence) {
+    if (generations_.is_before(nodes_.stamp(id), oldest_sequence)) {
       nodes_.release(id);
     } else {
-      frames_.set_stamp(nodes_[id].frame.value, sweeps_);
+      named[nodes_[id].frame.value] = true;
     }
   });
   nodes_.trim();
@@ -139,10 +168,13 @@ bool CallTree::sweep(std::uint32_t oldest_sequence) {
   nodes_.for_each([&](std::uint32_t id) {
     if (id != kEmptyStack.value) node_index_.insert(hash_of(nodes_[id]), id);
   });
+  oldest_sequence_ = oldest_sequence;
+  newest_sequence_ = std::max(newest_sequence_, oldest_sequence);
+  renumber({oldest_sequence_, newest_sequence_});
 
   std::size_t before = frames_.size();
   frames_.for_each([&](std::uint32_t id) {
-    if (frames_.stamp(id) != sweeps_) frames_.release(id);
+    if (!named[id]) frames_.release(id);
   });
   frames_.trim();
   frame_index_.reset(frames_.size());

@@ -17,6 +17,7 @@
 #include "base/identity.h"
 #include "base/strong_id.h"
 #include "store/budget.h"
+#include "store/generations.h"
 #include "store/id_index.h"
 #include "store/quality.h"
 #include "store/shared_array.h"
@@ -29,6 +30,26 @@ using FrameId = StrongId<struct FrameTag>;
 /// The stack without frames. Always there.
 inline constexpr StackId kEmptyStack{0};
 
+/// A Frame in 12 bytes instead of 16.
+class PackedFrame {
+ public:
+  PackedFrame() = default;
+  explicit PackedFrame(const Frame& frame)
+      : module(frame.module),
+        offset_low_(static_cast<std::uint32_t>(frame.offset)),
+        offset_high_(static_cast<std::uint32_t>(frame.offset >> 32)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): it is one
+  operator Frame() const { return {module, (std::uint64_t{offset_high_} << 32) | offset_low_}; }
+
+  friend bool operator==(const PackedFrame&, const PackedFrame&) = default;
+
+  ModuleId module;
+
+ private:
+  std::uint32_t offset_low_ = 0, offset_high_ = 0;
+};
+static_assert(sizeof(PackedFrame) == 12);
+
 struct CallNode {
   StackId caller;  ///< the root is its own caller
   FrameId frame;   ///< meaningless in the root
@@ -36,8 +57,8 @@ struct CallNode {
 
 class CallTree {
  public:
-  using Nodes = SharedArray<CallNode, 2048>;
-  using Frames = SharedArray<Frame, 1024>;
+  using Nodes = SharedArray<CallNode, 2048, Generations::Stamp>;
+  using Frames = SharedArray<PackedFrame, 1024, NoStamp>;
 
   struct View {
     Nodes::View nodes;
@@ -58,11 +79,12 @@ class CallTree {
   /// `frames` outermost first.
   Interned intern(std::optional<Truncation> truncation, std::span<const Frame> frames);
 
-  /// Notes that slot `sequence` (from 1 on) names the stack: it and its callers live for as long as that slot does.
+  /// Notes that slot `sequence` names the stack: it and its callers live for as long as that slot does.
   void mark_used(StackId stack, std::uint32_t sequence);
 
-  /// Reclaims every node that no slot from `oldest_sequence` on names, and the frames that only those named.
-  /// Stacks handed out earlier and not marked are invalid afterwards. True when a frame was reclaimed.
+  /// Reclaims nodes that no slot from `oldest_sequence` on names, and the frames that only those named: each of them,
+  /// but for those of slots that share their generation with retained ones. Stacks handed out earlier and not marked
+  /// are invalid afterwards. True when a frame was reclaimed.
   bool sweep(std::uint32_t oldest_sequence);
 
   /// Modules of all frames, sorted; without the marker.
@@ -73,18 +95,28 @@ class CallTree {
   [[nodiscard]] std::size_t frame_count() const { return frames_.size(); }
 
  private:
-  /// Recently seen stacks by a hash of all their frames. Without it each frame of each sample costs two look-ups.
+  /// Recently seen stacks by a hash of all their frames, and every kBetweenRecent-th caller of them: of a stack that
+  /// was not seen before, most callers were. Without it each frame of each sample costs two look-ups.
   struct Recent {
-    std::uint64_t hash = 0;
+    std::uint32_t hash = 0;  ///< its upper half
     StackId stack = kEmptyStack;
   };
 
-  [[nodiscard]] std::uint64_t hash_of(std::optional<Truncation> truncation, std::span<const Frame> frames) const;
+  static constexpr std::size_t kBetweenRecent = 4;
+
+  /// Fills hashes_. Returns that of the whole stack.
+  std::uint64_t hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames);
+  [[nodiscard]] Recent& recent(std::uint64_t hash) { return recent_[hash & (recent_.size() - 1)]; }
+  void remember(std::uint64_t hash, StackId stack) { recent(hash) = {static_cast<std::uint32_t>(hash >> 32), stack}; }
+  /// The stack that was seen recently, if it was. `hash` is that of its frames.
+  [[nodiscard]] std::optional<StackId> find_recent(std::uint64_t hash, std::optional<Truncation> truncation,
+                                                   std::span<const Frame> frames);
   [[nodiscard]] std::uint64_t hash_of(const Frame& frame) const;
   [[nodiscard]] static std::uint64_t hash_of(const CallNode& node);
   [[nodiscard]] bool is_stack(StackId stack, std::optional<Truncation> truncation, std::span<const Frame> frames) const;
   std::optional<FrameId> intern_frame(const Frame& frame);
   std::optional<StackId> intern_child(StackId caller, const Frame& frame);
+  void renumber(Generations to);
 
   Budget& budget_;
   const std::uint64_t seed_;  ///< processes choose their addresses: they must not be able to choose collisions
@@ -92,8 +124,10 @@ class CallTree {
   IdIndex node_index_;
   Frames frames_;
   IdIndex frame_index_;
-  std::vector<Recent> recent_;  ///< direct-mapped, a power of two of them: about 1/256 of the budget
-  std::uint32_t sweeps_ = 0;
+  std::vector<Recent> recent_;         ///< direct-mapped, a power of two of them: about 1/256 of the budget
+  std::vector<std::uint64_t> hashes_;  ///< scratch: of the outermost frame, of the two outermost, ...
+  Generations generations_;            ///< of the nodes' stamps
+  std::uint32_t oldest_sequence_ = 0, newest_sequence_ = 0;
 };
 
 }  // namespace flamed::store

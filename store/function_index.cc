@@ -7,11 +7,11 @@ namespace flamed::store {
 
 void FunctionIndex::follow(const CallTree::View& view) {
   bool other_meaning = false;
-  const auto is_same = [&](const Frame* before, const Frame* now) {
+  const auto is_same = [&](const PackedFrame* before, const PackedFrame* now) {
     return before != nullptr && now != nullptr && *before == *now;
   };
   CallTree::Frames::View::for_each_unshared(view_.frames, view.frames,
-                                            [&](std::uint32_t id, const Frame* before, const Frame* now) {
+                                            [&](std::uint32_t id, const PackedFrame* before, const PackedFrame* now) {
                                               if (!shown_.is_known(id) || is_same(before, now)) return;
                                               shown_.forget(id);
                                               other_meaning = true;

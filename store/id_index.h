@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // IdIndex: finds the id of a value by the value's hash. The values stay where they are; the index holds 4 bytes for
-// each place, open addressing with linear probing. Nothing is removed singly: after a sweep the index is rebuilt.
-// Writer only; must not outlive its Budget.
+// each place, open addressing with linear probing. The bits of a place that its ids do not need hold as many bits of
+// the hash, so that what stands in the way is passed over without a look at its value. That lets the index be filled
+// to 85 % and grow by a quarter, not by doubling: 5.2 bytes an id on average.
+// Nothing is removed singly: after a sweep the index is rebuilt. Writer only; must not outlive its Budget.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "store/budget.h"
@@ -23,6 +27,7 @@ inline std::uint64_t mix(std::uint64_t h) {
   return h ^ (h >> 33);
 }
 
+/// Ids stay below 2^31, hashes are spread over all of their bits.
 class IdIndex {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffU;
@@ -32,13 +37,15 @@ class IdIndex {
   IdIndex(const IdIndex&) = delete;
   IdIndex& operator=(const IdIndex&) = delete;
 
-  /// The id for which `equals(id)` holds, or kNone.
+  /// The id for which `equals(id)` holds, or kNone. `equals` is asked about few others.
   template <typename Equals>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, Equals&& equals) const {
     if (places_.empty()) return kNone;
-    for (std::size_t i = hash & mask_;; i = (i + 1) & mask_) {
-      std::uint32_t id = places_[i];
-      if (id == kNone || equals(id)) return id;
+    const std::uint32_t tag = tag_of(hash);
+    for (std::size_t i = first_place(hash);; i = next(i)) {
+      const std::uint32_t place = places_[i];
+      if (place == kNone) return kNone;
+      if ((place & ~id_mask_) == tag && equals(place & id_mask_)) return place & id_mask_;
     }
   }
 
@@ -46,32 +53,37 @@ class IdIndex {
   /// `hash_of(id)` must give the hash that each id was inserted with.
   template <typename HashOf>
   [[nodiscard]] bool make_room(HashOf&& hash_of, std::size_t count = 1) {
-    if ((size_ + count - 1) * 4 < places_.size() * 3) return true;
-    std::size_t grown = std::max(kFewest, places_.size() * 2);
-    while ((size_ + count - 1) * 4 >= grown * 3) grown *= 2;
+    const std::size_t needed = size_ + count;
+    if (needed * 20 <= places_.size() * 17) return true;
+    const std::size_t grown = std::max({kFewest, places_.size() + places_.size() / 4, needed * 20 / 17 + 1});
     if (!budget_.has_room(grown * sizeof(std::uint32_t))) {
-      return (size_ + count - 1) * 8 < places_.size() * 7;  // slower probes are better than a lost stack
+      return needed * 16 <= places_.size() * 15;  // slower probes are better than a lost stack
     }
-    std::vector<std::uint32_t> old = resize(grown);
-    for (std::uint32_t id : old) {
-      if (id != kNone) place(hash_of(id), id);
+    const std::vector<std::uint32_t> old = resize(grown);
+    std::array<std::uint32_t, kAtOnce> ids;
+    std::size_t count_of_ids = 0;
+    for (const std::uint32_t place : old) {
+      if (place == kNone) continue;
+      ids[count_of_ids++] = place & id_mask_;
+      if (count_of_ids == kAtOnce) put_all(ids, std::exchange(count_of_ids, 0), hash_of);
     }
+    put_all(ids, count_of_ids, hash_of);
     budget_.give_back(old.size() * sizeof(std::uint32_t));
     return true;
   }
 
   /// After make_room() said yes, with a value that is not in the index yet.
   void insert(std::uint64_t hash, std::uint32_t id) {
-    place(hash, id);
+    while (id >= id_mask_) widen_ids();
+    put(hash, id);
     ++size_;
   }
 
   /// Forgets everything and makes itself as small as `expected` ids allow, which must be no more than it held.
   void reset(std::size_t expected) {
-    std::size_t wanted = places_.size();
-    // Halving at a quarter full leaves it half full, so that the next few ids do not double it again.
-    while (wanted > kFewest && expected * 4 < wanted) wanted /= 2;
-    if (wanted != places_.size()) {
+    // Left two thirds full, so that the next few ids do not make it grow again.
+    const std::size_t wanted = std::max(kFewest, expected + expected / 2);
+    if (wanted + wanted / 4 < places_.size()) {
       budget_.give_back(places_.size() * sizeof(std::uint32_t));
       places_ = {};
       static_cast<void>(resize(wanted));
@@ -83,23 +95,44 @@ class IdIndex {
 
  private:
   static constexpr std::size_t kFewest = 64;
+  static constexpr std::size_t kAtOnce = 32;
+
+  /// The upper half of the hash says where, the lower half's upper bits are kept with the id.
+  [[nodiscard]] std::size_t first_place(std::uint64_t hash) const { return ((hash >> 32) * places_.size()) >> 32; }
+  [[nodiscard]] std::uint32_t tag_of(std::uint64_t hash) const { return static_cast<std::uint32_t>(hash) & ~id_mask_; }
+  [[nodiscard]] std::size_t next(std::size_t i) const { return i + 1 == places_.size() ? 0 : i + 1; }
 
   std::vector<std::uint32_t> resize(std::size_t count) {
     std::vector<std::uint32_t> old(count, kNone);
     old.swap(places_);
-    mask_ = count - 1;
     budget_.take(count * sizeof(std::uint32_t));
     return old;
   }
-  void place(std::uint64_t hash, std::uint32_t id) {
-    std::size_t i = hash & mask_;
-    while (places_[i] != kNone) i = (i + 1) & mask_;
-    places_[i] = id;
+  /// One bit less of the hash, one more of the id. The bit is 0 in all ids that stand there.
+  void widen_ids() {
+    const std::uint32_t bit = id_mask_ + 1;
+    id_mask_ |= bit;
+    for (std::uint32_t& place : places_) {
+      if (place != kNone) place &= ~bit;
+    }
+  }
+  void put(std::uint64_t hash, std::uint32_t id) {
+    std::size_t i = first_place(hash);
+    while (places_[i] != kNone) i = next(i);
+    places_[i] = tag_of(hash) | id;
+  }
+
+  /// The values stand anywhere in memory: so many of them are waited for together.
+  template <typename HashOf>
+  void put_all(const std::array<std::uint32_t, kAtOnce>& ids, std::size_t count, HashOf&& hash_of) {
+    std::array<std::uint64_t, kAtOnce> hashes;
+    for (std::size_t i = 0; i < count; ++i) hashes[i] = hash_of(ids[i]);
+    for (std::size_t i = 0; i < count; ++i) put(hashes[i], ids[i]);
   }
 
   Budget& budget_;
-  std::vector<std::uint32_t> places_;  ///< a power of two of them
-  std::size_t mask_ = 0;
+  std::vector<std::uint32_t> places_;
+  std::uint32_t id_mask_ = 0xffff;  ///< of a place's bits; no id is as large, so that no place in use looks free
   std::size_t size_ = 0;
 };
 

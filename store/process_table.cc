@@ -51,21 +51,22 @@ ProcessTable::~ProcessTable() {
 }
 
 std::size_t ProcessTable::bytes_of(std::string_view text) {
-  // The string, its heap part, the shared_ptr's counts, and a node and bucket of the map.
-  return sizeof(std::string) + text.size() + 1 + 16 + sizeof(std::string_view) + sizeof(SharedString) + 24;
+  // The string, its heap part, the count of its holders, and a node and bucket of the map.
+  return sizeof(std::string) + text.size() + 1 + SharedString::kOverheadBytes + sizeof(std::string_view) +
+         sizeof(SharedString) + 24;
 }
 
 std::size_t ProcessTable::bytes_of(const std::string& key, const ProcessRecord::Place& place) {
-  // The place, the heap parts of the four strings, the shared_ptr's counts, and a node and bucket of the map.
-  return sizeof(place) + key.size() + place.cgroup.size() + place.unit.size() + place.container.size() + 4 + 16 +
-         sizeof(std::string) + sizeof(SharedPlace) + 24;
+  // The place, the heap parts of the four strings, the count of its holders, and a node and bucket of the map.
+  return sizeof(place) + key.size() + place.cgroup.size() + place.unit.size() + place.container.size() + 4 +
+         SharedPlace::kOverheadBytes + sizeof(std::string) + sizeof(SharedPlace) + 24;
 }
 
 ProcessTable::SharedString ProcessTable::share(std::string_view text) {
   text = text.substr(0, kLongestString);
   auto found = strings_.find(text);
   if (found != strings_.end()) return found->second;
-  auto shared = std::make_shared<const std::string>(text);
+  SharedString shared{std::string(text)};
   strings_.emplace(*shared, shared);
   budget_.take(bytes_of(text));
   return shared;
@@ -84,7 +85,7 @@ ProcessTable::SharedString ProcessTable::share_command_line(std::string_view tex
     if (const auto found = command_lines_.find(kept); found != command_lines_.end()) return found->second;
   }
   const std::size_t bytes = bytes_of(kept);
-  auto shared = std::make_shared<const std::string>(std::move(kept));
+  SharedString shared(std::move(kept));
   command_lines_.emplace(*shared, shared);
   budget_.take(bytes);
   command_line_bytes_ += bytes;
@@ -98,7 +99,7 @@ ProcessTable::SharedPlace ProcessTable::share_place(const ProcessInfo& info) {
   std::string key = place.cgroup + '\0' + place.unit + '\0' + place.container;
   if (const auto found = places_.find(key); found != places_.end()) return found->second;
   budget_.take(bytes_of(key, place));
-  return places_.emplace(std::move(key), std::make_shared<const ProcessRecord::Place>(std::move(place))).first->second;
+  return places_.emplace(std::move(key), SharedPlace(std::move(place))).first->second;
 }
 
 void ProcessTable::forget_unused_strings() {
@@ -106,7 +107,7 @@ void ProcessTable::forget_unused_strings() {
   const auto forget = [&](std::unordered_map<std::string_view, SharedString>& strings) {
     std::size_t bytes = 0;
     for (auto it = strings.begin(); it != strings.end();) {
-      if (it->second.use_count() != 1) {
+      if (!it->second.is_only_holder()) {
         ++it;
         continue;
       }
@@ -120,7 +121,7 @@ void ProcessTable::forget_unused_strings() {
   forget(strings_);
   command_line_bytes_ -= forget(command_lines_);
   for (auto it = places_.begin(); it != places_.end();) {
-    if (it->second.use_count() != 1) {
+    if (!it->second.is_only_holder()) {
       ++it;
       continue;
     }

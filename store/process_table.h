@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,10 +17,11 @@
 #include "store/id_index.h"
 #include "store/process_info.h"
 #include "store/shared_array.h"
+#include "store/shared_value.h"
 
 namespace flamed::store {
 
-/// A ProcessInfo in 136 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
+/// A ProcessInfo in 104 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
 /// all of them share their strings.
 struct ProcessRecord {
   static constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
@@ -32,10 +32,10 @@ struct ProcessRecord {
   };
 
   ProcessId id;
-  std::shared_ptr<const std::string> comm;        ///< null in a place that is not in use
-  std::shared_ptr<const std::string> executable;  ///< the others are null where not known
-  std::shared_ptr<const std::string> command_line;
-  std::shared_ptr<const Place> place;
+  SharedValue<std::string> comm;        ///< null in a place that is not in use
+  SharedValue<std::string> executable;  ///< the others are null where not known
+  SharedValue<std::string> command_line;
+  SharedValue<Place> place;
   std::uint64_t cgroup_id = 0;
   std::uint64_t parent_start_ticks = 0;
   std::int64_t started_ns = kNoTime;
@@ -47,12 +47,12 @@ struct ProcessRecord {
   std::uint32_t owner = kNoUser;  ///< of its last sample
   bool only_sampled = false;      ///< update() was never called for it
 
-  [[nodiscard]] bool in_use() const { return comm != nullptr; }
+  [[nodiscard]] bool in_use() const { return static_cast<bool>(comm); }
   /// The user it acts for: as its last sample says, else as /proc said; kNoUser where not known.
   [[nodiscard]] std::uint32_t user() const { return owner != kNoUser ? owner : uid; }
   [[nodiscard]] ProcessInfo info() const;
 };
-static_assert(sizeof(ProcessRecord) == 136);
+static_assert(sizeof(ProcessRecord) == 104);
 
 class ProcessTable {
  public:
@@ -87,8 +87,8 @@ class ProcessTable {
   [[nodiscard]] std::size_t size() const { return records_.size(); }
 
  private:
-  using SharedString = std::shared_ptr<const std::string>;
-  using SharedPlace = std::shared_ptr<const ProcessRecord::Place>;
+  using SharedString = SharedValue<std::string>;
+  using SharedPlace = SharedValue<ProcessRecord::Place>;
 
   [[nodiscard]] std::uint32_t find(ProcessId id) const;
   std::optional<std::uint32_t> create(ProcessId id);

@@ -25,7 +25,11 @@
 
 namespace flamed::store {
 
-template <typename T, std::size_t kPerChunk>
+/// For arrays whose owner has no use for stamps.
+struct NoStamp {};
+
+/// `Stamp` is an unsigned number, or NoStamp.
+template <typename T, std::size_t kPerChunk, typename Stamp = std::uint32_t>
 class SharedArray {
   static_assert(kPerChunk % 64 == 0 && std::has_single_bit(kPerChunk));
 
@@ -103,7 +107,7 @@ class SharedArray {
       ++cell.used;
       ++size_;
       std::size_t place = w * 64 + bit;
-      cell.side->stamps[place] = 0;
+      if constexpr (kHasStamps) cell.side->stamps[place] = 0;
       return static_cast<std::uint32_t>(first_free_ * kPerChunk + place);
     }
     return std::nullopt;
@@ -121,10 +125,8 @@ class SharedArray {
   }
 
   /// A number per value that only the writer sees; what it means is the owner's business.
-  [[nodiscard]] std::uint32_t stamp(std::uint32_t id) const {
-    return cells_[id / kPerChunk].side->stamps[id % kPerChunk];
-  }
-  void set_stamp(std::uint32_t id, std::uint32_t stamp) { cells_[id / kPerChunk].side->stamps[id % kPerChunk] = stamp; }
+  [[nodiscard]] Stamp stamp(std::uint32_t id) const { return cells_[id / kPerChunk].side->stamps[id % kPerChunk]; }
+  void set_stamp(std::uint32_t id, Stamp stamp) { cells_[id / kPerChunk].side->stamps[id % kPerChunk] = stamp; }
 
   void release(std::uint32_t id) {
     if constexpr (!std::is_trivially_destructible_v<T>) writable(id) = T{};
@@ -175,6 +177,8 @@ class SharedArray {
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// Every id is below this.
+  [[nodiscard]] std::uint32_t limit() const { return static_cast<std::uint32_t>(cells_.size() * kPerChunk); }
   /// Whether `count` allocations, no more than a chunk's worth, would succeed.
   [[nodiscard]] bool has_room(std::size_t count) const {
     return chunk_count_ * kPerChunk - size_ >= count || budget_.has_room(kChunkBytes);
@@ -182,9 +186,10 @@ class SharedArray {
 
  private:
   static constexpr std::size_t kWords = kPerChunk / 64;
+  static constexpr bool kHasStamps = !std::is_same_v<Stamp, NoStamp>;
 
   struct Side {
-    std::array<std::uint32_t, kPerChunk> stamps{};
+    std::array<Stamp, kHasStamps ? kPerChunk : 0> stamps{};
     std::array<std::uint64_t, kWords> in_use{};
   };
   struct Cell {

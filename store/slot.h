@@ -57,7 +57,7 @@ struct SealedSlot {
 /// Writer only, but for the view. Must not outlive its budgets.
 class OpenSlot {
  public:
-  using Entries = SharedArray<HistogramEntry, 1024>;
+  using Entries = SharedArray<HistogramEntry, 1024, NoStamp>;
 
   /// The slot as it stood, for a snapshot.
   struct View {

@@ -123,6 +123,38 @@ TEST_CASE("a caller lives as long as its youngest callee, in whatever order they
   CHECK(frames_of(tree.view(), deep) == callee);
 }
 
+TEST_CASE("through years of slots a stack goes with the last of them that named it, or a little later") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  constexpr std::uint32_t kRetained = 1440;
+  std::vector<Frame> always{code(1), code(2)};
+  for (std::uint32_t slot = 1; slot < 100'000; ++slot) {
+    tree.mark_used(tree.intern({}, always).stack, slot);
+    std::vector<Frame> own{code(1), code(1'000'000 + slot)};
+    tree.mark_used(tree.intern({}, own).stack, slot);
+    if (slot < kRetained || slot % 500 != 0) continue;
+    tree.sweep(slot - kRetained + 1);
+    const std::size_t stacks = tree.node_count() - 3;  // the root, and the two frames of `always`
+    REQUIRE(stacks >= kRetained);
+    REQUIRE(stacks <= kRetained + (kRetained + 500) / 96);
+  }
+}
+
+TEST_CASE("where nothing is ever swept, stacks keep what they were marked with") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  std::vector<StackId> stacks;
+  for (std::uint32_t slot = 1; slot <= 2000; ++slot) {
+    std::vector<Frame> own{code(slot)};
+    stacks.push_back(tree.intern({}, own).stack);
+    tree.mark_used(stacks.back(), slot);
+  }
+  tree.sweep(1001);
+  REQUIRE(tree.node_count() >= 1 + 1000);
+  CHECK(tree.node_count() <= 1 + 1000 + 2000 / 96);
+  CHECK(frames_of(tree.view(), stacks[1000]) == std::vector<Frame>{code(1001)});
+}
+
 TEST_CASE("ids of reclaimed stacks are used again, and views taken before do not notice") {
   Budget budget(kPlenty);
   CallTree tree(budget);
