@@ -39,11 +39,7 @@ Result<Profile> ProfileBuilder::build(const Selection& selection) {
   Profile profile;
   std::unique_ptr<ProfileTree> tree = build_tree(sides, {{&profile, &profile.processes}});
   if (tree == nullptr) return budget_.error();
-  if (options_.min_percent > 0 || options_.max_nodes != 0) {
-    if (std::unique_ptr<ProfileTree> pruned = tree->pruned(options_.min_percent, options_.max_nodes)) {
-      tree = std::move(pruned);
-    }
-  }
+  if (auto pruned = tree->pruned(options_.min_percent, options_.max_nodes)) tree = std::move(pruned);
   if (!budget_.check()) return budget_.error();
   std::move(*tree).finish(profile);
   return profile;

@@ -131,6 +131,7 @@ std::unique_ptr<ProfileTree> ProfileTree::subtree(const std::vector<std::string>
 }
 
 std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t max_nodes) const {
+  if (min_percent <= 0 && (max_nodes == 0 || nodes_.size() <= max_nodes)) return nullptr;
   std::vector<std::uint64_t> total_ns(nodes_.size());
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) total_ns[i] = own(i).ns;
   for (std::size_t i = nodes_.size(); i-- > 1;) total_ns[nodes_[i].parent] += total_ns[i];
@@ -154,6 +155,8 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   for (std::uint32_t node : kept) is_kept[node] = true;
 
   auto out = empty_like(nodes_[0].frame);
+  out->nodes_.reserve(kept.size() + kept.size() / 4);
+  for (std::vector<Own>& side : out->own_) side.reserve(kept.size() + kept.size() / 4);
   std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
   std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {

@@ -50,7 +50,7 @@ class ProfileTree {
   [[nodiscard]] std::unique_ptr<ProfileTree> filtered(const ProfileOptions& options, bool grouped) const;
   /// Only what stands below a path of names that begins below the root. Null when nothing does.
   [[nodiscard]] std::unique_ptr<ProfileTree> subtree(const std::vector<std::string>& path) const;
-  /// `min_percent` and `max_nodes`.
+  /// `min_percent` and `max_nodes`. Null: nothing is left out.
   [[nodiscard]] std::unique_ptr<ProfileTree> pruned(double min_percent, std::size_t max_nodes) const;
 
   /// The nodes in the order of answers: depth first, siblings by name.

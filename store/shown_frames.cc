@@ -71,7 +71,7 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
   std::vector<Frame> addresses;
   for (const std::uint32_t id : ids) {
     const Place& place = places_[id];
-    if (place.begin != kUnknown && place.edition == edition && !place.may_change) continue;
+    if (place.begin != kUnknown && place.edition == edition && place.changeable == nullptr) continue;
     asked.push_back(id);
     addresses.push_back(frames[id]);
     if (place.begin == kUnknown && (modules_.empty() || modules_.back() != addresses.back().module) &&
@@ -86,15 +86,20 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
   LatelyLookedUp lately(chains.size());
   bool changed = false;
   for (std::size_t i = 0; i < chains.size(); ++i) {
+    Place& place = places_[asked[i]];
+    if (chains[i] != nullptr && chains[i] == place.changeable) {
+      place.edition = edition;
+      continue;
+    }
     fetch_ahead(chains, i);
     const InlineChain* chain = chains[i].get();
     LatelyLookedUp::Place& found = lately.at(chain);
-    if (found.chain == nullptr || found.chain != chain) {
+    const bool appended = found.chain == nullptr || found.chain != chain;
+    if (appended) {
       const auto begin = static_cast<std::uint32_t>(variants_.size());
       functions_.append_chain(chains[i], variants_);
       found = {chain, begin, static_cast<std::uint32_t>(variants_.size())};
     }
-    Place& place = places_[asked[i]];
     const auto shown = [&](std::uint32_t begin, std::uint32_t size) {
       return std::span(variants_).subspan(begin, size);
     };
@@ -103,13 +108,18 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
       const auto now = shown(found.begin, found.end - found.begin);
       changed = changed || !shows_same(before, now);
       // What is asked for again and again must not take room each time.
-      if (found.end == variants_.size() && found.begin != place.begin &&
-          std::equal(before.begin(), before.end(), now.begin(), now.end())) {
+      if (appended && std::equal(before.begin(), before.end(), now.begin(), now.end())) {
         variants_.resize(found.begin);
         found = {chain, place.begin, place.begin + place.size};
       }
     }
-    place = {found.begin, found.end - found.begin, edition, chain == nullptr || may_change(*chain)};
+    place = {found.begin, found.end - found.begin, edition, nullptr};
+    if (chain == nullptr) {
+      static const auto kNone = std::make_shared<const InlineChain>();
+      place.changeable = kNone;
+    } else if (may_change(*chain)) {
+      place.changeable = chains[i];
+    }
   }
   return changed;
 }

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -45,7 +45,8 @@ class ShownFrames {
     std::uint32_t begin = kUnknown;  ///< into variants_
     std::uint32_t size = 0;
     std::uint64_t edition = 0;
-    bool may_change = false;
+    /// Of a name that may change: who gets it again knows so without reading it.
+    std::shared_ptr<const InlineChain> changeable{};
   };
 
   [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -21,6 +23,10 @@ class KeepingNamer final : public FrameNamer {
     if (while_naming) std::exchange(while_naming, nullptr)();
     std::vector<std::shared_ptr<const InlineChain>> chains;
     for (const Frame& frame : frames) {
+      if (shared != nullptr && frame.offset >= 0x100) {
+        chains.push_back(shared);
+        continue;
+      }
       InlineChain chain;
       if (frame.offset % 5 == 0)
         chain.push_back({"outer" + std::to_string(frame.offset % 3), "lib", FrameKind::kNative, ""});
@@ -40,6 +46,7 @@ class KeepingNamer final : public FrameNamer {
   std::map<Frame, NamedFrame> names;
   std::uint64_t edition_now = 1;
   std::size_t asked = 0;
+  std::shared_ptr<const InlineChain> shared;  ///< of addresses from 0x100 on, where a test says so
   std::function<void()> while_naming;
 };
 
@@ -139,6 +146,26 @@ TEST_CASE("a name that may change is asked for each time, and every name in anot
   ++namer.edition_now;
   CHECK(folded(ask(everything)) == std::vector<std::string>{"all;worker (100);f1;known;renamed 1"});
   CHECK(namer.asked == 7);
+}
+
+TEST_CASE("an address that gets the name of another one asked for with it has it next time too") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  const auto shared = std::make_shared<const InlineChain>(1, NamedFrame{"stub", "", FrameKind::kJit, ""});
+  namer.shared = shared;
+  const auto stack = [](std::uint64_t offset) { return std::vector<Frame>{code(0x11), code(offset)}; };
+  store.add(stack(0x100));
+  CHECK(folded(ask({store.everything()})) == std::vector<std::string>{"all;worker (100);f1;stub 1"});
+  // The name is made anew, and the first that it is given to is an address that was not known.
+  namer.shared = std::make_shared<const InlineChain>(*shared);
+  store.add(stack(0x200));
+  store.add(stack(0x100));
+  const std::vector<std::string> both{"all;worker (100);f1;stub 3"};
+  CHECK(folded(ask({store.everything()})) == both);
+  store.add({code(0x31), code(0x42)});
+  CHECK(folded(ask({store.everything()})) ==
+        std::vector<std::string>{"all;worker (100);f1;stub 3", "all;worker (100);f3;f4 1"});
 }
 
 TEST_CASE("what is known of a function is what holds for its addresses in the answer, whatever was asked before") {
