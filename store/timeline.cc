@@ -71,12 +71,12 @@ class TimelineBuilder {
   bool choose_processes(Timeline& line, std::size_t most) {
     std::vector<std::uint64_t> used_ns(snapshot_.processes.limit(), 0);
     const bool counted =
-        slots_.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+        slots_.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
           std::uint64_t samples = 0;
           stacks.for_each([&](StackRef ref, std::uint64_t count) {
             if (states_.has(ref, selection_.side)) samples += count;
           });
-          used_ns[snapshot_.threads[thread].process] += samples * static_cast<std::uint64_t>(bounds.period_ns);
+          used_ns[process] += samples * static_cast<std::uint64_t>(bounds.period_ns);
         });
     if (!counted) return false;
     std::vector<std::uint32_t> order;

@@ -18,17 +18,19 @@ struct Total {
   std::uint64_t ns = 0;
 };
 
-/// What each thread used, by its place in the ThreadTable. False: the budget has run out.
-bool total_up(SlotSelection& slots, StackStates& states, Side side, std::vector<Total>& totals, Quality& quality) {
-  return slots.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+/// What each thread or process used, by its place in its table, as `for_each` of the SlotSelection tells of them.
+/// False: the budget has run out.
+template <typename ForEach>
+bool total_up(ForEach&& for_each, StackStates& states, Side side, std::vector<Total>& totals, Quality& quality) {
+  return for_each([&](const SlotBounds& bounds, std::uint32_t place, const ThreadStacks& stacks) {
     std::uint64_t samples = 0;
     stacks.for_each([&](StackRef ref, std::uint64_t count) {
       if (!states.has(ref, side)) return;
       samples += count;
       states.count(ref, count, quality);
     });
-    totals[thread].samples += samples;
-    totals[thread].ns += samples * static_cast<std::uint64_t>(bounds.period_ns);
+    totals[place].samples += samples;
+    totals[place].ns += samples * static_cast<std::uint64_t>(bounds.period_ns);
   });
 }
 
@@ -49,16 +51,10 @@ Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const S
   StackStates states(data);
   UsageTable<ProcessUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();
-  std::vector<Total> by_thread(data.threads.limit());
-  if (!total_up(slots, states, selection.side, by_thread, table.quality)) return budget.error();
-
   std::vector<Total> totals(data.processes.limit());
-  for (std::uint32_t thread = 0; thread < by_thread.size(); ++thread) {
-    if (by_thread[thread].samples == 0) continue;
-    Total& total = totals[data.threads[thread].process];
-    total.samples += by_thread[thread].samples;
-    total.ns += by_thread[thread].ns;
-  }
+  const auto for_each = [&](const auto& visit) { return slots.for_each_process(visit); };
+  if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
+
   for (std::uint32_t process = 0; process < totals.size(); ++process) {
     if (totals[process].samples == 0) continue;
     table.rows.push_back({data.processes[process].info(), totals[process].samples, totals[process].ns});
@@ -78,7 +74,8 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
   UsageTable<ThreadUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();
   std::vector<Total> totals(data.threads.limit());
-  if (!total_up(slots, states, selection.side, totals, table.quality)) return budget.error();
+  const auto for_each = [&](const auto& visit) { return slots.for_each_thread(visit); };
+  if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
 
   // A thread has a record for each name that it had.
   std::vector<std::uint32_t> threads;

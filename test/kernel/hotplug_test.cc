@@ -3,7 +3,9 @@
 // A CPU goes and comes back. The kernel lets an event of before be enabled again, and samples nothing.
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -26,18 +28,26 @@ class SecondCpu {
   }
 };
 
+/// What the daemon tells of the second CPU's missing samples, for one reason.
+std::vector<nlohmann::json> gaps(const RunningDaemon& daemon, const std::string& reason) {
+  std::vector<nlohmann::json> found;
+  for (const nlohmann::json& each : daemon.get_json("/timeline")["missing"]) {
+    if (each["reason"] == reason && each["cpu"] == 1) found.push_back(each);
+  }
+  return found;
+}
+
 /// What was not sampled of the second CPU is told: about a second at most.
 void check_gap(const RunningDaemon& daemon, const std::string& reason) {
   nlohmann::json answer;
   nlohmann::json gap;
   const auto is_told = [&] {
     answer = daemon.get_json("/timeline");
-    for (const nlohmann::json& each : answer["missing"]) {
-      if (each["reason"] == reason && each["cpu"] == 1) gap = each;
-    }
+    const std::vector<nlohmann::json> all = gaps(daemon, reason);
+    if (!all.empty()) gap = all.back();
     return !gap.is_null();
   };
-  REQUIRE(RunningDaemon::eventually(seconds(5), is_told));
+  REQUIRE(RunningDaemon::eventually(seconds(5) * patience(), is_told));
   const double length_ms = gap["to_ms"].get<double>() - gap["from_ms"].get<double>();
   WARN(reason << ": " << length_ms << " ms");
   CHECK(length_ms < 1500 * patience());
@@ -72,12 +82,23 @@ TEST_CASE("a CPU that goes and comes back between two looks is found silent and 
     return;
   }
   REQUIRE(SecondCpu::set_online(true));
-  const auto start = std::chrono::steady_clock::now();
-  ChildProcess program({"taskset", "--cpu-list", "1", victim("known_chain")});
-  CHECK(RunningDaemon::eventually(seconds(5), [&] { return daemon.metrics()["flamed_timers_reopened_total"] >= 1; }));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  CHECK(has_samples(daemon, program.pid(), 100));
-  WARN("opened again " << took.count() << " s after it was back");
+  std::optional<ChildProcess> program;
+  bool reopened = false;
+  for (std::size_t attempt = 1; attempt <= 5 && !reopened; ++attempt) {
+    if (attempt > 1) REQUIRE((SecondCpu::set_online(false) && SecondCpu::set_online(true)));
+    const auto start = std::chrono::steady_clock::now();
+    program.emplace(std::vector<std::string>{"taskset", "--cpu-list", "1", victim("known_chain")});
+    // On a slow machine the daemon may look just in between and see that the CPU is gone: that is the other test's.
+    const bool found = RunningDaemon::eventually(seconds(5) * patience(), [&] {
+      reopened = daemon.metrics()["flamed_timers_reopened_total"] >= 1;
+      return reopened || gaps(daemon, "cpu_came_online").size() == attempt;
+    });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    WARN((reopened ? "opened again " : "seen to go, and opened again ") << took.count() << " s after it was back");
+    REQUIRE(found);
+  }
+  REQUIRE(reopened);
+  CHECK(has_samples(daemon, program->pid(), 100));
   check_gap(daemon, "timer_silent");
   const RunningDaemon::End end = daemon.end();
   CHECK(end.taken == end.whole + end.truncated + end.lost);
