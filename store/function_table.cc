@@ -41,9 +41,7 @@ std::uint64_t hash_of(const FunctionTable::Variant& variant) {
 }  // namespace
 
 FunctionTable::FunctionTable(const ProfileOptions& options)
-    : lines_(options.lines), full_names_(options.full_names), annotate_(options.annotate), inlines_(options.inlines) {
-  texts_.emplace(std::string_view(), 0);
-}
+    : lines_(options.lines), full_names_(options.full_names), annotate_(options.annotate), inlines_(options.inlines) {}
 
 void FunctionTable::reserve(std::size_t functions) {
   if (functions == 0) return;
@@ -64,9 +62,7 @@ void FunctionTable::append_chain(const std::shared_ptr<const InlineChain>& chain
     variants.push_back(intern_code(frame, &used));
     if (!inlines_) break;
   }
-  if (!used) return;
-  owned_->chains.push_back(chain);
-  for (const NamedFrame& frame : *chain) own_bytes_ += bytes_of(frame);
+  if (used) owned_->chains.push_back(chain);
 }
 
 std::uint32_t FunctionTable::intern_mark(const NamedFrame& frame) {
@@ -119,7 +115,9 @@ std::uint32_t FunctionTable::intern(const NamedFrame& frame, std::string_view na
   const auto id = static_cast<std::uint32_t>(variants_.size());
   variants_.push_back(variant);
   variant_hashes_.push_back(variant_hash);
-  if (name.data() != frame.name.data()) {
+  if (!is_new) {
+    frames_.push_back(nullptr);
+  } else if (name.data() != frame.name.data()) {
     NamedFrame renamed = frame;
     renamed.name = name;
     renamed.hash = 0;
@@ -140,13 +138,26 @@ std::uint32_t FunctionTable::intern(const NamedFrame& frame, std::string_view na
 
 std::uint32_t FunctionTable::number_of(const std::string& text) {
   if (text.empty()) return 0;
-  const auto found = texts_.find(text);
-  if (found != texts_.end()) return found->second;
-  NamedFrame keeper;
-  keeper.name = text;
+  const auto found = number_of_.find(text);
+  if (found != number_of_.end()) return found->second;
   const auto number = static_cast<std::uint32_t>(texts_.size());
-  texts_.emplace(own(std::move(keeper))->name, number);
+  number_of_.emplace(texts_.emplace_back(text), number);
+  own_bytes_ += text.size();
   return number;
+}
+
+const NamedFrame& FunctionTable::frame(std::uint32_t variant) {
+  const NamedFrame*& known = frames_[variant];
+  if (known == nullptr) {
+    const Variant& of = variants_[variant];
+    NamedFrame frame = (*this)[of.function];
+    frame.line = of.line;
+    frame.full_name = texts_[of.full_name];
+    frame.build_id = texts_[of.build_id];
+    frame.file = texts_[of.file];
+    known = own(std::move(frame));
+  }
+  return *known;
 }
 
 const NamedFrame* FunctionTable::own(NamedFrame frame) {
@@ -203,10 +214,10 @@ std::span<const FunctionTable::Place> FunctionTable::in_order() {
 
 std::size_t FunctionTable::bytes() const {
   constexpr std::size_t kPlaces = 2 * sizeof(std::uint32_t), kMapped = 48;
-  return own_bytes_ + owned_->chains.size() * (sizeof(InlineChain) + sizeof(std::shared_ptr<void>) + 16) +
+  return own_bytes_ + owned_->chains.size() * sizeof(std::shared_ptr<void>) +
          variants_.size() * (sizeof(Variant) + sizeof(void*) + sizeof(std::uint64_t) + kPlaces) +
          functions_.size() * (sizeof(Function) + sizeof(std::uint64_t) + sizeof(Place) + kPlaces) +
-         (texts_.size() + common_.size()) * kMapped;
+         (2 * texts_.size() + common_.size()) * kMapped;
 }
 
 }  // namespace flamed::store

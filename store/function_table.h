@@ -59,9 +59,11 @@ class FunctionTable {
 
   [[nodiscard]] std::size_t size() const { return functions_.size(); }
   [[nodiscard]] const Variant& variant(std::uint32_t variant) const { return variants_[variant]; }
-  [[nodiscard]] const NamedFrame& frame(std::uint32_t variant) const { return *frames_[variant]; }
+  [[nodiscard]] const NamedFrame& frame(std::uint32_t variant);
   /// The function as it was first seen.
-  [[nodiscard]] const NamedFrame& operator[](std::uint32_t function) const { return frame(functions_[function].first); }
+  [[nodiscard]] const NamedFrame& operator[](std::uint32_t function) const {
+    return *frames_[functions_[function].first];
+  }
   /// Without what `lines` and `annotate` appended to the name.
   [[nodiscard]] std::string_view bare_name(std::uint32_t function) const {
     return std::string_view((*this)[function].name).substr(0, functions_[function].bare_size);
@@ -77,7 +79,7 @@ class FunctionTable {
 
   /// What the frames live in.
   [[nodiscard]] std::shared_ptr<const void> owner() const { return owned_; }
-  /// About what the table takes, with all the chains that it shares.
+  /// About what the table takes, without the chains that it shares.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -102,6 +104,7 @@ class FunctionTable {
   /// Shown as `name`, the first `bare_size` bytes of which are the function's. `*used`: the table points to the frame.
   std::uint32_t intern(const NamedFrame& frame, std::string_view name, std::size_t bare_size, bool* used);
   std::uint32_t intern_code(const NamedFrame& frame, bool* used);
+  /// 0 for the empty text only.
   std::uint32_t number_of(const std::string& text);
   const NamedFrame* own(NamedFrame frame);
 
@@ -111,11 +114,12 @@ class FunctionTable {
   const bool inlines_;
   std::shared_ptr<Owned> owned_ = std::make_shared<Owned>();
   std::vector<Variant> variants_;
-  std::vector<const NamedFrame*> frames_;      ///< by variant
+  std::vector<const NamedFrame*> frames_;      ///< by variant; null but for a first one until asked for
   std::vector<std::uint64_t> variant_hashes_;  ///< likewise
   std::vector<Function> functions_;
   std::vector<std::uint64_t> hashes_;  ///< by function, beside each other for who looks for one
-  std::unordered_map<std::string_view, std::uint32_t> texts_;
+  std::deque<std::string> texts_ = std::deque<std::string>(1);  ///< by number
+  std::unordered_map<std::string_view, std::uint32_t> number_of_;
   std::unordered_map<std::uint64_t, const NamedFrame*> common_;  ///< by variant and differences
   std::vector<Place> order_;                                     ///< of the first functions
   std::size_t own_bytes_ = 0;
