@@ -28,41 +28,53 @@ class StringTable {
   std::unordered_map<std::string_view, std::uint64_t> indices_;
 };
 
+/// So many frames before one is looked at, it is on its way into the processor's cache.
+constexpr std::size_t kAhead = 8;
+
 using Column = std::vector<std::uint64_t>;
 
-template <typename Value>
-Column column_of(const store::FrameList& frames, Value&& value) {
-  Column column;
-  column.reserve(frames.size());
-  for (const store::NamedFrame& frame : frames) column.push_back(value(frame));
-  return column;
-}
+constexpr std::array kTexts{&store::NamedFrame::name,   &store::NamedFrame::module,   &store::NamedFrame::full_name,
+                            &store::NamedFrame::reason, &store::NamedFrame::build_id, &store::NamedFrame::file};
+using Texts = std::array<std::string_view, kTexts.size()>;
 
 }  // namespace
 
 void append_frame_columns(ColumnWriter& out, const store::FrameList& frames) {
-  // The texts stand before the columns that point to them, but are found on the way through these.
+  // The texts stand before the columns that point to them, but are found on the way through these. Frames lie anywhere
+  // in memory: each is looked at once.
   StringTable strings;
   StringTable kinds;
   const std::uint64_t none = strings.index_of("");
-  const auto texts = [&](std::string store::NamedFrame::*member) {
-    return column_of(frames, [&](const store::NamedFrame& frame) { return strings.index_of(frame.*member); });
-  };
-  const Column name = texts(&store::NamedFrame::name);
-  const Column module = texts(&store::NamedFrame::module);
-  const Column kind = column_of(frames, [&](const auto& frame) { return kinds.index_of(name_of(frame.kind)); });
+  std::vector<Texts> texts(frames.size());
+  Column kind(frames.size());
+  Column line(frames.size());
+  Column inlined(frames.size());
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    frames.prefetch(i + kAhead);
+    const store::NamedFrame& frame = frames[i];
+    for (std::size_t text = 0; text < kTexts.size(); ++text) texts[i][text] = frame.*kTexts[text];
+    kind[i] = kinds.index_of(name_of(frame.kind));
+    line[i] = frame.line;
+    inlined[i] = frame.inlined ? 1 : 0;
+  }
+  std::array<Column, kTexts.size()> columns;
+  for (std::size_t text = 0; text < kTexts.size(); ++text) {
+    columns[text].reserve(frames.size());
+    for (const Texts& of : texts) columns[text].push_back(strings.index_of(of[text]));
+  }
+  const auto& [name, module, full_name, reason, build_id, file] = columns;
   struct Known {
     std::string_view name;
-    Column column;
+    const Column& column;
     std::uint64_t nothing;
   };
   const std::array<Known, 6> known{{
-      {"full_name", texts(&store::NamedFrame::full_name), none},
-      {"reason", texts(&store::NamedFrame::reason), none},
-      {"build_id", texts(&store::NamedFrame::build_id), none},
-      {"file", texts(&store::NamedFrame::file), none},
-      {"line", column_of(frames, [](const auto& frame) { return std::uint64_t{frame.line}; }), 0},
-      {"inlined", column_of(frames, [](const auto& frame) { return std::uint64_t{frame.inlined ? 1U : 0U}; }), 0},
+      {"full_name", full_name, none},
+      {"reason", reason, none},
+      {"build_id", build_id, none},
+      {"file", file, none},
+      {"line", line, 0},
+      {"inlined", inlined, 0},
   }};
 
   out.texts("strings", strings.strings());

@@ -47,6 +47,13 @@ class FrameList {
 
   const NamedFrame& operator[](std::size_t frame) const { return *frames_[frame]; }
   [[nodiscard]] const NamedFrame& back() const { return *frames_.back(); }
+  /// For who is about to look at the frame, if there is one.
+  void prefetch(std::size_t frame) const {
+    if (frame >= frames_.size()) return;
+    constexpr std::size_t kLine = 64;
+    const char* at = reinterpret_cast<const char*>(frames_[frame]);
+    for (std::size_t byte = 0; byte < sizeof(NamedFrame); byte += kLine) __builtin_prefetch(at + byte);
+  }
   [[nodiscard]] std::size_t size() const { return frames_.size(); }
   [[nodiscard]] bool empty() const { return frames_.empty(); }
   [[nodiscard]] Iterator begin() const { return Iterator(frames_.data()); }
