@@ -31,7 +31,8 @@ class SecondCpu {
 /// What the daemon tells of the second CPU's missing samples, for one reason.
 std::vector<nlohmann::json> gaps(const RunningDaemon& daemon, const std::string& reason) {
   std::vector<nlohmann::json> found;
-  for (const nlohmann::json& each : daemon.get_json("/timeline")["missing"]) {
+  const nlohmann::json answer = daemon.get_json("/timeline");
+  for (const nlohmann::json& each : answer["missing"]) {
     if (each["reason"] == reason && each["cpu"] == 1) found.push_back(each);
   }
   return found;
