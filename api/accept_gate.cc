@@ -249,7 +249,7 @@ void AcceptGate::take_replies(Clock::time_point now) {
       arm(reply.client, client);
     } else {
       const auto after = reply.keep ? Connection::After::kNextRequest : Connection::After::kClose;
-      advance(reply.client, client.connection.send(std::move(reply.bytes), after, now), now);
+      advance(reply.client, client.connection.send(std::move(reply.head), std::move(reply.body), after, now), now);
     }
   }
 }
@@ -295,7 +295,7 @@ Connection::Event AcceptGate::hand_out(std::uint64_t id, Client& client, Clock::
 
 Connection::Event AcceptGate::refuse(Client& client, const Problem& problem, Clock::time_point now) {
   std::string answer = user_.refuse(problem, is_head(client.connection.reader().head()));
-  return client.connection.send(std::move(answer), Connection::After::kLinger, now);
+  return client.connection.send(std::move(answer), {}, Connection::After::kLinger, now);
 }
 
 void AcceptGate::arm(std::uint64_t id, Client& client) {

@@ -55,8 +55,9 @@ struct GateRequest {
 /// What becomes of a request.
 struct GateReply {
   std::uint64_t client = 0;
-  SharedBytes bytes{};                          ///< the answer as it is sent
+  SharedBytes head{};                           ///< the answer as it is sent, up to the empty line
   bool keep = false;                            ///< the connection may carry another request
+  SharedBytes body{};                           ///< what follows
   std::optional<WallTime> asked{};              ///< no answer yet: the request, which came then, ...
   std::chrono::steady_clock::time_point due{};  ///< ... is handed out again at this time
 };

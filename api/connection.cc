@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,12 @@ namespace {
 /// Of a body that is refused: who sends more does not want to read the answer.
 constexpr std::size_t kMostDroppedBytes = 1U << 20;
 constexpr std::size_t kPieceBytes = 4096;
+
+/// What follows behind the first `done` bytes.
+iovec part_from(const SharedBytes& bytes, std::size_t done) {
+  const std::string_view rest = bytes.view().substr(std::min(done, bytes.size()));
+  return {const_cast<char*>(rest.data()), rest.size()};  // NOLINT(cppcoreguidelines-pro-type-const-cast): only read
+}
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -101,8 +108,9 @@ Connection::Event Connection::receive(Clock::time_point now) {
 
 void Connection::wait_until(Clock::time_point due) { enter(Stage::kWaiting, since_, due); }
 
-Connection::Event Connection::send(SharedBytes bytes, After after, Clock::time_point now) {
-  outgoing_ = std::move(bytes);
+Connection::Event Connection::send(SharedBytes head, SharedBytes body, After after, Clock::time_point now) {
+  head_ = std::move(head);
+  body_ = std::move(body);
   sent_ = 0;
   after_ = after;
   enter(Stage::kSending, now, now + std::min(limits_->stall, limits_->transmit));
@@ -110,17 +118,20 @@ Connection::Event Connection::send(SharedBytes bytes, After after, Clock::time_p
 }
 
 Connection::Event Connection::send_on(Clock::time_point now) {
-  const std::string_view bytes = outgoing_.view();
-  while (sent_ < bytes.size()) {
-    const ssize_t count =
-        ::send(socket_.get(), bytes.data() + sent_, bytes.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (sent_ < head_.size() + body_.size()) {
+    std::array<iovec, 2> parts{part_from(head_, sent_), part_from(body_, sent_ - std::min(sent_, head_.size()))};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t count = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && would_block()) return Event::kNone;
     if (count <= 0) return Event::kClosed;
     sent_ += static_cast<std::size_t>(count);
     deadline_ = std::min(now + limits_->stall, since_ + limits_->transmit);
   }
-  outgoing_ = {};
+  head_ = {};
+  body_ = {};
   sent_ = 0;
   switch (after_) {
     case After::kClose:

@@ -55,7 +55,7 @@ class Connection {
   /// deadline() has passed.
   Event expired(Clock::time_point now);
   /// Sends an answer, as much as goes at once.
-  Event send(SharedBytes bytes, After after, Clock::time_point now);
+  Event send(SharedBytes head, SharedBytes body, After after, Clock::time_point now);
   /// Has a complete request wait.
   void wait_until(Clock::time_point due);
 
@@ -69,8 +69,6 @@ class Connection {
   [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
   /// Since when it is in its stage.
   [[nodiscard]] Clock::time_point since() const { return since_; }
-  /// While sending.
-  [[nodiscard]] const SharedBytes& answer() const { return outgoing_; }
   /// Received so far.
   [[nodiscard]] int requests() const { return requests_; }
 
@@ -87,8 +85,9 @@ class Connection {
   Stage stage_ = Stage::kReceiving;
   Clock::time_point since_;
   Clock::time_point deadline_;
-  SharedBytes outgoing_;
-  std::size_t sent_ = 0;
+  SharedBytes head_;  ///< of the answer
+  SharedBytes body_;
+  std::size_t sent_ = 0;  ///< of both
   After after_ = After::kClose;
   std::size_t dropped_bytes_ = 0;
   int requests_ = 0;

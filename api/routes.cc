@@ -118,6 +118,24 @@ std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
   return api::wait_ns(std::get<Parameters>(parameters));
 }
 
+std::optional<SharedAnswers::Question> Router::shareable(const Request& request) const {
+  const bool is_right = !request.has_body && (request.method == "GET" || request.method == "HEAD");
+  if (!is_right || request.asked || !request.if_none_match.empty()) return std::nullopt;
+  const auto target = parse_request_target(request.target);
+  if (!target) return std::nullopt;
+  const Goal goal = goal_of(target->path);
+  if (goal.route == nullptr || goal.route->is_open || goal.route->id == RouteId::kPprof) return std::nullopt;
+  const auto judged = judge(request, goal);
+  const auto* viewer = std::get_if<Viewer>(&judged);
+  if (viewer == nullptr) return std::nullopt;
+  return SharedAnswers::Question{key_of(request.peer),
+                                 *viewer,
+                                 request.target,
+                                 request.accept,
+                                 accepts_gzip(request.accept_encoding),
+                                 request.peer.transport == Peer::Transport::kRemote};
+}
+
 Response Router::dispatch(const Request& request) {
   if (request.has_body) return problem_response(body_refused());
   if (request.method != "GET" && request.method != "HEAD") {
@@ -181,10 +199,14 @@ Response Router::finish(Response response, const Request* request, std::uint64_t
       }
     }
   }
-  const auto status_class = static_cast<std::size_t>(response.status) / 100;
+  count(response.status, clients);
+  return response;
+}
+
+void Router::count(int status, std::uint64_t clients) {
+  const auto status_class = static_cast<std::size_t>(status) / 100;
   answered_by_class_[std::min(status_class, answered_by_class_.size() - 1)].fetch_add(clients,
                                                                                       std::memory_order_relaxed);
-  return response;
 }
 
 TimeContext Router::time_context() const { return {sources_.clock().wall(), local_offset_s_}; }

@@ -21,6 +21,7 @@
 #include "api/problem.h"
 #include "api/request_target.h"
 #include "api/route_table.h"
+#include "api/shared_answers.h"
 #include "api/sources.h"
 #include "api/viewer.h"
 
@@ -36,9 +37,16 @@ class Router {
   /// need not, or is going to be refused.
   [[nodiscard]] std::optional<std::int64_t> wait_ns(const Request& request) const;
 
+  /// What the answer depends on, where others who ask the same may be given it, too. Empty for what is refused or open
+  /// to everybody, and for what a client has an answer to already: whether it is still right is known in the end.
+  [[nodiscard]] std::optional<SharedAnswers::Question> shareable(const Request& request) const;
+
   /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
   /// `clients` is how many get it, all of whom sent the very same.
   Response handle(const Request& request, std::uint64_t clients = 1);
+
+  /// Of answers that were handed on to so many more clients.
+  void count(int status, std::uint64_t clients);
 
   /// The answer to a request that is refused before it can be read whole.
   Response refuse(const Problem& problem);

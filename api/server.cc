@@ -22,6 +22,7 @@
 #include "api/request_line.h"
 #include "api/request_parser.h"
 #include "api/routes.h"
+#include "api/shared_answers.h"
 #include "base/bounded_queue.h"
 #include "base/thread.h"
 #include "base/thread_cpu.h"
@@ -31,6 +32,10 @@ namespace {
 
 /// Whose members see everything; made at the installation (systemd/flamed.sysusers).
 constexpr const char* kViewersGroup = "flamed";
+
+/// Of the memory for answers: what others may be given may fill so much of it. Less than what one user has, or what is
+/// kept for him would let him wait for himself.
+constexpr std::size_t kKeptShare = 4;
 
 /// What the library sees of a connection: a request that is the same for all, and room for the answer.
 class LibraryStream final : public httplib::Stream {
@@ -66,7 +71,7 @@ class Protocol final : private httplib::Server {
   Protocol() {
     set_pre_routing_handler([this](const httplib::Request&, httplib::Response& response) {
       response.status = answer_->status;
-      response.body = std::move(answer_->body);
+      response.set_header("Content-Length", std::to_string(body_bytes_));
       response.set_header("Content-Type", answer_->content_type);
       for (const auto& [name, value] : answer_->headers) response.set_header(name, value);
       response.set_header("Accept-Ranges", "none");
@@ -77,10 +82,11 @@ class Protocol final : private httplib::Server {
     });
   }
 
-  /// The answer as it is sent. All that the library needs of the request is whether a body is sent.
-  std::string write(Response&& answer, bool is_head, bool close) {
+  /// The answer as it is sent, up to its body. The library need not know of that, which others may be sent as well.
+  std::string write_head(const Response& answer, std::size_t body_bytes, bool close) {
     answer_ = &answer;
-    LibraryStream stream(is_head ? "HEAD / HTTP/1.1\r\n\r\n" : "GET / HTTP/1.1\r\n\r\n");
+    body_bytes_ = body_bytes;
+    LibraryStream stream("HEAD / HTTP/1.1\r\n\r\n");
     bool closed = false;
     static_cast<void>(process(*this, stream, close, closed));
     return stream.take_written();
@@ -98,7 +104,8 @@ class Protocol final : private httplib::Server {
     }
   }
 
-  Response* answer_ = nullptr;
+  const Response* answer_ = nullptr;
+  std::size_t body_bytes_ = 0;
 };
 
 /// What those ask who watch over flamed: cheap to answer, and not to wait behind questions that take seconds.
@@ -134,7 +141,7 @@ void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::uint
                      Metric::Type::kCounter,
                      {{{}, value(peers.unknown())}}});
   metrics.push_back({"flamed_http_shared_answers_total",
-                     "Answers that were made for another client who asked the same meanwhile.",
+                     "Answers that were made for another client who asked the same, up to two seconds before.",
                      Metric::Type::kCounter,
                      {{{}, value(shared)}}});
 }
@@ -159,7 +166,8 @@ void add_names(const ListeningSocket& socket, const std::string& asked_for, Host
 class Server::Impl final : public GateUser {
  public:
   Impl(Sources& sources, HostNames names, std::unique_ptr<TokenFile> tokens, const ServerOptions& options)
-      : members_([](uid_t user) { return is_in_group(user, kViewersGroup); }, sources.clock()),
+      : sources_(sources),
+        members_([](uid_t user) { return is_in_group(user, kViewersGroup); }, sources.clock()),
         access_(
             std::move(names), [this](uid_t user) { return members_.has(user); }, std::move(tokens)),
         router_(sources, access_),
@@ -170,7 +178,8 @@ class Server::Impl final : public GateUser {
         peers_(options.open_owners),
         queue_(options.queued_requests),
         probes_(options.queued_requests),
-        memory_(options.unsent_bytes, [this] { queue_.look_again(); }) {}
+        memory_(options.unsent_bytes, [this] { queue_.look_again(); }),
+        answers_(clock_, options.unsent_bytes / kKeptShare) {}
 
   ~Impl() override {
     for (std::jthread& thread : threads_) thread.request_stop();
@@ -198,7 +207,9 @@ class Server::Impl final : public GateUser {
   }
 
   std::string refuse(const Problem& problem, bool is_head) override {
-    return gate_protocol_.write(router_.refuse(problem), is_head, true);
+    const Response response = router_.refuse(problem);
+    std::string bytes = gate_protocol_.write_head(response, response.body.size(), true);
+    return is_head ? bytes : bytes + response.body;
   }
 
   [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return gate_->listening(); }
@@ -232,57 +243,109 @@ class Server::Impl final : public GateUser {
   }
 
   void serve(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& request) {
-    std::vector<std::uint64_t> clients{request.client};
-    GateReply reply;
+    SharedAnswers::Asker asker{{request.client}};
+    std::shared_ptr<SharedAnswers::Flight> flight;
+    SharedAnswers::Answer answer;
     try {
-      reply = reply_to(protocol, queue, request, clients);
+      if (auto reply = answer_to(queue, request, asker, flight, answer)) return gate_->reply(std::move(*reply));
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
     }
-    for (const std::uint64_t client : clients) {
+    // Before anybody has it: who asks again must not be given an older one.
+    const std::vector<SharedAnswers::Asker> others =
+        flight != nullptr ? answers_.land(flight, answer) : std::vector<SharedAnswers::Asker>();
+    for (const SharedAnswers::Asker& other : others) hand_on(other, answer);
+    send(protocol, asker, answer);
+    for (const SharedAnswers::Asker& other : others) send(protocol, other, answer);
+  }
+
+  std::optional<GateRequest> next_question(const std::stop_token& token, const auto& may_begin) {
+    while (!is_quiet_) {
+      const Steady::time_point quiet_at = answered_at_.load() + quiet_after_;
+      if (queue_.await(token, quiet_at)) break;
+      // Another thread may have answered meanwhile, or may have been here before.
+      if (answered_at_.load() + quiet_after_ > Steady::now() || is_quiet_.exchange(true)) continue;
+      answers_.clear();
+      if (when_quiet_) when_quiet_();
+    }
+    return queue_.pop_if(token, may_begin);
+  }
+
+  /// For the client of `received`, and for those who wait in the queue with the same request, who are added to `asker`:
+  /// an answer that is begun now is as good for them as one of their own. So many who look at one page cost no more
+  /// than one. What comes back is for one who has to wait for samples; `asker` is left empty where others make what it
+  /// asks for.
+  std::optional<GateReply> answer_to(BoundedQueue<GateRequest>& queue, const GateRequest& received,
+                                     SharedAnswers::Asker& asker, std::shared_ptr<SharedAnswers::Flight>& flight,
+                                     SharedAnswers::Answer& answer) {
+    ParsedRequest parsed = parse_request(received.head, received.peer);
+    asker.is_head = parsed.request.method == "HEAD";
+    parsed.request.asked = received.asked;
+    if (const auto wait_ns = received.asked ? std::nullopt : router_.wait_ns(parsed.request)) {
+      GateReply reply;
+      reply.client = received.client;
+      if (gate_->reserve_wait()) {
+        reply.asked = clock_.wall();
+        reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
+        return reply;
+      }
+      answer = whole(router_.refuse(too_many_waiting()), received.peer);
+      return std::nullopt;
+    }
+    for (const GateRequest& same :
+         queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
+      asker.clients.push_back(same.client);
+    asker.keep = !parsed.close && !received.last;
+    const std::uint64_t clients = asker.clients.size();
+    if (const auto question = router_.shareable(parsed.request)) {
+      SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
+      if (verdict.answer != nullptr) {
+        answer = std::move(verdict.answer);
+        hand_on(asker, answer);
+        return std::nullopt;
+      }
+      if (verdict.flight == nullptr) {
+        asker.clients.clear();
+        return std::nullopt;
+      }
+      flight = std::move(verdict.flight);
+    }
+    shared_ += clients - 1;
+    answer = whole(router_.handle(parsed.request, clients), received.peer);
+    return std::nullopt;
+  }
+
+  /// The body is counted to who asked, until nobody is sent it and nobody keeps it any more.
+  SharedAnswers::Answer whole(Response response, const Peer& peer) {
+    SharedBytes body = memory_.count(std::exchange(response.body, {}), key_of(peer));
+    return std::make_shared<const SharedAnswer>(SharedAnswer{std::move(response), std::move(body)});
+  }
+
+  /// Counts an answer that was made for others.
+  void hand_on(const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
+    if (answer == nullptr) return;
+    shared_ += asker.clients.size();
+    router_.count(answer->head.status, asker.clients.size());
+  }
+
+  void send(Protocol& protocol, const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
+    GateReply reply;
+    try {
+      if (answer != nullptr && !asker.clients.empty()) {
+        reply.head = protocol.write_head(answer->head, answer->body.size(), !asker.keep);
+        if (!asker.is_head) reply.body = answer->body;
+        reply.keep = asker.keep;
+      }
+    } catch (const std::exception&) {
+      reply = {};
+    }
+    for (const std::uint64_t client : asker.clients) {
       reply.client = client;
       gate_->reply(GateReply(reply));
     }
   }
 
-  std::optional<GateRequest> next_question(const std::stop_token& token, const auto& may_begin) {
-    while (when_quiet_ && !is_quiet_) {
-      const Steady::time_point quiet_at = answered_at_.load() + quiet_after_;
-      if (queue_.await(token, quiet_at)) break;
-      // Another thread may have answered meanwhile, or may have been here before.
-      if (answered_at_.load() + quiet_after_ <= Steady::now() && !is_quiet_.exchange(true)) when_quiet_();
-    }
-    return queue_.pop_if(token, may_begin);
-  }
-
-  /// For the client of `received`, and for those who wait in the queue with the same request, who are added to
-  /// `clients`: an answer that is begun now is as good for them as one of their own. So many who look at one page cost
-  /// no more than one.
-  GateReply reply_to(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& received,
-                     std::vector<std::uint64_t>& clients) {
-    GateReply reply;
-    ParsedRequest parsed = parse_request(received.head, received.peer);
-    const bool is_head = parsed.request.method == "HEAD";
-    parsed.request.asked = received.asked;
-    if (const auto wait_ns = received.asked ? std::nullopt : router_.wait_ns(parsed.request)) {
-      if (gate_->reserve_wait()) {
-        reply.asked = clock_.wall();
-        reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
-      } else {
-        reply.bytes = protocol.write(router_.refuse(too_many_waiting()), is_head, true);
-      }
-      return reply;
-    }
-    for (const GateRequest& same :
-         queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
-      clients.push_back(same.client);
-    shared_ += clients.size() - 1;
-    reply.keep = !parsed.close && !received.last;
-    reply.bytes = memory_.count(protocol.write(router_.handle(parsed.request, clients.size()), is_head, !reply.keep),
-                                key_of(received.peer));
-    return reply;
-  }
-
+  const Sources& sources_;
   GroupMembers members_;
   const Access access_;
   Router router_;
@@ -296,6 +359,7 @@ class Server::Impl final : public GateUser {
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
   AnswerMemory memory_;
+  SharedAnswers answers_;
   std::atomic<std::uint64_t> shared_{0};
   Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;

@@ -53,6 +53,8 @@ class Sources {
  public:
   virtual ~Sources() = default;
   [[nodiscard]] virtual store::Snapshot snapshot() const = 0;
+  /// Another number once anything has been stored: a snapshot has at least what was there when this was asked before.
+  [[nodiscard]] virtual std::uint64_t revision() const = 0;
   [[nodiscard]] virtual store::FrameNamer& namer() = 0;
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;

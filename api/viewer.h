@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 
 #include "store/process_info.h"
@@ -19,6 +20,8 @@ struct Viewer {
   };
   Sees sees = Sees::kNothing;
   uid_t uid = store::kNoUser;  ///< with kOwn
+
+  friend auto operator<=>(const Viewer&, const Viewer&) = default;
 };
 
 }  // namespace flamed::api

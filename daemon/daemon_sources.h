@@ -49,6 +49,7 @@ class DaemonSources final : public api::Sources {
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
   [[nodiscard]] store::Snapshot snapshot() const override { return parts_.store.snapshot(); }
+  [[nodiscard]] std::uint64_t revision() const override { return parts_.store.revision(); }
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;

@@ -67,6 +67,7 @@ class Store::State {
 
   void add(const StackSample& sample) {
     std::lock_guard lock(mutex_);
+    tell_of_news();
     latest_ = std::max(latest_, sample.time);
     OpenSlot* slot = slot_for(sample.time);
     if (slot == nullptr) {
@@ -105,12 +106,14 @@ class Store::State {
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when) {
     if (count == 0) return;
     std::lock_guard lock(mutex_);
+    tell_of_news();
     OpenSlot* slot = slot_for(when);
     lose(slot != nullptr ? *slot : *open_.front(), reason, count);
   }
 
   void add_gap(const Gap& gap) {
     std::lock_guard lock(mutex_);
+    tell_of_news();
     gaps_.add(gap);
   }
 
@@ -118,6 +121,7 @@ class Store::State {
 
   void update_process(const ProcessInfo& info) {
     std::lock_guard lock(mutex_);
+    tell_of_news();
     if (processes_.update(info, next_sequence_)) return;
     // Rather forget idle processes than slots: what is lost is a name, and the next sample brings one back.
     processes_.sweep(next_sequence_, true);
@@ -177,6 +181,8 @@ class Store::State {
     return tree_.modules();
   }
 
+  [[nodiscard]] std::uint64_t revision() const { return revision_; }
+
   Snapshot snapshot() {
     auto data = std::make_shared<SnapshotData>();
     std::lock_guard lock(mutex_);
@@ -227,6 +233,8 @@ class Store::State {
   }
 
  private:
+  void tell_of_news() { revision_.store(revision_.load(std::memory_order_relaxed) + 1); }
+
   /// The open slot that a sample of `time` belongs to, opened if need be. Null when the sample is older than anything
   /// retained; at least one slot is open then. A sample whose own slot is sealed goes to the oldest open one.
   OpenSlot* slot_for(MonotonicTime time) {
@@ -386,6 +394,7 @@ class Store::State {
   const Limits limits_;
   const Clock& clock_;
   const MonotonicTime created_;
+  std::atomic<std::uint64_t> revision_{0};
   mutable std::mutex mutex_;  ///< guards everything below; held for one sample, one sweep, or one snapshot's pointers
   std::int64_t period_ns_;
   Budget log_budget_;
@@ -430,6 +439,7 @@ void Store::set_period_ns(std::int64_t period_ns, MonotonicTime from) { state_->
 void Store::advance(MonotonicTime now) { state_->advance(now); }
 std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }
 Snapshot Store::snapshot() const { return state_->snapshot(); }
+std::uint64_t Store::revision() const { return state_->revision(); }
 StoreStats Store::stats() const { return state_->stats(); }
 
 }  // namespace flamed::store

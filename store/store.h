@@ -102,6 +102,10 @@ class Store {
   // -- Readers: any thread --------------------------------------------------------------------------------------------
 
   [[nodiscard]] Snapshot snapshot() const;
+
+  /// Another number whenever the writer has added something. Costs nothing.
+  [[nodiscard]] std::uint64_t revision() const;
+
   [[nodiscard]] StoreStats stats() const;
 
   /// Memory is short: at its next advance() the writer lets go of this much, first of samples that are kept one by one,

@@ -3,12 +3,15 @@
 // The API and the page over a synthetic day of a busy host, and two processes whose profiles are large trees, for
 // page_bench.mjs.
 //
-//   page_bench_server [minutes [cpus]]     (default 1440 and 4) listens on a free port of the loopback address, prints
-//                                          "http://127.0.0.1:PORT", runs until SIGTERM
+//   page_bench_server [minutes [cpus [live]]]   (default 1440 and 4) listens on a free port of the loopback address,
+//                                               prints "http://127.0.0.1:PORT", runs until SIGTERM
 //
-// Pid 200000 has a tree of about so many nodes in the history's newest minute, pid 1000000 likewise.
+// With "live" the history goes on, a second every second. Without, each question is answered anew, as if it did:
+// nothing is measured that was only told again. Pid 200000 has a tree of about so many nodes in the history's newest
+// minute, pid 1000000 likewise.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +19,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,6 +66,9 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
  public:
   using FakeSources::FakeSources;
   [[nodiscard]] store::FrameNamer& namer() override { return *this; }
+  [[nodiscard]] std::uint64_t revision() const override { return is_live ? FakeSources::revision() : ++asked_; }
+
+  bool is_live = false;  ///< before the server begins
 
  private:
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
@@ -70,6 +77,7 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
   std::uint64_t edition(std::span<const ModuleId> modules) override { return cache_.edition(modules); }
   [[nodiscard]] bool keeps_names() const override { return true; }
 
+  mutable std::atomic<std::uint64_t> asked_{0};
   MadeUpSymbols symbols_;
   symbolizer::CachingSymbolizer cache_{symbols_, clock_};
 };
@@ -112,37 +120,46 @@ void add_tree(FakeSources& sources, std::int32_t nodes, int cpus) {
   }
 }
 
-void add_history(FakeSources& sources, int minutes, int cpus) {
-  std::vector<std::vector<std::vector<Frame>>> pools;
-  for (int service = 0; service < kServices; ++service) {
-    sources.add_process({kFirstPid + service * 100, 1}, "service-" + std::to_string(service));
-    auto& pool = pools.emplace_back();
-    for (std::size_t i = 0; i < kPool; ++i) pool.push_back(walk(static_cast<std::uint32_t>(service), i));
+/// What a busy host does, second by second.
+class History {
+ public:
+  History(FakeSources& sources, int cpus) : sources_(sources), cpus_(cpus) {
+    for (int service = 0; service < kServices; ++service) {
+      sources.add_process({kFirstPid + service * 100, 1}, "service-" + std::to_string(service));
+      auto& pool = pools_.emplace_back();
+      for (std::size_t i = 0; i < kPool; ++i) pool.push_back(walk(static_cast<std::uint32_t>(service), i));
+    }
   }
-  std::mt19937_64 random(1);
-  const int per_second = cpus * kHz;
-  for (int second = 0; second < minutes * 60; ++second) {
+
+  void add_second() {
+    const int per_second = cpus_ * kHz;
     for (int i = 0; i < per_second; ++i) {
-      const std::uint64_t dice = random();
+      const std::uint64_t dice = random_();
       const std::size_t service = dice % 10 < 7 ? (dice >> 8) % 6 : (dice >> 8) % kServices;
       const double unit = static_cast<double>((dice >> 16) & 0xffff) / 65536;
       const auto pid = static_cast<std::int32_t>(kFirstPid + service * 100);
       const std::int32_t tid = pid + static_cast<std::int32_t>((dice >> 32) % (service < 6 ? 64 : 4));
-      const MonotonicTime time{sources.clock_.monotonic().ns + i * (kNsPerSecond / per_second)};
-      sources.store_.add({time,
-                          {pid, 1},
-                          tid,
-                          "service",
-                          pools[service][static_cast<std::size_t>(unit * unit * unit * kPool)],
-                          {},
-                          static_cast<std::uint16_t>(i % cpus)});
+      const MonotonicTime time{sources_.clock_.monotonic().ns + i * (kNsPerSecond / per_second)};
+      sources_.store_.add({time,
+                           {pid, 1},
+                           tid,
+                           "service",
+                           pools_[service][static_cast<std::size_t>(unit * unit * unit * kPool)],
+                           {},
+                           static_cast<std::uint16_t>(i % cpus_)});
     }
-    sources.clock_.advance_ns(kNsPerSecond);
-    sources.store_.advance(sources.clock_.monotonic());
+    sources_.clock_.advance_ns(kNsPerSecond);
+    sources_.store_.advance(sources_.clock_.monotonic());
   }
-}
 
-int run(int minutes, int cpus) {
+ private:
+  FakeSources& sources_;
+  const int cpus_;
+  std::vector<std::vector<std::vector<Frame>>> pools_;
+  std::mt19937_64 random_{1};
+};
+
+int run(int minutes, int cpus, bool is_live) {
   // Before the server's threads exist, so that they inherit it and only sigwait() sees the signal.
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -151,11 +168,13 @@ int run(int minutes, int cpus) {
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   BenchSources sources({.budget_bytes = 1U << 30}, minutes * kNsPerMinute);
-  add_history(sources, minutes, cpus);
+  History history(sources, cpus);
+  for (int second = 0; second < minutes * 60; ++second) history.add_second();
   add_tree(sources, 200'000, cpus);
   add_tree(sources, 1'000'000, cpus);
   sources.clock_.advance_ns(kNsPerSecond);
   sources.store_.advance(sources.clock_.monotonic());
+  sources.is_live = is_live;
   ServerOptions options;
   options.addresses = {{"127.0.0.1", 0}};
   options.when_quiet = give_back_freed_memory;
@@ -166,8 +185,10 @@ int run(int minutes, int cpus) {
   }
   std::printf("http://127.0.0.1:%u\n", static_cast<unsigned>((*server)->port()));
   std::fflush(stdout);
-  int signal = 0;
-  ::sigwait(&ends, &signal);
+  constexpr timespec kSecond{.tv_sec = 1, .tv_nsec = 0};
+  while (::sigtimedwait(&ends, nullptr, &kSecond) < 0) {
+    if (is_live) history.add_second();
+  }
   return 0;
 }
 
@@ -178,5 +199,6 @@ int main(int argc, char** argv) {
   flamed::keep_freed_memory();  // as the daemon does
   const int minutes = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60;
   const int cpus = argc > 2 ? std::clamp(std::atoi(argv[2]), 1, 1024) : 4;
-  return flamed::api::run(minutes, cpus);
+  const bool is_live = argc > 3 && std::string_view(argv[3]) == "live";
+  return flamed::api::run(minutes, cpus, is_live);
 }

@@ -354,7 +354,7 @@ TEST_CASE("a request that waits is handed out again when it is due, with the tim
   RawClient client = fixture.asking(request);
   REQUIRE(fixture.gate->reserve_wait());
   const auto due = Clock::now() + 50ms;
-  fixture.gate->reply({request.client, {}, false, WallTime{17}, due});
+  fixture.gate->reply({request.client, {}, false, {}, WallTime{17}, due});
   const auto again = fixture.desk.next();
   REQUIRE(again.has_value());
   CHECK(Clock::now() >= due);
@@ -370,7 +370,7 @@ TEST_CASE("places to wait are bounded, and come back from clients that go away")
   RawClient client = fixture.asking(request);
   REQUIRE(fixture.gate->reserve_wait());
   CHECK_FALSE(fixture.gate->reserve_wait());
-  fixture.gate->reply({request.client, {}, false, WallTime{17}, Clock::now() + 60s});
+  fixture.gate->reply({request.client, {}, false, {}, WallTime{17}, Clock::now() + 60s});
   client.hang_up();
   const auto end = Clock::now() + 10s;
   bool reserved = false;
@@ -388,6 +388,20 @@ TEST_CASE("an answer for a client that has gone is dropped") {
   fixture.gate->reply({12345, "nobody", true});
   GateRequest other;
   fixture.asking(other);
+}
+
+TEST_CASE("clients are sent heads of their own and one body that they share, whole and in order") {
+  Fixture fixture;
+  const std::string body(3U << 20, 'b');  // more than sockets take at once
+  const SharedBytes shared(body);
+  GateRequest first_request;
+  GateRequest second_request;
+  RawClient first = fixture.asking(first_request);
+  RawClient second = fixture.asking(second_request);
+  fixture.gate->reply({first_request.client, "first", false, shared});
+  fixture.gate->reply({second_request.client, std::string(2U << 20, 'h'), false, shared});
+  CHECK(first.rest() == "first" + body);
+  CHECK(second.rest() == std::string(2U << 20, 'h') + body);
 }
 
 TEST_CASE("the gate closes within a moment whatever its clients do, and sends what was answered") {

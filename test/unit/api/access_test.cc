@@ -189,6 +189,46 @@ TEST_CASE("binary columns are packed on their way to another host, and not on th
   CHECK(is_packed(Transport::kLoopback));
 }
 
+TEST_CASE("who is somebody else, or sees something else, is never given another one's answer") {
+  Host host;
+  struct Caller {
+    std::string who;
+    Peer peer;
+    bool has_token = false;
+    int sees_as;  ///< those with the same number may share
+  };
+  const std::vector<Caller> callers = {
+      {"root", {Transport::kUnix, 0}, false, 0},
+      {"root over TCP", {Transport::kLoopback, 0}, false, 0},
+      {"a member of the group", {Transport::kUnix, kOperator}, false, 1},
+      {"Alice", {Transport::kUnix, kAlice}, false, 2},
+      {"Alice over TCP", {Transport::kLoopback, kAlice}, false, 2},
+      {"Alice with the token", {Transport::kLoopback, kAlice}, true, 3},
+      {"Bob", {Transport::kLoopback, kBob}, false, 4},
+      {"a container's root", {Transport::kLoopback, kOfContainer}, false, 5},
+      {"another host", {Transport::kRemote, std::nullopt}, true, 6},
+  };
+  const auto question_of = [&](const Caller& caller) {
+    Request request{"GET", "/profile", "", false};
+    request.peer = caller.peer;
+    request.host = "localhost:9090";
+    if (caller.has_token) request.authorization = std::string("Bearer ") + kToken;
+    const auto question = host.router.shareable(request);
+    REQUIRE(question.has_value());
+    return *question;
+  };
+  for (const Caller& one : callers) {
+    for (const Caller& other : callers) {
+      INFO(one.who << ", " << other.who);
+      CHECK((question_of(one) == question_of(other)) == (one.sees_as == other.sees_as));
+    }
+  }
+  Request nobody{"GET", "/profile", "", false};
+  nobody.peer = {Transport::kLoopback, std::nullopt};
+  nobody.host = "localhost:9090";
+  CHECK_FALSE(host.router.shareable(nobody).has_value());
+}
+
 TEST_CASE("a wrong token is refused to whoever sends it, also to root") {
   Host host;
   Request request{"GET", "/processes", "", false};

@@ -46,6 +46,7 @@ class FakeSources : public Sources {
       : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}), store_(limits, clock_, kPeriodNs) {}
 
   [[nodiscard]] store::Snapshot snapshot() const override { return store_.snapshot(); }
+  [[nodiscard]] std::uint64_t revision() const override { return store_.revision(); }
   [[nodiscard]] store::FrameNamer& namer() override { return namer_; }
   [[nodiscard]] Health health() const override { return health_; }
   [[nodiscard]] std::vector<Metric> metrics() const override { return metrics_; }

@@ -20,6 +20,9 @@ class RootsRouter {
 
   Response handle(Request request) { return router_.handle(by_root(std::move(request))); }
   std::optional<std::int64_t> wait_ns(Request request) { return router_.wait_ns(by_root(std::move(request))); }
+  std::optional<SharedAnswers::Question> shareable(Request request) {
+    return router_.shareable(by_root(std::move(request)));
+  }
   [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
 
  private:

@@ -46,6 +46,46 @@ std::string header(const Response& response, std::string_view name) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+TEST_CASE("answers about samples are shared, and no others") {
+  struct Case {
+    std::string what;
+    Request request;
+    bool is_shareable;
+  };
+  const auto get = [](const std::string& target) { return Request{"GET", target, "", false}; };
+  std::vector<Case> cases = {
+      {"a profile", get("/profile?pid=123"), true},
+      {"a profile, head alone", {"HEAD", "/profile?pid=123", "", false}, true},
+      {"processes", get("/processes"), true},
+      {"threads", get("/threads"), true},
+      {"a timeline", get("/timeline"), true},
+      {"a heat map", get("/heatmap"), true},
+      {"a difference", get("/diff?from=now-1m"), true},
+      {"what Go's tools ask for", get("/debug/pprof/profile?from=now-1m"), false},
+      {"health", get("/healthz"), false},
+      {"figures", get("/metrics"), false},
+      {"the page", get("/"), false},
+      {"what is not there", get("/nothing"), false},
+      {"a target that is none", get("profile"), false},
+      {"another method", {"POST", "/profile", "", false}, false},
+      {"a body", {"GET", "/profile", "", true}, false},
+  };
+  Request known = get("/profile?pid=123");
+  known.if_none_match = "W/\"0\"";
+  cases.push_back({"what the client has already", known, false});
+  Request waited = get("/profile?seconds=5");
+  waited.asked = WallTime{FakeSources::kNowNs};
+  cases.push_back({"what waited for its samples", waited, false});
+  Request foreign = get("/profile?pid=123");
+  foreign.origin = "https://example.org";
+  cases.push_back({"what another page asks", foreign, false});
+  Fixture fixture;
+  for (const Case& c : cases) {
+    INFO(c.what);
+    CHECK(fixture.router.shareable(c.request).has_value() == c.is_shareable);
+  }
+}
+
 TEST_CASE("each bad request is answered with what is wrong and what to do") {
   struct Case {
     std::string method;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <semaphore>
 #include <string>
@@ -266,11 +267,13 @@ class HeldSources : public FakeSources {
   mutable std::atomic<int> looks_{0};
 };
 
-TEST_CASE("clients who ask the same while they wait for their turn share one answer, and nobody else gets it") {
+TEST_CASE(
+    "clients who ask the same at once share one answer, however many threads there are, and nobody else gets it") {
+  const std::size_t threads = GENERATE(1U, 4U);
   HeldSources sources;
   sources.add_process({123, 4567}, "worker");
   sources.add_samples({123, 4567}, "worker", {"main"}, 7);
-  auto server = start(sources, 1);
+  auto server = start(sources, threads);
   const auto request = [&](const std::string& target, const std::string& more = "") {
     return "GET " + target + " HTTP/1.1\r\n" + host_of(*server) + more + "Connection: close\r\n\r\n";
   };
@@ -296,10 +299,60 @@ TEST_CASE("clients who ask the same while they wait for their turn share one ans
   for (RawClient& client : same) CHECK(body_of(client.rest()) == body_of(answer));
   CHECK(body_of(other.rest()) == "main 7\n");
   CHECK(body_of(packed.rest()) == "main 7\n");
-  CHECK(sources.looks() == 4);
+  CHECK(sources.looks() == 3);
   const std::string metrics = get(*server, "/metrics");
-  CHECK(occurrences(metrics, "\nflamed_http_shared_answers_total 9\n") == 1);
+  CHECK(occurrences(metrics, "\nflamed_http_shared_answers_total 10\n") == 1);
   CHECK(occurrences(metrics, "\nflamed_http_requests_total{code=\"2xx\"} 14\n") == 1);
+}
+
+TEST_CASE("an answer is told again until something is stored or a second has passed, in whatever way it is asked for") {
+  HeldSources sources;
+  sources.let_go();
+  sources.add_process({123, 4567}, "worker");
+  sources.add_samples({123, 4567}, "worker", {"main"}, 7);
+  auto server = start(sources);
+  const std::string first = get(*server, "/profile?pid=123&format=folded");
+  CHECK(body_of(first) == "main 7\n");
+  CHECK(occurrences(first, "\r\nCache-Control: no-store\r\n") == 1);
+  CHECK(occurrences(first, "\r\nConnection: close\r\n") == 1);
+  CHECK(get(*server, "/profile?pid=123&format=folded") == first);
+  RawClient client(server->port());
+  const std::string kept =
+      client.send("GET /profile?pid=123&format=folded HTTP/1.1\r\n" + host_of(*server) + "\r\n").answer();
+  CHECK(body_of(kept) == "main 7\n");
+  CHECK(occurrences(kept, "\r\nConnection: close\r\n") == 0);
+  const std::string head = get(*server, "/profile?pid=123&format=folded", "", "HEAD");
+  CHECK(head == first.substr(0, first.find("\r\n\r\n") + 4));
+  CHECK(sources.looks() == 1);
+
+  sources.add_samples({123, 4567}, "worker", {"main"}, 1);
+  CHECK(body_of(get(*server, "/profile?pid=123&format=folded")) == "main 8\n");
+  CHECK(sources.looks() == 2);
+  sources.clock_.advance_ns(kNsPerSecond + 1);
+  CHECK(body_of(get(*server, "/profile?pid=123&format=folded")) == "main 8\n");
+  CHECK(sources.looks() == 3);
+  // What has an entity tag is compared with what is stored now, each time.
+  const std::string known = "If-None-Match: \"x\"\r\n";
+  CHECK(status_of(get(*server, "/profile?pid=123&format=folded", known)) == 200);
+  CHECK(sources.looks() == 4);
+}
+
+TEST_CASE("a client that goes away does not keep the answer from those who wait for it") {
+  HeldSources sources;
+  sources.add_process({123, 4567}, "worker");
+  sources.add_samples({123, 4567}, "worker", {"main"}, 7);
+  auto server = start(sources, 2);
+  const std::string question =
+      "GET /profile?pid=123&format=folded HTTP/1.1\r\n" + host_of(*server) + "Connection: close\r\n\r\n";
+  auto first = std::make_unique<RawClient>(server->port());
+  first->send(question);
+  sources.wait_for_a_look();
+  RawClient second(server->port());
+  second.send(question);
+  first.reset();
+  sources.let_go();
+  CHECK(body_of(second.rest()) == "main 7\n");
+  CHECK(sources.looks() == 1);
 }
 
 TEST_CASE("where there is room for one answer at a time, all clients who read get theirs whole") {
@@ -312,8 +365,8 @@ TEST_CASE("where there is room for one answer at a time, all clients who read ge
   for (int i = 0; i < 32; ++i) {
     clients.emplace_back((*server)->port());
     // No two are the same, or they would share an answer.
-    clients.back().send("GET /profile?pid=123 HTTP/1.1\r\n" + host_of(**server) + "X-Number: " + std::to_string(i) +
-                        "\r\nConnection: close\r\n\r\n");
+    clients.back().send("GET /profile?pid=123&max_nodes=" + std::to_string(1000 + i) + " HTTP/1.1\r\n" +
+                        host_of(**server) + "Connection: close\r\n\r\n");
   }
   for (RawClient& client : clients) {
     const std::string answer = client.rest();

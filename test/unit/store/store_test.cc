@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
@@ -21,6 +24,25 @@ TEST_CASE("every sample ends in exactly one bucket") {
   CHECK(count_of(quality, Truncation::kDepthLimit) == 1);
   CHECK(count_of(quality, Loss::kRingFull) == 5);
   CHECK(quality.taken() == 8);
+}
+
+TEST_CASE("whatever is added makes another revision, and looking at it does not") {
+  TestStore t;
+  std::uint64_t seen = t.store.revision();
+  const auto is_another = [&] {
+    const std::uint64_t before = std::exchange(seen, t.store.revision());
+    return seen != before;
+  };
+  t.add({code(16)});
+  CHECK(is_another());
+  t.store.add_lost(Loss::kRingFull, 5, t.clock.monotonic());
+  CHECK(is_another());
+  t.store.add_gap({kNoon, {kNoon.ns + kNsPerSecond}});
+  CHECK(is_another());
+  t.store.update_process({kProcess, "worker", "", 0, kNoon, std::nullopt});
+  CHECK(is_another());
+  static_cast<void>(t.profile());
+  CHECK_FALSE(is_another());
 }
 
 TEST_CASE("a minute is sealed a few seconds after it ended, so that late samples still find it") {

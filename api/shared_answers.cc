@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/shared_answers.h"
+
+#include <utility>
+
+namespace flamed::api {
+namespace {
+
+constexpr std::int64_t kYoungNs = kNsPerSecond;
+constexpr std::int64_t kYoungWhileMadeNs = 2 * kNsPerSecond;
+/// Of an answer, beside its body: its question, its headers, and the tables' own.
+constexpr std::size_t kBesideBody = 2048;
+
+std::size_t cost_of(const SharedAnswer& answer) { return answer.body.size() + kBesideBody; }
+
+}  // namespace
+
+struct SharedAnswers::Flight {
+  Question question;
+  std::int64_t begun_ns;
+  std::uint64_t revision;
+  std::vector<Asker> askers{};  ///< by the mutex of the answers
+};
+
+SharedAnswers::Verdict SharedAnswers::ask(const Question& question, Asker& asker, std::uint64_t revision) {
+  const std::int64_t now_ns = clock_.monotonic().ns;
+  std::vector<Answer> gone;
+  const std::lock_guard lock(mutex_);
+  gone = drop_old(now_ns);
+  Entry& entry = entries_[question];
+  if (entry.kept != nullptr) {
+    const std::int64_t age_ns = now_ns - entry.moment_ns;
+    const bool is_current = entry.revision == revision && age_ns <= kYoungNs;
+    if (is_current || entry.flight != nullptr) return {entry.kept, nullptr};
+  }
+  if (entry.flight != nullptr && now_ns - entry.flight->begun_ns <= kYoungNs) {
+    entry.flight->askers.push_back(std::move(asker));
+    return {};
+  }
+  entry.flight = std::make_shared<Flight>(Flight{question, now_ns, revision});
+  return {nullptr, entry.flight};
+}
+
+std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flight>& flight, const Answer& answer) {
+  std::vector<Answer> gone;
+  const std::lock_guard lock(mutex_);
+  // Who asked a second later has begun another one, which may have landed before, and left nothing.
+  const auto at = entries_.find(flight->question);
+  if (at == entries_.end()) return std::exchange(flight->askers, {});
+  Entry& entry = at->second;
+  if (entry.flight == flight) entry.flight.reset();
+  if (entry.kept == nullptr || entry.moment_ns <= flight->begun_ns) {
+    if (entry.kept != nullptr) gone.push_back(drop_kept(at));
+    if (answer != nullptr && answer->head.status == 200 && cost_of(*answer) <= limit_bytes_) {
+      entry.kept = answer;
+      entry.moment_ns = flight->begun_ns;
+      entry.revision = flight->revision;
+      by_age_.emplace(entry.moment_ns, &at->first);
+      bytes_ += cost_of(*answer);
+    }
+  }
+  if (entry.kept == nullptr && entry.flight == nullptr) entries_.erase(at);
+  while (bytes_ > limit_bytes_) gone.push_back(drop_oldest());
+  return std::exchange(flight->askers, {});
+}
+
+void SharedAnswers::clear() {
+  std::vector<Answer> gone;
+  const std::lock_guard lock(mutex_);
+  while (!by_age_.empty()) gone.push_back(drop_oldest());
+}
+
+std::size_t SharedAnswers::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+SharedAnswers::Answer SharedAnswers::drop_kept(Entries::iterator at) {
+  Entry& entry = at->second;
+  by_age_.erase({entry.moment_ns, &at->first});
+  bytes_ -= cost_of(*entry.kept);
+  return std::exchange(entry.kept, nullptr);
+}
+
+SharedAnswers::Answer SharedAnswers::drop_oldest() {
+  const auto at = entries_.find(*by_age_.begin()->second);
+  Answer answer = drop_kept(at);
+  if (at->second.flight == nullptr) entries_.erase(at);
+  return answer;
+}
+
+/// What nobody is given any more.
+std::vector<SharedAnswers::Answer> SharedAnswers::drop_old(std::int64_t now_ns) {
+  std::vector<Answer> gone;
+  while (!by_age_.empty() && now_ns - by_age_.begin()->first > kYoungWhileMadeNs) gone.push_back(drop_oldest());
+  return gone;
+}
+
+}  // namespace flamed::api

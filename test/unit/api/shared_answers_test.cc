@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/shared_answers.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::size_t kLimitBytes = 1U << 20;
+constexpr std::int64_t kMs = 1'000'000;
+constexpr UserKey kAlice = 1001;
+
+SharedAnswers::Question question_of_alice() {
+  return {kAlice, {Viewer::Sees::kOwn, 1001}, "/profile?from=now-1m", "application/json", true, false};
+}
+
+SharedAnswers::Answer answer_of(std::string body, int status = 200) {
+  return std::make_shared<const SharedAnswer>(SharedAnswer{{status, "text/plain", ""}, SharedBytes(std::move(body))});
+}
+
+class Fixture {
+ public:
+  SharedAnswers::Verdict ask(const SharedAnswers::Question& question = question_of_alice()) {
+    SharedAnswers::Asker asker{{++clients_}};
+    return answers.ask(question, asker, revision);
+  }
+  /// Of a question that nobody has an answer to.
+  std::shared_ptr<SharedAnswers::Flight> begin(const SharedAnswers::Question& question = question_of_alice()) {
+    SharedAnswers::Verdict verdict = ask(question);
+    REQUIRE(verdict.flight != nullptr);
+    REQUIRE(verdict.answer == nullptr);
+    return verdict.flight;
+  }
+  void keep(const std::string& body, const SharedAnswers::Question& question = question_of_alice()) {
+    REQUIRE(answers.land(begin(question), answer_of(body)).empty());
+  }
+  /// "": the question is to be answered; "...": somebody is at it.
+  std::string told(const SharedAnswers::Question& question = question_of_alice()) {
+    const SharedAnswers::Verdict verdict = ask(question);
+    if (verdict.answer != nullptr) return std::string(verdict.answer->body.view());
+    return verdict.flight != nullptr ? "" : "...";
+  }
+
+  ManualClock clock{{3600 * kNsPerSecond}, {0}};
+  SharedAnswers answers{clock, kLimitBytes};
+  std::uint64_t revision = 1;
+
+ private:
+  std::uint64_t clients_ = 0;
+};
+
+TEST_CASE("a question that is asked while its answer is being made is not answered twice") {
+  Fixture fixture;
+  const auto flight = fixture.begin();
+  CHECK(fixture.told() == "...");
+  fixture.clock.advance_ns(kNsPerSecond);
+  ++fixture.revision;
+  CHECK(fixture.told() == "...");
+  const auto answer = answer_of("an answer");
+  const std::vector<SharedAnswers::Asker> others = fixture.answers.land(flight, answer);
+  REQUIRE(others.size() == 2);
+  CHECK(others[0].clients == std::vector<std::uint64_t>{2});
+  CHECK(others[1].clients == std::vector<std::uint64_t>{3});
+}
+
+TEST_CASE("who asks more than a second after an answer was begun has another one made, and neither lands twice") {
+  Fixture fixture;
+  const auto slow = fixture.begin();
+  CHECK(fixture.told() == "...");
+  fixture.clock.advance_ns(kNsPerSecond + 1);
+  const auto next = fixture.begin();
+  CHECK(fixture.told() == "...");
+  const bool slow_lands_first = GENERATE(true, false);
+  for (const bool is_slow : {slow_lands_first, !slow_lands_first}) {
+    CHECK(fixture.answers.land(is_slow ? slow : next, answer_of(is_slow ? "slow" : "next")).size() == 1);
+  }
+  CHECK(fixture.told() == "next");
+}
+
+TEST_CASE("how long an answer is given to others, and to whom") {
+  struct Case {
+    std::string when;
+    std::int64_t age_ns;
+    bool is_stored;   ///< something, since the answer was begun
+    bool is_renewed;  ///< somebody else is having a newer one made
+    std::string told;
+  };
+  const Case wanted = GENERATE(values<Case>({
+      {"at once", 0, false, false, "kept"},
+      {"after a second", kNsPerSecond, false, false, "kept"},
+      {"later", kNsPerSecond + 1, false, false, ""},
+      {"at once, but something was stored", 0, true, false, ""},
+      {"soon after something was stored, beside another", 10 * kMs, true, true, "kept"},
+      {"two seconds later, beside another", 2 * kNsPerSecond, false, true, "kept"},
+      {"later, beside another", 2 * kNsPerSecond + 1, false, true, "..."},
+  }));
+  INFO(wanted.when);
+  Fixture fixture;
+  fixture.keep("kept");
+  fixture.clock.advance_ns(wanted.age_ns);
+  if (wanted.is_stored) ++fixture.revision;
+  if (wanted.is_renewed) static_cast<void>(fixture.begin());
+  CHECK(fixture.told() == wanted.told);
+}
+
+TEST_CASE("an answer is as old as when it was begun, and knows of nothing that was stored since") {
+  Fixture fixture;
+  const auto flight = fixture.begin();
+  fixture.clock.advance_ns(600 * kMs);
+  SECTION("its age") {
+    static_cast<void>(fixture.answers.land(flight, answer_of("kept")));
+    fixture.clock.advance_ns(400 * kMs);
+    CHECK(fixture.told() == "kept");
+    fixture.clock.advance_ns(1);
+    CHECK(fixture.told().empty());
+  }
+  SECTION("its revision") {
+    ++fixture.revision;
+    static_cast<void>(fixture.answers.land(flight, answer_of("kept")));
+    CHECK(fixture.told().empty());
+  }
+}
+
+TEST_CASE("nobody is given what was made for another user, viewer, question, form or way") {
+  using Change = std::function<void(SharedAnswers::Question&)>;
+  const auto change = GENERATE(values<std::pair<std::string, Change>>({
+      {"user", [](auto& other) { other.user = 1002; }},
+      {"uid of the viewer", [](auto& other) { other.viewer.uid = 1002; }},
+      {"rights of the viewer", [](auto& other) { other.viewer.sees = Viewer::Sees::kEverything; }},
+      {"question", [](auto& other) { other.target += "&pid=1"; }},
+      {"media type", [](auto& other) { other.accept = "text/plain"; }},
+      {"compression", [](auto& other) { other.compressed = false; }},
+      {"host", [](auto& other) { other.remote = true; }},
+  }));
+  INFO(change.first);
+  Fixture fixture;
+  SharedAnswers::Question other = question_of_alice();
+  change.second(other);
+  fixture.keep("Alice's");
+  CHECK(fixture.told(other).empty());  // and is being made now
+  CHECK(fixture.told(other) == "...");
+  CHECK(fixture.told() == "Alice's");
+}
+
+TEST_CASE("a refusal goes to all who wait for it, and is not kept") {
+  Fixture fixture;
+  if (GENERATE(true, false)) fixture.keep("an older answer");
+  fixture.clock.advance_ns(3 * kNsPerSecond);
+  const auto flight = fixture.begin();
+  CHECK(fixture.told() == "...");
+  const bool is_made = GENERATE(true, false);
+  CHECK(fixture.answers.land(flight, is_made ? answer_of("no", 404) : nullptr).size() == 1);
+  CHECK(fixture.answers.bytes() == 0);
+  CHECK(fixture.told().empty());
+}
+
+TEST_CASE("what it keeps is bounded, the newest stay, and what is larger than all of it is shared and not kept") {
+  Fixture fixture;
+  const std::string body(kLimitBytes / 8, 'x');
+  const auto number = [](int i) {
+    SharedAnswers::Question question = question_of_alice();
+    question.target = std::to_string(i);
+    return question;
+  };
+  for (int i = 0; i < 20; ++i) {
+    fixture.keep(body, number(i));
+    fixture.clock.advance_ns(1);
+    CHECK(fixture.answers.bytes() <= kLimitBytes);
+  }
+  CHECK(fixture.answers.bytes() >= kLimitBytes / 8 * 7);
+  CHECK(fixture.told(number(0)).empty());
+  CHECK(fixture.told(number(19)) == body);
+
+  const auto flight = fixture.begin(number(20));
+  CHECK(fixture.told(number(20)) == "...");
+  CHECK(fixture.answers.land(flight, answer_of(std::string(kLimitBytes, 'x'))).size() == 1);
+  CHECK(fixture.told(number(20)).empty());
+  CHECK(fixture.told(number(19)) == body);
+}
+
+TEST_CASE("an answer that nobody is given any more is let go of by whoever asks next, and by who clears") {
+  Fixture fixture;
+  auto answer = answer_of("an answer");
+  const std::weak_ptr<const SharedAnswer> seen = answer;
+  static_cast<void>(fixture.answers.land(fixture.begin(), std::exchange(answer, nullptr)));
+  CHECK_FALSE(seen.expired());
+  if (GENERATE(true, false)) {
+    fixture.answers.clear();
+  } else {
+    fixture.clock.advance_ns(2 * kNsPerSecond + 1);
+    SharedAnswers::Question other = question_of_alice();
+    other.target = "/processes";
+    static_cast<void>(fixture.begin(other));
+  }
+  CHECK(seen.expired());
+  CHECK(fixture.answers.bytes() == 0);
+}
+
+TEST_CASE("who waits is answered although all that is kept was cleared meanwhile") {
+  Fixture fixture;
+  const auto flight = fixture.begin();
+  CHECK(fixture.told() == "...");
+  fixture.answers.clear();
+  CHECK(fixture.told() == "...");
+  CHECK(fixture.answers.land(flight, answer_of("an answer")).size() == 2);
+}
+
+}  // namespace
+}  // namespace flamed::api
