@@ -32,6 +32,8 @@ struct ProcessRecord {
   };
 
   ProcessId id;
+  std::uint32_t owner = kNoUser;  ///< of its last sample; beside the id, with which each sample is compared
+  std::uint32_t uid = kNoUser;
   SharedValue<std::string> comm;        ///< null in a place that is not in use
   SharedValue<std::string> executable;  ///< the others are null where not known
   SharedValue<std::string> command_line;
@@ -41,11 +43,9 @@ struct ProcessRecord {
   std::int64_t started_ns = kNoTime;
   std::int64_t ended_ns = kNoTime;
   std::int32_t parent_pid = 0;
-  std::uint32_t uid = kNoUser;
-  std::uint32_t threads = 0;      ///< rows of the ThreadTable that name it
-  std::uint32_t children = 0;     ///< processes in the table whose parent it is
-  std::uint32_t owner = kNoUser;  ///< of its last sample
-  bool only_sampled = false;      ///< update() was never called for it
+  std::uint32_t threads = 0;   ///< rows of the ThreadTable that name it
+  std::uint32_t children = 0;  ///< processes in the table whose parent it is
+  bool only_sampled = false;   ///< update() was never called for it
 
   [[nodiscard]] bool in_use() const { return static_cast<bool>(comm); }
   /// The user it acts for: as its last sample says, else as /proc said; kNoUser where not known.

@@ -501,12 +501,11 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
   if (addresses.empty()) return StackTrust::kAll;
   settle(process, time);
   // The program counter is always in code. When no mapping covers it, news of one was missed.
-  const auto misses_pc = [&] {
-    const Covering at_pc = covering(process, time, addresses[0]);
-    return at_pc.mapping == nullptr && !at_pc.doubtful;
-  };
-  if (misses_pc() && !process.ended && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
+  Covering found = covering(process, time, addresses[0]);
+  const bool misses_pc = found.mapping == nullptr && !found.doubtful;
+  if (misses_pc && !process.ended && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
     read_again(process, time);
+    found = covering(process, time, addresses[0]);
   }
 
   const bool known = process.maps != nullptr && !process.maps->mappings().empty();
@@ -523,7 +522,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
     // Callers are known by their return address; the call itself lies before it.
     const std::uint64_t address = i == 0 ? addresses[i] : addresses[i] - 1;
     if (mapping == nullptr || !is_plain || address < mapping->start || address >= mapping->end) {
-      const Covering found = covering(process, time, address);
+      if (i > 0) found = covering(process, time, address);
       mapping = found.mapping;
       if (found.doubtful && i > 0) return StackTrust::kDoubt;
       is_doubtful = found.doubtful;
