@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/handle.h"
 
 namespace flamed::daemon {
@@ -64,6 +65,19 @@ std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view 
     cpus.emplace_back(cpu, *busy);
   }
   return cpus;
+}
+
+std::optional<std::int64_t> parse_idle_ns(std::string_view proc_uptime) {
+  const std::size_t space = proc_uptime.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  proc_uptime.remove_prefix(space);
+  std::int64_t seconds = 0;
+  if (!take_number(proc_uptime, seconds) || proc_uptime.size() < 3 || proc_uptime[0] != '.') return std::nullopt;
+  // Always two digits.
+  std::string_view fraction = proc_uptime.substr(1, 2);
+  std::int64_t hundredths = 0;
+  if (!take_number(fraction, hundredths) || !fraction.empty() || seconds < 0 || hundredths < 0) return std::nullopt;
+  return seconds * kNsPerSecond + hundredths * (kNsPerSecond / 100);
 }
 
 Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path) {

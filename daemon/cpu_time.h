@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,5 +29,10 @@ Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path = "/proc/sta
 /// The same of each CPU that is online: its number and its time, in ascending order of numbers. Empty where the text is
 /// of another form.
 std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view proc_stat);
+
+/// Time that all CPUs together have been idle, without waiting for I/O: the second number of /proc/uptime (proc(5)),
+/// which the kernel gives in hundredths of a second. Empty where the text is of another form. CPUs that are not online
+/// stand still in it.
+std::optional<std::int64_t> parse_idle_ns(std::string_view proc_uptime);
 
 }  // namespace flamed::daemon

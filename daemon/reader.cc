@@ -33,7 +33,7 @@ void Reader::run(const std::stop_token& stop) {
     if (has_notice && clock_.monotonic().ns - last_drain_ns_ < kAloneNs) std::this_thread::sleep_for(kNoticePause);
     drain_once();
     sampler_.check_cpus();
-    sampler_.stretch_period(budget_.look(clock_.monotonic()));
+    sampler_.stretch_period(budget_.look(clock_.monotonic(), is_idle_));
   }
   sampler_.stop();
   hand_over();  // what was refused before
@@ -54,12 +54,20 @@ void Reader::hand_over() {
 
 void Reader::drain_once() {
   if (batch_ == nullptr) {
-    batch_ = queues_.empty.try_pop().value_or(nullptr);
+    batch_ = spare_ != nullptr ? std::move(spare_) : queues_.empty.try_pop().value_or(nullptr);
     if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
     sampler_.drain(*batch_);
     const std::int64_t now_ns = clock_.monotonic().ns;
     const auto events = static_cast<std::int64_t>(batch_->events().size());
     is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);
+    if (untold_since_) {
+      batch_->drained_before = *std::exchange(untold_since_, std::nullopt);
+    } else if (batch_->tells_nothing()) {
+      // Ingest need not be woken for it: the next one, however empty, tells of both.
+      untold_since_ = batch_->drained_before;
+      spare_ = std::move(batch_);
+      return;
+    }
   }
   // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest
   // hangs for good, the watchdog must see it.

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <stop_token>
 
 #include "base/bounded_queue.h"
@@ -44,8 +45,10 @@ class Reader {
   BatchQueues& queues_;
   const Clock& clock_;
   BudgetKeeper& budget_;
-  bool is_idle_ = false;               ///< next to nothing happened before the last drain
-  std::unique_ptr<EventBatch> batch_;  ///< drained but not taken by ingest yet, or empty
+  bool is_idle_ = false;                         ///< next to nothing happened before the last drain
+  std::unique_ptr<EventBatch> batch_;            ///< drained but not taken by ingest yet, or empty
+  std::unique_ptr<EventBatch> spare_;            ///< to drain into next, or empty
+  std::optional<MonotonicTime> untold_since_{};  ///< ingest has not been told yet that nothing happened since
   std::atomic<std::int64_t> last_drain_ns_;
 };
 

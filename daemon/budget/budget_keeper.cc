@@ -12,15 +12,19 @@ namespace {
 
 /// The reader comes every second or two, more often where it is woken.
 constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
+/// While the machine does next to nothing, and nothing is held back: asking each thread's clock is a good part of the
+/// cost.
+constexpr std::int64_t kIdleLookPeriodNs = 5 * kNsPerSecond;
 
 }  // namespace
 
 BudgetKeeper::BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost)
     : read_cost_(std::move(read_cost)), governor_(frequency_hz, budget) {}
 
-unsigned BudgetKeeper::look(MonotonicTime now) {
+unsigned BudgetKeeper::look(MonotonicTime now, bool is_idle) {
   const std::lock_guard lock(mutex_);
-  if (has_read_ && now.ns - last_.now.ns < kLookPeriodNs) return governor_.stretch();
+  const bool may_wait = is_idle && governor_.stretch() == 1 && !governor_.is_background_slowed();
+  if (has_read_ && now.ns - last_.now.ns < (may_wait ? kIdleLookPeriodNs : kLookPeriodNs)) return governor_.stretch();
   last_ = read_cost_();
   has_read_ = true;
   const double before_hz = governor_.frequency_hz();

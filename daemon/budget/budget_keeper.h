@@ -22,7 +22,8 @@ class BudgetKeeper {
   // -- The reader ----------------------------------------------------------------------------------------------------
 
   /// By what periods are to be stretched now. Looks at the costs when a second has passed since it last did.
-  [[nodiscard]] unsigned look(MonotonicTime now);
+  /// Where the machine is idle it is measured less often.
+  [[nodiscard]] unsigned look(MonotonicTime now, bool is_idle);
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
 

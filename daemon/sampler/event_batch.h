@@ -62,6 +62,11 @@ class EventBatch {
 
   [[nodiscard]] const std::vector<Event>& events() const { return events_; }
   [[nodiscard]] bool empty() const { return events_.empty(); }
+  /// Nothing happened, and nothing was lost.
+  [[nodiscard]] bool tells_nothing() const {
+    return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && counts.lost_ring_full == 0 &&
+           counts.lost_no_ring == 0 && counts.lost_output_error == 0;
+  }
 
   /// Orders by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a moment earlier, may
   /// still hold something that belongs before it.

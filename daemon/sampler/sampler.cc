@@ -39,6 +39,7 @@ constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 /// While a CPU comes online, what is opened there may be dead at once: it is not opened again before this has passed.
 constexpr std::int64_t kReopenPauseNs = 100 * kNsPerMs;
 constexpr const char* kProcStat = "/proc/stat";
+constexpr const char* kProcUptime = "/proc/uptime";
 /// Of /proc/stat the lines of the CPUs are wanted, which come first.
 constexpr std::size_t kStatBytesPerCpu = 128;
 /// At 100 Hz, twice.
@@ -71,6 +72,16 @@ std::int64_t suspended_ns() {
   return (boot.tv_sec - monotonic.tv_sec) * kNsPerSecond + (boot.tv_nsec - monotonic.tv_nsec);
 }
 
+/// CPU time by number of the CPU.
+using BusyByCpu = std::vector<std::pair<int, std::int64_t>>;
+
+/// How long `cpus` CPUs together have been idle.
+struct Idle {
+  MonotonicTime at;
+  std::int64_t ns = 0;
+  std::size_t cpus = 0;
+};
+
 /// Timer and ring of one CPU. The timer is detached and closed before the ring goes.
 struct CpuSampler {
   PerfRing ring;
@@ -93,6 +104,7 @@ class Sampler::Impl {
         program_(std::move(program)),
         epoll_(std::move(epoll)),
         stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
+        uptime_(::open(kProcUptime, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
         checked_(clock.monotonic()),
         drained_(checked_),
@@ -273,7 +285,7 @@ class Sampler::Impl {
 
   /// Lets go of the CPUs that are not in `online`, which is sorted, and of those whose timer or buffer has died.
   void close_dead(const std::vector<int>& online, MonotonicTime now, bool resumed) {
-    std::optional<std::vector<std::pair<int, std::int64_t>>> busy;
+    const BusyByCpu* busy = nullptr;
     std::erase_if(dead_since_,
                   [&](const auto& dead) { return !std::binary_search(online.begin(), online.end(), dead.first); });
     for (auto it = cpus_by_number_.begin(); it != cpus_by_number_.end();) {
@@ -298,12 +310,11 @@ class Sampler::Impl {
   }
 
   /// `busy` is read when the first CPU needs it.
-  bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now,
-               std::optional<std::vector<std::pair<int, std::int64_t>>>& busy) {
+  bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyByCpu*& busy) {
     const SampleCounts counts = program_.counts_of(cpu);
     TimerWatch::Signs signs{now, counts.taken, counts.lost_no_ring, sampler.newest_sample, {}};
     if (sampler.watch.is_quiet(signs)) {
-      if (!busy) busy = read_busy();
+      if (busy == nullptr) busy = &read_busy();
       const auto found = std::lower_bound(busy->begin(), busy->end(), std::pair<int, std::int64_t>{cpu, INT64_MIN});
       if (found != busy->end() && found->first == cpu) signs.busy_ns = found->second;
     }
@@ -320,11 +331,31 @@ class Sampler::Impl {
     return false;
   }
 
-  std::vector<std::pair<int, std::int64_t>> read_busy() {
+  /// As it was when /proc/stat was read last, as long as all CPUs together have used less since than makes the timer of
+  /// one of them worth asking. The kernel adds up all interrupts for /proc/stat: on an idle machine that was a good
+  /// part of what flamed costs.
+  const BusyByCpu& read_busy() {
+    const std::optional<Idle> idle = read_idle();
+    if (idle && idle_then_ && idle->cpus == idle_then_->cpus) {
+      const std::int64_t used_ns =
+          (idle->at.ns - idle_then_->at.ns) * static_cast<std::int64_t>(idle->cpus) - (idle->ns - idle_then_->ns);
+      if (used_ns > -TimerWatch::kWorthAskingNs && used_ns < TimerWatch::kWorthAskingNs) return busy_;
+    }
     stat_text_.resize((cpus_by_number_.size() + 2) * kStatBytesPerCpu);
     const ssize_t size = ::pread(stat_.get(), stat_text_.data(), stat_text_.size(), 0);
-    if (size <= 0) return {};
-    return parse_busy_ns_by_cpu({stat_text_.data(), static_cast<std::size_t>(size)});
+    busy_.clear();
+    if (size > 0) busy_ = parse_busy_ns_by_cpu({stat_text_.data(), static_cast<std::size_t>(size)});
+    idle_then_ = busy_.empty() ? std::nullopt : idle;
+    return busy_;
+  }
+
+  [[nodiscard]] std::optional<Idle> read_idle() const {
+    std::array<char, 64> text{};
+    const ssize_t size = ::pread(uptime_.get(), text.data(), text.size(), 0);
+    if (size <= 0) return std::nullopt;
+    const std::optional<std::int64_t> ns = parse_idle_ns({text.data(), static_cast<std::size_t>(size)});
+    if (!ns) return std::nullopt;
+    return Idle{clock_.monotonic(), *ns, cpus_by_number_.size()};
   }
 
   Status watch(int fd, int name) {
@@ -438,7 +469,10 @@ class Sampler::Impl {
   Fd wake_up_;
   Fd online_;
   Fd stat_;
+  Fd uptime_;
   std::vector<char> stat_text_;
+  BusyByCpu busy_;                 ///< as /proc/stat had it
+  std::optional<Idle> idle_then_;  ///< when it was read
   std::int64_t suspended_ns_;
   bool side_band_ = true;
   bool has_begun_ = false;

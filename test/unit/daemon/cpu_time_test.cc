@@ -35,6 +35,19 @@ TEST_CASE("more CPU time than 64 bits of nanoseconds hold wraps round, and diffe
   CHECK(static_cast<std::uint64_t>(*after) - static_cast<std::uint64_t>(*before) == 1'000'000'000);
 }
 
+TEST_CASE("idle time of all CPUs is the second number of /proc/uptime, in hundredths of a second") {
+  CHECK(parse_idle_ns("45423.45 52317.09\n") == 52'317 * kNsPerSecond + 90 * kNsPerMs);
+  CHECK(parse_idle_ns("1.00 0.50") == 500 * kNsPerMs);
+}
+
+TEST_CASE("what is not /proc/uptime tells of no idle time") {
+  for (const std::string text :
+       {"", "1.00", "1.00 ", "1.00 2", "1.00 2.", "1.00 2.5", "1.00 x.50", "1.00 2.x0", "1.00 2.-1"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_idle_ns(text).has_value());
+  }
+}
+
 TEST_CASE("this machine has been busy at some time") {
   const auto busy = read_busy_ns();
   REQUIRE(busy.ok());
