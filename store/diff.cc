@@ -100,16 +100,17 @@ class Differ {
     find_functions();
     show_nodes();
     judge();
-    rank_functions();
     warn();
     return std::move(diff_);
   }
 
  private:
-  struct Node {
+  struct Counts {
+    DiffCount before, after;
+  };
+  struct Node : Counts {
     std::uint32_t frame = 0;
     std::uint32_t parent = 0;
-    DiffCount before, after;
   };
 
   void take_nodes(ProfileTree& tree) {
@@ -121,7 +122,7 @@ class Differ {
       return DiffCount{own.samples, own.samples, own.ns, own.ns};
     };
     for (const ProfileTree::Ordered::Node& node : ordered.nodes) {
-      nodes_.push_back({node.frame, node.parent, count_of(node.node, 0), count_of(node.node, 1)});
+      nodes_.push_back({{count_of(node.node, 0), count_of(node.node, 1)}, node.frame, node.parent});
     }
     for (std::size_t i = nodes_.size(); i-- > 1;) {
       Node& parent = nodes_[nodes_[i].parent];
@@ -147,24 +148,20 @@ class Differ {
         --on_path[nodes_[path.back()].frame];
         path.pop_back();
       }
-      DiffFunction& function = functions_[node.frame];
+      Counts& function = functions_[node.frame];
       const bool outermost = on_path[node.frame] == 0;
       add(function.before, node.before, outermost);
       add(function.after, node.after, outermost);
       ++on_path[node.frame];
       path.push_back(id);
     }
-    std::size_t kept = 0;
     for (std::uint32_t frame = 0; frame < functions_.size(); ++frame) {
       const FrameKind kind = diff_.frames[frame].kind;
       if (kind == FrameKind::kRoot || kind == FrameKind::kMarker) continue;
       if (functions_[frame].before.total_samples + functions_[frame].after.total_samples == 0) continue;
-      functions_[frame].frame = frame;
-      if (kept != frame) functions_[kept] = functions_[frame];
-      ++kept;
+      count_comparisons(functions_[frame]);
+      compared_.push_back(frame);
     }
-    functions_.resize(kept);
-    for (const DiffFunction& function : functions_) count_comparisons(function);
   }
 
   static void add(DiffCount& sum, const DiffCount& count, bool outermost) {
@@ -194,26 +191,34 @@ class Differ {
       of.self = by.change(of.before.self_samples, of.before.self_ns, of.after.self_samples, of.after.self_ns);
       of.change_total = by.share_change(of.before.total_ns, of.after.total_ns);
     };
-    for (DiffNode& node : diff_.nodes) look(node);
     std::vector<double> noise;
-    for (DiffFunction& function : functions_) {
-      look(function);
-      const DiffCount& before = function.before;
-      const DiffCount& after = function.after;
-      if (before.self_samples >= kFewestForNoise && after.self_samples >= kFewestForNoise) {
-        noise.push_back(by.z_of_share(before.self_samples, after.self_samples));
+    for (const std::uint32_t frame : compared_) {
+      const Counts& of = functions_[frame];
+      if (of.before.self_samples >= kFewestForNoise && of.after.self_samples >= kFewestForNoise) {
+        noise.push_back(by.z_of_share(of.before.self_samples, of.after.self_samples));
       }
     }
     const double least_z =
         least_significant_z(kFalseAlarms, comparisons_) * std::sqrt(overdispersion(std::move(noise)));
     const auto mark = [&](auto& of) { of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z; };
     for (DiffNode& node : diff_.nodes) {
+      look(node);
       if (node.frame < first_rest_) mark(node);
     }
-    for (DiffFunction& function : functions_) mark(function);
+    std::vector<DiffFunction> functions;
+    functions.reserve(compared_.size());
+    for (const std::uint32_t frame : compared_) {
+      DiffFunction& function = functions.emplace_back();
+      function.frame = frame;
+      function.before = functions_[frame].before;
+      function.after = functions_[frame].after;
+      look(function);
+      mark(function);
+    }
+    rank(functions);
   }
 
-  void rank_functions() {
+  void rank(const std::vector<DiffFunction>& functions) {
     // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
     struct Rank {
       double size = 0;
@@ -221,8 +226,8 @@ class Differ {
       bool significant = false;
     };
     std::vector<Rank> ranks;
-    ranks.reserve(functions_.size());
-    for (const DiffFunction& function : functions_) {
+    ranks.reserve(functions.size());
+    for (const DiffFunction& function : functions) {
       const double change = function.self.change();
       ranks.push_back({change > 0 ? change * (1 + 1e-9) : -change, static_cast<std::uint32_t>(ranks.size()),
                        function.self.significant});
@@ -232,7 +237,7 @@ class Differ {
       return a.size != b.size ? a.size > b.size : a.function < b.function;
     });
     diff_.functions.reserve(ranks.size());
-    for (const Rank& rank : ranks) diff_.functions.push_back(functions_[rank.function]);
+    for (const Rank& rank : ranks) diff_.functions.push_back(functions[rank.function]);
   }
 
   /// The nodes that the answer has: all, or the largest.
@@ -338,7 +343,8 @@ class Differ {
   const DiffOptions& options_;
   ProfileDiff diff_;
   std::vector<Node> nodes_;              ///< all, as DiffNodes will be
-  std::vector<DiffFunction> functions_;  ///< in the order of frames
+  std::vector<Counts> functions_;        ///< by frame
+  std::vector<std::uint32_t> compared_;  ///< frames that are functions with samples
   std::size_t comparisons_ = 0;
   std::uint32_t first_rest_ = 0xffffffffU;  ///< frame: this and later ones stand for what is pruned
   std::vector<std::uint32_t> markers_;
