@@ -141,7 +141,7 @@ void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::uint
                      Metric::Type::kCounter,
                      {{{}, value(peers.unknown())}}});
   metrics.push_back({"flamed_http_shared_answers_total",
-                     "Answers that were made for another client who asked the same, up to two seconds before.",
+                     "Answers that were made for another client who asked the same, up to five seconds before.",
                      Metric::Type::kCounter,
                      {{{}, value(shared)}}});
 }
@@ -272,9 +272,8 @@ class Server::Impl final : public GateUser {
   }
 
   /// For the client of `received`, and for those who wait in the queue with the same request, who are added to `asker`:
-  /// an answer that is begun now is as good for them as one of their own. So many who look at one page cost no more
-  /// than one. What comes back is for one who has to wait for samples; `asker` is left empty where others make what it
-  /// asks for.
+  /// what is good for one is as good for them, unless it is yet to be made and they are given an older one at once.
+  /// What comes back is for one who has to wait for samples; `asker` is left empty where others make what it asks for.
   std::optional<GateReply> answer_to(BoundedQueue<GateRequest>& queue, const GateRequest& received,
                                      SharedAnswers::Asker& asker, std::shared_ptr<SharedAnswers::Flight>& flight,
                                      SharedAnswers::Answer& answer) {
@@ -292,14 +291,16 @@ class Server::Impl final : public GateUser {
       answer = whole(router_.refuse(too_many_waiting()), received.peer);
       return std::nullopt;
     }
-    for (const GateRequest& same :
-         queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
-      asker.clients.push_back(same.client);
     asker.keep = !parsed.close && !received.last;
-    const std::uint64_t clients = asker.clients.size();
+    const auto add_the_same = [&] {
+      for (const GateRequest& same :
+           queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
+        asker.clients.push_back(same.client);
+    };
     if (const auto question = router_.shareable(parsed.request)) {
       SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
       if (verdict.answer != nullptr) {
+        add_the_same();
         answer = std::move(verdict.answer);
         hand_on(asker, answer);
         return std::nullopt;
@@ -309,7 +310,11 @@ class Server::Impl final : public GateUser {
         return std::nullopt;
       }
       flight = std::move(verdict.flight);
+      if (verdict.others_wait) add_the_same();
+    } else {
+      add_the_same();
     }
+    const std::uint64_t clients = asker.clients.size();
     shared_ += clients - 1;
     answer = whole(router_.handle(parsed.request, clients), received.peer);
     return std::nullopt;

@@ -7,7 +7,8 @@ namespace flamed::api {
 namespace {
 
 constexpr std::int64_t kYoungNs = kNsPerSecond;
-constexpr std::int64_t kYoungWhileMadeNs = 2 * kNsPerSecond;
+/// While the next one is being made. Of an answer that takes long to make the one before is old when it is there.
+constexpr std::int64_t kOldestNs = 5 * kNsPerSecond;
 /// Of an answer, beside its body: its question, its headers, and the tables' own.
 constexpr std::size_t kBesideBody = 2048;
 
@@ -31,17 +32,19 @@ SharedAnswers::Verdict SharedAnswers::ask(const Question& question, Asker& asker
   if (entry.kept != nullptr) {
     const std::int64_t age_ns = now_ns - entry.moment_ns;
     const bool is_current = entry.revision == revision && age_ns <= kYoungNs;
-    if (is_current || entry.flight != nullptr) return {entry.kept, nullptr};
+    const bool has_heir = entry.flight != nullptr && entry.flight->begun_ns - entry.landed_ns <= kYoungNs;
+    if (is_current || has_heir) return {entry.kept, nullptr, false};
   }
   if (entry.flight != nullptr && now_ns - entry.flight->begun_ns <= kYoungNs) {
     entry.flight->askers.push_back(std::move(asker));
     return {};
   }
   entry.flight = std::make_shared<Flight>(Flight{question, now_ns, revision});
-  return {nullptr, entry.flight};
+  return {nullptr, entry.flight, entry.kept == nullptr || now_ns - entry.landed_ns > kYoungNs};
 }
 
 std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flight>& flight, const Answer& answer) {
+  const std::int64_t now_ns = clock_.monotonic().ns;
   std::vector<Answer> gone;
   const std::lock_guard lock(mutex_);
   // Who asked a second later has begun another one, which may have landed before, and left nothing.
@@ -54,6 +57,7 @@ std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flig
     if (answer != nullptr && answer->head.status == 200 && cost_of(*answer) <= limit_bytes_) {
       entry.kept = answer;
       entry.moment_ns = flight->begun_ns;
+      entry.landed_ns = now_ns;
       entry.revision = flight->revision;
       by_age_.emplace(entry.moment_ns, &at->first);
       bytes_ += cost_of(*answer);
@@ -92,7 +96,7 @@ SharedAnswers::Answer SharedAnswers::drop_oldest() {
 /// What nobody is given any more.
 std::vector<SharedAnswers::Answer> SharedAnswers::drop_old(std::int64_t now_ns) {
   std::vector<Answer> gone;
-  while (!by_age_.empty() && now_ns - by_age_.begin()->first > kYoungWhileMadeNs) gone.push_back(drop_oldest());
+  while (!by_age_.empty() && now_ns - by_age_.begin()->first > kOldestNs) gone.push_back(drop_oldest());
   return gone;
 }
 

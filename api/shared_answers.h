@@ -5,9 +5,10 @@
 //
 // Samples come in drains about a second apart, so an answer about a window that ends now is as good until the next one.
 // An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing has been stored
-// since; while a newer one is being made, others get the one before, if it is not older than two seconds. Whoever asks
-// alone thus never gets less than the store has. Who comes when there is none yet waits for the one that is being made,
-// without holding a thread.
+// since. While a newer one is being made, others get the one before, if the newer one was begun within a second after
+// that was there, and if it is not older than five seconds: whose answer takes a second to make is not to wait for it
+// again and again. Whoever asks alone thus never gets less than the store has. Who comes when there is none yet waits
+// for the one that is being made, without holding a thread.
 //
 // Nothing is shared between users, even where they see the same: what an answer takes is counted to one of them, and
 // another one who does not read it must not use up his share. Refusals and errors are never kept.
@@ -69,6 +70,7 @@ class SharedAnswers {
   struct Verdict {
     Answer answer;                   ///< it is there already
     std::shared_ptr<Flight> flight;  ///< it is to be made, and given to land()
+    bool others_wait = false;        ///< likewise: others who ask for it meanwhile are not given an older one
   };                                 ///< neither: the asker is among those that land() gives whoever makes it
 
   /// Keeps `limit_bytes` of answers at most, the newest.
@@ -88,8 +90,9 @@ class SharedAnswers {
 
  private:
   struct Entry {
-    Answer kept{};  ///< null: none
-    std::int64_t moment_ns = 0;
+    Answer kept{};               ///< null: none
+    std::int64_t moment_ns = 0;  ///< when it was begun
+    std::int64_t landed_ns = 0;
     std::uint64_t revision = 0;
     std::shared_ptr<Flight> flight{};  ///< the one that was begun last; null: none is under way
   };

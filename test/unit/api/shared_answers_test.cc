@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,26 +89,44 @@ TEST_CASE("how long an answer is given to others, and to whom") {
   struct Case {
     std::string when;
     std::int64_t age_ns;
-    bool is_stored;   ///< something, since the answer was begun
-    bool is_renewed;  ///< somebody else is having a newer one made
+    bool is_stored;                             ///< something, since the answer was begun
+    std::optional<std::int64_t> renewed_at_ns;  ///< somebody else has been having a newer one made since
     std::string told;
   };
   const Case wanted = GENERATE(values<Case>({
-      {"at once", 0, false, false, "kept"},
-      {"after a second", kNsPerSecond, false, false, "kept"},
-      {"later", kNsPerSecond + 1, false, false, ""},
-      {"at once, but something was stored", 0, true, false, ""},
-      {"soon after something was stored, beside another", 10 * kMs, true, true, "kept"},
-      {"two seconds later, beside another", 2 * kNsPerSecond, false, true, "kept"},
-      {"later, beside another", 2 * kNsPerSecond + 1, false, true, "..."},
+      {"at once", 0, false, {}, "kept"},
+      {"after a second", kNsPerSecond, false, {}, "kept"},
+      {"later", kNsPerSecond + 1, false, {}, ""},
+      {"at once, but something was stored", 0, true, {}, ""},
+      {"soon after something was stored, beside another", 10 * kMs, true, 10 * kMs, "kept"},
+      {"while another waits for long", 5 * kNsPerSecond, true, kNsPerSecond, "kept"},
+      {"while another waits for too long", 5 * kNsPerSecond + 1, true, kNsPerSecond, ""},
+      {"beside another who came later", kNsPerSecond + 2, true, kNsPerSecond + 1, "..."},
   }));
   INFO(wanted.when);
   Fixture fixture;
   fixture.keep("kept");
-  fixture.clock.advance_ns(wanted.age_ns);
   if (wanted.is_stored) ++fixture.revision;
-  if (wanted.is_renewed) static_cast<void>(fixture.begin());
+  fixture.clock.advance_ns(wanted.renewed_at_ns.value_or(0));
+  if (wanted.renewed_at_ns) static_cast<void>(fixture.begin());
+  fixture.clock.advance_ns(wanted.age_ns - wanted.renewed_at_ns.value_or(0));
   CHECK(fixture.told() == wanted.told);
+}
+
+TEST_CASE("whoever makes an answer is told whether others wait for it") {
+  Fixture fixture;
+  const SharedAnswers::Verdict first = fixture.ask();
+  CHECK(first.others_wait);
+  static_cast<void>(fixture.answers.land(first.flight, answer_of("kept")));
+  ++fixture.revision;
+  fixture.clock.advance_ns(kNsPerSecond);
+  const SharedAnswers::Verdict second = fixture.ask();
+  CHECK_FALSE(second.others_wait);
+  CHECK(fixture.told() == "kept");
+  static_cast<void>(fixture.answers.land(second.flight, answer_of("kept")));
+  fixture.clock.advance_ns(kNsPerSecond + 1);
+  CHECK(fixture.ask().others_wait);
+  CHECK(fixture.told() == "...");
 }
 
 TEST_CASE("an answer is as old as when it was begun, and knows of nothing that was stored since") {
@@ -194,7 +213,7 @@ TEST_CASE("an answer that nobody is given any more is let go of by whoever asks 
   if (GENERATE(true, false)) {
     fixture.answers.clear();
   } else {
-    fixture.clock.advance_ns(2 * kNsPerSecond + 1);
+    fixture.clock.advance_ns(5 * kNsPerSecond + 1);
     SharedAnswers::Question other = question_of_alice();
     other.target = "/processes";
     static_cast<void>(fixture.begin(other));
