@@ -27,8 +27,8 @@ class Symbolizer {
   /// Those of `modules` of which more is known by now than when they were last named, so that what was answered for
   /// them is worth asking for again. Tells each change once. Cheap enough for every query.
   virtual std::vector<ModuleId> renewed(std::span<const ModuleId> /*modules*/) { return {}; }
-  /// As long as it is the same number, names of the modules that were given after it was read, and of which may_change()
-  /// says no, would be given again. Cheap enough for every query.
+  /// As long as it is the same number, names of the modules that were given after it was read, and of which
+  /// may_change() says no, would be given again. Cheap enough for every query.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
   /// Whether edition() promises anything.
   [[nodiscard]] virtual bool keeps_names() const { return false; }
