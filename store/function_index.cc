@@ -62,9 +62,8 @@ bool FunctionIndex::was_cut() const {
 }
 
 std::size_t FunctionIndex::bytes() const {
-  // At most: chunks of the view that the store has replaced since live for its sake.
-  std::size_t bytes = view_.nodes.limit() * (sizeof(CallNode) + sizeof(std::uint32_t) + 1) +
-                      view_.frames.limit() * sizeof(Frame) + functions_.bytes() + shown_.bytes();
+  std::size_t bytes =
+      view_.nodes.limit() + counters_.capacity() * sizeof(std::uint32_t) + functions_.bytes() + shown_.bytes();
   for (const auto& tree : trees_) bytes += tree->bytes();
   return bytes;
 }

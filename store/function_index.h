@@ -44,7 +44,7 @@ class FunctionIndex {
   [[nodiscard]] std::vector<std::uint32_t>& counters();
 
   [[nodiscard]] bool was_cut() const;
-  /// About what it takes, what only it still holds of the call-tree included.
+  /// About what it takes. What the store has replaced of the call-tree since the last question lives for its sake, too.
   [[nodiscard]] std::size_t bytes() const;
 
  private:

@@ -66,15 +66,18 @@ bool ShownFrames::shows_same(std::span<const std::uint32_t> a, std::span<const s
 
 bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
                        std::uint64_t edition) {
-  places_.resize(std::max<std::size_t>(places_.size(), frames.limit()));
+  at_.resize(std::max<std::size_t>(at_.size(), frames.limit()));
   std::vector<std::uint32_t> asked;
   std::vector<Frame> addresses;
   for (const std::uint32_t id : ids) {
-    const Place& place = places_[id];
-    if (place.begin != kUnknown && place.edition == edition && place.changeable == nullptr) continue;
+    const bool is_known = at_[id] != 0;
+    if (is_known) {
+      const Place& place = places_[at_[id] - 1];
+      if (place.edition == edition && place.changeable == nullptr) continue;
+    }
     asked.push_back(id);
     addresses.push_back(frames[id]);
-    if (place.begin == kUnknown && (modules_.empty() || modules_.back() != addresses.back().module) &&
+    if (!is_known && (modules_.empty() || modules_.back() != addresses.back().module) &&
         known_modules_.insert(addresses.back().module).second) {
       modules_.push_back(addresses.back().module);
     }
@@ -86,7 +89,12 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
   LatelyLookedUp lately(chains.size());
   bool changed = false;
   for (std::size_t i = 0; i < chains.size(); ++i) {
-    Place& place = places_[asked[i]];
+    const bool was_known = at_[asked[i]] != 0;
+    if (!was_known) {
+      places_.emplace_back();
+      at_[asked[i]] = static_cast<std::uint32_t>(places_.size());
+    }
+    Place& place = places_[at_[asked[i]] - 1];
     if (chains[i] != nullptr && chains[i] == place.changeable) {
       place.edition = edition;
       continue;
@@ -103,7 +111,7 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
     const auto shown = [&](std::uint32_t begin, std::uint32_t size) {
       return std::span(variants_).subspan(begin, size);
     };
-    if (place.begin != kUnknown) {
+    if (was_known) {
       const auto before = shown(place.begin, place.size);
       const auto now = shown(found.begin, found.end - found.begin);
       changed = changed || !shows_same(before, now);

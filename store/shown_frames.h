@@ -23,8 +23,8 @@ class ShownFrames {
 
   /// Those of all frames that were named, each once.
   [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
-  [[nodiscard]] bool is_known(std::uint32_t id) const { return id < places_.size() && places_[id].begin != kUnknown; }
-  void forget(std::uint32_t id) { places_[id] = {}; }
+  [[nodiscard]] bool is_known(std::uint32_t id) const { return id < at_.size() && at_[id] != 0; }
+  void forget(std::uint32_t id) { at_[id] = 0; }
   /// Names those of `ids` that have no name yet, whose names may have changed, or that were named in another edition.
   /// True when one that was known stands for other functions now.
   bool name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
@@ -32,17 +32,17 @@ class ShownFrames {
   /// Variants of the FunctionTable, outermost first; none of a frame that was not named.
   [[nodiscard]] std::span<const std::uint32_t> chain(std::uint32_t id) const {
     if (!is_known(id)) return {};
-    return std::span(variants_).subspan(places_[id].begin, places_[id].size);
+    const Place& place = places_[at_[id] - 1];
+    return std::span(variants_).subspan(place.begin, place.size);
   }
   [[nodiscard]] std::size_t bytes() const {
-    return places_.capacity() * sizeof(Place) + variants_.capacity() * sizeof(std::uint32_t);
+    return at_.capacity() * sizeof(std::uint32_t) + places_.capacity() * sizeof(Place) +
+           variants_.capacity() * sizeof(std::uint32_t);
   }
 
  private:
-  static constexpr std::uint32_t kUnknown = 0xffffffffU;
-
   struct Place {
-    std::uint32_t begin = kUnknown;  ///< into variants_
+    std::uint32_t begin = 0;  ///< into variants_
     std::uint32_t size = 0;
     std::uint64_t edition = 0;
     /// Of a name that may change: who gets it again knows so without reading it.
@@ -52,7 +52,8 @@ class ShownFrames {
   [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
 
   FunctionTable& functions_;
-  std::vector<Place> places_;            ///< by FrameId
+  std::vector<std::uint32_t> at_;  ///< by FrameId: 1 + index into places_; 0: not known
+  std::vector<Place> places_;
   std::vector<std::uint32_t> variants_;  ///< chain after chain
   std::vector<ModuleId> modules_;
   std::unordered_set<ModuleId> known_modules_;

@@ -39,7 +39,7 @@ std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - b
 /// Readers' sums of minutes are worth more than the few more minutes that would find room in their place.
 std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
 /// Readers' index lasts for as long as questions come; it is not in the budget.
-constexpr std::size_t kIndexShare = 16;
+constexpr std::size_t kIndexShare = 8;
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
