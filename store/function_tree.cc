@@ -47,6 +47,7 @@ std::uint32_t FunctionTree::child(std::uint32_t parent, std::uint32_t function) 
     return parent;
   }
   const auto node = static_cast<std::uint32_t>(nodes_.size());
+  if (nodes_.size() == nodes_.capacity()) nodes_.reserve(nodes_.size() + nodes_.size() / 4 + 64);
   nodes_.push_back({parent, function, 0, 0});
   if (listed == kListedChildren) {
     static_cast<void>(

@@ -64,16 +64,23 @@ bool ShownFrames::shows_same(std::span<const std::uint32_t> a, std::span<const s
   });
 }
 
+std::uint32_t ShownFrames::number_of(std::uint64_t edition) {
+  if (editions_ == 0 || edition != edition_) ++editions_;
+  edition_ = edition;
+  return editions_;
+}
+
 bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
                        std::uint64_t edition) {
   at_.resize(std::max<std::size_t>(at_.size(), frames.limit()));
+  const std::uint32_t now = number_of(edition);
   std::vector<std::uint32_t> asked;
   std::vector<Frame> addresses;
   for (const std::uint32_t id : ids) {
     const bool is_known = at_[id] != 0;
     if (is_known) {
       const Place& place = places_[at_[id] - 1];
-      if (place.edition == edition && place.changeable == nullptr) continue;
+      if (place.edition == now && !place.may_change) continue;
     }
     asked.push_back(id);
     addresses.push_back(frames[id]);
@@ -91,13 +98,19 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
   for (std::size_t i = 0; i < chains.size(); ++i) {
     const bool was_known = at_[asked[i]] != 0;
     if (!was_known) {
+      if (places_.size() == places_.capacity())
+        places_.reserve(places_.size() + places_.size() / 4 + chains.size() - i);
       places_.emplace_back();
       at_[asked[i]] = static_cast<std::uint32_t>(places_.size());
     }
     Place& place = places_[at_[asked[i]] - 1];
-    if (chains[i] != nullptr && chains[i] == place.changeable) {
-      place.edition = edition;
-      continue;
+    if (place.may_change) {
+      const auto changeable = changeable_.find(asked[i]);
+      if (chains[i] != nullptr && chains[i] == changeable->second) {
+        place.edition = now;
+        continue;
+      }
+      changeable_.erase(changeable);
     }
     fetch_ahead(chains, i);
     const InlineChain* chain = chains[i].get();
@@ -113,21 +126,16 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
     };
     if (was_known) {
       const auto before = shown(place.begin, place.size);
-      const auto now = shown(found.begin, found.end - found.begin);
-      changed = changed || !shows_same(before, now);
+      const auto after = shown(found.begin, found.end - found.begin);
+      changed = changed || !shows_same(before, after);
       // What is asked for again and again must not take room each time.
-      if (appended && std::equal(before.begin(), before.end(), now.begin(), now.end())) {
+      if (appended && std::equal(before.begin(), before.end(), after.begin(), after.end())) {
         variants_.resize(found.begin);
         found = {chain, place.begin, place.begin + place.size};
       }
     }
-    place = {found.begin, found.end - found.begin, edition, nullptr};
-    if (chain == nullptr) {
-      static const auto kNone = std::make_shared<const InlineChain>();
-      place.changeable = kNone;
-    } else if (may_change(*chain)) {
-      place.changeable = chains[i];
-    }
+    place = {found.begin, found.end - found.begin, now, chain == nullptr || may_change(*chain)};
+    if (place.may_change) changeable_.emplace(asked[i], chains[i]);
   }
   return changed;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -24,7 +25,10 @@ class ShownFrames {
   /// Those of all frames that were named, each once.
   [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
   [[nodiscard]] bool is_known(std::uint32_t id) const { return id < at_.size() && at_[id] != 0; }
-  void forget(std::uint32_t id) { at_[id] = 0; }
+  void forget(std::uint32_t id) {
+    at_[id] = 0;
+    changeable_.erase(id);
+  }
   /// Names those of `ids` that have no name yet, whose names may have changed, or that were named in another edition.
   /// True when one that was known stands for other functions now.
   bool name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
@@ -37,24 +41,31 @@ class ShownFrames {
   }
   [[nodiscard]] std::size_t bytes() const {
     return at_.capacity() * sizeof(std::uint32_t) + places_.capacity() * sizeof(Place) +
-           variants_.capacity() * sizeof(std::uint32_t);
+           variants_.capacity() * sizeof(std::uint32_t) + changeable_.size() * kChangeableBytes;
   }
 
  private:
+  static constexpr std::size_t kChangeableBytes = 56;
+
   struct Place {
     std::uint32_t begin = 0;  ///< into variants_
     std::uint32_t size = 0;
-    std::uint64_t edition = 0;
-    /// Of a name that may change: who gets it again knows so without reading it.
-    std::shared_ptr<const InlineChain> changeable{};
+    std::uint32_t edition = 0;  ///< number of the edition, see number_of()
+    bool may_change = false;    ///< it is among changeable_
   };
 
+  /// Editions by the order in which they came.
+  std::uint32_t number_of(std::uint64_t edition);
   [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
 
   FunctionTable& functions_;
   std::vector<std::uint32_t> at_;  ///< by FrameId: 1 + index into places_; 0: not known
   std::vector<Place> places_;
   std::vector<std::uint32_t> variants_;  ///< chain after chain
+  /// By FrameId: the names that may change. Who gets the same again knows so without reading it.
+  std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> changeable_;
+  std::uint64_t edition_ = 0;   ///< the one that was told of last
+  std::uint32_t editions_ = 0;  ///< that were told of
   std::vector<ModuleId> modules_;
   std::unordered_set<ModuleId> known_modules_;
 };
