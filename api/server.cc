@@ -247,7 +247,8 @@ class Server::Impl final : public GateUser {
     std::shared_ptr<SharedAnswers::Flight> flight;
     SharedAnswers::Answer answer;
     try {
-      if (auto reply = answer_to(queue, request, asker, flight, answer)) return gate_->reply(std::move(*reply));
+      if (auto reply = answer_to(protocol, queue, request, asker, flight, answer))
+        return gate_->reply(std::move(*reply));
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
     }
@@ -274,7 +275,7 @@ class Server::Impl final : public GateUser {
   /// For the client of `received`, and for those who wait in the queue with the same request, who are added to `asker`:
   /// what is good for one is as good for them, unless it is yet to be made and they are given an older one at once.
   /// What comes back is for one who has to wait for samples; `asker` is left empty where others make what it asks for.
-  std::optional<GateReply> answer_to(BoundedQueue<GateRequest>& queue, const GateRequest& received,
+  std::optional<GateReply> answer_to(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& received,
                                      SharedAnswers::Asker& asker, std::shared_ptr<SharedAnswers::Flight>& flight,
                                      SharedAnswers::Answer& answer) {
     ParsedRequest parsed = parse_request(received.head, received.peer);
@@ -301,11 +302,14 @@ class Server::Impl final : public GateUser {
       SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
       if (verdict.answer != nullptr) {
         add_the_same();
-        answer = std::move(verdict.answer);
-        hand_on(asker, answer);
-        return std::nullopt;
-      }
-      if (verdict.flight == nullptr) {
+        hand_on(asker, verdict.answer);
+        if (verdict.flight == nullptr) {
+          answer = std::move(verdict.answer);
+          return std::nullopt;
+        }
+        send(protocol, asker, verdict.answer);
+        asker.clients.clear();
+      } else if (verdict.flight == nullptr) {
         asker.clients.clear();
         return std::nullopt;
       }
@@ -315,7 +319,7 @@ class Server::Impl final : public GateUser {
       add_the_same();
     }
     const std::uint64_t clients = asker.clients.size();
-    shared_ += clients - 1;
+    if (clients > 1) shared_ += clients - 1;
     answer = whole(router_.handle(parsed.request, clients), received.peer);
     return std::nullopt;
   }

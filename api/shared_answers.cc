@@ -21,6 +21,7 @@ struct SharedAnswers::Flight {
   std::int64_t begun_ns;
   std::uint64_t revision;
   std::vector<Asker> askers{};  ///< by the mutex of the answers
+  bool others_asked = false;    ///< likewise: meanwhile
 };
 
 SharedAnswers::Verdict SharedAnswers::ask(const Question& question, Asker& asker, std::uint64_t revision) {
@@ -33,14 +34,17 @@ SharedAnswers::Verdict SharedAnswers::ask(const Question& question, Asker& asker
     const std::int64_t age_ns = now_ns - entry.moment_ns;
     const bool is_current = entry.revision == revision && age_ns <= kYoungNs;
     const bool has_heir = entry.flight != nullptr && entry.flight->begun_ns - entry.landed_ns <= kYoungNs;
+    if (entry.flight != nullptr) entry.flight->others_asked = true;
     if (is_current || has_heir) return {entry.kept, nullptr, false};
   }
   if (entry.flight != nullptr && now_ns - entry.flight->begun_ns <= kYoungNs) {
     entry.flight->askers.push_back(std::move(asker));
+    entry.flight->others_asked = true;
     return {};
   }
   entry.flight = std::make_shared<Flight>(Flight{question, now_ns, revision});
-  return {nullptr, entry.flight, entry.kept == nullptr || now_ns - entry.landed_ns > kYoungNs};
+  const bool is_fresh = entry.kept != nullptr && now_ns - entry.landed_ns <= kYoungNs;
+  return {is_fresh && entry.is_popular ? entry.kept : nullptr, entry.flight, !is_fresh};
 }
 
 std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flight>& flight, const Answer& answer) {
@@ -59,6 +63,7 @@ std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flig
       entry.moment_ns = flight->begun_ns;
       entry.landed_ns = now_ns;
       entry.revision = flight->revision;
+      entry.is_popular = flight->others_asked;
       by_age_.emplace(entry.moment_ns, &at->first);
       bytes_ += cost_of(*answer);
     }

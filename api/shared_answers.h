@@ -7,8 +7,9 @@
 // An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing has been stored
 // since. While a newer one is being made, others get the one before, if the newer one was begun within a second after
 // that was there, and if it is not older than five seconds: whose answer takes a second to make is not to wait for it
-// again and again. Whoever asks alone thus never gets less than the store has. Who comes when there is none yet waits
-// for the one that is being made, without holding a thread.
+// again and again. Who begins the newer one waits for it, unless others asked while the one before was being made: of a
+// question that many ask all the time, nobody waits for the next answer. Whoever asks alone thus never gets less than
+// the store has. Who comes when there is none yet waits for the one that is being made, without holding a thread.
 //
 // Nothing is shared between users, even where they see the same: what an answer takes is counted to one of them, and
 // another one who does not read it must not use up his share. Refusals and errors are never kept.
@@ -68,10 +69,11 @@ class SharedAnswers {
   struct Flight;
 
   struct Verdict {
-    Answer answer;                   ///< it is there already
-    std::shared_ptr<Flight> flight;  ///< it is to be made, and given to land()
-    bool others_wait = false;        ///< likewise: others who ask for it meanwhile are not given an older one
-  };                                 ///< neither: the asker is among those that land() gives whoever makes it
+    Answer answer;  ///< it is there already, or one that is good enough
+    std::shared_ptr<Flight>
+        flight;                ///< it is to be made, and given to land(); the asker waits unless there is `answer`
+    bool others_wait = false;  ///< likewise: others who ask for it meanwhile are not given an older one
+  };                           ///< neither: the asker is among those that land() gives whoever makes it
 
   /// Keeps `limit_bytes` of answers at most, the newest.
   SharedAnswers(const Clock& clock, std::size_t limit_bytes) : clock_(clock), limit_bytes_(limit_bytes) {}
@@ -94,6 +96,7 @@ class SharedAnswers {
     std::int64_t moment_ns = 0;  ///< when it was begun
     std::int64_t landed_ns = 0;
     std::uint64_t revision = 0;
+    bool is_popular = false;           ///< others asked while it was being made
     std::shared_ptr<Flight> flight{};  ///< the one that was begun last; null: none is under way
   };
   using Entries = std::map<Question, Entry>;

@@ -113,6 +113,31 @@ TEST_CASE("how long an answer is given to others, and to whom") {
   CHECK(fixture.told() == wanted.told);
 }
 
+TEST_CASE("of a question that many ask all the time nobody waits for the next answer") {
+  Fixture fixture;
+  const auto first = fixture.begin();
+  CHECK(fixture.told() == "...");
+  CHECK(fixture.answers.land(first, answer_of("first")).size() == 1);
+  ++fixture.revision;
+
+  SECTION("who has the next one made is given the one before") {
+    const SharedAnswers::Verdict verdict = fixture.ask();
+    REQUIRE(verdict.answer != nullptr);
+    CHECK(verdict.answer->body.view() == "first");
+    REQUIRE(verdict.flight != nullptr);
+    CHECK_FALSE(verdict.others_wait);
+    CHECK(fixture.answers.land(verdict.flight, answer_of("second")).empty());
+    CHECK(fixture.told() == "second");
+    // Nobody else asked while that was being made.
+    ++fixture.revision;
+    CHECK(fixture.told().empty());
+  }
+  SECTION("but not one that has been there for more than a second") {
+    fixture.clock.advance_ns(kNsPerSecond + 1);
+    CHECK(fixture.told().empty());
+  }
+}
+
 TEST_CASE("whoever makes an answer is told whether others wait for it") {
   Fixture fixture;
   const SharedAnswers::Verdict first = fixture.ask();
