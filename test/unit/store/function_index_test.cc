@@ -94,7 +94,7 @@ std::string first_difference(const std::vector<std::string>& a, const std::vecto
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string x = i < a.size() ? a[i] : "nothing";
     const std::string y = i < b.size() ? b[i] : "nothing";
-    if (x != y) return std::to_string(i) + ": " + x + " and " + y;
+    if (x != y) return std::string(x).append(" and ").append(y);
   }
   return {};
 }
@@ -225,12 +225,17 @@ TEST_CASE("an answer is the same whether the index was kept or not, while stacks
     if (any(4) == 0) options.max_nodes = 5;
     if (any(4) == 0) selection.side = any(2) == 0 ? Side::kUser : Side::kKernel;
     INFO("seed " << seed << ", round " << round);
-    CHECK(first_difference(described(ask(selection, options)), described(ask_anew(selection, options))) == "");
+    const std::string in_profile =
+        first_difference(described(ask(selection, options)), described(ask_anew(selection, options)));
+    CAPTURE(in_profile);
+    CHECK(in_profile.empty());
     options.max_nodes = 0;
     Selection before{store.everything()};
     if (any(3) == 0) before.side = Side::kUser;
-    CHECK(first_difference(described(ask(before, selection, options)),
-                           described(ask_anew(before, selection, options))) == "");
+    const std::string in_diff =
+        first_difference(described(ask(before, selection, options)), described(ask_anew(before, selection, options)));
+    CAPTURE(in_diff);
+    CHECK(in_diff.empty());
   }
   CHECK(store.store.stats().slots_dropped_for_age > 5);
 }
