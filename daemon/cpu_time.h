@@ -19,10 +19,11 @@ namespace flamed::daemon {
 /// a machine that does nothing but route packets is no machine whose sampling has stalled. The kernel counts in steps
 /// of 10 ms.
 ///
-/// Beside samples: they too are taken only where a thread has the CPU. Not idle, not iowait, and not steal, in which
-/// the CPU does not run and its timer does not fire. Time of guests is part of user, and samples of it are taken. What
-/// interrupts (irq, softirq) take from a running thread is left out here while its samples are taken, so that samples
-/// of a machine with many interrupts stand for somewhat more than this.
+/// Beside samples: they too are taken only where a thread has the CPU. Not idle, and not iowait. Time of guests is part
+/// of user, and samples of it are taken. Two things are left out here while their samples are taken, so that samples of
+/// a machine with much of them stand for somewhat more than this: what interrupts (irq, softirq) take from a running
+/// thread, and the short ones of the times in which the hypervisor has the CPU (steal), because a timer that came due
+/// meanwhile goes off right afterwards, in the thread that waited.
 Result<std::int64_t> parse_busy_ns(std::string_view proc_stat);
 Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path = "/proc/stat");
 
