@@ -100,8 +100,8 @@ TEST_CASE("thousands of threads are sampled, each under its own id") {
   const std::string threads = long_form() ? "10000" : "1000";
   ChildProcess program({victim("churn_threads"), "4", threads});
   // Also those from before the program's unwind rows were there: beside a thousand threads they may come late.
-  REQUIRE(RunningDaemon::eventually(seconds(60),
-                                    [&] { return total(daemon.folded(profile_of(program.pid()))) >= 50; }));
+  REQUIRE(
+      RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(program.pid()))) >= 50; }));
   REQUIRE(program.wait(seconds(300)) == 0);
   const auto listed = daemon.get_json("/threads?from=now-5m")["threads"];
   CHECK(listed.size() > 10);
