@@ -132,10 +132,12 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
     return 0;
   }
   sample->user_end = FLAMED_END_DEPTH_LIMIT;
-  if (!walk->count) return 0;
+  struct known_sites* known_sites = sites_of(sample->tgid);
+  if (!walk->count || !known_sites) return 0;
   walk->mapping.start = 0;
   walk->mapping.end = 0;
   walk->now_seconds = walk->began_ns / 1000000000ULL;
+  open_sites(known_sites, sample, walk->now_seconds);
   walk->frame.pc = regs->pc;
   walk->frame.sp = regs->sp;
   walk->frame.fp = regs->fp;
@@ -236,9 +238,11 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   struct workspace* work = find_workspace();
   if (!work) return 0;
   struct flamed_sample* sample = &work->record.sample;
+  struct known_sites* known = sites_of(sample->tgid);
+  if (!known) return 0;
 
   for (__u32 i = 0; i < FRAMES_PER_RUN; i++) {
-    const __u32 result = walk_one(&work->walk);
+    const __u32 result = walk_one(&work->walk, known);
     if (result != FLAMED_STEP_NEXT) {
       sample->user_end = (__u8)result;
       break;
@@ -259,6 +263,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   if (bpf_ktime_get_ns() - work->walk.began_ns >= FLAMED_GRACE_NS) {
     sample->user_count = 1;
     sample->user_end = FLAMED_END_NO_MAPPING;
+    forget_sites(known);
   }
   return finish(ctx, work);
 }

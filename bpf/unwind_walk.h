@@ -11,6 +11,7 @@
 #include "events.h"
 #include "unwind_tables.h"
 
+#include "known_sites.h"
 #include "unwind_search.h"
 #include "unwind_step.h"
 
@@ -84,6 +85,14 @@ struct {
   __type(key, __u32);
   __type(value, __u64);
 } rule_cache SEC(".maps");
+
+/* Index: see sites_of(). */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, FLAMED_SITE_PROCESSES);
+  __type(key, __u32);
+  __type(value, struct known_sites);
+} process_sites SEC(".maps");
 
 /* What a walk carries from one run of the program to the next. */
 struct walk {
@@ -179,25 +188,39 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
   return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
+/* Two processes may share them, in turn. Null only for the verifier. */
+static __always_inline struct known_sites* sites_of(__u32 tgid) {
+  __u32 key = tgid * 2654435761U >> 28 & (FLAMED_SITE_PROCESSES - 1);
+  return bpf_map_lookup_elem(&process_sites, &key);
+}
+
 /* One frame on. Returns FLAMED_STEP_NEXT, or why the walk ends. */
-static __always_inline __u32 walk_one(struct walk* walk) {
+static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* known) {
   struct walk_frame* frame = &walk->frame;
   /* A return address belongs to the call before it, whose rule may differ. */
   const __u64 address = frame->interrupted ? frame->pc : frame->pc - 1;
+  __u32 hop = find_hop(known, address);
   __u32 end;
 
-  if (address < walk->mapping.start || address >= walk->mapping.end) {
-    end = enter_mapping(walk, address);
-    if (end) {
-      walk->is_news = !walk->guessed;
-      return end;
+  if (!hop) {
+    if (address < walk->mapping.start || address >= walk->mapping.end) {
+      end = enter_mapping(walk, address);
+      if (end) {
+        walk->is_news = !walk->guessed;
+        return end;
+      }
     }
+    struct flamed_unwind_rule* rule = find_rule(walk, address - walk->mapping.start + walk->mapping.file_offset, &end);
+    if (end) return end;
+    hop = rule ? hop_of_rule(rule) : FLAMED_HOP_BY_FRAME_POINTER;
+    if (rule && !hop) {
+      walk->guessed = 0;
+      return step_by_rule(frame, rule, walk->registers, &walk->stack);
+    }
+    remember_hop(known, address, hop);
   }
-  struct flamed_unwind_rule* rule = find_rule(walk, address - walk->mapping.start + walk->mapping.file_offset, &end);
-  if (end) return end;
-  walk->guessed = !rule || rule->cfa == FLAMED_CFA_NONE;
-  if (!rule) return step_by_frame_pointer(frame);
-  return step_by_rule(frame, rule, walk->registers, &walk->stack);
+  walk->guessed = hop == FLAMED_HOP_BY_FRAME_POINTER;
+  return walk->guessed ? step_by_frame_pointer(frame) : step_by_hop(frame, hop, &walk->stack);
 }
 
 #endif /* FLAMED_BPF_UNWIND_WALK_H */

@@ -193,9 +193,10 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
   if (!use_unwind_tables) {
-    for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
-                         program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
-                         program->maps.rule_cache, program->maps.notices, program->maps.programs}) {
+    for (bpf_map* map :
+         {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
+          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs, program->maps.rule_cache,
+          program->maps.process_sites, program->maps.notices, program->maps.programs}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }

@@ -13,6 +13,7 @@
 
 #define bpf_probe_read_user(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
+#include "bpf/known_sites.h"
 #include "bpf/unwind_search.h"
 #include "bpf/unwind_step.h"
 
@@ -188,6 +189,60 @@ TEST_CASE("a step by any rule has the result and the next frame that unwinder::s
   for (std::size_t kind = 3; kind < nexts.size(); ++kind) {
     CAPTURE(kind);
     CHECK(nexts[kind] > 500);
+  }
+}
+
+TEST_CASE("a step by a rule's hop has the result and the next frame of the step by the rule") {
+  RandomWalk random(3);
+  std::map<std::uint32_t, int> results;
+  int by_frame_pointer = 0;
+  for (int round = 0; round < 400'000; ++round) {
+    UserMemory memory(kStack, kStackWords);
+    if (round % 16 == 0) {
+      for (std::size_t i = 0; i < kStackWords; ++i) memory.put(kStack + i * 8, random.value());
+    }
+    const UserMemory::Scope scope(memory);
+    const AllRegisters registers{};
+    Rule rule = random.rule();
+    // Half of them nearly as compilers make them, the others anything.
+    if (random.one_in(2)) {
+      rule.cfa = random.one_in(2) ? CfaKind::kSpOffset : CfaKind::kFpOffset;
+      rule.fp = random.one_in(2) ? FpKind::kSame : FpKind::kAtCfa;
+      rule.ra = RaKind::kAtCfa;
+    }
+    if (random.one_in(50)) rule = Rule{};
+    const flamed_unwind_rule program_rule = as_program_rule(rule);
+    const std::uint32_t hop = hop_of_rule(&program_rule);
+    if (hop == 0) continue;
+
+    walk_frame by_rule = as_program_frame(random.frame(registers));
+    walk_frame by_hop = by_rule;
+    stack_window of_rule{};
+    stack_window of_hop{};
+    const std::uint32_t expected =
+        step_by_rule(&by_rule, &program_rule, as_program_registers(registers).data(), &of_rule);
+    const bool follows_frame_pointer = hop == FLAMED_HOP_BY_FRAME_POINTER;
+    const std::uint32_t result =
+        follows_frame_pointer ? step_by_frame_pointer(&by_hop) : step_by_hop(&by_hop, hop, &of_hop);
+
+    ++results[result];
+    if (follows_frame_pointer) ++by_frame_pointer;
+    const bool equal =
+        result == expected && (result != FLAMED_STEP_NEXT ||
+                               (by_hop.pc == by_rule.pc && by_hop.sp == by_rule.sp && by_hop.fp == by_rule.fp &&
+                                by_hop.fp_known == by_rule.fp_known && by_hop.lr_known == by_rule.lr_known &&
+                                by_hop.interrupted == by_rule.interrupted && by_hop.innermost == by_rule.innermost));
+    if (equal) continue;
+    CAPTURE(round, hop, result, expected, rule.cfa_offset, rule.fp_offset, rule.ra_offset);
+    FAIL("the two differ");
+  }
+  CHECK(by_frame_pointer > 500);
+  for (const std::uint32_t end :
+       {static_cast<std::uint32_t>(FLAMED_STEP_NEXT), static_cast<std::uint32_t>(FLAMED_END_OUTERMOST),
+        static_cast<std::uint32_t>(FLAMED_END_UNREADABLE), static_cast<std::uint32_t>(FLAMED_END_UNKNOWN_REGISTER),
+        static_cast<std::uint32_t>(FLAMED_END_NOT_GROWING)}) {
+    CAPTURE(end);
+    CHECK(results[end] > 500);
   }
 }
 
