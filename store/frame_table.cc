@@ -2,16 +2,23 @@
 #include "store/frame_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
 namespace flamed::store {
 
+FrameTable::~FrameTable() {
+  for (const Frame& frame : frames_) {
+    if (!frame.is_own()) number_of_[frame.function] = 0;
+  }
+}
+
 void FrameTable::see(std::uint32_t variant) {
   const FunctionTable::Variant& other = functions_.variant(variant);
-  Seen& seen = seen_[other.function];
+  Frame& seen = frames_[of(other.function)];
   if (seen.variant == 0) {
-    seen = {variant + 1, other.file, variant, {}};
+    seen = {other.function, variant + 1, other.file, variant, {}};
     return;
   }
   if (seen.variant == variant + 1) return;
@@ -28,37 +35,53 @@ void FrameTable::see(std::uint32_t variant) {
 std::uint32_t FrameTable::intern(const NamedFrame& frame) {
   const auto hash_of = [](const NamedFrame& of) { return mix(flamed::hash_of(of.name, of.module)); };
   const std::uint64_t hash = hash_of(frame);
-  const std::uint32_t found = own_ids_.find(hash, [&](std::uint32_t id) { return own_[id] == frame; });
-  if (found != IdIndex::kNone) return static_cast<std::uint32_t>(seen_.size()) + found;
-  const auto id = static_cast<std::uint32_t>(own_.size());
+  const std::uint32_t found = own_ids_.find(hash, [&](std::uint32_t id) { return (*this)[id] == frame; });
+  if (found != IdIndex::kNone) return found;
+  const auto id = static_cast<std::uint32_t>(frames_.size());
+  frames_.push_back({kNone, static_cast<std::uint32_t>(own_.size()), 0, 0, {}});
   own_.push_back(frame);
-  static_cast<void>(own_ids_.make_room([&](std::uint32_t other) { return hash_of(own_[other]); }));
+  static_cast<void>(own_ids_.make_room([&](std::uint32_t other) { return hash_of((*this)[other]); }));
   own_ids_.insert(hash, id);
-  return static_cast<std::uint32_t>(seen_.size()) + id;
+  return id;
 }
 
 std::vector<std::uint32_t> FrameTable::in_order(const std::vector<bool>& used) const {
-  const auto base = static_cast<std::uint32_t>(seen_.size());
-  std::vector<FunctionTable::Place> own;
-  for (std::uint32_t i = 0; i < own_.size(); ++i) {
-    if (used[base + i]) own.push_back({FunctionTable::beginning_of(own_[i].name), base + i});
-  }
-  const auto before = [&](const FunctionTable::Place& a, const FunctionTable::Place& b) {
-    if (a.beginning != b.beginning) return a.beginning < b.beginning;
-    const NamedFrame& x = (*this)[a.function];
-    const NamedFrame& y = (*this)[b.function];
-    if (FunctionTable::is_before(x, y)) return true;
-    return !FunctionTable::is_before(y, x) && a.function < b.function;
+  struct Own {
+    FunctionTable::Beginning beginning;
+    std::uint32_t frame;
   };
-  std::sort(own.begin(), own.end(), before);
-  std::vector<std::uint32_t> order;
-  auto next = own.begin();
-  for (const FunctionTable::Place& place : functions_.in_order()) {
-    if (!used[place.function]) continue;
-    for (; next != own.end() && before(*next, place); ++next) order.push_back(next->function);
-    order.push_back(place.function);
+  const auto is_before = [&](const Own& a, const FunctionTable::Beginning& beginning, const NamedFrame& b) {
+    return a.beginning != beginning ? a.beginning < beginning : FunctionTable::is_before((*this)[a.frame], b);
+  };
+  const std::span<const FunctionTable::Place> functions = functions_.in_order();
+  std::vector<std::uint64_t> has(functions.size() / 64 + 1);  // by place among the functions
+  std::vector<Own> own;
+  std::size_t count = 0;
+  for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) {
+    if (!used[frame]) continue;
+    ++count;
+    if (frames_[frame].is_own()) {
+      own.push_back({FunctionTable::beginning_of((*this)[frame].name), frame});
+    } else {
+      const std::uint32_t place = functions_.place_of(frames_[frame].function);
+      has[place / 64] |= std::uint64_t{1} << (place % 64);
+    }
   }
-  for (; next != own.end(); ++next) order.push_back(next->function);
+  std::stable_sort(own.begin(), own.end(),
+                   [&](const Own& a, const Own& b) { return is_before(a, b.beginning, (*this)[b.frame]); });
+  std::vector<std::uint32_t> order;
+  order.reserve(count);
+  auto next = own.begin();
+  for (std::size_t word = 0; word < has.size(); ++word) {
+    for (std::uint64_t bits = has[word]; bits != 0; bits &= bits - 1) {
+      const FunctionTable::Place& place = functions[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
+      for (; next != own.end() && is_before(*next, place.beginning, functions_[place.function]); ++next) {
+        order.push_back(next->frame);
+      }
+      order.push_back(number_of_[place.function] - 1);
+    }
+  }
+  for (; next != own.end(); ++next) order.push_back(next->frame);
   return order;
 }
 
@@ -67,13 +90,13 @@ FrameList FrameTable::list(std::span<const std::uint32_t> frames) && {
   list.reserve(frames.size());
   auto own = std::make_shared<std::deque<NamedFrame>>(std::move(own_));
   for (const std::uint32_t frame : frames) {
-    if (frame >= seen_.size()) {
-      list.share((*own)[frame - seen_.size()]);
+    const Frame& seen = frames_[frame];
+    if (seen.is_own()) {
+      list.share((*own)[seen.variant]);
       continue;
     }
-    const Seen& seen = seen_[frame];
     if (seen.variant == 0) {
-      list.share(functions_[frame]);
+      list.share(functions_[seen.function]);
       continue;
     }
     const NamedFrame& common = functions_.common(seen.variant - 1, seen.differences);

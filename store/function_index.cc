@@ -62,8 +62,8 @@ bool FunctionIndex::was_cut() const {
 }
 
 std::size_t FunctionIndex::bytes() const {
-  std::size_t bytes =
-      view_.nodes.limit() + counters_.capacity() * sizeof(std::uint32_t) + functions_.bytes() + shown_.bytes();
+  std::size_t bytes = view_.nodes.limit() + (counters_.capacity() + places_.capacity()) * sizeof(std::uint32_t) +
+                      functions_.bytes() + shown_.bytes();
   for (const auto& tree : trees_) bytes += tree->bytes();
   return bytes;
 }

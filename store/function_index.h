@@ -42,6 +42,8 @@ class FunctionIndex {
   [[nodiscard]] FunctionTree& tree(FunctionTree::Shape shape);
   /// As many as the call-tree has nodes, all 0, for whoever leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& counters();
+  /// Of any size, all 0, for whoever leaves them so.
+  [[nodiscard]] std::vector<std::uint32_t>& places() { return places_; }
 
   [[nodiscard]] bool was_cut() const;
   /// About what it takes. What the store has replaced of the call-tree since the last question lives for its sake, too.
@@ -57,6 +59,7 @@ class FunctionIndex {
   const std::size_t most_nodes_;
   std::vector<std::unique_ptr<FunctionTree>> trees_;
   std::vector<std::uint32_t> counters_;
+  std::vector<std::uint32_t> places_;
 };
 
 }  // namespace flamed::store

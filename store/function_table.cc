@@ -167,16 +167,22 @@ const NamedFrame* FunctionTable::own(NamedFrame frame) {
 
 const NamedFrame& FunctionTable::common(std::uint32_t variant, Differences differences) {
   if (differences == Differences{}) return frame(variant);
-  const std::uint64_t key = std::uint64_t{variant} << 3 | (differences.line ? 4U : 0U) |
-                            (differences.full_name ? 2U : 0U) | (differences.build_id ? 1U : 0U);
-  const NamedFrame*& known = common_[key];
-  if (known == nullptr) {
+  const auto make = [&] {
     NamedFrame common = frame(variant);
     if (differences.line) common.line = 0;
     if (differences.full_name) common.full_name.clear();
     if (differences.build_id) common.build_id.clear();
-    known = own(std::move(common));
-  }
+    return own(std::move(common));
+  };
+  const std::uint32_t function = variants_[variant].function;
+  if (commons_.size() < functions_.size()) commons_.resize(functions_.size());
+  Common& first = commons_[function];
+  if (first.frame == nullptr) first = {make(), variant, differences};
+  if (first.variant == variant && first.differences == differences) return *first.frame;
+  const std::uint64_t key = std::uint64_t{variant} << 3 | (differences.line ? 4U : 0U) |
+                            (differences.full_name ? 2U : 0U) | (differences.build_id ? 1U : 0U);
+  const NamedFrame*& known = other_commons_[key];
+  if (known == nullptr) known = make();
   return *known;
 }
 
@@ -194,6 +200,7 @@ bool FunctionTable::is_before(const NamedFrame& a, const NamedFrame& b) {
 }
 
 std::span<const FunctionTable::Place> FunctionTable::in_order() {
+  if (order_.size() == functions_.size()) return order_;
   // Most names differ within their first bytes: those are compared where they stand, without a look at the strings.
   const auto before = [&](const Place& a, const Place& b) {
     if (a.beginning != b.beginning) return a.beginning < b.beginning;
@@ -209,15 +216,22 @@ std::span<const FunctionTable::Place> FunctionTable::in_order() {
   }
   std::sort(order_.begin() + known, order_.end(), before);
   std::inplace_merge(order_.begin(), order_.begin() + known, order_.end(), before);
+  place_of_.resize(order_.size());
+  for (std::uint32_t place = 0; place < order_.size(); ++place) place_of_[order_[place].function] = place;
   return order_;
+}
+
+std::vector<std::uint32_t>& FunctionTable::counters() {
+  counters_.resize(functions_.size());
+  return counters_;
 }
 
 std::size_t FunctionTable::bytes() const {
   constexpr std::size_t kPlaces = 2 * sizeof(std::uint32_t), kMapped = 48;
   return own_bytes_ + owned_->chains.size() * sizeof(std::shared_ptr<void>) +
          variants_.size() * (sizeof(Variant) + sizeof(void*) + sizeof(std::uint64_t) + kPlaces) +
-         functions_.size() * (sizeof(Function) + sizeof(std::uint64_t) + sizeof(Place) + kPlaces) +
-         (2 * texts_.size() + common_.size()) * kMapped;
+         functions_.size() * (sizeof(Function) + sizeof(Common) + sizeof(std::uint64_t) + sizeof(Place) + 2 * kPlaces) +
+         (2 * texts_.size() + other_commons_.size()) * kMapped;
 }
 
 }  // namespace flamed::store

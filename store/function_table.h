@@ -73,9 +73,14 @@ class FunctionTable {
 
   /// All functions by name, then by what else is told apart.
   [[nodiscard]] std::span<const Place> in_order();
+  /// Where in_order() had the function last.
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t function) const { return place_of_[function]; }
   [[nodiscard]] static Beginning beginning_of(std::string_view name);
   /// The order of frames whose names begin alike.
   [[nodiscard]] static bool is_before(const NamedFrame& a, const NamedFrame& b);
+
+  /// As many as there are functions, all 0, for whoever leaves them so.
+  [[nodiscard]] std::vector<std::uint32_t>& counters();
 
   /// What the frames live in.
   [[nodiscard]] std::shared_ptr<const void> owner() const { return owned_; }
@@ -94,6 +99,11 @@ class FunctionTable {
   struct Function {
     std::uint32_t first = 0;  ///< variant
     std::uint32_t bare_size = 0;
+  };
+  struct Common {
+    const NamedFrame* frame = nullptr;
+    std::uint32_t variant = 0;
+    Differences differences;
   };
   struct Owned {
     std::deque<NamedFrame> frames;
@@ -120,8 +130,11 @@ class FunctionTable {
   std::vector<std::uint64_t> hashes_;  ///< by function, beside each other for who looks for one
   std::deque<std::string> texts_ = std::deque<std::string>(1);  ///< by number
   std::unordered_map<std::string_view, std::uint32_t> number_of_;
-  std::unordered_map<std::uint64_t, const NamedFrame*> common_;  ///< by variant and differences
-  std::vector<Place> order_;                                     ///< of the first functions
+  std::vector<Common> commons_;                                         ///< by function: the first that was asked for
+  std::unordered_map<std::uint64_t, const NamedFrame*> other_commons_;  ///< by variant and differences
+  std::vector<Place> order_;                                            ///< of the first functions
+  std::vector<std::uint32_t> place_of_;                                 ///< by function: place in order_
+  std::vector<std::uint32_t> counters_;
   std::size_t own_bytes_ = 0;
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   IdIndex ids_{unlimited_};

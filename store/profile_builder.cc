@@ -10,8 +10,6 @@
 namespace flamed::store {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffU;
-
 NamedFrame root_frame_of(std::string name) { return {std::move(name), "", FrameKind::kRoot, ""}; }
 
 std::uint64_t total_samples(const ProfileTree& tree, std::size_t side) {
@@ -29,7 +27,8 @@ ProfileBuilder::ProfileBuilder(const SnapshotData& snapshot, const ProfileOption
       namer_(namer),
       budget_(budget),
       index_(*snapshot.index, options, namer, budget.limits().nodes, snapshot.until),
-      seen_(snapshot.tree) {
+      seen_(snapshot.tree),
+      placed_(index_->places()) {
   index_->follow(snapshot.tree);
 }
 
@@ -70,6 +69,7 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std:
     same_tree_ = same_tree_ && trees_.back() == trees_.front();
   }
   frames_ = std::make_unique<FrameTable>(index_->functions());
+  frames_->reserve(std::min(seen_.ids().size(), index_->functions().size()));
   for (const std::uint32_t id : seen_.ids()) {
     for (const std::uint32_t variant : index_->shown().chain(id)) frames_->see(variant);
   }
@@ -144,10 +144,10 @@ void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks
   FunctionTree& functions = *trees_[side];
   stacks.for_each_stack(part, [&](StackRef ref, const GroupedStacks::Total& total) {
     const std::uint32_t end = functions.node_of(ref);
-    if (placed_.size() < functions.size()) placed_.resize(functions.size(), kNone);
-    if (placed_[0] == kNone) {  // a part without stacks has no node
+    if (placed_.size() < functions.size()) placed_.resize(functions.size());
+    if (placed_[0] == 0) {  // a part without stacks has no node
       const bool grouped = stacks.is_grouped();
-      placed_[0] = grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0;
+      placed_[0] = 1 + (grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0);
       touched_.push_back(0);
     }
     tree.add_self(place(tree, functions, end), total.samples, total.ns, side);
@@ -158,20 +158,20 @@ void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks
 /// The answer's node for a node of the FunctionTree, in the current part.
 std::uint32_t ProfileBuilder::place(ProfileTree& tree, const FunctionTree& functions, std::uint32_t node) {
   path_.clear();
-  for (; placed_[node] == kNone; node = functions.parent(node)) path_.push_back(node);
-  std::uint32_t at = placed_[node];
+  for (; placed_[node] == 0; node = functions.parent(node)) path_.push_back(node);
+  std::uint32_t at = placed_[node] - 1;
   for (std::size_t i = path_.size(); i-- > 0;) {
-    const std::uint32_t function = functions.function(path_[i]);
+    const std::uint32_t frame = frames_->of(functions.function(path_[i]));
     // Of one FunctionTree, what is not placed is not there. Of two, the other may have the same.
-    at = same_tree_ ? tree.add(at, function) : tree.child(at, function);
-    placed_[path_[i]] = at;
+    at = same_tree_ ? tree.add(at, frame) : tree.child(at, frame);
+    placed_[path_[i]] = 1 + at;
     touched_.push_back(path_[i]);
   }
   return at;
 }
 
 void ProfileBuilder::leave_part() {
-  for (const std::uint32_t node : touched_) placed_[node] = kNone;
+  for (const std::uint32_t node : touched_) placed_[node] = 0;
   touched_.clear();
 }
 

@@ -31,6 +31,10 @@ class ProfileBuilder {
  public:
   ProfileBuilder(const SnapshotData& snapshot, const ProfileOptions& options, FrameNamer& namer, QueryBudget& budget);
 
+  ~ProfileBuilder() { leave_part(); }
+  ProfileBuilder(const ProfileBuilder&) = delete;
+  ProfileBuilder& operator=(const ProfileBuilder&) = delete;
+
   Result<Profile> build(const Selection& selection);
   /// Of `options`, pruning does not apply: `diff_options` prunes what was compared.
   Result<ProfileDiff> build_diff(const Selection& before, const Selection& after, const DiffOptions& diff_options);
@@ -63,7 +67,8 @@ class ProfileBuilder {
   std::vector<FunctionTree*> trees_;  ///< by side
   bool same_tree_ = true;             ///< of all sides
 
-  std::vector<std::uint32_t> placed_;   ///< by node of the FunctionTree: node of the answer's tree, in the current part
+  std::vector<std::uint32_t>&
+      placed_;  ///< by node of the FunctionTree: 1 + node of the answer's tree, in the current part
   std::vector<std::uint32_t> touched_;  ///< where placed_ is set
   std::vector<std::uint32_t> path_;     ///< scratch
 };

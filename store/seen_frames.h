@@ -31,6 +31,8 @@ class SeenFrames {
     user_ = user_ || side != Side::kKernel;
     kernel_ = kernel_ || side != Side::kUser;
   }
+  /// For who is about to note the stack.
+  void prefetch(StackId stack) const { __builtin_prefetch(&tree_.nodes[stack.value]); }
   /// Notes the stack's frames that a side has, but for marks of truncation.
   void see(StackId stack) {
     for (std::uint32_t node = stack.value; !test_and_set(nodes_, node);) {

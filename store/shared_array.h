@@ -63,6 +63,16 @@ class SharedArray {
       }
     }
 
+    /// visit(id, const T&) for the places below `end`, all of which were in use when the view was taken.
+    template <typename F>
+    void for_each_below(std::uint32_t end, F&& visit) const {
+      for (std::uint32_t id = 0; id < end;) {
+        const Chunk& chunk = *chunks_[id / kPerChunk];
+        const auto after = static_cast<std::uint32_t>(std::min<std::size_t>(end, id + kPerChunk));
+        for (const T* item = chunk.items.data(); id < after; ++id, ++item) visit(id, *item);
+      }
+    }
+
     /// visit(id, const T* before, const T* now) for all places of chunks that two views do not share; null where a view
     /// has no place of that id.
     template <typename F>

@@ -33,12 +33,16 @@ void widen(std::optional<WallWindow>& window, const WallWindow& by) {
 }
 
 /// Keeps the order within a thread.
-void group_by_thread(std::vector<HistogramEntry>& entries, std::size_t threads) {
-  std::vector<std::uint32_t> next(threads + 1, 0);
-  for (const HistogramEntry& entry : entries) ++next[entry.thread + 1];
-  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+void group_by_thread(std::vector<HistogramEntry>& entries) {
+  if (entries.empty()) return;
+  const auto by_thread = [](const HistogramEntry& a, const HistogramEntry& b) { return a.thread < b.thread; };
+  const auto [least, most] = std::minmax_element(entries.begin(), entries.end(), by_thread);
+  const std::uint32_t first = least->thread;
+  std::vector<std::uint32_t> next(most->thread - first + 2, 0);
+  for (const HistogramEntry& entry : entries) ++next[entry.thread - first + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
   std::vector<HistogramEntry> grouped(entries.size());
-  for (const HistogramEntry& entry : entries) grouped[next[entry.thread]++] = entry;
+  for (const HistogramEntry& entry : entries) grouped[next[entry.thread - first]++] = entry;
   entries = std::move(grouped);
 }
 
@@ -211,25 +215,31 @@ bool SlotSelection::extract(Touched& slot) {
   };
   if (slot.open != nullptr) {
     const OpenSlot::View& open = *slot.open;
-    if (!budget_.visit(open.entry_count)) return false;
+    if (!budget_.visit(open.entry_count + (slot.complete ? 0 : open.log.count()))) return false;
+    std::vector<std::uint32_t> ids;
+    open.entries.for_each_below(open.entry_count, [&](std::uint32_t id, const HistogramEntry& entry) {
+      if (!filter_.wants(entry.thread)) return;
+      slot.entries.push_back(entry);
+      if (!slot.complete) ids.push_back(id);
+    });
+    if (slot.entries.empty()) return true;
     if (!slot.complete) {
-      if (!budget_.visit(open.log.count())) return false;
-      counts.assign(open.entry_count, 0);
+      counts.assign(open.entry_count, 0);  // what is not wanted is counted from 0: nobody looks at it
       if (part_) {
         open.log.for_each(slot.from, slot.to, count);
       } else {
-        for (std::uint32_t id = 0; id < open.entry_count; ++id) counts[id] = open.entries[id].count;
+        for (std::size_t i = 0; i < ids.size(); ++i) counts[ids[i]] = slot.entries[i].count;
         count_inside(open.log, slot.from, slot.to, counts);
       }
+      std::size_t left = 0;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        HistogramEntry entry = slot.entries[i];
+        entry.count = counts[ids[i]];
+        if (entry.count != 0) slot.entries[left++] = entry;
+      }
+      slot.entries.resize(left);
     }
-    for (std::uint32_t id = 0; id < open.entry_count; ++id) {
-      if (!slot.complete && counts[id] == 0) continue;
-      HistogramEntry entry = open.entries[id];
-      if (!filter_.wants(entry.thread)) continue;
-      if (!slot.complete) entry.count = counts[id];
-      slot.entries.push_back(entry);
-    }
-    group_by_thread(slot.entries, snapshot_.threads.limit());
+    group_by_thread(slot.entries);
     return true;
   }
   const Histogram& histogram = slot.sealed->slot->histogram;
@@ -240,7 +250,7 @@ bool SlotSelection::extract(Touched& slot) {
     std::span<const std::uint8_t> bytes;
   };
   std::vector<Wanted> wanted;
-  counts.assign(histogram.entry_count(), 0);  // what is not wanted is counted from 0: nobody looks at it
+  counts.assign(histogram.entry_count(), 0);  // as above
   std::size_t place = 0;
   histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t stacks) {
     if (!filter_.wants(thread)) {
