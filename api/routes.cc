@@ -36,8 +36,9 @@ const RouteSpec* find_route(std::string_view path) {
 }
 
 /// Binary columns are asked for by whoever is in a hurry: to pack and unpack 2.4 MB takes 45 ms, and to send them to a
-/// client on the same host 2 ms.
-bool is_cheaper_plain(const Response& response, const Request& request) {
+/// client on the same host 2 ms. Nor is it worth it to keep them there: a browser that may takes 20 ms longer to have
+/// them.
+bool is_cheaper_anew(const Response& response, const Request& request) {
   return response.content_type == kBinaryColumnsType && request.peer.transport != Peer::Transport::kRemote;
 }
 
@@ -175,7 +176,8 @@ Response Router::finish(Response response, const Request* request, std::uint64_t
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
   response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
-  if (response.settled && response.status == 200) {
+  const bool is_cheap = request != nullptr && is_cheaper_anew(response, *request);
+  if (response.settled && response.status == 200 && !is_cheap) {
     // Kept, but asked for again before each use: names may have been found since, or samples dropped.
     response.headers.emplace_back("Cache-Control", "private, no-cache");
     response.headers.emplace_back("Vary", "Accept, Accept-Encoding, Authorization");
@@ -188,9 +190,9 @@ Response Router::finish(Response response, const Request* request, std::uint64_t
   } else if (!has("Cache-Control")) {
     response.headers.emplace_back("Cache-Control", "no-store");
   }
-  const bool is_packed = response.content_type == "application/octet-stream" ||
-                         (request != nullptr && is_cheaper_plain(response, *request));
-  if (!has("Content-Encoding") && !is_packed && request != nullptr && response.body.size() >= kWorthCompressing) {
+  const bool is_packed = response.content_type == "application/octet-stream";
+  if (!has("Content-Encoding") && !is_packed && !is_cheap && request != nullptr &&
+      response.body.size() >= kWorthCompressing) {
     if (!has("Vary")) response.headers.emplace_back("Vary", "Accept-Encoding");
     if (accepts_gzip(request->accept_encoding)) {
       if (auto compressed = gzip(response.body)) {

@@ -173,20 +173,27 @@ TEST_CASE("without a token another host gets nothing at all, and is told what it
   }
 }
 
-TEST_CASE("binary columns are packed on their way to another host, and not on this one") {
+TEST_CASE("binary columns are packed and kept by clients of another host, and by none of this one") {
   Host host;
-  Request request{"GET", "/profile?format=columns-binary", "gzip", false};
+  Request request{"GET", "/profile?from=now-1h&to=now-11s&format=columns-binary", "gzip", false};
   request.host = "localhost:9090";
   request.authorization = std::string("Bearer ") + kToken;
-  const auto is_packed = [&](Transport transport) {
+  const auto says = [&](Transport transport, std::string_view header) {
     request.peer = {transport, std::nullopt};
-    return text_of(host.router.handle(request)).find("Content-Encoding: gzip") != std::string::npos;
+    return text_of(host.router.handle(request)).find(header) != std::string::npos;
   };
-  CHECK(is_packed(Transport::kRemote));
-  CHECK_FALSE(is_packed(Transport::kLoopback));
-  CHECK_FALSE(is_packed(Transport::kUnix));
-  request.target = "/profile?format=columns";
-  CHECK(is_packed(Transport::kLoopback));
+  constexpr std::string_view kPacked = "Content-Encoding: gzip";
+  constexpr std::string_view kKept = "ETag: ";
+  CHECK(says(Transport::kRemote, kPacked));
+  CHECK(says(Transport::kRemote, kKept));
+  for (const Transport transport : {Transport::kLoopback, Transport::kUnix}) {
+    CHECK_FALSE(says(transport, kPacked));
+    CHECK_FALSE(says(transport, kKept));
+    CHECK(says(transport, "Cache-Control: no-store"));
+  }
+  request.target = "/profile?from=now-1h&to=now-11s&format=columns";
+  CHECK(says(Transport::kLoopback, kPacked));
+  CHECK(says(Transport::kLoopback, kKept));
 }
 
 TEST_CASE("who is somebody else, or sees something else, is never given another one's answer") {
