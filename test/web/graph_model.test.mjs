@@ -83,6 +83,21 @@ describe("an answer in columns", () => {
     assert.deepEqual([...model.parent], [0, 0, 1, 2, 1]);
   });
 
+  it("has of each level the nodes from left to right, and how much stands before each", () => {
+    const { model } = readModel(answer(columnsOf(["a;x 1", "a;y;z 2", "a 4", "b;x 8", "c;x;z 16"])));
+    assert.deepEqual([...model.levelStart], [0, 1, 4, 8, 10]);
+    assert.deepEqual([...model.levelNodes], [0, 1, 5, 7, 2, 3, 6, 8, 4, 9]);
+    assert.deepEqual([...model.levelSum], [0, 0, 7, 15, 0, 1, 3, 11, 0, 2]);
+    assert.deepEqual([...model.value], [31, 7, 1, 2, 2, 8, 8, 16, 16, 16]);
+    assert.deepEqual([...model.start], [0, 0, 0, 1, 1, 7, 7, 15, 15, 15]);
+    assert.deepEqual([...model.end], [10, 5, 3, 5, 5, 7, 7, 10, 10, 10]);
+  });
+
+  it("may be a single node", () => {
+    const { model } = readModel(answer({ ...columnsOf(["a 1"]), nodes: { frame: [0], depth: [0], self: [3] } }));
+    assert.deepEqual([[...model.value], [...model.end], [...model.levelStart]], [[3], [1], [0, 1]]);
+  });
+
   it("has names of any kind: empty, of many bytes, with marks that decoders drop, in lines", () => {
     const names = ["", "a", "naïve::größe", "関数", "🔥<T>", "\ufeffmarked", "two\nlines", "nul\u0000", "x".repeat(10_000), "last"];
     const frames = new Frames(readColumns(answer({ ...columnsOf(["a 1"]), strings: names, frames: { name: names.map((_, i) => i), module: names.map(() => 0), kind: names.map(() => 1) } })).frames);
@@ -115,12 +130,13 @@ describe("an answer in columns", () => {
 
   it("is refused when it points beyond what it has", () => {
     const columns = columnsOf(LINES);
-    const refused = (changes, why) => assert.throws(() => readColumns(answer({ ...columns, ...changes })), why);
+    const refused = (changes, why) => assert.throws(() => readModel(answer({ ...columns, ...changes })), why);
     refused({ nodes: { ...columns.nodes, frame: [0, 1, 2, 3, 99] } }, /nodes\.frame points beyond its end: 99 of 5/);
     refused({ frames: { ...columns.frames, name: [0, 1, 2, 3, 99] } }, /frames\.name points beyond its end/);
     refused({ frames: { ...columns.frames, kind: [0, 1, 1, 1, 9] } }, /frames\.kind points beyond its end/);
     refused({ nodes: { ...columns.nodes, depth: [0, 1, 3, 1, 1] } }, /node 2 hangs below none/);
     refused({ nodes: { ...columns.nodes, depth: [0, 1, 0, 1, 1] } }, /node 2 hangs below none/);
+    refused({ nodes: { ...columns.nodes, depth: [0, 2, 1, 1, 1] } }, /node 1 hangs below none/);
     refused({ nodes: { ...columns.nodes, depth: [1, 2, 2, 2, 2] } }, /no root/);
   });
 

@@ -54,8 +54,8 @@ export function swatch(kind: Kind, isDark: boolean) {
 }
 
 function kindsOf(frames: Frames) {
-  const present = new Set(frames.data.kind);
-  return KINDS.filter((_, index) => present.has(index));
+  const { kind } = frames.data;
+  return KINDS.filter((_, index) => kind.includes(index));
 }
 
 // Neighbours are told apart by small differences that are the same in every profile.
@@ -71,36 +71,32 @@ function byKind(frames: Frames, isDark: boolean): Palette {
       colours.push(hsl(hue + turn, saturation, lightness + lift - (isDark ? 5 : 0)));
     }
   }
-  const { kind, hash } = frames.data;
-  const colour = new Uint16Array(frames.size);
-  for (let f = 0; f < colour.length; f++) colour[f] = kind[f] * SHADES + (hash[f] % SHADES);
-  return { colours, of: (f) => colour[f], legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
+  const { kind } = frames.data;
+  return { colours, of: (f) => kind[f] * SHADES + (frames.hash(f) % SHADES), legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
 }
 
 // Hues a golden angle apart: the first few, which are most of the graph, differ most.
 const HUES = 48;
 const LISTED = 8;
 
-function hashed(frames: Frames, isDark: boolean, hash: (f: number) => number): { colours: string[]; colour: Uint16Array } {
+function hashed(frames: Frames, isDark: boolean, hash: (f: number) => number): Omit<Palette, "legend"> {
   const colours = Array.from({ length: HUES }, (_, i) => hsl(Math.round((i * 137.508) % 360), 58, 70 + (i % 3) * 4 - (isDark ? 5 : 0)));
   colours.push(swatch("marker", isDark), swatch("root", isDark));
-  const colour = new Uint16Array(frames.size);
-  for (let f = 0; f < colour.length; f++) {
+  const of = (f: number) => {
     const kind = frames.kind(f);
-    colour[f] = kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(f) % HUES;
-  }
-  return { colours, colour };
+    return kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(f) % HUES;
+  };
+  return { colours, of };
 }
 
 function byName(frames: Frames, isDark: boolean): Palette {
-  const { colours, colour } = hashed(frames, isDark, (f) => frames.data.hash[f]);
-  return { colours, of: (f) => colour[f], legend: [] };
+  return { ...hashed(frames, isDark, (f) => frames.hash(f)), legend: [] };
 }
 
 function byModule(model: Model, isDark: boolean): Palette {
   const { frames } = model;
   const hashes = new Map<number, number>();
-  const { colours, colour } = hashed(frames, isDark, (f) => {
+  const { colours, of } = hashed(frames, isDark, (f) => {
     const index = frames.data.module[f];
     let hash = hashes.get(index);
     if (hash === undefined) hashes.set(index, (hash = hashOf(frames.module(f))));
@@ -113,12 +109,12 @@ function byModule(model: Model, isDark: boolean): Palette {
     if (model.self[i] === 0 || !frames.isCode(f)) continue;
     const module = frames.module(f);
     const entry = own.get(module);
-    if (entry === undefined) own.set(module, { samples: model.self[i], colour: colour[f] });
+    if (entry === undefined) own.set(module, { samples: model.self[i], colour: of(f) });
     else entry.samples += model.self[i];
   }
   const legend = [...own].sort(([, a], [, b]) => b.samples - a.samples).slice(0, LISTED)
     .map(([module, entry]) => ({ label: module === "" ? "no file" : module, colour: colours[entry.colour] }));
-  return { colours, of: (f) => colour[f], legend };
+  return { colours, of, legend };
 }
 
 // ---- Comparisons ----

@@ -33,8 +33,6 @@ export interface FrameData {
   buildId: Uint32Array;
   file: Uint32Array;
   line: Uint32Array;
-  // Of the name, the same in every answer: to colour by.
-  hash: Uint32Array;
 }
 
 // FNV-1a, its bits mixed once more: neighbours in the alphabet are not to be neighbours in colour.
@@ -58,30 +56,25 @@ export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColu
     const index = (KINDS as readonly string[]).indexOf(kind);
     return index === -1 ? UNKNOWN : index;
   });
-  const { strings: { bytes, ends }, name } = columns;
-  const size = name.length;
-  const kind = new Uint8Array(size);
-  const hash = new Uint32Array(size);
-  for (let f = 0; f < size; f++) {
-    kind[f] = known[given[f]];
-    const text = name[f];
-    hash[f] = hashOfBytes(bytes, text === 0 ? 0 : ends[text - 1], ends[text]);
-  }
+  const kind = new Uint8Array(given.length);
+  for (let f = 0; f < kind.length; f++) kind[f] = known[given[f]];
   // Inlined code of the kernel is the kernel's in the first place.
   inlined.forEach((isInlined, f) => {
     if (isInlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
   });
-  return { ...columns, kind, hash };
+  return { ...columns, kind };
 }
 
 export class Frames {
   readonly size: number;
   readonly texts: Texts;
+  readonly #hashes: Uint32Array; // 0: not known yet, but for one name in four thousand million
   #ranks: Uint32Array | null = null;
 
   constructor(readonly data: FrameData) {
     this.size = data.name.length;
     this.texts = new Texts(data.strings);
+    this.#hashes = new Uint32Array(this.size);
   }
 
   name(f: number) {
@@ -92,6 +85,15 @@ export class Frames {
   }
   kind(f: number): Kind {
     return KINDS[this.data.kind[f]];
+  }
+  // Of the name, the same in every answer: to colour by. Found when it is first asked for, since of twenty thousand names
+  // a screen shows some hundred.
+  hash(f: number) {
+    const known = this.#hashes[f];
+    if (known !== 0) return known;
+    const { name, strings: { bytes, ends } } = this.data;
+    const text = name[f];
+    return (this.#hashes[f] = hashOfBytes(bytes, text === 0 ? 0 : ends[text - 1], ends[text]));
   }
   fullName(f: number) {
     return this.#text(this.data.fullName, f) || this.name(f);
@@ -168,7 +170,7 @@ export class Frames {
       kind,
       name: texts(this.data.name, from.name), module: texts(this.data.module, from.module), fullName: texts(this.data.fullName, from.fullName),
       reason: texts(this.data.reason, from.reason), buildId: texts(this.data.buildId, from.buildId), file: texts(this.data.file, from.file),
-      line: extended(this.data.line, (f) => from.line[f] ?? 0), hash: extended(this.data.hash, (f) => from.hash[f]),
+      line: extended(this.data.line, (f) => from.line[f] ?? 0),
       strings: textData(strings), // last: the columns before it add theirs
     });
     return { joined, numbers };

@@ -53,76 +53,87 @@ function numbers(size: number, largest: number, areWhole: boolean): Numbers {
   return areWhole && largest <= LARGEST ? new Uint32Array(size) : new Float64Array(size);
 }
 
-// What each node and all below it have together. With `end`, also where its subtree ends.
-function totals(self: Numbers, parent: Uint32Array, areWhole: boolean, end?: Uint32Array) {
+// What each node and all below it have together.
+function totals(self: Numbers, parent: Uint32Array) {
   let all = 0;
   for (let i = 0; i < self.length; i++) all += self[i];
-  const total = numbers(self.length, all, areWhole);
+  const total = numbers(self.length, all, true);
   total.set(self);
   for (let i = self.length - 1; i > 0; i--) total[parent[i]] += total[i];
-  if (end !== undefined) {
-    // From the last: whoever comes first to a parent is its last child.
-    for (let i = self.length - 1; i > 0; i--) {
-      if (end[i] === 0) end[i] = i + 1;
-      if (end[parent[i]] === 0) end[parent[i]] = end[i];
-    }
-    end[0] = self.length;
-  }
   return total;
 }
 
+// Both sides make the width, each by its weight: what there was before is seen also where it is gone. With the larger of
+// the two, callees could be wider than their caller.
+function weighed(after: Numbers, before: Numbers, scales: Scales) {
+  const sum = new Float64Array(after.length);
+  for (let i = 0; i < sum.length; i++) sum[i] = after[i] * scales.after + before[i] * scales.before;
+  return sum;
+}
+
+// Throws where a node hangs below none. Each column that a million nodes have takes 2 ms to be there at all, and each way
+// through it as long again: there are two, one to count and one in which all else is found.
 export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData {
   const { frame, depth } = nodes;
   const size = frame.length;
-  let levels = 1;
-  for (let i = 0; i < size; i++) if (depth[i] >= levels) levels = depth[i] + 1;
-  const parent = new Uint32Array(size);
-  const end = new Uint32Array(size);
-  const levelStart = new Uint32Array(levels + 1);
-  const lastOf = new Uint32Array(levels);
-  levelStart[1] = 1;
+  const selfBefore = nodes.selfBefore ?? new Uint32Array(scales === null ? 0 : size);
+  const self = scales === null ? nodes.self : weighed(nodes.self, selfBefore, scales);
+
+  const counts = [1]; // by level
+  let all = self[0];
   for (let i = 1; i < size; i++) {
     const level = depth[i];
-    parent[i] = lastOf[level - 1];
-    lastOf[level] = i;
-    levelStart[level + 1]++;
+    if (level === 0 || level > depth[i - 1] + 1) throw new Error(`the answer's node ${i} hangs below none`);
+    if (level === counts.length) counts.push(0);
+    counts[level]++;
+    all += self[i];
   }
-  for (let level = 0; level < levels; level++) levelStart[level + 1] += levelStart[level];
+  const levels = counts.length;
+  const levelStart = new Uint32Array(levels + 1);
+  for (let level = 0; level < levels; level++) levelStart[level + 1] = levelStart[level] + counts[level];
 
-  let self = nodes.self;
-  let sides: Sides | null = null;
-  if (scales !== null) {
-    const selfAfter = nodes.self;
-    const selfBefore = nodes.selfBefore ?? new Uint32Array(size);
-    // Both sides make the width, each by its weight: what there was before is seen also where it is gone. With the
-    // larger of the two, callees could be wider than their caller.
-    self = new Float64Array(size);
-    for (let i = 0; i < size; i++) self[i] = selfAfter[i] * scales.after + selfBefore[i] * scales.before;
-    sides = {
-      scales, selfAfter, selfBefore,
-      after: totals(selfAfter, parent, true), before: totals(selfBefore, parent, true),
-      significant: nodes.significant ?? new Uint8Array(size),
-    };
-  }
-  const areWhole = sides === null;
-  const value = totals(self, parent, areWhole, end);
-  const start = numbers(size, value[0], areWhole);
+  const areWhole = scales === null;
+  const parent = new Uint32Array(size);
+  const end = new Uint32Array(size);
+  const value = numbers(size, all, areWhole);
+  const start = numbers(size, all, areWhole);
   const levelNodes = new Uint32Array(size);
-  const levelSum = numbers(size, value[0], areWhole);
+  const levelSum = numbers(size, all, areWhole);
+  // By level: the node that is open there, what is known of its value, where it or the next one begins, the values of
+  // those that are complete, and how many were begun.
+  const open = new Uint32Array(levels);
+  const values = new Float64Array(levels);
+  const begins = new Float64Array(levels + 1);
+  const sums = new Float64Array(levels);
   const filled = levelStart.slice();
-  const next = new Float64Array(levels + 1); // where the next node of a level begins
-  const sums = new Float64Array(levels); // of those of a level so far
-  for (let i = 0; i < size; i++) {
-    const level = depth[i];
-    const begin = next[level];
-    start[i] = begin;
-    next[level + 1] = begin;
-    next[level] = begin + value[i];
+  for (let i = 0, deepest = -1; i <= size; i++) {
+    const level = i < size ? depth[i] : 0;
+    // What this one does not stand below is complete.
+    for (; deepest >= level; deepest--) {
+      const node = open[deepest];
+      const complete = values[deepest];
+      end[node] = i;
+      value[node] = complete;
+      begins[deepest] += complete;
+      sums[deepest] += complete;
+      if (deepest > 0) values[deepest - 1] += complete;
+    }
+    if (i === size) break;
+    parent[i] = level === 0 ? 0 : open[level - 1];
+    open[level] = i;
+    values[level] = self[i];
+    start[i] = begins[level];
+    begins[level + 1] = begins[level];
     const place = filled[level]++;
     levelNodes[place] = i;
     levelSum[place] = sums[level];
-    sums[level] += value[i];
+    deepest = level;
   }
+  const sides = scales === null ? null : {
+    scales, selfAfter: nodes.self, selfBefore,
+    after: totals(nodes.self, parent), before: totals(selfBefore, parent),
+    significant: nodes.significant ?? new Uint8Array(size),
+  };
   return { frame, depth, parent, end, self, value, start, levelNodes, levelStart, levelSum, sides };
 }
 
