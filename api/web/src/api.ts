@@ -30,6 +30,7 @@ const PROGRESS_MS = 100;
 
 async function bytesOf(response: Response, since: number, onProgress: Options["onProgress"]): Promise<ArrayBuffer> {
   if (onProgress === undefined || response.body === null) return response.arrayBuffer();
+  onProgress({ stage: "receiving", bytes: 0, since });
   const reader = response.body.getReader();
   const parts: Uint8Array[] = [];
   let bytes = 0;

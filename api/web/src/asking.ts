@@ -23,8 +23,8 @@ interface Options<Answer> {
   after?: Asking<unknown>;
 }
 
-// The second question is put in any case after so long.
-const PATIENCE_MS = 400;
+// The second question is put in any case when for so long the answer to the first has neither begun nor ended.
+const PATIENCE_MS = 1000;
 
 // Until what is there now has been painted. In a page that nobody sees nothing ever is.
 const painted = () => new Promise<void>((resolve) => {
@@ -97,15 +97,16 @@ export class Asking<Answer> {
     // What is to be asked changes for all questions at once, but one after the other hears of it.
     await Promise.resolve();
     if (this.#abort === null) return;
+    const stage = computed(() => this.#progress.value?.stage);
     let timer = 0;
-    const tooLong = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS)));
     let end = () => {};
-    const answered = new Promise<void>((resolve) => {
+    await new Promise<void>((resolve) => {
       end = effect(() => {
-        if (this.#progress.value === null) resolve();
+        clearTimeout(timer);
+        timer = setTimeout(resolve, PATIENCE_MS);
+        if (stage.value === undefined) void painted().then(resolve);
       });
     });
-    await Promise.race([tooLong, answered.then(painted)]);
     clearTimeout(timer);
     end();
   }

@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import "./bar.css";
 import { health } from "../daemon";
+import { prepareSearch } from "../graph/shown";
 import { BACK, DONE, FORWARD, LINK, MOON, PAUSE, PLAY, QUESTION, SUN, SYSTEM } from "../icons";
 import { showKeys, useKeys } from "../keys";
 import { lastingAddress } from "../link";
@@ -118,7 +119,7 @@ function Search() {
     <label class="search">
       <span class="visually-hidden">Search functions</span>
       <input id="search" ref={input} type="search" placeholder="Search functions" autocomplete="off" spellcheck={false} value={view.value.search}
-        onInput={(event) => look({ search: event.currentTarget.value }, "replace")} onKeyDown={key} />
+        onFocus={prepareSearch} onInput={(event) => look({ search: event.currentTarget.value }, "replace")} onKeyDown={key} />
       <kbd aria-hidden="true">/</kbd>
     </label>
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profile: what was running, and called by whom.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 import "./graph.css";
 import "./save";
@@ -32,6 +32,9 @@ function describeEmpty(warnings: string[]) {
   const sentences = warnings.length > 0 ? warnings.map((warning) => printable(warning)) : ["No CPU was used in this window."];
   return <Notice title="No samples here" sentences={sentences} actions={actions} />;
 }
+
+// Not how far it is: all that is here would be made anew with each piece of the answer.
+const isAsked = computed(() => profile.progress.value !== null);
 
 // The latest that is to be read out.
 const said = signal("");
@@ -106,7 +109,7 @@ export function Graph() {
       <ul id="warnings" class="warnings" aria-label="Warnings">
         {warnings.map((warning) => <li key={warning}>{printable(warning)}</li>)}
       </ul>
-      <div class={profile.progress.value === null ? "stage" : "stage busy"} id="stage">
+      <div class={isAsked.value ? "stage busy" : "stage"} id="stage">
         <Waiting asking={profile} what="the profile" />
         {fetching.value !== null && <p class="fetching" role="status">{fetching.value === "" ? "Fetching what was left out here …" : `Not fetched: ${fetching.value}`}</p>}
         <Stage isInert={notice !== null} />

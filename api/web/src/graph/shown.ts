@@ -134,6 +134,7 @@ effect(() => {
   names?.end();
   names = tree === null ? null : new NameSearch(tree.frames);
 });
+export const prepareSearch = () => names?.prepare();
 effect(() => {
   const tree = model.value;
   const text = view.value.search;

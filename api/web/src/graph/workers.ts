@@ -69,11 +69,16 @@ export class NameSearch {
     this.#frames = frames;
   }
 
+  // Takes most of what the first search does: for when somebody is about to type.
+  prepare(): NameIndex {
+    return (this.#index ??= new NameIndex(this.#frames.texts.all()));
+  }
+
   // By frame, 1 where it matches. Rejects with what is wrong with the expression, or TooSlow.
   async find(text: string): Promise<Uint8Array> {
-    const { texts, data: { name } } = this.#frames;
+    const { data: { name } } = this.#frames;
     const expression = regularExpression(text);
-    const found = expression === null ? (this.#index ??= new NameIndex(texts.all())).find(text) : await this.#findElsewhere(text);
+    const found = expression === null ? this.prepare().find(text) : await this.#findElsewhere(text);
     const byFrame = new Uint8Array(name.length);
     for (let f = 0; f < name.length; f++) byFrame[f] = found[name[f]];
     return byFrame;
