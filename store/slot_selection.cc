@@ -358,6 +358,44 @@ std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std:
   return std::make_shared<const Histogram>(entries);
 }
 
+std::shared_ptr<const Histogram> SlotSelection::sides_of(std::size_t slot, Side asked, StackStates& states) {
+  if (!slots_[slot].is_whole() || asked != Side::kBoth || !filter_.wants_all()) return nullptr;
+  const Slot& sealed = *slots_[slot].sealed->slot;
+  const SlotRun run{sealed.sequence, 1};
+  if (auto known = snapshot_.side_sums->find(run)) return known;
+  if (!budget_.visit(sealed.histogram.entry_count())) return nullptr;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> samples;  // by process and side
+  Quality quality;
+  sealed.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    std::uint64_t user = 0;
+    std::uint64_t kernel = 0;
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+      states.count(ref, count, quality);
+      (states.of(ref.stack).has_kernel() ? kernel : user) += count;
+    });
+    const std::uint32_t process = snapshot_.threads[thread].process;
+    if (user != 0) samples[{process, kUserSide.value}] += user;
+    if (kernel != 0) samples[{process, kKernelSide.value}] += kernel;
+  });
+  // What its stacks say of their samples must be what the slot says, which count_stored() believes.
+  if (quality.whole != sealed.quality.whole || quality.truncated != sealed.quality.truncated) return nullptr;
+  std::vector<HistogramEntry> entries;
+  for (const auto& [of, count] : samples) {
+    entries.push_back({of.first, StackRef{StackId{of.second}}.key(), static_cast<std::uint32_t>(count)});
+  }
+  auto sides = std::make_shared<const Histogram>(entries);
+  snapshot_.side_sums->keep(run, sides);
+  return sides;
+}
+
+void SlotSelection::count_stored(std::size_t slot, Quality& quality) const {
+  const Quality& stored = slots_[slot].sealed->slot->quality;
+  quality.whole += stored.whole * slots_[slot].weight;
+  for (std::size_t reason = 0; reason < kTruncationCount; ++reason) {
+    quality.truncated[reason] += stored.truncated[reason] * slots_[slot].weight;
+  }
+}
+
 bool SlotSelection::read_pairs(const Touched& slot) {
   pairs_.clear();
   if (slot.open != nullptr) {

@@ -20,6 +20,7 @@
 #include "store/query_budget.h"
 #include "store/slot.h"
 #include "store/snapshot_data.h"
+#include "store/stack_states.h"
 #include "store/thread_filter.h"
 
 namespace flamed::store {
@@ -133,6 +134,12 @@ class SlotSelection {
     }
     return true;
   }
+
+  /// How often each process was seen on each side (see slot_sums.h) in a slot of which everything is asked for, each
+  /// for weight(slot). Null: that is not known without a look at the stacks.
+  std::shared_ptr<const Histogram> sides_of(std::size_t slot, Side asked, StackStates& states);
+  /// Of a slot with sides_of(): counts what is stored in `quality`.
+  void count_stored(std::size_t slot, Quality& quality) const;
 
   /// Of an exact slot; of an open one in the order of arrival. Each counts for weight(index). visit(const
   /// LoggedSample&, thread, StackRef). False: the budget has run out.

@@ -4,6 +4,9 @@
 // minutes and in most threads, so the sum of an hour is hardly larger than one of its minutes. A reader that needs a
 // run's sum and does not find it makes it and keeps it here; the least used ones go when the room is used up.
 // Shared by the store and its snapshots; any thread.
+//
+// Another one holds how often each process was seen on each side of single slots: with kUserSide and kKernelSide
+// instead of stacks.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +27,9 @@ struct SlotRun {
   std::uint32_t count = 0;
   friend auto operator<=>(const SlotRun&, const SlotRun&) = default;
 };
+
+inline constexpr StackId kUserSide{0};
+inline constexpr StackId kKernelSide{1};  ///< what was taken in the kernel
 
 class SlotSums {
  public:

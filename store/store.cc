@@ -38,6 +38,8 @@ std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_byte
 std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - budget_of(limits) / 32; }
 /// Readers' sums of minutes are worth more than the few more minutes that would find room in their place.
 std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
+/// Of that, sums by side: one is a hundredth of its minute.
+std::size_t side_sums_limit_of(const Limits& limits) { return sums_limit_of(limits) / 4; }
 /// Readers' index lasts for as long as questions come; it is not in the budget.
 constexpr std::size_t kIndexShare = 8;
 std::size_t log_limit_of(const Limits& limits) {
@@ -55,7 +57,8 @@ class Store::State {
         period_ns_(period_ns),
         log_budget_(log_limit_of(limits)),
         budget_(growth_limit_of(limits) - log_limit_of(limits) - sums_limit_of(limits)),
-        sums_(std::make_shared<SlotSums>(sums_limit_of(limits))),
+        sums_(std::make_shared<SlotSums>(sums_limit_of(limits) - side_sums_limit_of(limits))),
+        side_sums_(std::make_shared<SlotSums>(side_sums_limit_of(limits))),
         index_(std::make_shared<KeptIndex>(budget_of(limits) / kIndexShare)),
         // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
         tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
@@ -193,6 +196,7 @@ class Store::State {
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
+    data->side_sums = side_sums_;
     data->index = index_;
     data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
     data->period_ns = period_ns_;
@@ -207,7 +211,7 @@ class Store::State {
     std::lock_guard lock(mutex_);
     StoreStats stats;
     stats.quality = total_;
-    stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes();
+    stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes() + side_sums_->used_bytes();
     stats.budget_bytes = budget_of(limits_);
     stats.index_bytes = index_->used_bytes();
     stats.slots = sealed_.size() + open_.size();
@@ -400,6 +404,7 @@ class Store::State {
   Budget log_budget_;
   Budget budget_;
   const std::shared_ptr<SlotSums> sums_;
+  const std::shared_ptr<SlotSums> side_sums_;
   const std::shared_ptr<KeptIndex> index_;
   Budget tree_budget_;
   CallTree tree_;

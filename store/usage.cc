@@ -2,6 +2,8 @@
 #include "store/usage.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -52,7 +54,29 @@ Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const S
   UsageTable<ProcessUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();
   std::vector<Total> totals(data.processes.limit());
-  const auto for_each = [&](const auto& visit) { return slots.for_each_process(visit); };
+  std::vector<std::size_t> others;  // slots
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const std::shared_ptr<const Histogram> sides = slots.sides_of(slot, selection.side, states);
+    if (sides == nullptr) {
+      others.push_back(slot);
+      continue;
+    }
+    slots.count_stored(slot, table.quality);
+    sides->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
+      std::uint64_t samples = 0;
+      Histogram::for_each_stack(bytes, [&](StackRef, std::uint64_t count) { samples += count * slots.weight(slot); });
+      totals[process].samples += samples;
+      totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
+    });
+  }
+  const auto for_each = [&](const auto& visit) {
+    if (others.size() == slots.size()) return slots.for_each_process(visit);
+    return std::all_of(others.begin(), others.end(), [&](std::size_t slot) {
+      return slots.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
+        visit(slots.bounds(slot), data.threads[thread].process, stacks);
+      });
+    });
+  };
   if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
 
   for (std::uint32_t process = 0; process < totals.size(); ++process) {

@@ -135,14 +135,19 @@ another_answers() { # another_answers PID: a daemon that isn't PID
   [[ $now != "$1" && $now != 0 ]] && answers
 }
 
+# An emulated CPU stands still whenever the machine below has something else to do: of three times the middle one counts.
 killed_comes_back() {
-  local before
-  before=$(main_pid)
-  kill -KILL "$before"
-  sleep 6
-  within 30 another_answers "$before" && samples_flow || return 1
-  echo "NOTE samples again $(back_ms) ms after SIGKILL"
-  (($(back_ms) <= back_limit_ms))
+  local before took=()
+  for _ in 1 2 3; do
+    before=$(main_pid)
+    kill -KILL "$before"
+    sleep 6
+    within 30 another_answers "$before" && samples_flow || return 1
+    took+=("$(back_ms)")
+  done
+  systemctl reset-failed flamed # else they count as starts that failed
+  echo "NOTE samples again ${took[*]} ms after SIGKILL"
+  (($(printf '%s\n' "${took[@]}" | sort -n | sed -n 2p) <= back_limit_ms))
 }
 
 # Short of memory beyond what can be given back, the kernel ends it.

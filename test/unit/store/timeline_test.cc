@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/timeline.h"
 
+#include <algorithm>
+#include <optional>
 #include <random>
+#include <vector>
 
 #include "store/heatmap.h"
 #include "store/timed_samples.h"
@@ -93,6 +96,48 @@ TEST_CASE("a timeline of the processes that used most has their steps") {
     for (const ProcessTimeline& process : all.processes)
       sum += process.steps[step].user_ns + process.steps[step].kernel_ns;
     CHECK(sum == all.steps[step].user_ns + all.steps[step].kernel_ns);
+  }
+}
+
+TEST_CASE(
+    "a timeline of everything in minutes is that of all processes by name, when it is asked for first and later") {
+  TestStore t;
+  for (int second = 0; second < 400; ++second) {
+    for (int i = 0; i <= second % 10; ++i) {
+      std::vector<Frame> frames{code(static_cast<std::uint64_t>(16 * (1 + second % 7)))};
+      if (i % 3 == 2) frames.push_back({kKernelModule, 1});
+      const auto truncation = i % 4 == 1 ? std::optional(Truncation::kDepthLimit) : std::nullopt;
+      t.add_at({t.clock.monotonic().ns + i * 50 * kNsPerMs}, frames, {1 + i, 1}, truncation);
+    }
+    t.pass(1);
+  }
+  const Selection everything{{after_noon(20 * kNsPerSecond), after_noon(390 * kNsPerSecond)}};
+  Selection by_name = everything;
+  for (int pid = 1; pid <= 10; ++pid) by_name.processes.push_back({pid, {}});
+  const Timeline expected = timeline_of(t, by_name, kNsPerMinute, 100);
+  REQUIRE(expected.processes.size() == 10);
+  REQUIRE(expected.quality.truncated_total() != 0);
+  const auto is_same = [](const std::vector<TimelineStep>& a, const std::vector<TimelineStep>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TimelineStep& x, const TimelineStep& y) {
+      return x.user_samples == y.user_samples && x.kernel_samples == y.kernel_samples && x.user_ns == y.user_ns &&
+             x.kernel_ns == y.kernel_ns;
+    });
+  };
+  std::size_t bytes = t.store.stats().used_bytes;
+  for (const bool first : {true, false}) {
+    INFO((first ? "first" : "later"));
+    const Timeline line = timeline_of(t, everything, kNsPerMinute, 100);
+    CHECK(is_same(line.steps, expected.steps));
+    REQUIRE(line.processes.size() == expected.processes.size());
+    for (std::size_t i = 0; i < line.processes.size(); ++i) {
+      CHECK(line.processes[i].info.id == expected.processes[i].info.id);
+      CHECK(is_same(line.processes[i].steps, expected.processes[i].steps));
+    }
+    CHECK(line.quality.whole == expected.quality.whole);
+    CHECK(line.quality.truncated == expected.quality.truncated);
+    // What the minutes add up to is kept.
+    CHECK((t.store.stats().used_bytes > bytes) == first);
+    bytes = t.store.stats().used_bytes;
   }
 }
 
