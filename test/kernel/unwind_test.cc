@@ -214,10 +214,12 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   struct Program {
     std::string name;
     std::string handler;
+    double whole;  // share of the samples, at least
   };
-  // Without .debug_frame there are frame pointers, which the handler's first function has yet to set up.
-  const Program run = GENERATE(values<Program>(
-      {{"go_signals", ";runtime.sigtramp;"}, {"go_signals_stripped", ";runtime.sigtramp;runtime.sigtrampgo;"}}));
+  // Without .debug_frame there are frame pointers, which a function has yet to set up in its first instructions.
+  const Program run =
+      GENERATE(values<Program>({{"go_signals", ";runtime.sigtramp;", 0.95},
+                                {"go_signals_stripped", ";runtime.sigtramp;runtime.sigtrampgo;", 0.9}}));
   INFO(run.name);
   if (!has_victim(run.name)) return;
   RunningDaemon daemon;
@@ -235,7 +237,7 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   });
   // The runtime preempts its other threads, and this one anywhere, by the same signal.
   CHECK(static_cast<double>(exact) >= 0.8 * static_cast<double>(in_handler));
-  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.95 * static_cast<double>(total(stacks)));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= run.whole * static_cast<double>(total(stacks)));
 }
 
 TEST_CASE("with frame pointers alone the daemon says so, and that most stacks are cut short") {
