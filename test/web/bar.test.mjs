@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head of the page: time, filters, links, exports, keys.
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
-import { Browser, Daemon, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+import { answered, inspect, loaded, mirror, open, text } from "./browser.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const query = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
 
-// What `act` leads to, once the page has shown it.
-async function then(page, act) {
-  const before = await loads(page);
-  await act();
-  await loaded(page, before + 1);
-}
-
 describe("the bar", () => {
-  let daemon;
-  let browser;
-  let page;
+  useFixture({ clipboard: true });
 
-  before(async () => {
-    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-    browser = await Browser.launch();
-    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: daemon.url });
-  });
-  after(async () => {
-    await browser?.close();
-    await daemon?.stop();
-  });
-  beforeEach(async () => {
-    page = await browser.page(daemon.url);
-  });
-  afterEach(async () => {
-    await page.close();
-  });
-
-  const jump = (written) => then(page, async () => {
+  const jump = (written) => answered(page, async () => {
     await page.keyboard.press("t");
     await page.keyboard.type(written);
     await page.keyboard.press("Enter");
@@ -67,7 +43,7 @@ describe("the bar", () => {
     const abroad = await browser.page(daemon.url, { timeZone: "Asia/Tokyo" });
     await open(abroad, `${daemon.url}/?from=2026-01-31T14:00:00Z&to=2026-01-31T14:05:00Z`);
     assert.equal(await abroad.inputValue("#when"), "23:00:00 – 23:05:00");
-    await then(abroad, async () => {
+    await answered(abroad, async () => {
       await abroad.fill("#when", "23:02");
       await abroad.keyboard.press("Enter");
     });
@@ -78,24 +54,24 @@ describe("the bar", () => {
   it("steps by whole windows, back and forward to now", async () => {
     await open(page, daemon.url);
     assert.ok(await page.isDisabled("#step-forward"));
-    await then(page, () => page.click("#step-back"));
+    await answered(page, () => page.click("#step-back"));
     assert.deepEqual(await query(page), { from: "2026-01-31T13:35:30.000Z", to: "2026-01-31T13:50:30.000Z" });
-    await then(page, () => page.keyboard.press("["));
+    await answered(page, () => page.keyboard.press("["));
     assert.deepEqual(await query(page), { from: "2026-01-31T13:20:30.000Z", to: "2026-01-31T13:35:30.000Z" });
-    await then(page, () => page.keyboard.press("]"));
-    await then(page, () => page.click("#step-forward"));
+    await answered(page, () => page.keyboard.press("]"));
+    await answered(page, () => page.click("#step-forward"));
     assert.deepEqual(await query(page), {});
-    await then(page, () => page.goBack());
+    await answered(page, () => page.goBack());
     assert.deepEqual(await query(page), { from: "2026-01-31T13:35:30.000Z", to: "2026-01-31T13:50:30.000Z" });
   });
 
   it("keeps the window when paused, and goes on to now from there", async () => {
     await open(page, `${daemon.url}/?from=now-1h`);
     assert.equal(await page.getAttribute("#live", "aria-pressed"), "true");
-    await then(page, () => page.keyboard.press("l"));
+    await answered(page, () => page.keyboard.press("l"));
     assert.deepEqual(await query(page), { from: "2026-01-31T13:05:30.000Z", to: "2026-01-31T14:05:30.000Z" });
     assert.equal(await page.getAttribute("#live", "aria-pressed"), "false");
-    await then(page, () => page.click("#live"));
+    await answered(page, () => page.click("#live"));
     assert.deepEqual(await query(page), { from: "now-1h" });
   });
 
@@ -104,9 +80,9 @@ describe("the bar", () => {
     const chips = () => page.$$eval("#chips .chip", (items) => items.map((item) => item.textContent));
     assert.deepEqual(await chips(), ["Process checkout-api 4242", "Only stacks with json", "Stacks user code only"]);
     await inspect(page, "chips");
-    await then(page, () => page.click('[aria-label="Remove Only stacks with json"]'));
+    await answered(page, () => page.click('[aria-label="Remove Only stacks with json"]'));
     assert.deepEqual(await query(page), { pid: "4242@90000", side: "user" });
-    await then(page, () => page.click(".chip-reset"));
+    await answered(page, () => page.click(".chip-reset"));
     assert.deepEqual(await query(page), {});
     assert.equal(await page.$("#chips"), null);
   });
@@ -116,12 +92,12 @@ describe("the bar", () => {
     await page.keyboard.press("f");
     await page.selectOption("#filters form select", "ignore");
     await page.fill("#filters form input", "^json::");
-    await then(page, () => page.keyboard.press("Enter"));
+    await answered(page, () => page.keyboard.press("Enter"));
     assert.deepEqual(await query(page), { pid: "4242", ignore: "^json::" });
     assert.ok((await mirror(page)).every(({ name }) => !name.startsWith("json::")));
     await page.click("#filters-button");
     await inspect(page, "filters");
-    await then(page, () => page.click('#filters .entry[aria-pressed]:nth-of-type(3)'));
+    await answered(page, () => page.click('#filters .entry[aria-pressed]:nth-of-type(3)'));
     assert.equal((await query(page)).side, "kernel");
     await page.keyboard.press("Escape");
     assert.ok(await page.isHidden("#filters"));
@@ -129,7 +105,7 @@ describe("the bar", () => {
 
   it("compares with the time before, and no longer", async () => {
     await open(page, `${daemon.url}/?from=now-30m`);
-    await then(page, () => page.keyboard.press("d"));
+    await answered(page, () => page.keyboard.press("d"));
     assert.deepEqual(await query(page), { from: "now-30m", diff: "1" });
     assert.equal(await text(page, "#chips"), "Compared with the same time before");
     assert.match(await text(page, "#facts"), /Samples24,176 at 100 Hz, before 103,467/);
@@ -137,7 +113,7 @@ describe("the bar", () => {
     await page.waitForSelector(".copied");
     const link = new URL(await page.evaluate(() => navigator.clipboard.readText())).searchParams;
     assert.deepEqual([link.get("base_from"), link.get("base_to")], ["2026-01-31T13:05:30.000Z", "2026-01-31T13:35:30.000Z"]);
-    await then(page, () => page.click("#chips button"));
+    await answered(page, () => page.click("#chips button"));
     assert.deepEqual(await query(page), { from: "now-30m" });
   });
 

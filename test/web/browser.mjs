@@ -116,6 +116,13 @@ export async function loaded(page, times = 1) {
 
 export const loads = (page) => page.evaluate(() => Number(document.body.dataset.loaded ?? 0));
 
+// Does something, and waits until the page has shown what the daemon answers to it.
+export async function answered(page, act) {
+  const before = await loads(page);
+  await act();
+  await loaded(page, before + 1);
+}
+
 // The frames that the page tells those who can't see the canvas.
 export const mirror = (page) =>
   page.$$eval(".flame-item", (items) =>

@@ -2,34 +2,17 @@
 // The flame graph, its sandwich, table, comparison and pictures, by the hands that people have.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
-import { Browser, Daemon, inspect, loaded, loads, mirror, open, painted, text } from "./browser.mjs";
+import { answered, inspect, loaded, mirror, open, painted, text } from "./browser.mjs";
 import { binary } from "./columns.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const CART = "Cart::total() const";
 const PARSE = "json::parse(std::string_view)";
 
 describe("the graph", () => {
-  let daemon;
-  let browser;
-  let page;
-
-  before(async () => {
-    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-    browser = await Browser.launch();
-    await browser.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: daemon.url });
-  });
-  after(async () => {
-    await browser?.close();
-    await daemon?.stop();
-  });
-  beforeEach(async () => {
-    page = await browser.page(daemon.url, { reducedMotion: "reduce" });
-  });
-  afterEach(async () => {
-    await page.close();
-  });
+  useFixture({ clipboard: true, reducedMotion: "reduce" });
 
   const show = (query) => open(page, `${daemon.url}/?pid=4242${query}`);
   const settled = () => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
@@ -37,12 +20,6 @@ describe("the graph", () => {
   const query = async () => Object.fromEntries((await address()).searchParams);
   const zoom = async (of = "zoom") => new URLSearchParams((await address()).hash.slice(1)).getAll(of);
   const announced = () => text(page, "#announcer");
-  // What `act` asks of the daemon is shown.
-  const answered = async (act) => {
-    const before = await loads(page);
-    await act();
-    await loaded(page, before + 1);
-  };
   // The place of a frame on the screen: items of the tree lie over the frames that they tell of.
   const place = async (name, graph = "#graph") => {
     const found = await page.$$eval(`${graph} .flame-item`, (items, wanted) => {
@@ -198,7 +175,7 @@ describe("the graph", () => {
     assert.match(await active(), /^Cart::total\(\) const, 63.0 %/);
     await page.keyboard.press("g");
     assert.match(await active(), /^Cart::total\(\) const, 63.0 %/);
-    await answered(() => page.keyboard.press("["));
+    await answered(page, () => page.keyboard.press("["));
     assert.match(await active(), /^Cart::total\(\) const, /);
     assert.match(await text(page, "#details"), /^Cart::total/);
     await page.keyboard.press("ArrowDown");
@@ -272,17 +249,17 @@ describe("the graph", () => {
 
   it("filters by a frame: focus, ignore, hide", async () => {
     await show("");
-    await answered(() => menu(PARSE, "Focus"));
+    await answered(page, () => menu(PARSE, "Focus"));
     assert.equal((await query()).focus, "^json::parse\\(std::string_view\\)$");
     assert.equal((await mirror(page))[0].value, 1800);
     await page.goBack();
     await loaded(page, 3);
-    await answered(() => menu(PARSE, "Ignore"));
+    await answered(page, () => menu(PARSE, "Ignore"));
     assert.equal((await mirror(page))[0].value, 8670);
-    await answered(() => menu(CART, "Ignore"));
+    await answered(page, () => menu(CART, "Ignore"));
     assert.equal((await query()).ignore, "^json::parse\\(std::string_view\\)$|^Cart::total\\(\\) const$");
     assert.equal((await mirror(page))[0].value, 2070);
-    await answered(() => menu("write", "Hide"));
+    await answered(page, () => menu("write", "Hide"));
     const frames = await mirror(page);
     assert.equal(frames.find(({ name }) => name === "write"), undefined);
     assert.equal(frames.find(({ name }) => name === "entry_SYSCALL_64").depth, 5);
@@ -310,7 +287,7 @@ describe("the graph", () => {
 
   it("goes from the whole machine to a process by its frame", async () => {
     await open(page, daemon.url);
-    await answered(() => menu("java (31337)", "Only this process"));
+    await answered(page, () => menu("java (31337)", "Only this process"));
     assert.equal((await query()).pid, "31337");
   });
 

@@ -1,34 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page over fixed content (fixture_server.cc). Environment: FLAMED_FIXTURE, the server's path; FLAMED_SHOTS, a
-// directory for screenshots.
+// The page over fixed content (fixture_server.cc).
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { after, before, beforeEach, afterEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
-import { Browser, Daemon, loaded, loads, mirror, open, painted } from "./browser.mjs";
-
-const shot = (page, name, options = {}) => page.screenshot({ path: join(process.env.FLAMED_SHOTS ?? ".", `${name}.png`), ...options });
-const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
+import { Daemon, answered, loaded, mirror, open, painted, shot, text } from "./browser.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 describe("the page", () => {
-  let daemon;
-  let browser;
-  let page;
-
-  before(async () => {
-    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-    browser = await Browser.launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await daemon?.stop();
-  });
-  beforeEach(async () => {
-    page = await browser.page(daemon.url);
-  });
-  afterEach(async () => {
-    await page.close();
-  });
+  useFixture();
 
   it("loads without an error and asks nobody but the daemon", async () => {
     await open(page, daemon.url);
@@ -48,9 +27,7 @@ describe("the page", () => {
 
   it("paints a process's flame graph after a click on it", async () => {
     await open(page, daemon.url);
-    const before = await loads(page);
-    await page.click('[data-id="4242@90000"]');
-    await loaded(page, before + 1);
+    await answered(page, () => page.click('[data-id="4242@90000"]'));
     assert.match(await page.evaluate(() => location.search), /^\?pid=4242%4090000$/);
     assert.match(await text(page, "#profile-title"), /^checkout-api/);
     const frames = await mirror(page);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of who used CPU, and the figures below the page.
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
-import { Browser, Daemon, inspect, loaded, loads, open, text } from "./browser.mjs";
+import { answered, inspect, open, text } from "./browser.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 // The rows in the document: those in sight, and a few around them.
 const rows = (page) =>
@@ -13,31 +14,8 @@ const rows = (page) =>
       name: item.querySelector("bdi").textContent, text: item.textContent, isEnded: item.classList.contains("ended"),
     })));
 
-async function then(page, act) {
-  const before = await loads(page);
-  await act();
-  await loaded(page, before + 1);
-}
-
 describe("the processes", () => {
-  let daemon;
-  let browser;
-  let page;
-
-  before(async () => {
-    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-    browser = await Browser.launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await daemon?.stop();
-  });
-  beforeEach(async () => {
-    page = await browser.page(daemon.url);
-  });
-  afterEach(async () => {
-    await page.close();
-  });
+  useFixture();
 
   it("stand below their units, those that used most CPU first", async () => {
     await open(page, daemon.url);
@@ -61,14 +39,14 @@ describe("the processes", () => {
 
   it("show a unit, a process or a thread when they are clicked", async () => {
     await open(page, daemon.url);
-    await then(page, () => page.click('[data-id="unit batch.service"] .name'));
+    await answered(page, () => page.click('[data-id="unit batch.service"] .name'));
     assert.equal(await page.evaluate(() => location.search), "?unit=batch.service");
     assert.match(await text(page, "#facts"), /Samples1,830 /);
-    await then(page, () => page.click('[data-id="31337@70000"] .name'));
-    await then(page, () => page.click('[data-id="31337@70000"] .twisty'));
+    await answered(page, () => page.click('[data-id="31337@70000"] .name'));
+    await answered(page, () => page.click('[data-id="31337@70000"] .twisty'));
     const threads = (await rows(page)).filter(({ id }) => id?.startsWith("thread"));
     assert.ok(threads.length > 0 && threads.every(({ level }) => level === 2));
-    await then(page, () => page.click(`[data-id="${threads[0].id}"] .name`));
+    await answered(page, () => page.click(`[data-id="${threads[0].id}"] .name`));
     assert.match(await page.evaluate(() => location.search), /^\?pid=31337%4070000&tid=313/);
     assert.ok((await rows(page)).find(({ id }) => id === threads[0].id).isSelected);
   });
@@ -90,7 +68,7 @@ describe("the processes", () => {
     assert.deepEqual((await rows(page)).map(({ id }) => id), ["31337@70000"]);
     await page.fill("#process-filter", "checkout.service");
     assert.deepEqual((await rows(page)).map(({ id }) => id), ["4242@90000"]);
-    await then(page, () => page.press("#process-filter", "Enter"));
+    await answered(page, () => page.press("#process-filter", "Enter"));
     assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get("pid")), "4242@90000");
     await page.fill("#process-filter", "no such");
     assert.match(await text(page, ".process-box"), /No process matches/);
@@ -103,7 +81,7 @@ describe("the processes", () => {
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
     assert.equal(await active(), "checkout-api");
-    await then(page, () => page.keyboard.press("ArrowRight"));
+    await answered(page, () => page.keyboard.press("ArrowRight"));
     await page.keyboard.press("ArrowRight");
     assert.equal((await rows(page))[2].level, 2);
     await page.keyboard.press("ArrowLeft");
@@ -113,7 +91,7 @@ describe("the processes", () => {
     assert.match(await active(), /\w/);
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowDown");
-    await then(page, () => page.keyboard.press("Enter"));
+    await answered(page, () => page.keyboard.press("Enter"));
     assert.equal(await page.evaluate(() => location.search), "?pid=4242%4090000");
   });
 

@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page does while it waits, when time goes on, and when something is not there.
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 
-import { Browser, Daemon, NOW, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+import { Daemon, NOW, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
 import { binary } from "./columns.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const LARGEST_BUNDLE = 100_000;
 
 describe("the page's states", () => {
-  let daemon;
-  let browser;
-  let page;
-
-  before(async () => {
-    daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-    browser = await Browser.launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await daemon?.stop();
-  });
-  beforeEach(async () => {
-    page = await browser.page(daemon.url);
-  });
-  afterEach(async () => {
-    await page.close();
-  });
+  useFixture();
 
   // Holds back answers of `path` until they are let go.
   async function hold(path) {

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline and the heat map over fixed content (fixture_history.cc). Environment: as page.test.mjs.
+// The timeline and the heat map over fixed content (fixture_history.cc).
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { afterEach, describe, it } from "node:test";
 
-import { Browser, Daemon, NOW, inspect, loaded, loads, open, text } from "./browser.mjs";
+import { Daemon, NOW, answered, inspect, loaded, open, text } from "./browser.mjs";
+import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const address = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
 const slider = (page, name) => page.getByRole("slider", { name, exact: true });
 const valueText = (page, name) => slider(page, name).getAttribute("aria-valuetext");
-
-// Does something, and waits until the page has shown what follows.
-async function then(page, act) {
-  const before = await loads(page);
-  await act();
-  await loaded(page, before + 1);
-}
 
 // How many different colours a canvas shows.
 const colours = (page, selector) =>
@@ -43,25 +37,8 @@ async function hover(page, selector, [x, y]) {
   await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
 }
 
-let daemon;
-let browser;
-let page;
-
-before(async () => {
-  daemon = await Daemon.start(process.env.FLAMED_FIXTURE);
-  browser = await Browser.launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
-beforeEach(async () => {
-  page = await browser.page(daemon.url);
-});
-afterEach(async () => {
-  assert.deepEqual(page.troubles, []);
-  await page.close();
-});
+useFixture();
+afterEach(() => assert.deepEqual(page.troubles, []));
 
 const OVER = "#timeline .u-over";
 // Of the three hours that are retained, from a whole minute on.
@@ -108,7 +85,7 @@ describe("the timeline", () => {
 
   it("makes a window of what is dragged over", async () => {
     await open(page, daemon.url);
-    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
+    await answered(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
     const { from, to } = await address(page);
     assert.ok(Math.abs(Date.parse(from) - (NOW - 3600_000)) < 30_000, from);
     assert.ok(Math.abs(Date.parse(to) - (NOW - 2400_000)) < 30_000, to);
@@ -121,7 +98,7 @@ describe("the timeline", () => {
 
   it("goes on being live where the window ends at the newest sample", async () => {
     await open(page, daemon.url);
-    await then(page, () => drag(page, OVER, [share(1200), 0.5], [1.02, 0.5]));
+    await answered(page, () => drag(page, OVER, [share(1200), 0.5], [1.02, 0.5]));
     const { from, to } = await address(page);
     assert.match(from, /^now-1[12]\d\ds$/);
     assert.equal(to, undefined);
@@ -139,7 +116,7 @@ describe("the timeline", () => {
     const grip = await page.$eval(".brush.window .brush-all", (element) => element.getBoundingClientRect().toJSON());
     const width = await page.$eval(OVER, (element) => element.clientWidth);
     const [x, y] = [grip.x + grip.width / 2, grip.y + grip.height / 2];
-    await then(page, async () => {
+    await answered(page, async () => {
       await page.mouse.move(x, y);
       await page.mouse.down();
       await page.mouse.move(x + width * (1800 / 10830), y);
@@ -149,7 +126,7 @@ describe("the timeline", () => {
     assert.equal(Date.parse(moved.to) - Date.parse(moved.from), 1800_000);
     assert.ok(Math.abs(Date.parse(moved.from) - Date.parse("2026-01-31T13:20:00Z")) < 30_000, moved.from);
     const edge = await page.$eval(".brush.window .brush-to", (element) => element.getBoundingClientRect().toJSON());
-    await then(page, async () => {
+    await answered(page, async () => {
       await page.mouse.move(edge.x + 4, edge.y + 30);
       await page.mouse.down();
       await page.mouse.move(edge.x + 4 - width * (600 / 10830), edge.y + 30);
@@ -163,20 +140,20 @@ describe("the timeline", () => {
   it("moves the window's edges with keys", async () => {
     await open(page, `${daemon.url}/?from=2026-01-31T12:50:00Z&to=2026-01-31T13:20:00Z`);
     await slider(page, "End of the window").focus();
-    await then(page, () => page.keyboard.press("ArrowLeft"));
+    await answered(page, () => page.keyboard.press("ArrowLeft"));
     const once = Date.parse("2026-01-31T13:20:00Z") - Date.parse((await address(page)).to);
     assert.ok(once >= 1000 && once <= 60_000, String(once));
-    await then(page, () => page.keyboard.press("PageDown"));
+    await answered(page, () => page.keyboard.press("PageDown"));
     assert.equal(Date.parse("2026-01-31T13:20:00Z") - Date.parse((await address(page)).to), 11 * once);
     await slider(page, "Move the window").focus();
-    await then(page, () => page.keyboard.press("Home"));
+    await answered(page, () => page.keyboard.press("Home"));
     assert.equal((await address(page)).from, "2026-01-31T11:05:00.000Z");
     assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Move the window");
   });
 
   it("pins a baseline with Shift, and compares the window with it", async () => {
     await open(page, daemon.url);
-    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5], { modifier: "Shift" }));
+    await answered(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5], { modifier: "Shift" }));
     const { from, base_from, base_to } = await address(page);
     assert.equal(from, undefined);
     assert.ok(Math.abs(Date.parse(base_from) - (NOW - 3600_000)) < 30_000, base_from);
@@ -184,7 +161,7 @@ describe("the timeline", () => {
     assert.match(await valueText(page, "Start of the baseline"), /^13:05:/);
     assert.equal(await valueText(page, "Start of the window"), "13:50:30");
     await inspect(page, "diff");
-    await then(page, () => page.click("#timeline-unpin"));
+    await answered(page, () => page.click("#timeline-unpin"));
     assert.deepEqual(await address(page), {});
     assert.equal(await slider(page, "Start of the baseline").count(), 0);
   });
@@ -193,34 +170,34 @@ describe("the timeline", () => {
     await open(page, daemon.url);
     await page.click("#timeline-pin");
     assert.equal(await page.getAttribute("#timeline-pin", "aria-pressed"), "true");
-    await then(page, () => drag(page, OVER, [share(9000), 0.5], [share(8400), 0.5]));
+    await answered(page, () => drag(page, OVER, [share(9000), 0.5], [share(8400), 0.5]));
     assert.ok(Math.abs(Date.parse((await address(page)).base_from) - (NOW - 9000_000)) < 30_000);
     // The next stretch is the window again.
-    await then(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
+    await answered(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
     assert.ok(Math.abs(Date.parse((await address(page)).from) - (NOW - 3600_000)) < 30_000);
   });
 
   it("pins and moves a baseline with the keyboard alone", async () => {
     await open(page, daemon.url);
     await page.focus("#timeline-before");
-    await then(page, () => page.keyboard.press("Enter"));
+    await answered(page, () => page.keyboard.press("Enter"));
     assert.equal((await address(page)).base_from, "2026-01-31T13:35:30.000Z");
     assert.equal((await address(page)).base_to, "2026-01-31T13:50:30.000Z");
     await slider(page, "Move the baseline").focus();
-    await then(page, () => page.keyboard.press("Home"));
+    await answered(page, () => page.keyboard.press("Home"));
     assert.equal((await address(page)).base_from, "2026-01-31T11:05:00.000Z");
   });
 
   it("shows the busiest processes on demand, and selects one that is clicked", async () => {
     await open(page, daemon.url);
-    await then(page, () => page.click("#timeline-top"));
+    await answered(page, () => page.click("#timeline-top"));
     assert.equal((await address(page)).top, "5");
     const names = await page.$$eval(".timeline-legend li", (items) => items.map((item) => item.textContent));
     assert.equal(names.length, 6);
     assert.equal(names[0], "checkout-api");
     assert.equal(names[5], "others");
     await inspect(page, "top-processes");
-    await then(page, () => page.click(".timeline-legend li:nth-child(1) button"));
+    await answered(page, () => page.click(".timeline-legend li:nth-child(1) button"));
     assert.equal((await address(page)).pid, "4242@90000");
   });
 
@@ -233,8 +210,8 @@ describe("the timeline", () => {
 
   it("shows less of the time in more detail, and all again", async () => {
     await open(page, daemon.url);
-    await then(page, () => page.click("#timeline-in"));
-    await then(page, () => page.click("#timeline-in"));
+    await answered(page, () => page.click("#timeline-in"));
+    await answered(page, () => page.click("#timeline-in"));
     assert.match((await address(page)).line, /^\d+-\d+$/);
     assert.match(await text(page, "#timeline-text"), /in steps of (10|15) s/);
     assert.equal(await valueText(page, "Start of the window"), "13:50:30");
@@ -242,14 +219,14 @@ describe("the timeline", () => {
     await page.reload();
     await loaded(page);
     assert.equal((await address(page)).line, line);
-    await then(page, () => page.click("#timeline-all"));
+    await answered(page, () => page.click("#timeline-all"));
     assert.equal((await address(page)).line, undefined);
-    for (const step of ["in", "in", "out"]) await then(page, () => page.click(`#timeline-${step}`));
+    for (const step of ["in", "in", "out"]) await answered(page, () => page.click(`#timeline-${step}`));
     assert.notEqual((await address(page)).line, line);
-    await then(page, () => page.click("#timeline-out"));
+    await answered(page, () => page.click("#timeline-out"));
     assert.equal((await address(page)).line, undefined);
     assert.ok(await page.isDisabled("#timeline-all"));
-    await then(page, () => page.dblclick(OVER, { position: { x: 200, y: 50 } }));
+    await answered(page, () => page.dblclick(OVER, { position: { x: 200, y: 50 } }));
     assert.equal((await address(page)).line, `${NOW - 900_000}-${NOW}`);
   });
 
@@ -265,7 +242,7 @@ describe("the timeline", () => {
       if (pathname === "/timeline" && !searchParams.has("processes")) asked.push(searchParams);
     });
     await other.goOn(90);
-    await then(live, () => live.clock.fastForward(90_000));
+    await answered(live, () => live.clock.fastForward(90_000));
     assert.match(await text(live, "#timeline-text"), /to 14:07:00 /);
     assert.ok(asked.length > 0);
     for (const parameters of asked) {
@@ -303,7 +280,7 @@ describe("the timeline", () => {
 describe("the heat map", () => {
   it("opens by a button, stays open in the address, and says in words what it shows", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
-    await then(page, () => page.click("#heat-toggle"));
+    await answered(page, () => page.click("#heat-toggle"));
     assert.equal((await address(page)).heat, "1");
     assert.equal(await page.getAttribute("#heat-toggle", "aria-expanded"), "true");
     // Answers are written together, at a quarter of the second.
@@ -326,7 +303,7 @@ describe("the heat map", () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
     await drag(page, "#heat", [0.2, 0.79], [0.6, 0.66], { release: false });
     const told = await text(page, "#heat-readout");
-    await then(page, () => page.mouse.up());
+    await answered(page, () => page.mouse.up());
     const { from, to, offset_from, offset_to } = await address(page);
     assert.ok(Number(offset_from) >= 180 && Number(offset_to) <= 380, `${offset_from} to ${offset_to}`);
     const samples = Number(/: ([\d,]+) samples$/.exec(told)[1].replaceAll(",", ""));
@@ -347,7 +324,7 @@ describe("the heat map", () => {
     assert.equal(await text(fresh, "#heat-part"), await text(page, "#heat-part"));
     await fresh.close();
 
-    await then(page, () => page.click("#heat-all"));
+    await answered(page, () => page.click("#heat-all"));
     const again = await address(page);
     assert.equal(again.offset_from, undefined);
     assert.equal(Date.parse(again.to) - Date.parse(again.from), 900_000);
@@ -368,7 +345,7 @@ describe("the heat map", () => {
     assert.notEqual(await text(page, "#heat-readout"), marked);
     for (let i = 0; i < 2; i++) await page.keyboard.press("Shift+ArrowRight");
     for (let i = 0; i < 4; i++) await page.keyboard.press("Shift+ArrowUp");
-    await then(page, () => page.keyboard.press("Enter"));
+    await answered(page, () => page.keyboard.press("Enter"));
     const { from, to, offset_from, offset_to } = await address(page);
     assert.ok(Date.parse(to) - Date.parse(from) >= 3000, `${from} ${to}`);
     assert.equal(Number(offset_to) - Number(offset_from), 100);
@@ -377,8 +354,8 @@ describe("the heat map", () => {
 
   it("ends when a window is chosen elsewhere", async () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
-    await then(page, () => drag(page, "#heat", [0.2, 0.9], [0.6, 0.5]));
-    await then(page, () => drag(page, OVER, [share(2000), 0.5], [share(1000), 0.5]));
+    await answered(page, () => drag(page, "#heat", [0.2, 0.9], [0.6, 0.5]));
+    await answered(page, () => drag(page, OVER, [share(2000), 0.5], [share(1000), 0.5]));
     const { around, offset_from } = await address(page);
     assert.equal(around, undefined);
     assert.equal(offset_from, undefined);
@@ -388,7 +365,7 @@ describe("the heat map", () => {
     await open(page, `${daemon.url}/?heat=1&from=2026-01-31T11:10:00Z&to=2026-01-31T11:30:00Z`);
     assert.match(await text(page, "#heat-problem"), /no longer kept one by one/);
     await inspect(page, "heatmap-none");
-    await then(page, () => page.click("#heat-problem button"));
+    await answered(page, () => page.click("#heat-problem button"));
     assert.equal(await page.$("#heat-problem"), null);
   });
 
