@@ -5,7 +5,6 @@
 #include <csignal>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/support/binomial_tolerance.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 #include "test/support/stolen_time.h"
@@ -114,7 +114,8 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   const auto samples = answer["samples"].get<double>();
   // At the lower frequency a tick meets a thread that shares its CPU by chance: see coverage_test.cc.
   const double share = std::min(1.0, used_s / (std::min(2.0, cpus) * 40));
-  const double allowed = 0.03 + 3 * std::sqrt((1 - share) / (hz * 30 * std::min(2.0, cpus) * share));
+  const double ticks = hz * 30 * std::min(2.0, cpus);
+  const double allowed = 0.03 + binomial_tolerance(ticks, share) / (ticks * share);
   WARN(sampled_s << " s by " << samples << " samples, " << used_s << " s by the kernel's accounts: "
                  << sampled_s / used_s << " +- " << allowed << "; the hypervisor took " << stolen_s << " s");
   CHECK(sampled_s / used_s >= 1 - allowed);

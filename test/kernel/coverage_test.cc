@@ -2,11 +2,11 @@
 //
 // The samples of a steady load beside the kernel's own accounts of it, as the API tells both.
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/support/binomial_tolerance.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 #include "test/support/stolen_time.h"
@@ -19,13 +19,13 @@ using std::chrono::seconds;
 constexpr double kFrequencyHz = 99;
 constexpr double kTolerance = 0.02;
 
-/// 2 % and three standard deviations of what counting leaves to chance, as a part of the whole. A thread that shares
-/// its CPU is met at a tick by chance: of `ticks` timer ticks each meets it with probability p = CPU time / CPUs'
-/// time, which has the variance ticks × p × (1 - p), so that the share's standard deviation is
-/// sqrt((1 - p) / (ticks × p)). With a CPU to itself it is met at every tick, and nothing is left to chance.
+/// 2 % and what counting leaves to chance, as a part of the whole. A thread that shares its CPU is met at a timer tick
+/// by chance, with the probability CPU time / CPUs' time. With a CPU to itself it is met at every tick, and nothing is
+/// left to chance.
 double allowed(double cpu_s, double cpus_s) {
-  const double p = std::min(1.0, cpu_s / cpus_s);
-  return kTolerance + 3 * std::sqrt((1 - p) / (kFrequencyHz * cpus_s * p));
+  const double ticks = kFrequencyHz * cpus_s;
+  const double probability = std::min(1.0, cpu_s / cpus_s);
+  return kTolerance + binomial_tolerance(ticks, probability) / (ticks * probability);
 }
 
 /// `stolen_s`: what the hypervisor took meanwhile.

@@ -10,6 +10,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/support/binomial_tolerance.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 #include "test/support/stolen_time.h"
@@ -58,8 +59,7 @@ TEST_CASE("a known call chain comes out frame by frame, and a 2:1 split of the w
   // What is left are the few instructions of the callers themselves and the program's start.
   CHECK(static_cast<double>(one + two) >= 0.95 * static_cast<double>(total(stacks)));
   const double n = static_cast<double>(one + two);
-  const double three_sigma = 3 * std::sqrt(n * (1.0 / 3) * (2.0 / 3));
-  CHECK(std::abs(static_cast<double>(two) - n * 2 / 3) <= three_sigma);
+  CHECK(std::abs(static_cast<double>(two) - n * 2 / 3) <= binomial_tolerance(n, 2.0 / 3));
 }
 
 TEST_CASE("a program that lives in system calls shows the kernel's frames above its own") {
@@ -95,7 +95,7 @@ TEST_CASE("every sample of two busy threads is accounted for, and together they 
   // With a CPU to itself a thread is met at every tick. Where it shares the CPUs with others, being met is chance.
   const double ticks = 99 * 2 * std::stod(length);
   const double share = std::min(1.0, expected / ticks);
-  const double tolerance = 0.02 * expected + 3 * std::sqrt(ticks * share * (1 - share));
+  const double tolerance = 0.02 * expected + binomial_tolerance(ticks, share);
   INFO("stored " << stored << ", expected " << expected << " +- " << tolerance << " for " << cpu_seconds
                  << " s of CPU time; the hypervisor took " << stolen << " s");
   CHECK(stored >= expected - tolerance);

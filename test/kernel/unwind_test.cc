@@ -11,6 +11,7 @@
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
+#include "test/support/binomial_tolerance.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
@@ -214,12 +215,14 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   struct Program {
     std::string name;
     std::string handler;
-    double whole;  // share of the samples, at least
+    double whole;  // stacks, as a share of the samples
   };
-  // Without .debug_frame there are frame pointers, which a function has yet to set up in its first instructions.
+  // Without .debug_frame there are frame pointers, which a function has yet to set up in its first instructions. An
+  // emulated CPU takes interrupts between blocks of code only, so more often there: 0.95 were whole, and 0.99
+  // elsewhere.
   const Program run =
-      GENERATE(values<Program>({{"go_signals", ";runtime.sigtramp;", 0.95},
-                                {"go_signals_stripped", ";runtime.sigtramp;runtime.sigtrampgo;", 0.9}}));
+      GENERATE(values<Program>({{"go_signals", ";runtime.sigtramp;", 0.98},
+                                {"go_signals_stripped", ";runtime.sigtramp;runtime.sigtrampgo;", 0.95}}));
   INFO(run.name);
   if (!has_victim(run.name)) return;
   RunningDaemon daemon;
@@ -237,7 +240,8 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   });
   // The runtime preempts its other threads, and this one anywhere, by the same signal.
   CHECK(static_cast<double>(exact) >= 0.8 * static_cast<double>(in_handler));
-  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= run.whole * static_cast<double>(total(stacks)));
+  const auto n = static_cast<double>(total(stacks));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= run.whole * n - binomial_tolerance(n, run.whole));
 }
 
 TEST_CASE("with frame pointers alone the daemon says so, and that most stacks are cut short") {
