@@ -135,7 +135,8 @@ another_answers() { # another_answers PID: a daemon that isn't PID
   [[ $now != "$1" && $now != 0 ]] && answers
 }
 
-# An emulated CPU stands still whenever the machine below has something else to do: of three times the middle one counts.
+# A real CPU has a new daemon sample after 0.1 s. An emulated one takes about 2, and stands still when the machine below
+# has something else to do (3.8 s were seen): the middle one of three must keep the limit, and none may take twice as long.
 killed_comes_back() {
   local before took=()
   for _ in 1 2 3; do
@@ -145,9 +146,10 @@ killed_comes_back() {
     within 30 another_answers "$before" && samples_flow || return 1
     took+=("$(back_ms)")
   done
-  systemctl reset-failed flamed # else they count as starts that failed
+  systemctl reset-failed flamed # with those below it could be ten starts within five minutes, see the unit
   echo "NOTE samples again ${took[*]} ms after SIGKILL"
-  (($(printf '%s\n' "${took[@]}" | sort -n | sed -n 2p) <= back_limit_ms))
+  mapfile -t took < <(printf '%s\n' "${took[@]}" | sort -n)
+  ((took[1] <= back_limit_ms && took[2] <= 2 * back_limit_ms))
 }
 
 # Short of memory beyond what can be given back, the kernel ends it.
