@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,125 +14,26 @@
 #include "symbolizer/module_rows.h"
 #include "symbolizer/proc_text.h"
 #include "test/catch.h"
-#include "test/unit/daemon/fake_unwind_maps.h"
+#include "test/unit/daemon/unwind_publisher_fixture.h"
 
 namespace flamed::daemon {
 namespace {
 
+using Fixture = test::UnwindPublisherFixture;
 using Found = test::FakeUnwindMaps::Found;
 using Outcome = UnwindPublisher::Outcome;
+using test::even_rows;
+using test::kApart;
+using test::kCode;
+using test::kSlabBytes;
+using test::kWorthIt;
+using test::module_id;
+using test::process_of;
+using test::rows_at;
 using unwinder::Rule;
 using unwinder::UnwindRows;
 
-constexpr std::size_t kAmple = 64U << 20;
-constexpr std::size_t kSlabBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);
-constexpr std::uint64_t kPage = 1U << FLAMED_PAGE_SHIFT;
-constexpr std::uint64_t kCode = 0x7f0000000000;
-constexpr std::uint64_t kApart = 1ULL << 32;  ///< between mappings: more than any file here
-/// CPU time after which rows of so much code are worth it.
-constexpr auto kWorthIt = static_cast<std::int64_t>(8 * kApart);
-
-ModuleId module_id(std::uint32_t number) { return ModuleId{kFirstFreeModule.value + number}; }
-
-Rule rule_of(std::int32_t cfa_offset) {
-  Rule rule;
-  rule.cfa = unwinder::CfaKind::kSpOffset;
-  rule.cfa_offset = cfa_offset;
-  rule.ra_offset = -8;
-  return rule;
-}
-
-/// Rows at `offsets` from `base` on with changing rules; behind the last one nothing is known.
-UnwindRows rows_at(std::uint64_t base, const std::vector<std::uint32_t>& offsets, std::int32_t salt = 0) {
-  constexpr std::uint16_t kRules = 50;
-  UnwindRows rows;
-  rows.base = base;
-  rows.rules = {Rule{}};
-  rows.rules.push_back({});
-  rows.rules.back().cfa = unwinder::CfaKind::kUnsupported;
-  for (std::uint16_t i = 0; i < kRules; ++i) rows.rules.push_back(rule_of(8 * (i + 1) + 1000 * salt));
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const auto rule = static_cast<std::uint16_t>(2 + i * 7 % kRules);
-    rows.rows.push_back({offsets[i], unwinder::RuleId{i + 1 == offsets.size() ? std::uint16_t{0} : rule}});
-  }
-  return rows;
-}
-
-/// `count` rows, `distance` bytes apart.
-UnwindRows even_rows(std::size_t count, std::uint32_t distance = 16, std::uint64_t base = 0x1000,
-                     std::int32_t salt = 0) {
-  std::vector<std::uint32_t> offsets;
-  for (std::size_t i = 0; i < count; ++i) offsets.push_back(static_cast<std::uint32_t>(i) * distance);
-  return rows_at(base, offsets, salt);
-}
-
-std::uint64_t end_of(const UnwindRows& rows) { return rows.base + rows.rows.back().offset; }
-
-/// A process that has mapped all of each module, `kApart` from one another.
-symbolizer::Process process_of(std::int32_t pid, const std::vector<std::uint32_t>& modules,
-                               std::uint64_t start_ticks = 5000) {
-  symbolizer::Process process;
-  process.id = {pid, start_ticks};
-  process.maps = std::make_shared<symbolizer::MappingSet>();
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    const std::uint64_t start = kCode + i * kApart;
-    process.maps->insert({start, start + kApart, 0, module_id(modules[i])});
-  }
-  return process;
-}
-
-struct Fixture {
-  explicit Fixture(std::size_t budget_bytes = kAmple) : publisher(maps, budget_bytes, clock) {}
-
-  void pass_grace() { clock.advance_ns(UnwindPublisher::kGraceNs); }
-  /// Lets the publisher take back what the grace period is over for.
-  void reclaim() {
-    pass_grace();
-    publisher.remove({-1, 0});
-    publisher.retain(everything);
-    publisher.drop_empty_slabs();
-  }
-  /// The kernel program met the process's n-th module now.
-  void sample(std::int32_t pid, std::size_t n) {
-    maps.module_at(static_cast<std::uint32_t>(pid), kCode + n * kApart).last_sampled =
-        static_cast<std::uint32_t>(clock.monotonic().ns / kNsPerSecond);
-  }
-  [[nodiscard]] Found found(std::int32_t pid, std::size_t n, std::uint64_t file_offset) const {
-    return maps.look_up(static_cast<std::uint32_t>(pid), kCode + n * kApart + file_offset).found;
-  }
-  [[nodiscard]] bool finds(std::int32_t pid, std::size_t n, std::uint64_t file_offset, const Rule& expected) const {
-    const auto look_up = maps.look_up(static_cast<std::uint32_t>(pid), kCode + n * kApart + file_offset);
-    // No rows and the rule that says so are the same to a walk.
-    if (look_up.found == Found::kNoRows) return expected == Rule{};
-    return look_up.found == Found::kRule && look_up.rule == expected;
-  }
-  /// Does the process's n-th module have these rows, at random places and around each row?
-  [[nodiscard]] bool has_rows(std::int32_t pid, std::size_t n, const UnwindRows& rows, std::size_t places = 4000) {
-    std::uint64_t wrong = 0;
-    const auto check = [&](std::uint64_t offset) { wrong += finds(pid, n, offset, rows.find(offset)) ? 0 : 1; };
-    for (std::size_t i = 0; i < places; ++i) {
-      check(random() % (end_of(rows) + 3 * kPage));
-      const std::uint64_t row = rows.base + rows.rows[random() % rows.rows.size()].offset;
-      check(row);
-      check(row + 1);
-      if (row != 0) check(row - 1);
-    }
-    return wrong == 0;
-  }
-
-  std::vector<ModuleId> everything = [] {
-    std::vector<ModuleId> ids;
-    for (std::uint32_t i = 0; i < 70'000; ++i) ids.push_back(module_id(i));
-    return ids;
-  }();
-  std::mt19937_64 random{1};
-  ManualClock clock{MonotonicTime{1000 * kNsPerSecond}, WallTime{0}};
-  test::FakeUnwindMaps maps;
-  UnwindPublisher publisher;
-};
-
-// -- What look-ups find
-// ------------------------------------------------------------------------------------------------
+// -- What look-ups find -----------------------------------------------------------------------------------------------
 
 TEST_CASE("look-ups find the rules of this program and of each library that it uses") {
   const Result<std::string> text = read_file("/proc/self/maps", 4U << 20);
@@ -270,8 +169,7 @@ TEST_CASE("a file without unwind information is left by frame pointers, not wait
   CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
 }
 
-// -- Processes
-// ---------------------------------------------------------------------------------------------------------
+// -- Processes --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a process's entry says whose it is") {
   Fixture f;
@@ -431,119 +329,7 @@ TEST_CASE("after 50,000 processes have come and gone, the tables are empty and m
   CHECK(f.maps.mappings()[0].module == 0);
 }
 
-// -- Modules that come and go
-// ------------------------------------------------------------------------------------------
-
-TEST_CASE("modules that nothing names any more are let go; those in use, named or the vdso stay") {
-  Fixture f;
-  f.publisher.publish(process_of(100, {0, 1, 2}));
-  f.publisher.publish(process_of(101, {3}));
-  REQUIRE(f.publisher.publish_rows(kVdsoModule, even_rows(10)) == Outcome::kDone);
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    REQUIRE(f.publisher.publish_rows(module_id(i), even_rows(1000)) == Outcome::kDone);
-  }
-  f.publisher.remove({100, 5000});
-  f.publisher.retain(std::vector<ModuleId>{module_id(1)});
-  CHECK_FALSE(f.publisher.is_ready(module_id(0)));
-  CHECK(f.publisher.is_ready(module_id(1)));
-  CHECK_FALSE(f.publisher.is_ready(module_id(2)));
-  CHECK(f.publisher.is_ready(module_id(3)));
-  CHECK(f.publisher.is_ready(kVdsoModule));
-  CHECK(f.publisher.stats().rows == 2010);
-}
-
-TEST_CASE("a module's number and rows are another's only after the grace period") {
-  Fixture f;
-  f.publisher.publish(process_of(100, {0}));
-  const std::uint32_t index = f.maps.look_up(100, kCode).module;
-  REQUIRE(f.publisher.publish_rows(module_id(0), even_rows(1000)) == Outcome::kDone);
-  const flamed_unwind_module before = f.maps.modules()[index];
-  f.publisher.remove({100, 5000});
-  f.publisher.retain({});
-  f.publisher.publish(process_of(101, {1}));
-  CHECK(f.maps.look_up(101, kCode).module != index);
-  REQUIRE(f.publisher.publish_rows(module_id(1), even_rows(1000)) == Outcome::kDone);
-  CHECK(f.maps.module_at(101, kCode).first_page != before.first_page);
-  CHECK(f.publisher.stats().row_bytes == 8000);
-  f.pass_grace();
-  f.publisher.publish(process_of(102, {2}));
-  CHECK(f.maps.look_up(102, kCode).module == index);
-  CHECK(f.found(102, 0, 0x1100) == Found::kPending);
-  CHECK(f.publisher.stats().row_bytes == 4000);
-}
-
-TEST_CASE("a full module table lets go of what nobody has mapped, longest unsampled first") {
-  Fixture f;
-  f.publisher.publish(process_of(1, {0}));
-  f.publisher.publish(process_of(2, {1}));
-  f.sample(2, 0);  // a compiler: not running just now, but a moment ago
-  f.publisher.remove({2, 5000});
-  for (std::uint32_t i = 0; i < 3 * FLAMED_MAX_MODULES; ++i) {
-    f.publisher.publish(process_of(100, {10 + i}, i));
-    f.publisher.remove({100, i});
-    f.clock.advance_ns(kNsPerMs);
-  }
-  CHECK(f.publisher.stats().refused_modules == 0);
-  CHECK(f.found(1, 0, 0) == Found::kPending);
-  f.publisher.publish(process_of(2, {1}));
-  CHECK(f.maps.module_at(2, kCode).last_sampled != 0);
-}
-
-TEST_CASE("what finds no place in a module table full of modules in use is left by frame pointers") {
-  Fixture f;
-  std::vector<std::uint32_t> modules(1000);
-  std::uint32_t next = 0;
-  for (std::int32_t pid = 1; pid <= 17; ++pid) {
-    for (std::uint32_t& module : modules) module = next++;
-    f.publisher.publish(process_of(pid, modules));
-  }
-  CHECK(f.found(1, 0, 0) == Found::kPending);
-  CHECK(f.found(16, 0, 0) == Found::kPending);
-  CHECK(f.found(17, 999, 0) == Found::kNoRows);
-  CHECK(f.publisher.stats().refused_modules == 17'000 - FLAMED_MAX_MODULES);
-  CHECK(f.publisher.publish_rows(module_id(16'999), even_rows(10)) == Outcome::kNoRoom);
-}
-
-TEST_CASE("slabs exist as long as rows stand in them") {
-  Fixture f;
-  f.publisher.publish(process_of(100, {0, 1}));
-  CHECK(f.maps.slabs() == 0);
-  REQUIRE(f.publisher.publish_rows(module_id(0), even_rows(150'000, 32)) == Outcome::kDone);
-  CHECK(f.maps.slabs() == 3);
-  CHECK(f.publisher.stats().slab_bytes == 3 * kSlabBytes);
-  REQUIRE(f.publisher.publish_rows(module_id(1), even_rows(10)) == Outcome::kDone);
-  f.publisher.publish(process_of(100, {1}));
-  f.publisher.retain({});
-  CHECK(f.maps.slabs() == 3);
-  f.reclaim();
-  CHECK(f.maps.slabs() == 1);
-  CHECK(f.publisher.stats().slab_bytes == kSlabBytes);
-}
-
-TEST_CASE("a module for which the kernel gives no memory is refused without a trace") {
-  Fixture f;
-  f.maps.most_slabs = 2;
-  f.publisher.publish(process_of(100, {0, 1}));
-  CHECK(f.publisher.publish_rows(module_id(0), even_rows(150'000, 32)) == Outcome::kNoRoom);
-  CHECK(f.found(100, 0, 0x1100) == Found::kPending);
-  f.publisher.drop_empty_slabs();
-  CHECK(f.maps.slabs() == 0);
-  CHECK(f.publisher.stats().row_bytes == 0);
-  const UnwindRows small = even_rows(1000);
-  CHECK(f.publisher.publish_rows(module_id(1), small) == Outcome::kDone);
-  CHECK(f.has_rows(100, 1, small));
-}
-
-TEST_CASE("a file whose code lies too far apart is refused") {
-  Fixture f;
-  f.publisher.publish(process_of(100, {0}));
-  CHECK(f.publisher.publish_rows(module_id(0), rows_at(0, {0, 0x10, 0xf0000000, 0xf0000010})) == Outcome::kNoRoom);
-  CHECK(f.publisher.stats().refused_modules == 1);
-  CHECK_FALSE(f.publisher.is_ready(module_id(0)));
-}
-
-// -- Asking for rows
-// ---------------------------------------------------------------------------------------------------
+// -- Asking for rows --------------------------------------------------------------------------------------------------
 
 TEST_CASE("rows are asked for at most once a second, and not for what stands or is unknown") {
   Fixture f;
@@ -616,149 +402,6 @@ TEST_CASE("rows are built and dropped on one thread while processes come and go 
   CHECK(f.publisher.stats().modules == 0);
   CHECK(f.publisher.stats().mappings == 0);
   CHECK(f.maps.slabs() == 0);
-}
-
-// -- The budget
-// --------------------------------------------------------------------------------------------------------
-
-/// Eight modules of three quarters of a slab each, and room for two.
-struct TightFixture : Fixture {
-  static constexpr std::uint32_t kModules = 8;
-  TightFixture() : Fixture(2 * kSlabBytes) {
-    publisher.publish(process_of(100, {0, 1, 2, 3, 4, 5, 6, 7}));
-    for (std::uint32_t i = 0; i < kModules; ++i) rows.push_back(even_rows(48'000, 24, 0, static_cast<std::int32_t>(i)));
-  }
-  /// Samples the module, and has its rows built as the daemon would.
-  Outcome use(std::uint32_t module) {
-    sample(100, module);
-    Outcome outcome = publisher.publish_rows(module_id(module), rows[module]);
-    while (outcome == Outcome::kWait) {
-      pass_grace();
-      outcome = publisher.publish_rows(module_id(module), rows[module]);
-    }
-    return outcome;
-  }
-  [[nodiscard]] std::vector<std::uint32_t> standing() const {
-    std::vector<std::uint32_t> modules;
-    for (std::uint32_t i = 0; i < kModules; ++i) {
-      if (publisher.is_ready(module_id(i))) modules.push_back(i);
-    }
-    return modules;
-  }
-  std::vector<UnwindRows> rows;
-};
-
-TEST_CASE("in a full budget the module sampled longest ago makes room, after the grace period, and no other") {
-  TightFixture f;
-  REQUIRE(f.use(0) == Outcome::kDone);
-  REQUIRE(f.use(1) == Outcome::kDone);
-  f.clock.advance_ns(10 * kNsPerSecond);
-  f.sample(100, 0);
-  f.clock.advance_ns(10 * kNsPerSecond);
-
-  f.sample(100, 2);
-  CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kWait);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0});
-  CHECK(f.found(100, 1, 0x1000) == Found::kPending);
-  CHECK(f.has_rows(100, 0, f.rows[0], 100));
-  // Asking again too early takes from nobody.
-  f.clock.advance_ns(UnwindPublisher::kGraceNs - 1);
-  CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kWait);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0});
-  CHECK(f.publisher.stats().evictions == 1);
-  f.clock.advance_ns(1);
-  CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kDone);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0, 2});
-  CHECK(f.publisher.stats().evictions == 1);
-  CHECK(f.has_rows(100, 0, f.rows[0]));
-  CHECK(f.has_rows(100, 2, f.rows[2]));
-  CHECK(f.publisher.stats().row_bytes <= f.publisher.stats().budget_bytes);
-}
-
-TEST_CASE("modules in use stay, and who finds no room is told so") {
-  TightFixture f;
-  REQUIRE(f.use(0) == Outcome::kDone);
-  REQUIRE(f.use(1) == Outcome::kDone);
-  f.clock.advance_ns(4 * kNsPerSecond);
-  CHECK(f.use(2) == Outcome::kNoRoom);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0, 1});
-  CHECK(f.publisher.stats().evictions == 0);
-  CHECK(f.publisher.stats().refused_modules == 1);
-  f.clock.advance_ns(2 * kNsPerSecond);
-  f.sample(100, 0);
-  CHECK(f.use(2) == Outcome::kDone);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0, 2});
-}
-
-TEST_CASE("nobody makes room for a module that no sample has met") {
-  TightFixture f;
-  REQUIRE(f.use(0) == Outcome::kDone);
-  REQUIRE(f.use(1) == Outcome::kDone);
-  f.clock.advance_ns(kNsPerMinute);
-  CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kNoRoom);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0, 1});
-  // Rows that were built beforehand and never met are the first to go.
-  TightFixture g;
-  REQUIRE(g.publisher.publish_rows(module_id(0), g.rows[0]) == Outcome::kDone);
-  REQUIRE(g.use(1) == Outcome::kDone);
-  CHECK(g.use(2) == Outcome::kDone);
-  CHECK(g.standing() == std::vector<std::uint32_t>{1, 2});
-}
-
-TEST_CASE("nobody makes room for what would not fit into empty tables") {
-  TightFixture f;
-  REQUIRE(f.use(0) == Outcome::kDone);
-  REQUIRE(f.use(1) == Outcome::kDone);
-  f.clock.advance_ns(kNsPerMinute);
-  f.sample(100, 2);
-  // The first exceeds the budget; the second does not, but its pages do not fill the two slabs without gaps.
-  CHECK(f.publisher.publish_rows(module_id(2), even_rows(140'000, 24)) == Outcome::kNoRoom);
-  CHECK(f.publisher.publish_rows(module_id(2), even_rows(130'500, 25)) == Outcome::kNoRoom);
-  CHECK(f.standing() == std::vector<std::uint32_t>{0, 1});
-}
-
-TEST_CASE("with a budget of an eighth of the need, every module in turn stands and is right") {
-  TightFixture f;
-  std::mt19937 random(9);
-  for (int round = 0; round < 200; ++round) {
-    f.clock.advance_ns(7 * kNsPerSecond);
-    const auto module = static_cast<std::uint32_t>(random() % TightFixture::kModules);
-    CAPTURE(round, module);
-    REQUIRE(f.use(module) == Outcome::kDone);
-    CHECK(f.standing().size() <= 2);
-    CHECK(f.maps.slabs() <= 2);
-    for (const std::uint32_t standing : f.standing()) CHECK(f.has_rows(100, standing, f.rows[standing], 20));
-    CHECK(f.publisher.stats().row_bytes <= f.publisher.stats().budget_bytes);
-    CHECK(f.publisher.stats().rows == 48'000 * f.standing().size());
-  }
-  CHECK(f.publisher.stats().evictions > 50);
-  f.publisher.remove({100, 5000});
-  f.publisher.retain({});
-  f.reclaim();
-  CHECK(f.publisher.stats().row_bytes == 0);
-  CHECK(f.maps.slabs() == 0);
-}
-
-TEST_CASE("the vdso never makes room: nobody would build its rows again") {
-  TightFixture f;
-  REQUIRE(f.publisher.publish_rows(kVdsoModule, even_rows(20'000, 3)) == Outcome::kDone);
-  for (std::uint32_t round = 0; round < 16; ++round) {
-    f.clock.advance_ns(7 * kNsPerSecond);
-    REQUIRE(f.use(round % TightFixture::kModules) == Outcome::kDone);
-  }
-  CHECK(f.publisher.is_ready(kVdsoModule));
-}
-
-TEST_CASE("an evicted module tells the daemon anew that it is missed") {
-  TightFixture f;
-  REQUIRE(f.use(0) == Outcome::kDone);
-  REQUIRE(f.use(1) == Outcome::kDone);
-  f.maps.module_at(100, kCode).noticed = 1;
-  f.clock.advance_ns(kNsPerMinute);
-  f.sample(100, 1);
-  REQUIRE(f.use(2) == Outcome::kDone);
-  CHECK(f.found(100, 0, 0x1000) == Found::kPending);
-  CHECK(f.maps.module_at(100, kCode).noticed == 0);
 }
 
 }  // namespace
