@@ -247,8 +247,8 @@ class Server::Impl final : public GateUser {
     std::shared_ptr<SharedAnswers::Flight> flight;
     SharedAnswers::Answer answer;
     try {
-      if (auto reply = answer_to(protocol, queue, request, asker, flight, answer))
-        return gate_->reply(std::move(*reply));
+      auto reply = answer_to(protocol, queue, request, asker, flight, answer);
+      if (reply) return gate_->reply(std::move(*reply));
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
     }
@@ -274,7 +274,8 @@ class Server::Impl final : public GateUser {
 
   /// For the client of `received`, and for those who wait in the queue with the same request, who are added to `asker`:
   /// what is good for one is as good for them, unless it is yet to be made and they are given an older one at once.
-  /// What comes back is for one who has to wait for samples; `asker` is left empty where others make what it asks for.
+  /// What comes back is for one who has to wait for samples; `asker` is left empty where others make what it asks for,
+  /// and where it was sent an older answer that will do while `flight` makes the next one.
   std::optional<GateReply> answer_to(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& received,
                                      SharedAnswers::Asker& asker, std::shared_ptr<SharedAnswers::Flight>& flight,
                                      SharedAnswers::Answer& answer) {

@@ -69,11 +69,10 @@ class SharedAnswers {
   struct Flight;
 
   struct Verdict {
-    Answer answer;  ///< it is there already, or one that is good enough
-    std::shared_ptr<Flight>
-        flight;                ///< it is to be made, and given to land(); the asker waits unless there is `answer`
-    bool others_wait = false;  ///< likewise: others who ask for it meanwhile are not given an older one
-  };                           ///< neither: the asker is among those that land() gives whoever makes it
+    Answer answer;                   ///< it is there already; beside `flight`, an older one that will do for the asker
+    std::shared_ptr<Flight> flight;  ///< it is to be made, and given to land()
+    bool others_wait = false;        ///< likewise: others who ask for it meanwhile are not given an older one
+  };                                 ///< neither: the asker is among those that land() gives whoever makes it
 
   /// Keeps `limit_bytes` of answers at most, the newest.
   SharedAnswers(const Clock& clock, std::size_t limit_bytes) : clock_(clock), limit_bytes_(limit_bytes) {}
