@@ -42,7 +42,7 @@ class FunctionIndex {
   [[nodiscard]] FunctionTree& tree(FunctionTree::Shape shape);
   /// As many as the call-tree has nodes, all 0, for whoever leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& counters();
-  /// Of any size, all 0, for whoever leaves them so.
+  /// By node of a FunctionTree, of which there may be more by now: all 0, for whoever leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& places() { return places_; }
 
   [[nodiscard]] bool was_cut() const;

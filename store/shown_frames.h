@@ -45,7 +45,7 @@ class ShownFrames {
   }
 
  private:
-  static constexpr std::size_t kChangeableBytes = 56;
+  static constexpr std::size_t kChangeableBytes = 56;  ///< a node of changeable_ and its place in the table
 
   struct Place {
     std::uint32_t begin = 0;  ///< into variants_

@@ -202,14 +202,14 @@ void SlotSelection::unify_periods(std::span<const WallWindow> windows) {
 Error SlotSelection::no_samples_error() {
   return Error(
       "the samples of this window are no longer kept one by one: ask for a later window, or for an answer that needs "
-      "only "
-      "the minutes' counts",
+      "only the minutes' counts",
       ENODATA);
 }
 
 bool SlotSelection::extract(Touched& slot) {
   if (std::exchange(slot.extracted, true)) return true;
-  std::vector<std::uint32_t> counts;  // by number in the log, where only a part of the samples is inside
+  // By number in the log, where only a part of the samples is inside; what is not wanted is counted from 0.
+  std::vector<std::uint32_t> counts;
   const auto count = [&](const LoggedSample& sample) {
     if (is_in_part(slot, sample)) ++counts[sample.entry];
   };
@@ -224,7 +224,7 @@ bool SlotSelection::extract(Touched& slot) {
     });
     if (slot.entries.empty()) return true;
     if (!slot.complete) {
-      counts.assign(open.entry_count, 0);  // what is not wanted is counted from 0: nobody looks at it
+      counts.assign(open.entry_count, 0);
       if (part_) {
         open.log.for_each(slot.from, slot.to, count);
       } else {
@@ -250,7 +250,7 @@ bool SlotSelection::extract(Touched& slot) {
     std::span<const std::uint8_t> bytes;
   };
   std::vector<Wanted> wanted;
-  counts.assign(histogram.entry_count(), 0);  // as above
+  counts.assign(histogram.entry_count(), 0);
   std::size_t place = 0;
   histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t stacks) {
     if (!filter_.wants(thread)) {

@@ -135,11 +135,21 @@ class SlotSelection {
     return true;
   }
 
-  /// How often each process was seen on each side (see slot_sums.h) in a slot of which everything is asked for, each
-  /// for weight(slot). Null: that is not known without a look at the stacks.
-  std::shared_ptr<const Histogram> sides_of(std::size_t slot, Side asked, StackStates& states);
-  /// Of a slot with sides_of(): counts what is stored in `quality`.
-  void count_stored(std::size_t slot, Quality& quality) const;
+  /// How often each process was seen on each side, in a slot of which everything is asked for: visit(process,
+  /// in_kernel, samples), with the slot's weight. Counts in `quality` what is stored. False, and nothing is visited or
+  /// counted: that is not known without a look at the stacks.
+  template <typename F>
+  [[nodiscard]] bool for_each_side_of(std::size_t slot, Side asked, StackStates& states, Quality& quality, F&& visit) {
+    const std::shared_ptr<const Histogram> sides = sides_of(slot, asked, states);
+    if (sides == nullptr) return false;
+    count_stored(slot, quality);
+    sides->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
+      Histogram::for_each_stack(bytes, [&](StackRef side, std::uint64_t count) {
+        visit(process, side.stack == kKernelSide, count * slots_[slot].weight);
+      });
+    });
+    return true;
+  }
 
   /// Of an exact slot; of an open one in the order of arrival. Each counts for weight(index). visit(const
   /// LoggedSample&, thread, StackRef). False: the budget has run out.
@@ -204,6 +214,10 @@ class SlotSelection {
   [[nodiscard]] bool is_run(std::size_t index, std::size_t count) const;
   /// Null: the budget has run out.
   std::shared_ptr<const Histogram> make_sum(std::size_t index, std::size_t count);
+  /// By side, see slot_sums.h, without the slot's weight. Null: not known of what is asked, or not within the budget.
+  std::shared_ptr<const Histogram> sides_of(std::size_t slot, Side asked, StackStates& states);
+  /// Counts what is stored of a sealed slot in `quality`.
+  void count_stored(std::size_t slot, Quality& quality) const;
   /// Fills `entries` of a slot that has no histogram of its own for what is asked.
   bool extract(Touched& slot);
   bool read_pairs(const Touched& slot);

@@ -2,7 +2,6 @@
 #include "store/timeline.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -116,27 +115,13 @@ class TimelineBuilder {
       }
       whole_slots_step = first_step;
     }
-    if (const auto sides = slots_.sides_of(slot, selection_.side, states_)) {
-      add_sides(line, whole_slots_step, slot, *sides);
-      return budget_.check();
-    }
+    const auto add_side = [&](std::uint32_t process, bool kernel, std::uint64_t samples) {
+      add(line, whole_slots_step, bounds, process, kernel, samples);
+    };
+    if (slots_.for_each_side_of(slot, selection_.side, states_, line.quality, add_side)) return budget_.check();
     return slots_.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
       stacks.for_each(
           [&](StackRef ref, std::uint64_t count) { add(line, whole_slots_step, bounds, thread, ref, count); });
-    });
-  }
-
-  void add_sides(Timeline& line, std::size_t step, std::size_t slot, const Histogram& sides) {
-    const std::uint64_t weight = slots_.weight(slot);
-    const SlotBounds& bounds = slots_.bounds(slot);
-    slots_.count_stored(slot, line.quality);
-    sides.for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
-      const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
-      Histogram::for_each_stack(bytes, [&](StackRef side, std::uint64_t count) {
-        const bool kernel = side.stack == kKernelSide;
-        add(line.steps[step], kernel, count * weight, bounds);
-        if (place != kNone) add(line.processes[place].steps[step], kernel, count * weight, bounds);
-      });
     });
   }
 
@@ -144,10 +129,13 @@ class TimelineBuilder {
            std::uint64_t samples) {
     if (!states_.has(ref, selection_.side)) return;
     states_.count(ref, samples, line.quality);
-    const bool kernel = states_.of(ref.stack).has_kernel();
+    add(line, step, bounds, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(), samples);
+  }
+
+  void add(Timeline& line, std::size_t step, const SlotBounds& bounds, std::uint32_t process, bool kernel,
+           std::uint64_t samples) const {
     add(line.steps[step], kernel, samples, bounds);
-    if (place_of_.empty()) return;
-    const std::uint32_t place = place_of_[snapshot_.threads[thread].process];
+    const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
     if (place != kNone) add(line.processes[place].steps[step], kernel, samples, bounds);
   }
 

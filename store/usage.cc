@@ -2,8 +2,6 @@
 #include "store/usage.h"
 
 #include <algorithm>
-#include <memory>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -56,18 +54,11 @@ Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const S
   std::vector<Total> totals(data.processes.limit());
   std::vector<std::size_t> others;  // slots
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    const std::shared_ptr<const Histogram> sides = slots.sides_of(slot, selection.side, states);
-    if (sides == nullptr) {
-      others.push_back(slot);
-      continue;
-    }
-    slots.count_stored(slot, table.quality);
-    sides->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
-      std::uint64_t samples = 0;
-      Histogram::for_each_stack(bytes, [&](StackRef, std::uint64_t count) { samples += count * slots.weight(slot); });
+    const auto add = [&](std::uint32_t process, bool /*in_kernel*/, std::uint64_t samples) {
       totals[process].samples += samples;
       totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
-    });
+    };
+    if (!slots.for_each_side_of(slot, selection.side, states, table.quality, add)) others.push_back(slot);
   }
   const auto for_each = [&](const auto& visit) {
     if (others.size() == slots.size()) return slots.for_each_process(visit);
