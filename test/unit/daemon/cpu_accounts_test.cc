@@ -167,7 +167,7 @@ TEST_CASE("a process that ended between readings is not known, unless the part w
   machine.end(id);
   machine.pass(30);
   CHECK(machine.used(id, 610, 660, 634) == -1);
-  CHECK_THAT(machine.reason(), Catch::Contains("ended between readings"));
+  CHECK(machine.reason().find("ended between readings") != std::string::npos);
   CHECK(machine.used(id, 0, 660, 634) == Approx(634).epsilon(0.01));
   CHECK(machine.used(id, 600, 620, 634) == Approx(20).epsilon(0.001));
 }
@@ -197,7 +197,7 @@ TEST_CASE("a process that was gone before its first reading is not known, and ne
   machine.use(second, 1);
   machine.pass(30);
   CHECK(machine.used(first, 0, 20, 2) == -1);
-  CHECK_THAT(machine.reason(), Catch::Contains("ended before"));
+  CHECK(machine.reason().find("ended before") != std::string::npos);
   CHECK(machine.used(second, 0, 30) == Approx(27).epsilon(0.001));
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("after a step of the clock, accounts begin anew, and windows from befo
   machine.pass(60);
   CHECK(machine.used(id, 20, 3700) == -1);
   CHECK(machine.busy(20, 3700) == -1);
-  CHECK_THAT(machine.reason(), Catch::Contains("clock was set"));
+  CHECK(machine.reason().find("clock was set") != std::string::npos);
   CHECK(machine.used(id, 3680, 3710) == Approx(30).epsilon(0.001));
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("a machine whose /proc/stat cannot be read says so") {
   accounts.begin();
   const api::CpuAccount account = accounts.machine({{kWallNs - kNsPerMinute}, {kWallNs}});
   CHECK_FALSE(account.ns);
-  CHECK_THAT(account.reason, Catch::Contains("/proc/stat"));
+  CHECK(account.reason.find("/proc/stat") != std::string::npos);
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
-
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "store_fixture.h"
+#include "test/catch.h"
+#include "test/unit/store/store_fixture.h"
 
 namespace flamed::store::test {
 namespace {
