@@ -2,6 +2,7 @@
 #include "store/kept_index.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace flamed::store {
@@ -32,7 +33,8 @@ KeptIndex::Loan::Loan(KeptIndex& keeper, const ProfileOptions& options, const Fr
 KeptIndex::Loan::~Loan() {
   if (!lock_.owns_lock()) return;
   const std::size_t bytes = index_->bytes();
-  if (bytes > keeper_.limit_bytes_ || index_->was_cut()) index_ = nullptr;
+  const bool is_half_done = std::uncaught_exceptions() > exceptions_;
+  if (bytes > keeper_.limit_bytes_ || index_->was_cut() || is_half_done) index_ = nullptr;
   keeper_.index_ = std::move(index_);
   keeper_.used_bytes_ = keeper_.index_ != nullptr ? bytes : 0;
 }

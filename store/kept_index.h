@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 
@@ -34,9 +35,10 @@ class KeptIndex {
     KeptIndex& keeper_;
     std::unique_lock<std::timed_mutex> lock_;  ///< held where the index is to be kept
     std::unique_ptr<FunctionIndex> index_;
+    const int exceptions_ = std::uncaught_exceptions();  ///< when the question began
   };
 
-  /// An index that takes more than the limit is not kept.
+  /// An index that takes more than the limit is not kept, nor one that an exception has left half done.
   explicit KeptIndex(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
   KeptIndex(const KeptIndex&) = delete;
   KeptIndex& operator=(const KeptIndex&) = delete;

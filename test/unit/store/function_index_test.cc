@@ -251,6 +251,20 @@ TEST_CASE("who asks while the index is in use is answered all the same") {
   CHECK(meanwhile == answer);
 }
 
+TEST_CASE("an index that a question without memory left half done is not the next one's") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  store.add({code(0x11), code(0x21)});
+  static_cast<void>(ask({store.everything()}));
+  REQUIRE(store.store.stats().index_bytes > 0);
+  store.add({code(0x11), code(0x31)});
+  namer.while_naming = [] { throw std::bad_alloc(); };
+  CHECK_THROWS_AS(ask({store.everything()}), std::bad_alloc);
+  CHECK(store.store.stats().index_bytes == 0);
+  CHECK(folded(ask({store.everything()})).size() == 2);
+}
+
 TEST_CASE("the index goes when nobody asked for a minute, and when memory is short") {
   TestStore store;
   KeepingNamer namer;
