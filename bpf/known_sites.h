@@ -22,11 +22,13 @@
 #define FLAMED_SITE_PROCESSES 16 /* of each CPU: 66 KiB */
 #define FLAMED_SITES 256         /* of each process: 4 KiB, in sets of two */
 #define FLAMED_SITES_PER_LINE 4
+/* Then all is looked up anew, in case the daemon knows better by now what a file's code is like. */
+#define FLAMED_SITES_SECONDS 60
 /*
- * Then all is looked up anew, so that the daemon sees which modules are in use: those that were seen in the last 5 s
- * keep their rows (kInUseSeconds in daemon/unwind/unwind_publisher.cc).
+ * A place that is used again after so long marks its module as sampled: those that were in the last 5 s keep their rows
+ * (kInUseSeconds in daemon/unwind/unwind_publisher.cc).
  */
-#define FLAMED_SITES_SECONDS 3
+#define FLAMED_SITE_FRESH_SECONDS 2
 
 /*
  * The way to the caller, as the rules of nearly all code say it: the CFA is a sum of the stack or frame pointer, and
@@ -34,6 +36,7 @@
  */
 #define FLAMED_HOP_BY_RULE 1          /* as the other bits say */
 #define FLAMED_HOP_BY_FRAME_POINTER 2 /* all of it: there is no rule, see step_by_frame_pointer() */
+#define FLAMED_HOP_OUTERMOST 3        /* all of it: there is no caller */
 #define FLAMED_HOP_CFA_FROM_FP 4      /* else from sp */
 #define FLAMED_HOP_RA_SHIFT 3         /* 7 bits: words from the return address to the CFA, at least 1 */
 #define FLAMED_HOP_FP_SHIFT 10        /* 8 bits: words from the saved frame pointer to the CFA; 0: it is untouched */
@@ -42,7 +45,9 @@
 struct known_site {
   __u64 address; /* that was looked up */
   __u32 hop;
-  __u32 stamp; /* known_sites.stamp, else it is none of this process */
+  __u16 module; /* flamed_mapping.module, its lower half: 0xffff is FLAMED_NO_MODULE */
+  __u8 marked;  /* when its module was last marked as sampled: seconds, their lowest 8 bits */
+  __u8 stamp;   /* known_sites.stamp, else it is none of this process */
 };
 
 struct known_sites {
@@ -50,8 +55,13 @@ struct known_sites {
   __u64 exec_id;
   __u32 tgid;
   __u32 tables;
+  __u32 edition; /* of all processes' tables when `tables` and the next three were looked up, see processes_edition */
+  __u32 block;   /* as in flamed_process */
+  __u32 first;
+  __u32 count;
   __u32 began_seconds;
-  __u32 stamp; /* one more each time that it begins anew */
+  __u32 stamp; /* 1 to 255: the next one each time that it begins anew */
+  __u64 reserved;
   struct known_site sites[FLAMED_SITES];
 };
 
@@ -65,6 +75,7 @@ static __always_inline __u32 hop_of_rule(const struct flamed_unwind_rule* rule) 
   __u32 hop = FLAMED_HOP_BY_RULE;
 
   if (cfa_kind == FLAMED_CFA_NONE) return FLAMED_HOP_BY_FRAME_POINTER;
+  if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_HOP_OUTERMOST;
   if (cfa_kind == FLAMED_CFA_FP_OFFSET)
     hop |= FLAMED_HOP_CFA_FROM_FP;
   else if (cfa_kind != FLAMED_CFA_SP_OFFSET)
@@ -116,22 +127,32 @@ static __always_inline __u32 site_set(__u64 address) {
   return ((__u32)address * 2654435761U >> 24 & (FLAMED_SITES / 2 - 1)) << 1;
 }
 
-static __always_inline __u32 find_hop(const struct known_sites* known, __u64 address) {
+/* Null when the address is not known. */
+static __always_inline struct known_site* find_site(struct known_sites* known, __u64 address) {
   const __u32 at = site_set(address) & (FLAMED_SITES - 2);
-  const struct known_site* set = &known->sites[at];
-  if (set[0].address == address && set[0].stamp == known->stamp) return set[0].hop;
-  if (set[1].address == address && set[1].stamp == known->stamp) return set[1].hop;
+  struct known_site* set = &known->sites[at];
+  if (set[0].address == address && set[0].stamp == known->stamp) return &set[0];
+  if (set[1].address == address && set[1].stamp == known->stamp) return &set[1];
   return 0;
 }
 
+/* Is it time to mark the site's module as sampled? What no file is mapped to has none. */
+static __always_inline int site_is_stale(const struct known_site* site, __u32 now_seconds) {
+  return site->module != (__u16)FLAMED_NO_MODULE && (__u8)(now_seconds - site->marked) >= FLAMED_SITE_FRESH_SECONDS;
+}
+
 /* In the place of the older of the two. */
-static __always_inline void remember_hop(struct known_sites* known, __u64 address, __u32 hop) {
+static __always_inline void remember_site(struct known_sites* known, __u64 address, __u32 hop, __u32 module,
+                                          __u32 now_seconds) {
   const __u32 at = site_set(address) & (FLAMED_SITES - 2);
   struct known_site* set = &known->sites[at];
-  set[1] = set[0];
+  /* A stale one, which is looked up again, must not stand there twice. */
+  if (set[0].address != address) set[1] = set[0];
   set[0].address = address;
   set[0].hop = hop;
-  set[0].stamp = known->stamp;
+  set[0].module = (__u16)module;
+  set[0].marked = (__u8)now_seconds;
+  set[0].stamp = (__u8)known->stamp;
 }
 
 /*
@@ -143,7 +164,16 @@ static __always_inline void fetch_sites(const struct known_sites* known) {
   for (int i = 0; i < FLAMED_SITES; i += FLAMED_SITES_PER_LINE) (void)*(const volatile __u64*)&known->sites[i].address;
 }
 
-/* Those of the process that was sampled: what they hold of another one, or of other tables, is forgotten. */
+/* Are they this process's, and is nothing of its tables newer? Then `tables` and the process's mappings are right. */
+static __always_inline int sites_are_of(const struct known_sites* known, const struct flamed_sample* sample,
+                                        __u32 edition) {
+  return known->tgid == sample->tgid && known->start_boottime_ns == sample->start_boottime_ns &&
+         known->exec_id == sample->exec_id && known->edition == edition;
+}
+
+/*
+ * Makes them those of the process that was sampled: what they hold of another one, or of other tables, is forgotten.
+ */
 static __always_inline void open_sites(struct known_sites* known, const struct flamed_sample* sample,
                                        __u32 now_seconds) {
   if (known->tgid == sample->tgid && known->start_boottime_ns == sample->start_boottime_ns &&
@@ -157,7 +187,10 @@ static __always_inline void open_sites(struct known_sites* known, const struct f
   known->exec_id = sample->exec_id;
   known->tables = sample->tables;
   known->began_seconds = now_seconds;
-  known->stamp++;
+  if (++known->stamp < 256) return;
+  /* Of the sites that have this stamp from the last time, none may be taken for new. */
+  known->stamp = 1;
+  for (int i = 0; i < FLAMED_SITES; i++) known->sites[i].stamp = 0;
 }
 
 static __always_inline void forget_sites(struct known_sites* known) { known->tgid = 0; }

@@ -36,6 +36,9 @@ volatile __u64 period_ns = 0;
 /* enum flamed_walk: the daemon loads walk_user_stack() when samples are already taken. */
 volatile __u32 walk_state = FLAMED_WALK_PENDING;
 
+/* One more after each change of `processes`, written by the daemon. */
+volatile __u32 processes_edition = 0;
+
 struct {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
   __uint(key_size, sizeof(__u32));
@@ -108,36 +111,54 @@ static __always_inline void notify_daemon(struct workspace* work, __u32 reason) 
   bpf_ringbuf_output(&notices, &notice, sizeof(notice), BPF_RB_FORCE_WAKEUP);
 }
 
+/* Looks up the process's tables. Returns 0 when there are none of this program of this process. */
+static __always_inline int find_tables(struct flamed_sample* sample, struct walk* walk) {
+  struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
+  if (!process || process->start_ticks != sample->start_boottime_ns / NS_PER_TICK ||
+      process->exec_id != sample->exec_id)
+    return 0;
+  sample->tables = (__u16)process->tables;
+  barrier();
+  walk->block = process->block;
+  walk->first = process->first;
+  walk->count = process->count;
+  /* The kernel gives a replaced or removed entry's memory to the next one at once, while we may be reading it. */
+  barrier();
+  return process->tgid == sample->tgid && (__u16)process->tables == sample->tables;
+}
+
 /* Returns 1 and prepares the walk when the process's tables stand. */
 static __always_inline int prepare_walk(struct workspace* work, const struct user_registers* regs) {
   struct flamed_sample* sample = &work->record.sample;
   struct walk* walk = &work->walk;
-  struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
+  struct known_sites* known = sites_of(sample->tgid);
+  if (!known) return 0;
 
-  int known =
-      process && process->start_ticks == sample->start_boottime_ns / NS_PER_TICK && process->exec_id == sample->exec_id;
-  if (known) {
-    sample->tables = (__u16)process->tables;
-    barrier();
-    walk->block = process->block;
-    walk->first = process->first;
-    walk->count = process->count;
-    /* The kernel gives a replaced or removed entry's memory to the next one at once, while we may be reading it. */
-    barrier();
-    known = process->tgid == sample->tgid && (__u16)process->tables == sample->tables;
-  }
-  if (!known) {
+  walk->now_seconds = walk->began_ns / 1000000000ULL;
+  /* Read before the tables: should they change meanwhile, the next sample looks again. */
+  const __u32 edition = processes_edition;
+  barrier();
+  if (sites_are_of(known, sample, edition)) {
+    sample->tables = (__u16)known->tables;
+    walk->block = known->block;
+    walk->first = known->first;
+    walk->count = known->count;
+    open_sites(known, sample, walk->now_seconds);
+  } else if (find_tables(sample, walk)) {
+    open_sites(known, sample, walk->now_seconds);
+    known->block = walk->block;
+    known->first = walk->first;
+    known->count = walk->count;
+    known->edition = edition;
+  } else {
     notify_daemon(work, FLAMED_END_NO_PROCESS);
     sample->user_end = FLAMED_END_NO_PROCESS;
     return 0;
   }
   sample->user_end = FLAMED_END_DEPTH_LIMIT;
-  struct known_sites* known_sites = sites_of(sample->tgid);
-  if (!walk->count || !known_sites) return 0;
+  if (!walk->count) return 0;
   walk->mapping.start = 0;
   walk->mapping.end = 0;
-  walk->now_seconds = walk->began_ns / 1000000000ULL;
-  open_sites(known_sites, sample, walk->now_seconds);
   walk->frame.pc = regs->pc;
   walk->frame.sp = regs->sp;
   walk->frame.fp = regs->fp;

@@ -188,6 +188,19 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
   return bpf_map_lookup_elem(&unwind_rules, &rule);
 }
 
+/*
+ * Marks a known site's module as sampled. Returns 0 where the site has to be looked up again: its rows have been
+ * evicted since, or there may be some by now.
+ */
+static __always_inline int mark_module(struct known_site* site, __u32 now_seconds) {
+  __u32 key = site->module;
+  struct flamed_unwind_module* module = bpf_map_lookup_elem(&unwind_modules, &key);
+  if (!module || site->hop == FLAMED_HOP_BY_FRAME_POINTER || module->state != FLAMED_MODULE_READY) return 0;
+  if (module->last_sampled != now_seconds) module->last_sampled = now_seconds;
+  site->marked = (__u8)now_seconds;
+  return 1;
+}
+
 /* Two processes may share them, in turn. Null only for the verifier. */
 static __always_inline struct known_sites* sites_of(__u32 tgid) {
   __u32 key = tgid * 2654435761U >> 28 & (FLAMED_SITE_PROCESSES - 1);
@@ -199,9 +212,11 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
   struct walk_frame* frame = &walk->frame;
   /* A return address belongs to the call before it, whose rule may differ. */
   const __u64 address = frame->interrupted ? frame->pc : frame->pc - 1;
-  __u32 hop = find_hop(known, address);
+  struct known_site* site = find_site(known, address);
+  __u32 hop = 0;
   __u32 end;
 
+  if (site && (!site_is_stale(site, walk->now_seconds) || mark_module(site, walk->now_seconds))) hop = site->hop;
   if (!hop) {
     if (address < walk->mapping.start || address >= walk->mapping.end) {
       end = enter_mapping(walk, address);
@@ -217,8 +232,9 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
       walk->guessed = 0;
       return step_by_rule(frame, rule, walk->registers, &walk->stack);
     }
-    remember_hop(known, address, hop);
+    remember_site(known, address, hop, walk->mapping.module, walk->now_seconds);
   }
+  if (hop == FLAMED_HOP_OUTERMOST) return FLAMED_END_OUTERMOST;
   walk->guessed = hop == FLAMED_HOP_BY_FRAME_POINTER;
   return walk->guessed ? step_by_frame_pointer(frame) : step_by_hop(frame, hop, &walk->stack);
 }

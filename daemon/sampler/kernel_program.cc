@@ -323,9 +323,11 @@ SampleCounts KernelProgram::counts_of(int cpu) const { return loaded_->counters.
 std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
   if (!loaded_->has_tables) return std::nullopt;
   const auto& maps = loaded_->skeleton.get()->maps;
-  return UnwindMapFds{::bpf_map__fd(maps.processes),      ::bpf_map__fd(maps.mapping_blocks),
+  return UnwindMapFds{::bpf_map__fd(maps.processes), ::bpf_map__fd(maps.mapping_blocks),
                       ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
-                      ::bpf_map__fd(maps.unwind_rules),   ::bpf_map__fd(maps.row_slabs)};
+                      ::bpf_map__fd(maps.unwind_rules), ::bpf_map__fd(maps.row_slabs),
+                      // The kernel shares this memory with us.
+                      const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
 }
 
 Status KernelProgram::load_walk() {

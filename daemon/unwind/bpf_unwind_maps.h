@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 
@@ -12,14 +13,15 @@
 
 namespace flamed::daemon {
 
-/// The maps' descriptors, which stay the sampler's.
+/// The maps' descriptors and what belongs to them, which stay the sampler's.
 struct UnwindMapFds {
   int processes = -1;
   int mapping_blocks = -1;
   int modules = -1;
   int pages = -1;
   int rules = -1;
-  int slabs = -1;  ///< the array of maps
+  int slabs = -1;                              ///< the array of maps
+  std::uint32_t* processes_edition = nullptr;  ///< the program's variable, one more after each change of `processes`
 };
 
 class BpfUnwindMaps final : public UnwindMaps {
@@ -56,6 +58,7 @@ class BpfUnwindMaps final : public UnwindMaps {
     std::size_t bytes_ = 0;
   };
   explicit BpfUnwindMaps(const UnwindMapFds& fds) : fds_(fds) {}
+  void tell_of_change() { __atomic_fetch_add(fds_.processes_edition, 1, __ATOMIC_RELEASE); }
 
   const UnwindMapFds fds_;
   Mapped mappings_;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint32_t kNow = 1000;
 constexpr std::uint64_t kPlace = 0x401000;
+constexpr std::uint32_t kModule = 5;
 constexpr std::uint32_t kHop = FLAMED_HOP_BY_RULE | 1 << FLAMED_HOP_RA_SHIFT | 2 << FLAMED_HOP_CFA_SHIFT;
 
 flamed_sample sample_of_process() {
@@ -39,22 +40,31 @@ flamed_unwind_rule common_rule() {
   return rule;
 }
 
+void remember(known_sites* known, std::uint64_t place) { remember_site(known, place, kHop, kModule, kNow); }
+
+std::uint32_t hop_at(known_sites* known, std::uint64_t place) {
+  const known_site* site = find_site(known, place);
+  return site == nullptr ? 0 : site->hop;
+}
+
 TEST_CASE("a remembered place is found, and no other one") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
-  CHECK(find_hop(known.get(), kPlace) == 0);
-  remember_hop(known.get(), kPlace, kHop);
-  CHECK(find_hop(known.get(), kPlace) == kHop);
+  CHECK(hop_at(known.get(), kPlace) == 0);
+  remember(known.get(), kPlace);
+  CHECK(hop_at(known.get(), kPlace) == kHop);
   for (std::uint64_t other = kPlace + 1; other < kPlace + 4096; ++other) {
-    if (find_hop(known.get(), other) != 0) FAIL("found " << other);
+    if (hop_at(known.get(), other) != 0) FAIL("found " << other);
   }
-  CHECK(find_hop(known.get(), kPlace + (1ULL << 32)) == 0);  // the set is chosen by the lower half alone
+  CHECK(hop_at(known.get(), kPlace + (1ULL << 32)) == 0);  // the set is chosen by the lower half alone
 }
 
 TEST_CASE("places of memory that was never written are not found") {
   const auto known = std::make_unique<known_sites>();
-  CHECK(find_hop(known.get(), 0) == 0);
+  const flamed_sample sample = sample_of_process();
+  open_sites(known.get(), &sample, kNow);
+  CHECK(hop_at(known.get(), 0) == 0);
 }
 
 TEST_CASE("of a set the two places that were remembered last are found") {
@@ -65,10 +75,26 @@ TEST_CASE("of a set the two places that were remembered last are found") {
   for (std::uint64_t place = kPlace; same_set.size() < 3; ++place) {
     if (site_set(place) == site_set(kPlace)) same_set.push_back(place);
   }
-  for (const std::uint64_t place : same_set) remember_hop(known.get(), place, kHop);
-  CHECK(find_hop(known.get(), same_set[0]) == 0);
-  CHECK(find_hop(known.get(), same_set[1]) == kHop);
-  CHECK(find_hop(known.get(), same_set[2]) == kHop);
+  for (const std::uint64_t place : same_set) remember(known.get(), place);
+  CHECK(hop_at(known.get(), same_set[0]) == 0);
+  CHECK(hop_at(known.get(), same_set[1]) == kHop);
+  CHECK(hop_at(known.get(), same_set[2]) == kHop);
+}
+
+TEST_CASE("what is remembered again takes no other one's place") {
+  const auto known = std::make_unique<known_sites>();
+  const flamed_sample sample = sample_of_process();
+  open_sites(known.get(), &sample, kNow);
+  std::uint64_t neighbour = kPlace + 1;
+  while (site_set(neighbour) != site_set(kPlace)) ++neighbour;
+  for (const std::uint64_t again : {kPlace, neighbour}) {
+    CAPTURE(again);
+    remember(known.get(), neighbour);
+    remember(known.get(), kPlace);
+    remember_site(known.get(), again, kHop, kModule, kNow + 1);
+    CHECK(hop_at(known.get(), kPlace) == kHop);
+    CHECK(hop_at(known.get(), neighbour) == kHop);
+  }
 }
 
 TEST_CASE("what another process, program or edition of tables left is forgotten") {
@@ -81,36 +107,82 @@ TEST_CASE("what another process, program or edition of tables left is forgotten"
   for (const flamed_sample& other : others) {
     const auto known = std::make_unique<known_sites>();
     open_sites(known.get(), &sample, kNow);
-    remember_hop(known.get(), kPlace, kHop);
+    remember(known.get(), kPlace);
     open_sites(known.get(), &other, kNow);
-    CHECK(find_hop(known.get(), kPlace) == 0);
-    remember_hop(known.get(), kPlace, kHop);
+    CHECK(hop_at(known.get(), kPlace) == 0);
+    remember(known.get(), kPlace);
     open_sites(known.get(), &other, kNow);
-    CHECK(find_hop(known.get(), kPlace) == kHop);
+    CHECK(hop_at(known.get(), kPlace) == kHop);
     open_sites(known.get(), &sample, kNow);
-    CHECK(find_hop(known.get(), kPlace) == 0);
+    CHECK(hop_at(known.get(), kPlace) == 0);
   }
 }
 
-TEST_CASE("places are looked up anew before their modules could be taken for unused") {
+TEST_CASE("what was left is forgotten however many other processes there were in between") {
+  const auto known = std::make_unique<known_sites>();
+  const flamed_sample sample = sample_of_process();
+  flamed_sample other = sample;
+  open_sites(known.get(), &sample, kNow);
+  remember(known.get(), kPlace);
+  for (int i = 0; i < 3 * 256; ++i) {
+    other.tgid++;
+    open_sites(known.get(), &other, kNow);
+    if (hop_at(known.get(), kPlace) != 0) FAIL("found by the process " << i + 1 << " later");
+  }
+}
+
+TEST_CASE("a process's tables are taken from its places until any process's change") {
+  constexpr std::uint32_t kEdition = 12;
+  const auto known = std::make_unique<known_sites>();
+  const flamed_sample sample = sample_of_process();
+  CHECK_FALSE(sites_are_of(known.get(), &sample, kEdition));
+  open_sites(known.get(), &sample, kNow);
+  known->edition = kEdition;
+  CHECK(sites_are_of(known.get(), &sample, kEdition));
+  CHECK_FALSE(sites_are_of(known.get(), &sample, kEdition + 1));
+  std::vector<flamed_sample> others(3, sample);
+  others[0].tgid++;
+  others[1].start_boottime_ns++;
+  others[2].exec_id++;
+  for (const flamed_sample& other : others) CHECK_FALSE(sites_are_of(known.get(), &other, kEdition));
+  forget_sites(known.get());
+  CHECK_FALSE(sites_are_of(known.get(), &sample, kEdition));
+}
+
+TEST_CASE("places are looked up anew after a while, in case their rows are known better") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
-  remember_hop(known.get(), kPlace, kHop);
+  remember(known.get(), kPlace);
   open_sites(known.get(), &sample, kNow + FLAMED_SITES_SECONDS - 1);
-  CHECK(find_hop(known.get(), kPlace) == kHop);
+  CHECK(hop_at(known.get(), kPlace) == kHop);
   open_sites(known.get(), &sample, kNow + FLAMED_SITES_SECONDS);
-  CHECK(find_hop(known.get(), kPlace) == 0);
+  CHECK(hop_at(known.get(), kPlace) == 0);
+}
+
+TEST_CASE("a place that is used marks its module before that could be taken for unused") {
+  const auto known = std::make_unique<known_sites>();
+  const flamed_sample sample = sample_of_process();
+  // Seconds are kept in 8 bits: also where these start again from 0.
+  for (const std::uint32_t now : {kNow, 255U, 256U, 511U}) {
+    CAPTURE(now);
+    open_sites(known.get(), &sample, now);
+    remember_site(known.get(), kPlace, kHop, kModule, now);
+    CHECK_FALSE(site_is_stale(find_site(known.get(), kPlace), now + FLAMED_SITE_FRESH_SECONDS - 1));
+    CHECK(site_is_stale(find_site(known.get(), kPlace), now + FLAMED_SITE_FRESH_SECONDS));
+  }
+  remember_site(known.get(), kPlace, FLAMED_HOP_BY_FRAME_POINTER, FLAMED_NO_MODULE, kNow);
+  CHECK_FALSE(site_is_stale(find_site(known.get(), kPlace), kNow + FLAMED_SITES_SECONDS));
 }
 
 TEST_CASE("what a run that took too long may have read of changing tables is forgotten") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
-  remember_hop(known.get(), kPlace, kHop);
+  remember(known.get(), kPlace);
   forget_sites(known.get());
   open_sites(known.get(), &sample, kNow);
-  CHECK(find_hop(known.get(), kPlace) == 0);
+  CHECK(hop_at(known.get(), kPlace) == 0);
 }
 
 TEST_CASE("only a rule that fits into a word becomes one") {
@@ -135,7 +207,7 @@ TEST_CASE("only a rule that fits into a word becomes one") {
            Case{"signed", [](auto& rule) { rule.ra_signed = 1; }, false},
            Case{"a signal frame", [](auto& rule) { rule.signal_frame = 1; }, false},
            Case{"a PLT stub", [](auto& rule) { rule.cfa = FLAMED_CFA_PLT; }, false},
-           Case{"the outermost frame", [](auto& rule) { rule.cfa = FLAMED_CFA_OUTERMOST; }, false},
+           Case{"the outermost frame", [](auto& rule) { rule.cfa = FLAMED_CFA_OUTERMOST; }, true},
            Case{"no information", [](auto& rule) { rule.cfa = FLAMED_CFA_NONE; }, true},
        }) {
     CAPTURE(c.what);

@@ -211,6 +211,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
       rule.ra = RaKind::kAtCfa;
     }
     if (random.one_in(50)) rule = Rule{};
+    if (random.one_in(50)) rule.cfa = CfaKind::kOutermost;
     const flamed_unwind_rule program_rule = as_program_rule(rule);
     const std::uint32_t hop = hop_of_rule(&program_rule);
     if (hop == 0) continue;
@@ -222,8 +223,10 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
     const std::uint32_t expected =
         step_by_rule(&by_rule, &program_rule, as_program_registers(registers).data(), &of_rule);
     const bool follows_frame_pointer = hop == FLAMED_HOP_BY_FRAME_POINTER;
-    const std::uint32_t result =
-        follows_frame_pointer ? step_by_frame_pointer(&by_hop) : step_by_hop(&by_hop, hop, &of_hop);
+    std::uint32_t result = FLAMED_END_OUTERMOST;
+    if (hop != FLAMED_HOP_OUTERMOST) {
+      result = follows_frame_pointer ? step_by_frame_pointer(&by_hop) : step_by_hop(&by_hop, hop, &of_hop);
+    }
 
     ++results[result];
     if (follows_frame_pointer) ++by_frame_pointer;
