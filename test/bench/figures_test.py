@@ -4,12 +4,13 @@
 import os
 import sys
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from parts import start  # noqa: E402
-from support import cost  # noqa: E402
+from support import cost, peers  # noqa: E402
 from support.figures import Aims, exponent, interval, spread, table  # noqa: E402
 
 
@@ -41,6 +42,25 @@ class FiguresTest(unittest.TestCase):
 
     def test_a_table_has_a_line_for_each_row(self):
         self.assertEqual(table(("a", "b"), [(1, 2)]), "| a | b |\n|---|---|\n| 1 | 2 |")
+
+
+class PeersTest(unittest.TestCase):
+    COMPLETE = {"name": "perf -g", "seconds": 10, "complete": True, "recorded": 0.3, "flamed": 0.005, "whole": 0.5}
+
+    def measured(self, *results):
+        """What three runs with these results are taken for, and how many of them it took."""
+        left = list(results)
+        with unittest.mock.patch.object(peers, "measure", lambda *_: left.pop(0)):
+            return peers.measure_often(None, None, 10, 3), len(results) - len(left)
+
+    def test_one_disturbed_run_is_not_the_figure(self):
+        disturbed = {**self.COMPLETE, "flamed": 0.047, "whole": 0.9}
+        for runs in ((disturbed, self.COMPLETE, self.COMPLETE), (self.COMPLETE, self.COMPLETE, disturbed)):
+            self.assertEqual(self.measured(*runs), (self.COMPLETE, 3))
+
+    def test_what_cannot_run_or_was_cut_off_is_not_run_again(self):
+        for result in ({"name": "bcc", "skipped": "there is no profile-bpfcc here"}, {**self.COMPLETE, "complete": False}):
+            self.assertEqual(self.measured(result, self.COMPLETE), (result, 1))
 
 
 class CostsTest(unittest.TestCase):

@@ -66,7 +66,7 @@ and the first files' tables are built."""
 PEERS_INTRODUCTION = """### Beside others
 
 CPU time of processes in ms for 10 s of sampling: of what others take from their start until there are stacks with names, and of
-flamed in the same seconds on the same load. Time in the kernel's interrupts is in none of them. All sample at 99 Hz. flamed and
+flamed in the same seconds on the same load: medians of three runs each, but one where a report was cut off. Time in the kernel's interrupts is in none of them. All sample at 99 Hz. flamed and
 `--call-graph dwarf` see whole stacks; `-g`, `profile` and `bpftrace` walk frame pointers, which these programs do not keep."""
 
 

@@ -12,6 +12,7 @@ class Context:
     interval_s: float = 4
     settle_s: float = 4  # from flamed's start until it is in its steady state
     peer_s: int = 10
+    peer_runs: int = 3
     idle_s: int = 20  # of one interval on the idle machine
     idle_start_s: int = 30
     idle_settled_s: int = 60  # from flamed's start until nothing of that is left
@@ -37,5 +38,5 @@ class Context:
 
 def quick(build):
     """Only to see that everything runs."""
-    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, idle_s=1, idle_start_s=1,
+    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, peer_runs=1, idle_s=1, idle_start_s=1,
                    idle_settled_s=1)

@@ -35,8 +35,9 @@ def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
             result["stacks"] = measure_stacks(daemon, load, context)
             if with_peers:
                 with tempfile.TemporaryDirectory(prefix="flamed-bench-") as folder:
-                    result["peers"] = [under(load, lambda one=peer: peers.measure(one, daemon, context.peer_s))
-                                       for peer in peers.peers(context.peer_s, folder)]
+                    result["peers"] = [
+                        under(load, lambda one=peer: peers.measure_often(one, daemon, context.peer_s, context.peer_runs))
+                        for peer in peers.peers(context.peer_s, folder)]
             if extra_s:
                 under(load, lambda: time.sleep(extra_s))
             read_memory(daemon, result)
