@@ -4,17 +4,6 @@
 #include <algorithm>
 
 namespace flamed::store {
-namespace {
-
-void append(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
-  while (value >= 0x80) {
-    bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
-    value >>= 7;
-  }
-  bytes.push_back(static_cast<std::uint8_t>(value));
-}
-
-}  // namespace
 
 Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::uint32_t>* places)
     : entry_count_(entries.size()) {
@@ -45,13 +34,13 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
       const HistogramEntry& entry = entries[order[i].entry];
       StackRef ref = StackRef::from_key(entry.stack_key);
       bool more = ref.cut || entry.count != 1;
-      append(group, (std::uint64_t{ref.stack.value - previous_stack} << 1) | (more ? 1U : 0U));
-      if (more) append(group, (std::uint64_t{entry.count - 1} << 1) | (ref.cut ? 1U : 0U));
+      append_leb128(group, (std::uint64_t{ref.stack.value - previous_stack} << 1) | (more ? 1U : 0U));
+      if (more) append_leb128(group, (std::uint64_t{entry.count - 1} << 1) | (ref.cut ? 1U : 0U));
       previous_stack = ref.stack.value;
     }
-    append(bytes, thread - previous_thread);
-    append(bytes, i - first);
-    append(bytes, group.size());
+    append_leb128(bytes, thread - previous_thread);
+    append_leb128(bytes, i - first);
+    append_leb128(bytes, group.size());
     bytes.insert(bytes.end(), group.begin(), group.end());
     previous_thread = thread;
   }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "store/call_tree.h"
+#include "store/leb128.h"
 
 namespace flamed::store {
 
@@ -61,9 +62,9 @@ class Histogram {
     const std::uint8_t* end = at + bytes_.size();
     std::uint64_t thread = 0;
     while (at != end) {
-      thread += read(at);
-      const auto stacks = static_cast<std::size_t>(read(at));
-      const auto size = static_cast<std::size_t>(read(at));
+      thread += read_leb128(at);
+      const auto stacks = static_cast<std::size_t>(read_leb128(at));
+      const auto size = static_cast<std::size_t>(read_leb128(at));
       visit(static_cast<std::uint32_t>(thread), std::span<const std::uint8_t>(at, size), stacks);
       at += size;
     }
@@ -76,9 +77,9 @@ class Histogram {
     const std::uint8_t* end = at + bytes.size();
     std::uint64_t stack = 0;
     while (at != end) {
-      std::uint64_t head = read(at);
+      std::uint64_t head = read_leb128(at);
       stack += head >> 1;
-      std::uint64_t extra = (head & 1U) != 0 ? read(at) : 0;
+      std::uint64_t extra = (head & 1U) != 0 ? read_leb128(at) : 0;
       visit(StackRef{StackId{static_cast<std::uint32_t>(stack)}, (extra & 1U) != 0}, (extra >> 1) + 1);
     }
   }
@@ -87,17 +88,6 @@ class Histogram {
   [[nodiscard]] std::size_t byte_count() const { return bytes_.size(); }
 
  private:
-  static std::uint64_t read(const std::uint8_t*& at) {
-    std::uint64_t value = *at++;
-    if (value < 0x80) return value;
-    value &= 0x7f;
-    for (unsigned shift = 7;; shift += 7) {
-      std::uint64_t byte = *at++;
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-  }
-
   std::vector<std::uint8_t> bytes_;
   std::size_t entry_count_ = 0;
 };

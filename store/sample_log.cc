@@ -5,17 +5,6 @@
 #include <utility>
 
 namespace flamed::store {
-namespace {
-
-void append_number(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
-  while (value >= 0x80) {
-    bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
-    value >>= 7;
-  }
-  bytes.push_back(static_cast<std::uint8_t>(value));
-}
-
-}  // namespace
 
 SampleLog::SampleLog(std::vector<LoggedSample> samples) : count_(samples.size()) {
   if (samples.empty()) return;
@@ -35,8 +24,8 @@ SampleLog::SampleLog(std::vector<LoggedSample> samples) : count_(samples.size())
   std::int64_t previous = first_.ns;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (i % kSamplesPerBlock == 0) blocks_.push_back({previous, bytes.size()});
-    append_number(bytes, static_cast<std::uint64_t>(samples[i].time.ns - previous));
-    append_number(bytes, (std::uint64_t{samples[i].entry} << cpu_bits_) | samples[i].cpu);
+    append_leb128(bytes, static_cast<std::uint64_t>(samples[i].time.ns - previous));
+    append_leb128(bytes, (std::uint64_t{samples[i].entry} << cpu_bits_) | samples[i].cpu);
     previous = samples[i].time.ns;
   }
   bytes_.assign(bytes.begin(), bytes.end());  // exactly as large as needed: it stays for hours

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "store/budget.h"
+#include "store/leb128.h"
 
 namespace flamed::store {
 
@@ -45,8 +46,8 @@ class SampleLog {
     std::int64_t time = blocks_[block].time_ns;
     const std::uint64_t cpu_mask = (std::uint64_t{1} << cpu_bits_) - 1;
     while (at != end) {
-      time += static_cast<std::int64_t>(read(at));
-      const std::uint64_t what = read(at);
+      time += static_cast<std::int64_t>(read_leb128(at));
+      const std::uint64_t what = read_leb128(at);
       if (time < from.ns) continue;
       if (time >= to.ns) return;
       visit(LoggedSample{
@@ -71,17 +72,6 @@ class SampleLog {
   static constexpr std::size_t kSamplesPerBlock = 2048;
 
   [[nodiscard]] std::size_t block_before(MonotonicTime from) const;
-
-  static std::uint64_t read(const std::uint8_t*& at) {
-    std::uint64_t value = *at++;
-    if (value < 0x80) return value;
-    value &= 0x7f;
-    for (unsigned shift = 7;; shift += 7) {
-      const std::uint64_t byte = *at++;
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-  }
 
   std::vector<std::uint8_t> bytes_;
   std::vector<Block> blocks_;

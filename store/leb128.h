@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Unsigned LEB128 numbers, as histograms and logs of samples keep them: seven bits a byte, the lowest first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace flamed::store {
+
+inline void append_leb128(std::vector<std::uint8_t>& bytes, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<std::uint8_t>(value | 0x80));
+  bytes.push_back(static_cast<std::uint8_t>(value));
+}
+
+/// The number at `at`, which is then behind it. Reading eight bytes at once without a branch on the length takes half
+/// as long again: where the next number begins is known later.
+inline std::uint64_t read_leb128(const std::uint8_t*& at) {
+  std::uint64_t value = *at++;
+  if (value < 0x80) return value;
+  value &= 0x7f;
+  for (unsigned shift = 7;; shift += 7) {
+    const std::uint64_t byte = *at++;
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+}  // namespace flamed::store
