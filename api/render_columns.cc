@@ -10,7 +10,8 @@ std::string render_columns(const store::Profile& profile, double frequency_hz, C
   ColumnWriter out(form);
   JsonWriter& json = out.json();
   json.begin_object();
-  append_facts(json, profile, frequency_hz, profile.nodes.front().total_samples, profile.nodes.front().total_ns);
+  const std::uint64_t samples = profile.nodes.front().total_samples;
+  append_facts(json, profile, frequency_hz, samples, profile.cpu_ns(samples));
   append_trust(json, profile);
   append_processes(json, profile.processes);
   json.key("columns").begin_object();

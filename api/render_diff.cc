@@ -36,7 +36,7 @@ double symbolised_share(const store::ProfileDiff& diff, store::DiffCount store::
 void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double symbolised,
                  double frequency_hz) {
   json.key(name).begin_object();
-  append_facts(json, side, frequency_hz, side.total_samples, side.total_ns);
+  append_facts(json, side, frequency_hz, side.total_samples, side.cpu_ns(side.total_samples));
   json.key("symbolised_share").number(symbolised);
   append_coverage(json, side);
   append_processes(json, side.processes);

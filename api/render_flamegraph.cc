@@ -75,7 +75,8 @@ std::string render_flamegraph(const store::Profile& profile, double frequency_hz
   out.reserve(4096 + profile.nodes.size() * 96);
   JsonWriter json(out);
   json.begin_object();
-  append_facts(json, profile, frequency_hz, profile.nodes.front().total_samples, profile.nodes.front().total_ns);
+  const std::uint64_t samples = profile.nodes.front().total_samples;
+  append_facts(json, profile, frequency_hz, samples, profile.cpu_ns(samples));
   append_trust(json, profile);
   append_processes(json, profile.processes);
   out += ',';

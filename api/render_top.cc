@@ -65,7 +65,7 @@ std::string render_top_json(const store::Profile& profile, double frequency_hz, 
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  append_facts(json, profile, frequency_hz, samples, profile.nodes.front().total_ns);
+  append_facts(json, profile, frequency_hz, samples, profile.cpu_ns(samples));
   append_trust(json, profile);
   append_processes(json, profile.processes);
   json.key("functions_found").number(std::uint64_t{functions.size()});
@@ -91,7 +91,7 @@ std::string render_top_text(const store::Profile& profile, std::size_t rows) {
   const std::uint64_t samples = profile.nodes.front().total_samples;
   std::array<char, 128> line{};
   std::snprintf(line.data(), line.size(), "%llu samples, %.3f s of CPU time, ",
-                static_cast<unsigned long long>(samples), cpu_seconds(profile.nodes.front().total_ns));
+                static_cast<unsigned long long>(samples), cpu_seconds(profile.cpu_ns(samples)));
   std::string out = line.data() + format_time(profile.used.from) + " to " + format_time(profile.used.to);
   if (profile.only_user) out += ", processes of uid " + std::to_string(*profile.only_user) + " only";
   out += '\n';

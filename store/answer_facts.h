@@ -49,6 +49,10 @@ struct AnswerFacts {
   std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }
+  /// What so many samples of the answer stand for.
+  [[nodiscard]] std::uint64_t cpu_ns(std::uint64_t samples) const {
+    return samples * static_cast<std::uint64_t>(period_ns);
+  }
   /// As how many a sample is counted, on average over all that are counted: they vary as if they were so many fewer.
   [[nodiscard]] double mean_weight() const;
 };

@@ -2,7 +2,9 @@
 #include "store/diff.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,32 +20,21 @@ constexpr std::uint64_t kFewestSamples = 20;
 // As many of a function on each side, for its z to be near enough to normal to judge the noise by.
 constexpr std::uint64_t kFewestForNoise = 20;
 constexpr double kFalseAlarms = 0.01;
+constexpr std::uint64_t kFirst = std::uint64_t{1} << 63;
 
 /// What a change is measured by.
 class Measure {
  public:
   Measure(const DiffSide& before, const DiffSide& after, Normalise normalise)
-      : normalise_(normalise), before_(size_of(before)), after_(size_of(after)) {}
+      : normalise_(normalise), before_(size_of(before, normalise)), after_(size_of(after, normalise)) {}
 
-  [[nodiscard]] DiffChange change(std::uint64_t before_samples, std::uint64_t before_ns, std::uint64_t after_samples,
-                                  std::uint64_t after_ns) {
-    DiffChange change;
-    change.before = share(before_ns, before_);
-    change.after = share(after_ns, after_);
-    const std::uint64_t before_taken = before_.taken(before_samples);
-    const std::uint64_t after_taken = after_.taken(after_samples);
-    change.z = z_of(before_taken, after_taken);
-    return change;
-  }
-  /// Nearly all nodes have very few samples of their own, so nearly all have the z of another one.
-  [[nodiscard]] double z_of(std::uint64_t before, std::uint64_t after) {
-    if (before >= kFew || after >= kFew) return compute_z(before, after);
-    std::optional<double>& known = few_[before * kFew + after];
-    if (!known) known = compute_z(before, after);
-    return *known;
-  }
-  [[nodiscard]] double share_change(std::uint64_t before_ns, std::uint64_t after_ns) const {
-    return share(after_ns, after_) - share(before_ns, before_);
+  /// Fills `self` and `change_total` of a node or function, but for the mark, from its counts.
+  template <typename NodeOrFunction>
+  void measure(NodeOrFunction& of) {
+    of.self.before = before_.share(of.before.self_samples);
+    of.self.after = after_.share(of.after.self_samples);
+    of.self.z = z_of(before_.taken(of.before.self_samples), after_.taken(of.after.self_samples));
+    of.change_total = after_.share(of.after.total_samples) - before_.share(of.before.total_samples);
   }
   /// By shares whatever the normalisation: a machine that is busier as a whole is no noise.
   [[nodiscard]] double z_of_share(std::uint64_t before_samples, std::uint64_t after_samples) const {
@@ -53,30 +44,39 @@ class Measure {
 
  private:
   struct Size {
-    std::uint64_t samples = 0;  ///< taken
-    double ns = 0;
-    double window_ns = 0;
-    double periods = 0;  ///< of sampling, in the window
-    double weight = 1;   ///< as how many a sample that was taken is counted, on average
+    std::uint64_t samples = 0;    ///< taken
+    std::uint64_t period_ns = 0;  ///< what a sample stands for
+    double ns = 0;                ///< of which a share is told
+    double periods = 0;           ///< of sampling, in the window
+    double weight = 1;            ///< as how many a sample that was taken is counted, on average
 
     [[nodiscard]] std::uint64_t taken(std::uint64_t counted) const {
       return weight == 1 ? counted : static_cast<std::uint64_t>(std::llround(static_cast<double>(counted) / weight));
     }
+    [[nodiscard]] double share(std::uint64_t counted) const {
+      return counted != 0 && ns > 0 ? static_cast<double>(counted * period_ns) / ns : 0;
+    }
   };
-  static Size size_of(const DiffSide& side) {
-    Size size{0, static_cast<double>(side.total_ns), 0, 0, side.mean_weight()};
+  static Size size_of(const DiffSide& side, Normalise normalise) {
+    const auto window_ns = static_cast<double>(side.used.to.ns - side.used.from.ns);
+    Size size;
+    size.period_ns = side.cpu_ns(1);
+    size.weight = side.mean_weight();
     size.samples = size.taken(side.total_samples);
-    size.window_ns = static_cast<double>(side.used.to.ns - side.used.from.ns);
-    size.periods = size.window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1)) / size.weight;
+    size.ns = normalise == Normalise::kTime ? window_ns : static_cast<double>(side.cpu_ns(side.total_samples));
+    size.periods = window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1)) / size.weight;
     return size;
+  }
+  /// Nearly all nodes have very few samples of their own, so nearly all have the z of another one.
+  [[nodiscard]] double z_of(std::uint64_t before, std::uint64_t after) {
+    if (before >= kFew || after >= kFew) return compute_z(before, after);
+    std::optional<double>& known = few_[before * kFew + after];
+    if (!known) known = compute_z(before, after);
+    return *known;
   }
   [[nodiscard]] double compute_z(std::uint64_t before, std::uint64_t after) const {
     return normalise_ == Normalise::kTime ? z_of_rates(before, before_.periods, after, after_.periods)
                                           : z_of_shares(before, before_.samples, after, after_.samples);
-  }
-  [[nodiscard]] double share(std::uint64_t ns, const Size& side) const {
-    const double of = normalise_ == Normalise::kTime ? side.window_ns : side.ns;
-    return of > 0 ? static_cast<double>(ns) / of : 0;
   }
 
   static constexpr std::size_t kFew = 64;
@@ -98,8 +98,10 @@ class Differ {
   ProfileDiff build(ProfileTree& tree) {
     take_nodes(tree);
     find_functions();
-    show_nodes();
-    judge();
+    Measure by(diff_.before, diff_.after, options_.normalise);
+    const double least_z = least_significant(by);
+    show_nodes(by, least_z);
+    rank_functions(by, least_z);
     warn();
     return std::move(diff_);
   }
@@ -118,23 +120,19 @@ class Differ {
     diff_.frames = std::move(ordered.frames);
     nodes_.reserve(ordered.nodes.size());
     const auto count_of = [&](std::uint32_t node, std::size_t side) {
-      const ProfileTree::Own& own = tree.own(node, side);
-      return DiffCount{own.samples, own.samples, own.ns, own.ns};
+      const std::uint64_t own = tree.own(node, side);
+      return DiffCount{own, own};
     };
     for (const ProfileTree::Ordered::Node& node : ordered.nodes) {
       nodes_.push_back({{count_of(node.node, 0), count_of(node.node, 1)}, node.frame, node.parent});
     }
     for (std::size_t i = nodes_.size(); i-- > 1;) {
       Node& parent = nodes_[nodes_[i].parent];
-      add_total(parent.before, nodes_[i].before);
-      add_total(parent.after, nodes_[i].after);
+      parent.before.total_samples += nodes_[i].before.total_samples;
+      parent.after.total_samples += nodes_[i].after.total_samples;
     }
-    const auto describe = [](DiffSide& side, const DiffCount& root) {
-      side.total_samples = root.total_samples;
-      side.total_ns = root.total_ns;
-    };
-    describe(diff_.before, nodes_.front().before);
-    describe(diff_.after, nodes_.front().after);
+    diff_.before.total_samples = nodes_.front().before.total_samples;
+    diff_.after.total_samples = nodes_.front().after.total_samples;
   }
 
   void find_functions() {
@@ -166,12 +164,7 @@ class Differ {
 
   static void add(DiffCount& sum, const DiffCount& count, bool outermost) {
     sum.self_samples += count.self_samples;
-    sum.self_ns += count.self_ns;
-    if (outermost) add_total(sum, count);
-  }
-  static void add_total(DiffCount& sum, const DiffCount& count) {
-    sum.total_samples += count.total_samples;
-    sum.total_ns += count.total_ns;
+    if (outermost) sum.total_samples += count.total_samples;
   }
 
   template <typename NodeOrFunction>
@@ -185,12 +178,8 @@ class Differ {
     if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons_;
   }
 
-  void judge() {
-    Measure by(diff_.before, diff_.after, options_.normalise);
-    const auto look = [&](auto& of) {
-      of.self = by.change(of.before.self_samples, of.before.self_ns, of.after.self_samples, of.after.self_ns);
-      of.change_total = by.share_change(of.before.total_ns, of.after.total_ns);
-    };
+  /// The least z that chance gives in no more than kFalseAlarms of comparisons like this one.
+  [[nodiscard]] double least_significant(const Measure& by) const {
     std::vector<double> noise;
     for (const std::uint32_t frame : compared_) {
       const Counts& of = functions_[frame];
@@ -198,126 +187,135 @@ class Differ {
         noise.push_back(by.z_of_share(of.before.self_samples, of.after.self_samples));
       }
     }
-    const double least_z =
-        least_significant_z(kFalseAlarms, comparisons_) * std::sqrt(overdispersion(std::move(noise)));
-    const auto mark = [&](auto& of) { of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z; };
-    for (DiffNode& node : diff_.nodes) {
-      look(node);
-      if (node.frame < first_rest_) mark(node);
-    }
-    std::vector<DiffFunction> functions;
-    functions.reserve(compared_.size());
-    for (const std::uint32_t frame : compared_) {
-      DiffFunction& function = functions.emplace_back();
+    return least_significant_z(kFalseAlarms, comparisons_) * std::sqrt(overdispersion(std::move(noise)));
+  }
+  template <typename NodeOrFunction>
+  static void mark(NodeOrFunction& of, double least_z) {
+    of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z;
+  }
+
+  void rank_functions(Measure& by, double least_z) {
+    const auto judge = [&](std::uint32_t frame) {
+      DiffFunction function;
       function.frame = frame;
       function.before = functions_[frame].before;
       function.after = functions_[frame].after;
-      look(function);
-      mark(function);
-    }
-    rank(functions);
-  }
-
-  void rank(const std::vector<DiffFunction>& functions) {
-    // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
+      by.measure(function);
+      mark(function, least_z);
+      return function;
+    };
     struct Rank {
-      double size = 0;
-      std::uint32_t function = 0;
-      bool significant = false;
+      std::uint64_t rank = 0;  ///< the larger, the earlier
+      std::uint32_t frame = 0;
     };
     std::vector<Rank> ranks;
-    ranks.reserve(functions.size());
-    for (const DiffFunction& function : functions) {
+    ranks.reserve(compared_.size());
+    for (const std::uint32_t frame : compared_) {
+      const DiffFunction function = judge(frame);
+      // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
       const double change = function.self.change();
-      ranks.push_back({change > 0 ? change * (1 + 1e-9) : -change, static_cast<std::uint32_t>(ranks.size()),
-                       function.self.significant});
+      const double size = change > 0 ? change * (1 + 1e-9) : 0 - change;
+      // Doubles that are not negative compare as their bits do, and leave that of the sign for the mark.
+      const std::uint64_t rank = std::bit_cast<std::uint64_t>(size) | (function.self.significant ? kFirst : 0);
+      ranks.push_back({rank, frame});
     }
-    std::sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) {
-      if (a.significant != b.significant) return a.significant;
-      return a.size != b.size ? a.size > b.size : a.function < b.function;
-    });
+    // Most have one or two samples, and the same rank as thousands of others.
+    std::stable_sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a.rank > b.rank; });
     diff_.functions.reserve(ranks.size());
-    for (const Rank& rank : ranks) diff_.functions.push_back(functions[rank.function]);
+    for (const Rank& rank : ranks) diff_.functions.push_back(judge(rank.frame));
   }
 
-  /// The nodes that the answer has: all, or the largest.
-  void show_nodes() {
-    first_rest_ = static_cast<std::uint32_t>(diff_.frames.size());
+  /// Which nodes the answer has: all, or the largest. The root always.
+  [[nodiscard]] std::vector<bool> find_shown() const {
     std::vector<double> share_of(nodes_.size());
-    std::vector<std::uint32_t> kept;
-    kept.reserve(nodes_.size());
+    std::vector<double> candidates;
+    candidates.reserve(nodes_.size());
     for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
-      share_of[node] = std::max(share(nodes_[node].before.total_ns, diff_.before.total_ns),
-                                share(nodes_[node].after.total_ns, diff_.after.total_ns));
-      if (share_of[node] * 100 >= options_.min_percent) kept.push_back(node);
+      share_of[node] = std::max(share(nodes_[node].before.total_samples, diff_.before.total_samples),
+                                share(nodes_[node].after.total_samples, diff_.after.total_samples));
+      if (share_of[node] * 100 >= options_.min_percent) candidates.push_back(share_of[node]);
     }
-    const std::size_t most = options_.max_nodes == 0 ? kept.size() : std::min(kept.size(), options_.max_nodes - 1);
-    if (most < kept.size()) {
-      // Parents are as large as their children, and come first among equals: what is kept is a tree.
-      std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(most), kept.end(),
-                       [&](std::uint32_t a, std::uint32_t b) {
-                         return share_of[a] != share_of[b] ? share_of[a] > share_of[b] : a < b;
-                       });
-      kept.resize(most);
+    const std::size_t most =
+        options_.max_nodes == 0 ? candidates.size() : std::min(candidates.size(), options_.max_nodes - 1);
+    std::vector<bool> shown(nodes_.size(), false);
+    shown[0] = true;
+    if (most == 0) return shown;
+    const auto least = candidates.begin() + static_cast<std::ptrdiff_t>(most - 1);
+    std::nth_element(candidates.begin(), least, candidates.end(), std::greater<>());
+    const auto larger = std::count_if(candidates.begin(), least, [&](double other) { return other > *least; });
+    // Parents are as large as their children, and come first among equals: what is shown is a tree.
+    std::size_t equals = most - static_cast<std::size_t>(larger);
+    for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+      if (share_of[node] > *least) {
+        shown[node] = true;
+      } else if (share_of[node] == *least && equals != 0) {
+        shown[node] = true;
+        --equals;
+      }
     }
-    std::vector<bool> is_kept(nodes_.size(), false);
-    is_kept[0] = true;
-    for (std::uint32_t node : kept) is_kept[node] = true;
+    return shown;
+  }
 
+  void show_nodes(Measure& by, double least_z) {
+    const std::vector<bool> is_shown = find_shown();
     struct Rest {
       std::size_t functions = 0;
       DiffCount before, after;
     };
     constexpr std::uint32_t kNothing = 0xffffffffU;
     std::vector<Rest> rests;
-    std::vector<std::uint32_t> rest_of(nodes_.size(), kNothing);  // of what is kept: what is pruned right below
-    std::vector<std::uint32_t> caller(nodes_.size(), 0);          // the nearest that is kept
+    std::vector<std::uint32_t> rest_of(nodes_.size(), kNothing);  // of what is shown: what is pruned right below
+    std::vector<std::uint32_t> caller(nodes_.size(), 0);          // of what is pruned: the nearest that is shown
     std::vector<std::uint64_t> pairs;                             // of rest and function
-    for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+    std::size_t shown_count = 0;
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      if (is_shown[node]) {
+        ++shown_count;
+        continue;
+      }
       const std::uint32_t parent = nodes_[node].parent;
-      caller[node] = is_kept[node] ? node : caller[parent];
-      if (is_kept[node]) continue;
+      caller[node] = is_shown[parent] ? parent : caller[parent];
       std::uint32_t& place = rest_of[caller[node]];
       if (place == kNothing) {
         place = static_cast<std::uint32_t>(rests.size());
         rests.emplace_back();
       }
       pairs.push_back((std::uint64_t{place} << 32) | nodes_[node].frame);
-      add(rests[place].before, nodes_[node].before, is_kept[parent]);
-      add(rests[place].after, nodes_[node].after, is_kept[parent]);
+      add(rests[place].before, nodes_[node].before, is_shown[parent]);
+      add(rests[place].after, nodes_[node].after, is_shown[parent]);
     }
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     for (const std::uint64_t pair : pairs) ++rests[pair >> 32].functions;
     std::vector<DiffNode>& out = diff_.nodes;
-    out.reserve(kept.size() + 1 + rests.size());
+    out.reserve(shown_count + rests.size());
     std::vector<std::uint32_t> place(nodes_.size(), 0);
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      if (!is_kept[node]) continue;
+      if (!is_shown[node]) continue;
       place[node] = static_cast<std::uint32_t>(out.size());
       DiffNode& shown = out.emplace_back();
       shown.frame = nodes_[node].frame;
       shown.parent = place[nodes_[node].parent];
       shown.before = nodes_[node].before;
       shown.after = nodes_[node].after;
+      by.measure(shown);
+      mark(shown, least_z);
       if (rest_of[node] == kNothing) continue;
       const Rest& sum = rests[rest_of[node]];
-      DiffNode rest;
+      DiffNode& rest = out.emplace_back();  // never marked: it is no function's
       rest.frame =
           marker("(pruned: " + std::to_string(sum.functions) + (sum.functions == 1 ? " function)" : " functions)"));
       rest.parent = place[node];
       rest.before = whole(sum.before);
       rest.after = whole(sum.after);
-      out.push_back(rest);
+      by.measure(rest);
     }
   }
 
   /// A node without children has all of its time as its own.
-  static DiffCount whole(const DiffCount& count) {
-    return {count.total_samples, count.total_samples, count.total_ns, count.total_ns};
-  }
-  static double share(std::uint64_t ns, std::uint64_t of) {
-    return of != 0 ? static_cast<double>(ns) / static_cast<double>(of) : 0;
+  static DiffCount whole(const DiffCount& count) { return {count.total_samples, count.total_samples}; }
+  static double share(std::uint64_t samples, std::uint64_t of) {
+    return of != 0 ? static_cast<double>(samples) / static_cast<double>(of) : 0;
   }
   std::uint32_t marker(std::string name) {
     NamedFrame frame;
@@ -346,7 +344,6 @@ class Differ {
   std::vector<Counts> functions_;        ///< by frame
   std::vector<std::uint32_t> compared_;  ///< frames that are functions with samples
   std::size_t comparisons_ = 0;
-  std::uint32_t first_rest_ = 0xffffffffU;  ///< frame: this and later ones stand for what is pruned
   std::vector<std::uint32_t> markers_;
 };
 

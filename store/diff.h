@@ -25,12 +25,10 @@ struct DiffOptions {
   std::size_t max_nodes = 0;  ///< as in ProfileOptions, by the larger side's share
 };
 
-/// One side of a node or function.
+/// One side of a node or function. Each sample stands for its side's period_ns.
 struct DiffCount {
   std::uint64_t self_samples = 0;
   std::uint64_t total_samples = 0;
-  std::uint64_t self_ns = 0;
-  std::uint64_t total_ns = 0;
 };
 
 /// A change from `before` to `after`, normalised: of shares (0..1) or of CPUs in use (CPU ns per ns of window).
@@ -66,7 +64,6 @@ struct DiffFunction {
 struct DiffSide : AnswerFacts {
   std::vector<ProcessInfo> processes;
   std::uint64_t total_samples = 0;
-  std::uint64_t total_ns = 0;
 };
 
 struct ProfileDiff {

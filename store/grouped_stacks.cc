@@ -38,7 +38,7 @@ GroupedStacks::GroupedStacks(const SnapshotData& snapshot, const Selection& sele
       place_of_(counters) {}
 
 GroupedStacks::~GroupedStacks() {
-  take_sums([](std::uint32_t, const Total&) {});
+  take_sums([](std::uint32_t, std::uint64_t) {});
 }
 
 const ProcessSelector* GroupedStacks::only_pid() const {
@@ -53,31 +53,29 @@ bool GroupedStacks::collect() {
   const bool by_thread = group_ == Group::kThread || group_ == Group::kComm;
   std::vector<std::uint32_t> key_of(by_thread ? snapshot_.threads.limit() : snapshot_.processes.limit(), kNone);
   std::vector<bool> has_samples(snapshot_.processes.limit(), false);
-  const auto take = [&](const SlotBounds& bounds, std::uint32_t owner, std::uint32_t process,
-                        const ThreadStacks& stacks) {
+  const auto take = [&](std::uint32_t owner, std::uint32_t process, const ThreadStacks& stacks) {
     if (!has_samples[process]) {
       has_samples[process] = true;
       processes_.push_back(process);
     }
     if (group_ == Group::kNone) {
       keys_.resize(1);
-      stacks_.push_back({0, bounds.period_ns, stacks});
+      stacks_.push_back({0, stacks});
       return;
     }
     if (key_of[owner] == kNone) {
       key_of[owner] = static_cast<std::uint32_t>(keys_.size());
       keys_.push_back(owner);
     }
-    stacks_.push_back({key_of[owner], bounds.period_ns, stacks});
+    stacks_.push_back({key_of[owner], stacks});
   };
   if (!by_thread) {
-    return slots_.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
-      take(bounds, process, process, stacks);
-    });
+    return slots_.for_each_process(
+        [&](const SlotBounds&, std::uint32_t process, const ThreadStacks& stacks) { take(process, process, stacks); });
   }
-  return slots_.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+  return slots_.for_each_thread([&](const SlotBounds&, std::uint32_t thread, const ThreadStacks& stacks) {
     const std::uint32_t process = snapshot_.threads[thread].process;
-    take(bounds, by_thread ? thread : process, process, stacks);
+    take(by_thread ? thread : process, process, stacks);
   });
 }
 
@@ -93,20 +91,16 @@ bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t i = 0; i < stacks_.size(); ++i) order[next[stacks_[i].key]++] = i;
 
-  const auto keep = [&](StackRef ref, const Total& total, std::uint32_t key) {
+  const auto keep = [&](StackRef ref, std::uint64_t samples, std::uint32_t key) {
     seen.see(ref.stack);
-    samples_of_[key] += total.samples;
-    if (states.has(ref, selection_.side)) counts_.push_back({ref, total});
+    samples_of_[key] += samples;
+    if (states.has(ref, selection_.side)) counts_.push_back({ref, samples});
   };
   // Where a stack is counted is seldom in the processor's cache: it is fetched while those before are added.
-  struct Counted {
-    std::uint32_t leaf = 0;
-    std::uint64_t count = 0;
-  };
-  std::array<Counted, 32> ahead;
+  std::array<Sum, 32> ahead;
   std::size_t fetched = 0;
-  const auto add_fetched = [&](std::uint64_t period_ns) {
-    for (std::size_t i = 0; i < fetched; ++i) add(ahead[i].leaf, {ahead[i].count, ahead[i].count * period_ns});
+  const auto add_fetched = [&] {
+    for (std::size_t i = 0; i < fetched; ++i) add(ahead[i].leaf, ahead[i].samples);
     fetched = 0;
   };
   key_start_.reserve(keys_.size() + 1);
@@ -114,21 +108,20 @@ bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
     key_start_.push_back(counts_.size());
     for (std::uint32_t i = first[key]; i < first[key + 1]; ++i) {
       const Stacks& stacks = stacks_[order[i]];
-      const auto period_ns = static_cast<std::uint64_t>(stacks.period_ns);
-      stacks.stacks.for_each([&](StackRef ref, std::uint64_t count) {
+      stacks.stacks.for_each([&](StackRef ref, std::uint64_t samples) {
         if (ref.cut) {
-          keep(ref, {count, count * period_ns}, key);
+          keep(ref, samples, key);
           return;
         }
         __builtin_prefetch(&place_of_[ref.stack.value], 1);
-        ahead[fetched++] = {ref.stack.value, count};
-        if (fetched == ahead.size()) add_fetched(period_ns);
+        ahead[fetched++] = {ref.stack.value, samples};
+        if (fetched == ahead.size()) add_fetched();
       });
-      add_fetched(period_ns);
+      add_fetched();
       if (!budget_.visit()) return false;
     }
     for (const Sum& sum : sums_) seen.prefetch({sum.leaf});
-    take_sums([&](std::uint32_t leaf, const Total& total) { keep({StackId{leaf}, false}, total, key); });
+    take_sums([&](std::uint32_t leaf, std::uint64_t samples) { keep({StackId{leaf}, false}, samples, key); });
   }
   key_start_.push_back(counts_.size());
   if (!budget_.check()) return false;

@@ -23,11 +23,6 @@ namespace flamed::store {
 
 class GroupedStacks {
  public:
-  struct Total {
-    std::uint64_t samples = 0;
-    std::uint64_t ns = 0;
-  };
-
   /// `counters`: as many as the call-tree has nodes, all 0, as they are again in the end.
   GroupedStacks(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
                 QueryBudget& budget, std::vector<std::uint32_t>& counters);
@@ -46,16 +41,18 @@ class GroupedStacks {
   [[nodiscard]] bool is_grouped() const { return group_ != Group::kNone; }
   /// What the answer's root is called.
   [[nodiscard]] std::string root_name() const;
+  /// How many there are, those of several processes several times.
+  [[nodiscard]] std::size_t size() const { return counts_.size(); }
   [[nodiscard]] std::size_t parts() const { return labels_.size(); }
   [[nodiscard]] const std::string& label(std::size_t part) const { return labels_[part]; }
-  /// visit(StackRef, Total): each stack of the part once, cut ones possibly several times.
+  /// visit(StackRef, samples): each stack of the part once, cut ones possibly several times.
   template <typename F>
   void for_each_stack(std::size_t part, F&& visit) {
     const std::size_t first = part_start_[part];
     const std::size_t end = part_start_[part + 1];
     if (end - first == 1) {
       const std::uint32_t key = part_keys_[first];
-      for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) visit(counts_[c].ref, counts_[c].total);
+      for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) visit(counts_[c].ref, counts_[c].samples);
       return;
     }
     for (std::size_t i = first; i < end; ++i) {
@@ -63,13 +60,13 @@ class GroupedStacks {
       for (std::size_t c = key_start_[key]; c < key_start_[key + 1]; ++c) {
         const Count& count = counts_[c];
         if (count.ref.cut) {
-          visit(count.ref, count.total);
+          visit(count.ref, count.samples);
           continue;
         }
-        add(count.ref.stack.value, count.total);
+        add(count.ref.stack.value, count.samples);
       }
     }
-    take_sums([&](std::uint32_t leaf, const Total& total) { visit(StackRef{StackId{leaf}, false}, total); });
+    take_sums([&](std::uint32_t leaf, std::uint64_t samples) { visit(StackRef{StackId{leaf}, false}, samples); });
   }
 
   /// `quality` has only the losses.
@@ -85,37 +82,34 @@ class GroupedStacks {
   /// One thread's stacks in one slot.
   struct Stacks {
     std::uint32_t key = 0;
-    std::int64_t period_ns = 0;
     ThreadStacks stacks;
   };
   /// How often a key has a stack.
   struct Count {
     StackRef ref;
-    Total total;
+    std::uint64_t samples = 0;
   };
 
   /// What a node of the call-tree adds up to, as a leaf.
   struct Sum {
     std::uint32_t leaf = 0;
-    Total total;
+    std::uint64_t samples = 0;
   };
 
-  void add(std::uint32_t leaf, const Total& total) {
+  void add(std::uint32_t leaf, std::uint64_t samples) {
     std::uint32_t& place = place_of_[leaf];
     if (place == 0) {
-      sums_.push_back({leaf, {}});
+      sums_.push_back({leaf, 0});
       place = static_cast<std::uint32_t>(sums_.size());
     }
-    Total& sum = sums_[place - 1].total;
-    sum.samples += total.samples;
-    sum.ns += total.ns;
+    sums_[place - 1].samples += samples;
   }
-  /// take(leaf, Total), in the order of appearance; and begins anew.
+  /// take(leaf, samples), in the order of appearance; and begins anew.
   template <typename F>
   void take_sums(F&& take) {
     for (const Sum& sum : sums_) {
       place_of_[sum.leaf] = 0;
-      take(sum.leaf, sum.total);
+      take(sum.leaf, sum.samples);
     }
     sums_.clear();
   }

@@ -42,10 +42,9 @@ struct ProfileNode {
   std::uint32_t parent = 0;  ///< index into Profile::nodes; the root is its own parent
   std::uint64_t self_samples = 0;
   std::uint64_t total_samples = 0;
-  std::uint64_t total_ns = 0;  ///< total_samples weighted by the period of each
 };
 
-/// A flame graph.
+/// A flame graph. Each sample stands for period_ns.
 struct Profile : AnswerFacts {
   FrameList frames;                    ///< distinct
   std::vector<ProfileNode> nodes;      ///< at least the root

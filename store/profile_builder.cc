@@ -14,7 +14,7 @@ NamedFrame root_frame_of(std::string name) { return {std::move(name), "", FrameK
 
 std::uint64_t total_samples(const ProfileTree& tree, std::size_t side) {
   std::uint64_t samples = 0;
-  for (std::uint32_t node = 0; node < tree.size(); ++node) samples += tree.own(node, side).samples;
+  for (std::uint32_t node = 0; node < tree.size(); ++node) samples += tree.own(node, side);
   return samples;
 }
 
@@ -75,6 +75,8 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std:
   }
 
   auto tree = std::make_unique<ProfileTree>(*frames_, root_frame(sides), budget_.limits().nodes, sides.size());
+  const auto has_less = [](const GroupedStacks& a, const GroupedStacks& b) { return a.size() < b.size(); };
+  tree->reserve(std::max_element(sides.begin(), sides.end(), has_less)->size());  // a node for a stack, or more
   for (std::size_t side = 0; side < sides.size(); ++side) *described[side].facts = sides[side].facts();
   if (!add_parts(*tree, sides, described)) return nullptr;
   const bool was_cut = tree->was_cut() || index_->was_cut();
@@ -142,7 +144,7 @@ bool ProfileBuilder::add_parts(ProfileTree& tree, Sides& sides, const std::vecto
 void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks& stacks, std::size_t part,
                               Quality& quality) {
   FunctionTree& functions = *trees_[side];
-  stacks.for_each_stack(part, [&](StackRef ref, const GroupedStacks::Total& total) {
+  stacks.for_each_stack(part, [&](StackRef ref, std::uint64_t samples) {
     const std::uint32_t end = functions.node_of(ref);
     if (placed_.size() < functions.size()) placed_.resize(functions.size());
     if (placed_[0] == 0) {  // a part without stacks has no node
@@ -150,8 +152,8 @@ void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks
       placed_[0] = 1 + (grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0);
       touched_.push_back(0);
     }
-    tree.add_self(place(tree, functions, end), total.samples, total.ns, side);
-    index_->states().count(ref, total.samples, quality);
+    tree.add_self(place(tree, functions, end), samples, side);
+    index_->states().count(ref, samples, quality);
   });
 }
 

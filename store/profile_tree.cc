@@ -12,17 +12,22 @@ ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size
   append(0, root_frame);
 }
 
+void ProfileTree::reserve(std::size_t nodes) {
+  nodes = std::min(nodes, most_nodes_);
+  nodes_.reserve(nodes);
+  for (std::vector<std::uint64_t>& side : own_) side.reserve(nodes);
+}
+
 std::uint32_t ProfileTree::append(std::uint32_t parent, std::uint32_t frame) {
   const auto node = static_cast<std::uint32_t>(nodes_.size());
   nodes_.push_back(Node{parent, frame, 0, 0});
-  for (std::vector<Own>& side : own_) side.emplace_back();
+  for (std::vector<std::uint64_t>& side : own_) side.emplace_back();
   return node;
 }
 
 void ProfileTree::add_own(std::uint32_t node, const ProfileTree& other, std::uint32_t others_node) {
   for (std::size_t side = 0; side < own_.size(); ++side) {
-    const Own& own = other.own(others_node, side);
-    add_self(node, own.samples, own.ns, side);
+    add_self(node, other.own(others_node, side), side);
   }
 }
 
@@ -92,7 +97,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
     const bool is_code = node != 0 && !(grouped && nodes_[node].parent == 0);
     const std::uint8_t own = is_code ? judge(nodes_[node].frame) : std::uint8_t{0};
     passed[node] = static_cast<std::uint8_t>((passed[nodes_[node].parent] & ~kHidden) | own);
-    if (std::all_of(own_.begin(), own_.end(), [&](const auto& side) { return side[node].samples == 0; })) continue;
+    if (std::all_of(own_.begin(), own_.end(), [&](const auto& side) { return side[node] == 0; })) continue;
     if ((passed[node] & kIgnored) != 0 || (options.focus && (passed[node] & kFocused) == 0)) continue;
     path.clear();
     std::uint32_t at = node;
@@ -132,18 +137,17 @@ std::unique_ptr<ProfileTree> ProfileTree::subtree(const std::vector<std::string>
 
 std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t max_nodes) const {
   if (min_percent <= 0 && (max_nodes == 0 || nodes_.size() <= max_nodes)) return nullptr;
-  std::vector<std::uint64_t> total_ns(nodes_.size());
-  for (std::uint32_t i = 0; i < nodes_.size(); ++i) total_ns[i] = own(i).ns;
-  for (std::size_t i = nodes_.size(); i-- > 1;) total_ns[nodes_[i].parent] += total_ns[i];
+  std::vector<std::uint64_t> total = own_.front();
+  for (std::size_t i = nodes_.size(); i-- > 1;) total[nodes_[i].parent] += total[i];
 
   // The order is a total one in which parents come before their children, so the largest always form a tree.
   const auto larger = [&](std::uint32_t a, std::uint32_t b) {
-    return total_ns[a] != total_ns[b] ? total_ns[a] > total_ns[b] : a < b;
+    return total[a] != total[b] ? total[a] > total[b] : a < b;
   };
-  const double least_ns = static_cast<double>(total_ns[0]) * min_percent / 100;
+  const double least = static_cast<double>(total[0]) * min_percent / 100;
   std::vector<std::uint32_t> kept;
   for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
-    if (static_cast<double>(total_ns[node]) >= least_ns) kept.push_back(node);
+    if (static_cast<double>(total[node]) >= least) kept.push_back(node);
   }
   const std::size_t most = max_nodes == 0 ? kept.size() : std::min(kept.size(), max_nodes - 1);
   if (most < kept.size()) {
@@ -155,14 +159,13 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   for (std::uint32_t node : kept) is_kept[node] = true;
 
   auto out = empty_like(nodes_[0].frame);
-  out->nodes_.reserve(kept.size() + kept.size() / 4);
-  for (std::vector<Own>& side : out->own_) side.reserve(kept.size() + kept.size() / 4);
+  out->reserve(kept.size() + kept.size() / 4);
   std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
   std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (is_kept[node]) {
       if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame);
-      out->add_self(place[node], own(node).samples, own(node).ns);
+      out->add_self(place[node], own(node));
     } else {
       place[node] = place[nodes_[node].parent];
       ++pruned_below[place[node] + 1];
@@ -179,15 +182,13 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
     if (pruned_below[caller] == pruned_below[caller + 1]) continue;
     std::size_t functions = 0;
     std::uint64_t samples = 0;
-    std::uint64_t ns = 0;
     for (std::uint32_t i = pruned_below[caller]; i < pruned_below[caller + 1]; ++i) {
       const std::uint32_t node = grouped[i];
       if (std::exchange(counted_for[nodes_[node].frame], caller + 1) != caller + 1) ++functions;
-      samples += own(node).samples;
-      ns += own(node).ns;
+      samples += own(node);
     }
     const std::string name = "(pruned: " + std::to_string(functions) + (functions == 1 ? " function)" : " functions)");
-    out->add_self(out->append(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples, ns);
+    out->add_self(out->append(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples);
   }
   return out;
 }
@@ -202,30 +203,29 @@ FrameList ProfileTree::sort_frames() {
   return std::move(frames_).list(order);
 }
 
-std::vector<std::uint32_t> ProfileTree::by_parent(std::size_t frame_count, std::vector<std::uint32_t>& first) const {
-  // Two stable counting sorts: by frame, which is in order of names by now, then by parent. Node 0 is nobody's child.
-  auto counting_sort = [&](const std::vector<std::uint32_t>& in, std::vector<std::uint32_t>& start, std::size_t keys,
-                           auto key_of) {
-    start.assign(keys + 1, 0);
-    for (std::uint32_t node : in) ++start[key_of(node) + 1];
-    std::partial_sum(start.begin(), start.end(), start.begin());
-    std::vector<std::uint32_t> next(start.begin(), start.end() - 1);
-    std::vector<std::uint32_t> out(in.size());
-    for (std::uint32_t node : in) out[next[key_of(node)]++] = node;
-    return out;
+std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& first) const {
+  // Node 0 is nobody's child.
+  first.assign(nodes_.size() + 1, 0);
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) ++first[nodes_[node].parent + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  std::vector<std::uint32_t> children(nodes_.size() - 1);
+  for (std::uint32_t node = 1; node < nodes_.size(); ++node) children[next[nodes_[node].parent]++] = node;
+  const auto by_frame = [&](std::uint32_t a, std::uint32_t b) {
+    return nodes_[a].frame != nodes_[b].frame ? nodes_[a].frame < nodes_[b].frame : a < b;
   };
-  std::vector<std::uint32_t> all(nodes_.size() - 1);
-  std::iota(all.begin(), all.end(), 1U);
-  std::vector<std::uint32_t> scratch;
-  all = counting_sort(all, scratch, frame_count, [&](std::uint32_t node) { return nodes_[node].frame; });
-  return counting_sort(all, first, nodes_.size(), [&](std::uint32_t node) { return nodes_[node].parent; });
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (first[node + 1] - first[node] < 2) continue;  // nearly all
+    std::sort(children.begin() + first[node], children.begin() + first[node + 1], by_frame);
+  }
+  return children;
 }
 
 ProfileTree::Ordered ProfileTree::order() {
   Ordered ordered;
   ordered.frames = sort_frames();
   std::vector<std::uint32_t> first;
-  const std::vector<std::uint32_t> children = by_parent(ordered.frames.size(), first);
+  const std::vector<std::uint32_t> children = by_parent(first);
   ordered.nodes.reserve(nodes_.size());
   struct Pending {
     std::uint32_t node;
@@ -248,13 +248,11 @@ void ProfileTree::finish(Profile& profile) && {
   profile.nodes.clear();
   profile.nodes.reserve(ordered.nodes.size());
   for (const Ordered::Node& node : ordered.nodes) {
-    const Own& self = own(node.node);
-    profile.nodes.push_back({node.frame, node.parent, self.samples, self.samples, self.ns});
+    const std::uint64_t self = own(node.node);
+    profile.nodes.push_back({node.frame, node.parent, self, self});
   }
   for (std::size_t i = profile.nodes.size(); i-- > 1;) {
-    ProfileNode& parent = profile.nodes[profile.nodes[i].parent];
-    parent.total_samples += profile.nodes[i].total_samples;
-    parent.total_ns += profile.nodes[i].total_ns;
+    profile.nodes[profile.nodes[i].parent].total_samples += profile.nodes[i].total_samples;
   }
 }
 

@@ -20,28 +20,21 @@ namespace flamed::store {
 
 class ProfileTree {
  public:
-  /// What ends in a node itself.
-  struct Own {
-    std::uint64_t samples = 0;
-    std::uint64_t ns = 0;
-  };
-
   /// Node 0 is the root. `sides`: 1 or 2.
   ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes, std::size_t sides = 1);
   ProfileTree(const ProfileTree&) = delete;
   ProfileTree& operator=(const ProfileTree&) = delete;
 
+  /// About as many nodes will come.
+  void reserve(std::size_t nodes);
   /// Finds or makes the node of `frame` below `parent`. With as many nodes as there may be it gives `parent` itself
   /// instead of a new one: an answer must not grow the daemon without bound.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
   /// The same for a frame that is not there yet, in a tree in which child() looks for nothing below `parent`.
   std::uint32_t add(std::uint32_t parent, std::uint32_t frame);
-  void add_self(std::uint32_t node, std::uint64_t samples, std::uint64_t ns, std::size_t side = 0) {
-    Own& own = own_[side][node];
-    own.samples += samples;
-    own.ns += ns;
-  }
-  [[nodiscard]] const Own& own(std::uint32_t node, std::size_t side = 0) const { return own_[side][node]; }
+  void add_self(std::uint32_t node, std::uint64_t samples, std::size_t side = 0) { own_[side][node] += samples; }
+  /// How many samples end in the node itself.
+  [[nodiscard]] std::uint64_t own(std::uint32_t node, std::size_t side = 0) const { return own_[side][node]; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
   [[nodiscard]] bool was_cut() const { return was_cut_; }
@@ -88,14 +81,14 @@ class ProfileTree {
   [[nodiscard]] std::unique_ptr<ProfileTree> empty_like(std::uint32_t root_frame) const;
   /// Sorts the frames that nodes name, rewrites the nodes to match, and returns the frames.
   FrameList sort_frames();
-  /// Indices of nodes, grouped by parent, siblings by name; group p is [first[p], first[p + 1]).
-  [[nodiscard]] std::vector<std::uint32_t> by_parent(std::size_t frame_count, std::vector<std::uint32_t>& first) const;
+  /// Indices of nodes, grouped by parent, siblings by frame; group p is [first[p], first[p + 1]).
+  [[nodiscard]] std::vector<std::uint32_t> by_parent(std::vector<std::uint32_t>& first) const;
 
   FrameTable& frames_;
   std::size_t most_nodes_;
   Budget unlimited_{static_cast<std::size_t>(-1) / 2};
   std::vector<Node> nodes_;
-  std::vector<std::vector<Own>> own_;  ///< by side, then by node
+  std::vector<std::vector<std::uint64_t>> own_;  ///< samples, by side, then by node
   IdIndex index_;
   bool was_cut_ = false;
 };

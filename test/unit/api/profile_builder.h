@@ -26,7 +26,7 @@ class ProfileBuilder {
   std::uint32_t add(std::uint32_t parent, store::NamedFrame frame, std::uint64_t self) {
     profile.frames.push_back(std::move(frame));
     const auto node = static_cast<std::uint32_t>(profile.nodes.size());
-    profile.nodes.push_back({static_cast<std::uint32_t>(profile.frames.size() - 1), parent, 0, 0, 0});
+    profile.nodes.push_back({static_cast<std::uint32_t>(profile.frames.size() - 1), parent, 0, 0});
     count(node, self);
     return node;
   }
@@ -39,7 +39,6 @@ class ProfileBuilder {
     profile.nodes[node].self_samples += self;
     while (true) {
       profile.nodes[node].total_samples += self;
-      profile.nodes[node].total_ns += self * static_cast<std::uint64_t>(profile.period_ns);
       if (node == 0) return;
       node = profile.nodes[node].parent;
     }

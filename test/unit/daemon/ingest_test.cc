@@ -165,7 +165,7 @@ TEST_CASE("each sample counts for the time that it says, also where the frequenc
   const store::Profile profile = pipeline.profile(100);
   CHECK(profile.nodes[0].total_samples == 40 + 12 * 4 + 1);
   CHECK(pipeline.quality().whole == 40 + 12 + 1);
-  CHECK(profile.nodes[0].total_ns == 400 * kNsPerMs + 12 * 40 * kNsPerMs + 10 * kNsPerMs);
+  CHECK(profile.cpu_ns(profile.nodes[0].total_samples) == 400 * kNsPerMs + 12 * 40 * kNsPerMs + 10 * kNsPerMs);
 }
 
 TEST_CASE("a process is followed from its fork to its end, all within one batch") {

@@ -46,7 +46,7 @@ class Program {
       for (auto at = path.rbegin(); at != path.rend(); ++at) {
         node = tree.child(node, frames.intern({"f" + std::to_string(*at), "lib", FrameKind::kNative, ""}));
       }
-      tree.add_self(node, 1, kPeriodNs);
+      tree.add_self(node, 1);
     }
     Profile profile;
     profile.period_ns = kPeriodNs;
@@ -69,14 +69,10 @@ ProfileDiff compare(const Profile& before, const Profile& after, const DiffOptio
     const Profile& profile = side == 0 ? before : after;
     static_cast<AnswerFacts&>(described[side]) = static_cast<const AnswerFacts&>(profile);
     std::vector<std::uint32_t> place(profile.nodes.size(), 0);
-    std::vector<std::uint64_t> self_ns;
-    for (const ProfileNode& node : profile.nodes) self_ns.push_back(node.total_ns);
-    for (std::size_t i = 1; i < profile.nodes.size(); ++i)
-      self_ns[profile.nodes[i].parent] -= profile.nodes[i].total_ns;
     for (std::size_t i = 0; i < profile.nodes.size(); ++i) {
       const ProfileNode& node = profile.nodes[i];
       if (i != 0) place[i] = tree.child(place[node.parent], frames.intern(profile.frames[node.frame]));
-      tree.add_self(place[i], node.self_samples, self_ns[i], side);
+      tree.add_self(place[i], node.self_samples, side);
     }
   }
   return diff(tree, std::move(described[0]), std::move(described[1]), options);
@@ -130,7 +126,7 @@ TEST_CASE("a diff is the union of both trees, with both sides' counts") {
     if (name_of(result, function) != "f2") continue;
     CHECK(function.before.self_samples == 1);
     CHECK(function.after.self_samples == 1);
-    CHECK(function.after.self_ns == kPeriodNs);
+    CHECK(result.after.cpu_ns(function.after.self_samples) == kPeriodNs);
   }
   CHECK(result.before.total_samples == 2);
   CHECK(result.after.total_samples == 3);

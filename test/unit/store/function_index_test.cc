@@ -72,8 +72,7 @@ std::vector<std::string> described(const Profile& profile) {
   std::vector<std::string> lines;
   for (const ProfileNode& node : profile.nodes) {
     lines.push_back(text_of(profile.frames[node.frame]) + " below " + std::to_string(node.parent) + " " +
-                    std::to_string(node.self_samples) + "/" + std::to_string(node.total_samples) + "/" +
-                    std::to_string(node.total_ns));
+                    std::to_string(node.self_samples) + "/" + std::to_string(node.total_samples));
   }
   lines.push_back(std::to_string(profile.quality.whole) + " whole, " +
                   std::to_string(profile.quality.truncated_total()) + " cut");
@@ -84,8 +83,8 @@ std::vector<std::string> described(const ProfileDiff& diff) {
   std::vector<std::string> lines;
   for (const DiffNode& node : diff.nodes) {
     lines.push_back(text_of(diff.frames[node.frame]) + " below " + std::to_string(node.parent) + " " +
-                    std::to_string(node.before.self_ns) + "/" + std::to_string(node.before.total_ns) + " " +
-                    std::to_string(node.after.self_ns) + "/" + std::to_string(node.after.total_ns));
+                    std::to_string(node.before.self_samples) + "/" + std::to_string(node.before.total_samples) + " " +
+                    std::to_string(node.after.self_samples) + "/" + std::to_string(node.after.total_samples));
   }
   return lines;
 }

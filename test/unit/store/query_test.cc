@@ -22,7 +22,7 @@ TEST_CASE("addresses in one function become one node, siblings sorted by name, p
   CHECK(profile.nodes[0].parent == 0);
   CHECK(profile.nodes[0].total_samples == 4);
   CHECK(profile.nodes[1].total_samples == 4);
-  CHECK(profile.nodes[1].total_ns == 4 * kPeriodNs);
+  CHECK(profile.cpu_ns(profile.nodes[1].total_samples) == 4 * kPeriodNs);
   CHECK(profile.nodes[3].self_samples == 2);
   CHECK(profile.quality.whole == 4);
 }
