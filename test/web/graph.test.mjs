@@ -454,6 +454,25 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
+  it("fetches the rest of a window that is over once what a screen can show of it stands there", async () => {
+    const asked = [];
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      asked.push(url.searchParams.get("max_nodes"));
+      // As if the fixture had more than a screen can show.
+      if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
+      await route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("&from=now-10m&to=now-1s");
+    const first = await mirror(page);
+    assert.equal(first.find(({ name }) => name === "tcp_sendmsg"), undefined);
+    await page.waitForFunction(() => document.querySelector('.flame-item[data-name="tcp_sendmsg"]') !== null);
+    const all = await mirror(page);
+    assert.equal(all[0].value, first[0].value);
+    assert.deepEqual(asked, ["25000", null]);
+    assert.deepEqual(page.troubles, []);
+  });
+
   it("saves itself as a vector picture that needs nothing else and is no markup of others", async () => {
     await open(page, `${daemon.url}/?pid=777&search=script`);
     await page.waitForFunction(() => /matched/.test(document.querySelector("#search-result").textContent));

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A window that ends now is asked for again as time goes on: once for each sixtieth of its length, which is about a
 // pixel column of the timeline or two, and never for more than a twentieth of the time.
-import { computed, effect } from "@preact/signals";
+import { effect } from "@preact/signals";
 
 import { round } from "./asking";
 import { isAway } from "./daemon";
 import { askedWindow, profile } from "./questions";
-import { ask, question } from "./state";
+import { ask, isLive } from "./state";
 
 const SHORTEST_MS = 5000;
 const LONGEST_MS = 60000;
-
-export const isLive = computed(() => /^(now)?$/.test(question.value.to.trim()));
 
 const atOnce = (ms: number) => new Date(ms).toISOString();
 

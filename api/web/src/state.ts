@@ -146,6 +146,9 @@ export const question = signal(first.question);
 export const base = signal(first.base);
 export const view = signal(first.view);
 
+// Whether the window ends now.
+export const isLive = computed(() => /^(now)?$/.test(question.value.to.trim()));
+
 export const isMachine = computed(() => SELECTORS.every((selector) => question.value[selector].length === 0));
 
 const same = (a: object | null, b: object | null) => JSON.stringify(a) === JSON.stringify(b);

@@ -39,8 +39,8 @@ export interface Shown {
   zoomed: number;
   // By frame, 1 where it matches; null when nothing is looked for.
   found: Uint8Array | null;
-  // performance.now() when the answer had come that this is made of.
-  since: number;
+  // performance.now() when the answer had come that this is made of; null where there is more to it.
+  since: number | null;
 }
 
 export class FlameCanvas {
@@ -250,7 +250,7 @@ export class FlameCanvas {
     measure("flamed:paint", start);
     if (this.#painted !== this.#shown.model) {
       this.#painted = this.#shown.model;
-      measure("flamed:first-paint", this.#shown.since);
+      if (this.#shown.since !== null) measure("flamed:first-paint", this.#shown.since);
     }
     this.#mark(this.#hoverMark, this.#hovered);
     this.#mark(this.#focusMark, this.#focused);

@@ -114,6 +114,10 @@ export class Frames {
   isPruned(f: number) {
     return this.kind(f) === "marker" && PRUNED.test(this.name(f));
   }
+  hasPruned() {
+    for (let f = 0; f < this.size; f++) if (this.isPruned(f)) return true;
+    return false;
+  }
   // Whether it is a function, and not a place that the tree needs for other reasons.
   isCode(f: number) {
     const kind = this.kind(f);

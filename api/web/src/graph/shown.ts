@@ -5,7 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Diff, Profile, Window } from "../answers";
 import { addressWith, get, wasAborted } from "../api";
 import { isDiff, profile } from "../questions";
-import { base, look, profileParameters, question, view } from "../state";
+import { base, isLive, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
 import { readProfile } from "./answer";
 import { FOUND, type Palette, palette } from "./colours";
@@ -63,6 +63,9 @@ export function selectNode(of: Model, node: number) {
 
 // ---- What was left out ----
 
+// How long whoever looks at a window may go on to the next before the rest of it is fetched.
+const PAUSE_MS = 1000;
+
 export const fetching = signal<string | null>(null); // why it can't be fetched, or "" while it is
 
 const moments = ({ from_ms, to_ms }: Window) => [String(from_ms), String(to_ms)];
@@ -92,6 +95,28 @@ function addressOf(answer: Profile | Diff, names: readonly string[]) {
   for (const name of names) parameters.append("root", name);
   return addressWith(then === null ? "/profile" : "/diff", parameters);
 }
+
+const isAsked = computed(() => profile.progress.value !== null);
+
+// All that the daemon gives of a window, once what a screen can show of it stands there.
+effect(() => {
+  const answer = profile.answer.value;
+  const tree = graph.value?.model ?? null;
+  if (answer === null || tree === null || isAsked.value || isLive.peek()) return undefined;
+  const abort = new AbortController();
+  const fetchRest = async () => {
+    if (!tree.frames.hasPruned()) return;
+    const { graph: whole } = await get<Profile | Diff>(addressOf(answer, []), { signal: abort.signal }, readProfile);
+    // The daemon may have dropped these minutes since.
+    if (!abort.signal.aborted && whole.model.total === tree.total) completed.value = { of: tree, model: whole.model };
+  };
+  // Without it there is what was there before, and what is zoomed into is fetched on its own.
+  const timer = setTimeout(() => void fetchRest().catch(() => {}), PAUSE_MS);
+  return () => {
+    clearTimeout(timer);
+    abort.abort();
+  };
+});
 
 effect(() => {
   const place = missing.value;
@@ -186,7 +211,7 @@ export const shown = computed<Shown | null>(() => {
   const tree = model.value;
   const look = looks.value;
   if (tree === null || look === null) return null;
-  return { model: tree, ...look, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: graph.peek()?.since ?? 0 };
+  return { model: tree, ...look, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
 });
 
 // ---- One function, and what is around it ----
@@ -221,7 +246,7 @@ function halfShown(half: Half) {
     if (tree.value === null || look.value === null) return null;
     return {
       model: tree.value, ...look.value, ink: ink.value, direction: half === "callers" ? "up" : "down",
-      zoomed: zoomedTo.value, found: found.value, since: graph.peek()?.since ?? 0,
+      zoomed: zoomedTo.value, found: found.value, since: null,
     };
   });
 }
