@@ -194,9 +194,11 @@ TEST_CASE("a stack deeper than a record is kept from its innermost frame on and 
   REQUIRE(has_samples(daemon, program.pid(), 100));
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   const std::uint64_t marked = with(stacks, ";descend;descend;bottom;");
-  CHECK(static_cast<double>(marked) >= 0.95 * static_cast<double>(total(stacks)));
+  const auto n = static_cast<double>(total(stacks));
+  // At times it is on its way to the bottom: next to never, but for an emulator, which interrupts between blocks of code.
+  CHECK(static_cast<double>(marked) >= 0.95 * n - binomial_tolerance(n, 0.95));
   const auto profile = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
-  CHECK(profile["quality"]["truncated"]["depth_limit"].get<double>() >= 0.95 * static_cast<double>(total(stacks)));
+  CHECK(profile["quality"]["truncated"]["depth_limit"].get<double>() >= 0.95 * n);
 }
 
 TEST_CASE("SIGTERM ends the daemon within a second, with everything counted") {
