@@ -195,7 +195,8 @@ TEST_CASE("a stack deeper than a record is kept from its innermost frame on and 
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   const std::uint64_t marked = with(stacks, ";descend;descend;bottom;");
   const auto n = static_cast<double>(total(stacks));
-  // At times it is on its way to the bottom: next to never, but for an emulator, which interrupts between blocks of code.
+  // At times it is on its way to the bottom: next to never, but on an emulator, which interrupts between blocks of
+  // code.
   CHECK(static_cast<double>(marked) >= 0.95 * n - binomial_tolerance(n, 0.95));
   const auto profile = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
   CHECK(profile["quality"]["truncated"]["depth_limit"].get<double>() >= 0.95 * n);
