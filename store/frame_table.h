@@ -26,7 +26,7 @@ class FrameTable {
 
   /// About as many functions will come.
   void reserve(std::size_t functions) { frames_.reserve(frames_.size() + functions); }
-  /// The frame of a function.
+  /// The frame of a function that was there before this table.
   std::uint32_t of(std::uint32_t function) {
     std::uint32_t& number = number_of_[function];
     if (number == 0) {

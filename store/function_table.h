@@ -73,7 +73,7 @@ class FunctionTable {
 
   /// All functions by name, then by what else is told apart.
   [[nodiscard]] std::span<const Place> in_order();
-  /// Where in_order() had the function last.
+  /// Where in_order() has the function, which must have been called since it came.
   [[nodiscard]] std::uint32_t place_of(std::uint32_t function) const { return place_of_[function]; }
   [[nodiscard]] static Beginning beginning_of(std::string_view name);
   /// The order of frames whose names begin alike.
@@ -101,7 +101,7 @@ class FunctionTable {
     std::uint32_t bare_size = 0;
   };
   struct Common {
-    const NamedFrame* frame = nullptr;
+    const NamedFrame* frame = nullptr;  ///< null: none was asked for yet
     std::uint32_t variant = 0;
     Differences differences;
   };

@@ -149,8 +149,8 @@ void ProfileBuilder::add_part(ProfileTree& tree, std::size_t side, GroupedStacks
     if (placed_.size() < functions.size()) placed_.resize(functions.size());
     if (placed_[0] == 0) {  // a part without stacks has no node
       const bool grouped = stacks.is_grouped();
-      placed_[0] = 1 + (grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0);
       touched_.push_back(0);
+      placed_[0] = 1 + (grouped ? tree.child(0, frames_->intern(root_frame_of(stacks.label(part)))) : 0);
     }
     tree.add_self(place(tree, functions, end), samples, side);
     index_->states().count(ref, samples, quality);
@@ -166,8 +166,8 @@ std::uint32_t ProfileBuilder::place(ProfileTree& tree, const FunctionTree& funct
     const std::uint32_t frame = frames_->of(functions.function(path_[i]));
     // Of one FunctionTree, what is not placed is not there. Of two, the other may have the same.
     at = same_tree_ ? tree.add(at, frame) : tree.child(at, frame);
-    placed_[path_[i]] = 1 + at;
     touched_.push_back(path_[i]);
+    placed_[path_[i]] = 1 + at;
   }
   return at;
 }

@@ -67,8 +67,8 @@ class ProfileBuilder {
   std::vector<FunctionTree*> trees_;  ///< by side
   bool same_tree_ = true;             ///< of all sides
 
-  std::vector<std::uint32_t>&
-      placed_;  ///< by node of the FunctionTree: 1 + node of the answer's tree, in the current part
+  /// By node of the FunctionTree: 1 + node of the answer's tree, in the current part.
+  std::vector<std::uint32_t>& placed_;
   std::vector<std::uint32_t> touched_;  ///< where placed_ is set
   std::vector<std::uint32_t> path_;     ///< scratch
 };
