@@ -84,7 +84,7 @@ std::string to_text(WallTime time) {
 std::optional<WallWindow> retained_window(const Snapshot& snapshot) {
   std::optional<WallWindow> retained;
   const SnapshotData& data = snapshot.data();
-  for (const SealedSlot& slot : data.sealed) widen(retained, window_of(slot.slot->bounds, data));
+  for (const SealedSlot& slot : *data.sealed) widen(retained, window_of(slot.slot->bounds, data));
   for (const OpenSlot::View& slot : data.open) widen(retained, window_of(slot.bounds, data));
   return retained;
 }
@@ -119,17 +119,17 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     slot.to = {asked.to.ns - offset_ns};
     slot.complete = !exact || samples == 0 || (!part_ && slot.from <= first && last < slot.to);
     slot.window = window;
-    slot.lost = quality.lost_total();
     if (asked.to <= asked.from) return;
     const bool overlaps = window.from < asked.to && asked.from < window.to;
     // Samples that came late are in a slot after their own minute; nothing else is outside of its slot.
     const bool has_late = exact && samples != 0 && first < slot.to && slot.from <= last;
     if (!overlaps && !has_late) return;
+    slot.lost = quality.lost_total();
     slots_.push_back(std::move(slot));
     windows.push_back(overlaps ? window : WallWindow{asked.from, asked.from});
     qualities.push_back(&quality);
   };
-  for (const SealedSlot& sealed : snapshot.sealed) {
+  for (const SealedSlot& sealed : *snapshot.sealed) {
     const SampleLog* log = sealed.log.get();
     const bool exact = log != nullptr;
     consider({.bounds = sealed.slot->bounds, .sealed = &sealed}, sealed.slot->quality, exact, exact ? log->count() : 0,

@@ -26,12 +26,12 @@ class SnapshotData {
   CallTree::View tree;
   ThreadTable::Records::View threads;
   ProcessTable::Records::View processes;
-  std::vector<SealedSlot> sealed;       ///< oldest first
-  std::vector<OpenSlot::View> open;     ///< oldest first, all younger than the sealed ones
-  std::shared_ptr<SlotSums> sums;       ///< of runs of sealed slots; never null
-  std::shared_ptr<SlotSums> side_sums;  ///< by side, of single ones; never null
-  std::shared_ptr<KeptIndex> index;     ///< never null
-  MonotonicTime until;                  ///< nothing here is younger: cuts the open slots' ends
+  std::shared_ptr<const std::vector<SealedSlot>> sealed;  ///< oldest first; never null
+  std::vector<OpenSlot::View> open;                       ///< oldest first, all younger than the sealed ones
+  std::shared_ptr<SlotSums> sums;                         ///< of runs of sealed slots; never null
+  std::shared_ptr<SlotSums> side_sums;                    ///< by side, of single ones; never null
+  std::shared_ptr<KeptIndex> index;                       ///< never null
+  MonotonicTime until;                                    ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
   std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget

@@ -192,7 +192,10 @@ class Store::State {
     data->tree = tree_.view();
     data->threads = threads_.view();
     data->processes = processes_.view();
-    data->sealed.assign(sealed_.begin(), sealed_.end());
+    if (sealed_view_ == nullptr) {
+      sealed_view_ = std::make_shared<const std::vector<SealedSlot>>(sealed_.begin(), sealed_.end());
+    }
+    data->sealed = sealed_view_;
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
@@ -279,6 +282,7 @@ class Store::State {
       sealed_log_samples_ += sealed.log->count();
     }
     sealed_.push_back(std::move(sealed));
+    sealed_view_ = nullptr;
   }
 
   void drop_oldest() {
@@ -292,6 +296,7 @@ class Store::State {
     sealed_bytes_ -= slot.bytes();
     sealed_entries_ -= slot.histogram.entry_count();
     sealed_.pop_front();
+    sealed_view_ = nullptr;
     ++dropped_since_sweep_;
   }
 
@@ -300,6 +305,7 @@ class Store::State {
     log_budget_.give_back(sealed.log->bytes());
     sealed_log_samples_ -= sealed.log->count();
     sealed.log = nullptr;
+    sealed_view_ = nullptr;
   }
 
   /// Keeps the sample of a pair that was counted. The oldest minute's samples make room for the newest's; a log that
@@ -411,6 +417,8 @@ class Store::State {
   ProcessTable processes_;
   ThreadTable threads_;
   std::deque<SealedSlot> sealed_;
+  /// The same for snapshots, which are taken more often than minutes end. Null: another has come or gone since.
+  std::shared_ptr<const std::vector<SealedSlot>> sealed_view_;
   std::deque<std::unique_ptr<OpenSlot>> open_;
   std::uint32_t next_sequence_ = 1;
   MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
