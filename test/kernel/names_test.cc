@@ -298,12 +298,13 @@ TEST_CASE("a BPF program has its own name, wherever in its code it is") {
   // Below the system call that runs it, as "bpf_prog_<tag>_<name>".
   const std::regex named("(^|;)__sys_bpf;.*;bpf_test_run;bpf_prog_[0-9a-f]{16}_flamed_spin(;|$)");
   FoldedStacks stacks;
-  CHECK(RunningDaemon::eventually(seconds(45), [&] {
+  const bool is_named = RunningDaemon::eventually(seconds(45), [&] {
     stacks = settled_profile(daemon, program.pid());
     const auto in_program = count_if(stacks, [&](const std::string& stack) { return std::regex_search(stack, named); });
     return 10 * in_program >= 9 * total(stacks);
-  }));
+  });
   for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  CHECK(is_named);
   const nlohmann::json answer = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
   CHECK(modules_of(answer, "_flamed_spin") == std::set<std::string>{"[bpf]"});
 }
