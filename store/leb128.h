@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unsigned LEB128 numbers, as histograms and logs of samples keep them: seven bits a byte, the lowest first.
+// Unsigned LEB128 numbers, as histograms keep them: seven bits a byte, the lowest first.
 #pragma once
 
 #include <cstdint>

@@ -14,20 +14,33 @@ SampleLog::SampleLog(std::vector<LoggedSample> samples) : count_(samples.size())
   }
   first_ = samples.front().time;
   last_ = samples.back().time;
+  std::uint32_t largest_entry = 0;
   std::uint16_t largest_cpu = 0;
-  for (const LoggedSample& sample : samples) largest_cpu = std::max(largest_cpu, sample.cpu);
-  cpu_bits_ = static_cast<unsigned>(std::bit_width(largest_cpu));
+  for (const LoggedSample& sample : samples) {
+    largest_entry = std::max(largest_entry, sample.entry);
+    largest_cpu = std::max(largest_cpu, sample.cpu);
+  }
+  cpu_bits_ = static_cast<std::uint8_t>(std::bit_width(largest_cpu));
+  what_bits_ = static_cast<std::uint8_t>(std::bit_width(largest_entry) + cpu_bits_);
 
   std::vector<std::uint8_t> bytes;
   bytes.reserve(samples.size() * 7);
   blocks_.reserve((samples.size() + kSamplesPerBlock - 1) / kSamplesPerBlock);
-  std::int64_t previous = first_.ns;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (i % kSamplesPerBlock == 0) blocks_.push_back({previous, bytes.size()});
-    append_leb128(bytes, static_cast<std::uint64_t>(samples[i].time.ns - previous));
-    append_leb128(bytes, (std::uint64_t{samples[i].entry} << cpu_bits_) | samples[i].cpu);
-    previous = samples[i].time.ns;
+  for (std::size_t begin = 0; begin < samples.size(); begin += kSamplesPerBlock) {
+    const auto block = std::span(samples).subspan(begin, std::min(kSamplesPerBlock, samples.size() - begin));
+    const std::int64_t before = samples[begin == 0 ? 0 : begin - 1].time.ns;
+    const auto gap = [&](std::size_t i) {
+      return static_cast<std::uint64_t>(block[i].time.ns - (i == 0 ? before : block[i - 1].time.ns));
+    };
+    std::uint64_t gaps = 0;
+    for (std::size_t i = 0; i < block.size(); ++i) gaps |= gap(i);
+    const auto gap_bits = static_cast<std::uint32_t>(std::bit_width(gaps));
+    blocks_.push_back({before, static_cast<std::uint32_t>(bytes.size()), gap_bits});
+    append_bit_fields(bytes, block.size(), gap_bits, gap);
+    append_bit_fields(bytes, block.size(), what_bits_,
+                      [&](std::size_t i) { return (std::uint64_t{block[i].entry} << cpu_bits_) | block[i].cpu; });
   }
+  bytes.resize(bytes.size() + kBitFieldsTail);
   bytes_.assign(bytes.begin(), bytes.end());  // exactly as large as needed: it stays for hours
 }
 

@@ -54,13 +54,13 @@ void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vec
   const MonotonicTime end{log.last().ns + 1};
   const std::int64_t inside_ns = std::min(to, end).ns - std::max(from, first).ns;
   if (2 * inside_ns > end.ns - first.ns) {
-    const auto leave_out = [&](const LoggedSample& sample) { --all[sample.entry]; };
-    if (first < from) log.for_each(first, from, leave_out);
-    if (to < end) log.for_each(to, end, leave_out);
+    const auto leave_out = [&](std::uint32_t entry) { --all[entry]; };
+    if (first < from) log.for_each_entry(first, from, leave_out);
+    if (to < end) log.for_each_entry(to, end, leave_out);
     return;
   }
   std::fill(all.begin(), all.end(), 0U);
-  log.for_each(from, to, [&](const LoggedSample& sample) { ++all[sample.entry]; });
+  log.for_each_entry(from, to, [&](std::uint32_t entry) { ++all[entry]; });
 }
 
 /// What a slot covers. An open one ends in the future; what it holds ends now.
