@@ -211,10 +211,15 @@ void Router::count(int status, std::uint64_t clients) {
                                                                                       std::memory_order_relaxed);
 }
 
-TimeContext Router::time_context() const { return {sources_.clock().wall(), local_offset_s_}; }
+WallTime Router::now() const {
+  const std::int64_t ns = sources_.clock().wall().ns;
+  return {ns - ns % kNsPerMs};
+}
+
+TimeContext Router::time_context() const { return {now(), local_offset_s_}; }
 
 Response Router::answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer) {
-  const WallTime now = sources_.clock().wall();
+  const WallTime now = this->now();
   ViewerSources sources(sources_, viewer);
   const AnswerContext context{sources, parameters, {request.asked.value_or(now), now}, request.accept};
   switch (route) {

@@ -78,6 +78,8 @@ class Router {
   Response dispatch(const Request& request);
   Response answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer);
   Response finish(Response response, const Request* request, std::uint64_t clients);
+  /// In whole milliseconds, as answers tell their windows: who asks again for such a window gets the same samples.
+  [[nodiscard]] WallTime now() const;
   [[nodiscard]] TimeContext time_context() const;
 
   [[nodiscard]] Health health() const;

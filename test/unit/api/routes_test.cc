@@ -185,6 +185,20 @@ TEST_CASE("without a start the window is the last 15 minutes, as far as the prof
   CHECK_FALSE(asked["warnings"].empty());
 }
 
+TEST_CASE("the window that an answer tells gives the same samples again") {
+  Fixture fixture;
+  fixture.sources.clock_.advance_ns(700'000);
+  // Within the millisecond in which the window begins.
+  fixture.sources.add_samples(kWorker, "worker", {"main"}, 1, 5 * kNsPerSecond + 300'000);
+  const json first = json::parse(fixture.get("/profile?pid=123&from=now-5s&to=now-1s").body);
+  const json window = first["window"]["asked"];
+  const json again = json::parse(
+      fixture.get("/profile?pid=123&from=" + window["from_ms"].dump() + "&to=" + window["to_ms"].dump()).body);
+  CHECK(again["value"] == 1);
+  CHECK(first["value"] == again["value"]);
+  CHECK(first["window"] == again["window"]);
+}
+
 TEST_CASE("a process may be told by its start") {
   Fixture fixture;
   CHECK(json::parse(fixture.get("/profile?pid=123@4567").body)["value"] == 30);
