@@ -473,6 +473,63 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
+  it("says that search and table count only the largest frames when the rest can't be fetched, until it could", async () => {
+    let refused = 0;
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
+      else if (refused++ === 0) {
+        return route.fulfill({ status: 422, contentType: "application/problem+json", body: JSON.stringify({ status: 422, title: "Too much", detail: "It takes too long." }) });
+      }
+      return route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("&from=now-10m&to=now-1s&view=table");
+    await page.waitForSelector(".fetching button");
+    assert.equal(await text(page, ".fetching"), "The rest of this window was not fetched: It takes too long. Search and table count only the largest frames.Try again");
+    const functions = () => page.$eval(".grid", (grid) => Number(grid.getAttribute("aria-rowcount")));
+    const largest = await functions();
+    await inspect(page, "rest-not-fetched");
+    await page.click(".fetching button");
+    await page.waitForFunction((before) => Number(document.querySelector(".grid").getAttribute("aria-rowcount")) > before, largest);
+    assert.equal(await page.$(".fetching"), null);
+    assert.equal(refused, 2);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("asks for the whole window again when other samples are kept of it than before", async () => {
+    const asked = [];
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      const isFirst = url.searchParams.has("max_nodes");
+      asked.push(isFirst ? "first" : "rest");
+      if (isFirst) url.searchParams.set("max_nodes", "6");
+      else if (asked.length === 2) url.searchParams.set("pid", "777");
+      await route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("&from=now-10m&to=now-1s");
+    await page.waitForSelector(".fetching button");
+    assert.match(await text(page, ".fetching"), /^Other samples are kept of this window .* only the largest frames\.Ask again$/);
+    await page.click(".fetching button");
+    await page.waitForFunction(() => document.querySelector('.flame-item[data-name="tcp_sendmsg"]') !== null);
+    assert.equal(await page.$(".fetching"), null);
+    assert.deepEqual(asked, ["first", "rest", "first", "rest"]);
+    assert.deepEqual(page.troubles, []);
+  });
+
+  it("writes to the console what the page did not expect while it fetched the rest", async () => {
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      if (!url.searchParams.has("max_nodes")) return route.fulfill({ contentType: "application/octet-stream", body: "no such columns" });
+      url.searchParams.set("max_nodes", "6");
+      return route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("&from=now-10m&to=now-1s");
+    await page.waitForSelector(".fetching button");
+    assert.match(await text(page, ".fetching"), /^The rest of this window was not fetched: the answer is none in columns\. .*Try again$/);
+    assert.equal(page.troubles.length, 1);
+    assert.match(page.troubles[0], /^console: Error: the answer is none in columns/);
+  });
+
   it("saves itself as a vector picture that needs nothing else and is no markup of others", async () => {
     await open(page, `${daemon.url}/?pid=777&search=script`);
     await page.waitForFunction(() => /matched/.test(document.querySelector("#search-result").textContent));

@@ -67,7 +67,7 @@ export async function get<Answer>(address: string, { signal, onProgress }: Optio
     response = await fetch(address, { signal });
   } catch (error) {
     if (wasAborted(error)) throw error;
-    throw new Unreachable(String(error));
+    throw new Unreachable("flamed does not answer", { cause: error });
   }
   const isProblem = (response.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
   try {

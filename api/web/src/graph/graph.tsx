@@ -69,6 +69,18 @@ function Stage({ isInert }: { isInert: boolean }) {
   return <FlameBox id="graph" label="Flame graph" shown={shown} isInert={isInert} zoom={(_, node) => zoomTo(node)} select={selectNode} say={say} />;
 }
 
+// What was left out of the answer, while it is fetched and where that failed.
+function Fetching() {
+  if (fetching.value === null) return null;
+  const { text, action } = fetching.value;
+  return (
+    <p class="fetching" role="status">
+      {printable(text)}
+      {action !== undefined && <button type="button" class="quiet" onClick={action.act}>{action.label}</button>}
+    </p>
+  );
+}
+
 const HINTS = {
   icicle: "Click zooms · right click for more · Esc resets · arrows move",
   flame: "Click zooms · right click for more · Esc resets · arrows move",
@@ -111,7 +123,7 @@ export function Graph() {
       </ul>
       <div class={isAsked.value ? "stage busy" : "stage"} id="stage">
         <Waiting asking={profile} what="the profile" />
-        {fetching.value !== null && <p class="fetching" role="status">{fetching.value === "" ? "Fetching what was left out here …" : `Not fetched: ${fetching.value}`}</p>}
+        <Fetching />
         <Stage isInert={notice !== null} />
         {notice}
       </div>

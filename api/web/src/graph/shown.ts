@@ -3,7 +3,7 @@
 import { computed, effect, signal } from "@preact/signals";
 
 import type { Diff, Profile, Window } from "../answers";
-import { addressWith, get, wasAborted } from "../api";
+import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
 import { isDiff, profile } from "../questions";
 import { base, isLive, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
@@ -66,7 +66,19 @@ export function selectNode(of: Model, node: number) {
 // How long whoever looks at a window may go on to the next before the rest of it is fetched.
 const PAUSE_MS = 1000;
 
-export const fetching = signal<string | null>(null); // why it can't be fetched, or "" while it is
+// That it is being fetched, or why it is not there.
+export interface Fetching {
+  text: string;
+  action?: { label: string; act: () => void };
+}
+const ofPlace = signal<Fetching | null>(null);
+const ofRest = signal<Fetching | null>(null);
+export const fetching = computed(() => ofPlace.value ?? ofRest.value);
+
+function reasonOf(error: unknown) {
+  if (!(error instanceof Refused || error instanceof Unreachable)) console.error(error);
+  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+}
 
 const moments = ({ from_ms, to_ms }: Window) => [String(from_ms), String(to_ms)];
 
@@ -81,13 +93,14 @@ const missing = computed(() => {
 });
 
 function addressOf(answer: Profile | Diff, names: readonly string[]) {
-  // Of the same time, whatever "now" is by now.
+  // Of the same time, whatever "now" is by now: of what was asked, since whole minutes that were used instead need not
+  // begin with a millisecond.
   const asked = { ...question.peek() };
   const compared = base.peek();
   let then = compared;
-  [asked.from, asked.to] = moments((isDiff(answer) ? answer.after : answer).window.used);
+  [asked.from, asked.to] = moments((isDiff(answer) ? answer.after : answer).window.asked);
   if (compared !== null && isDiff(answer)) {
-    const [from, to] = moments(answer.before.window.used);
+    const [from, to] = moments(answer.before.window.asked);
     then = { ...compared, from, to };
   }
   const parameters = profileParameters(asked, then);
@@ -98,47 +111,70 @@ function addressOf(answer: Profile | Diff, names: readonly string[]) {
 
 const isAsked = computed(() => profile.progress.value !== null);
 
+// Of which answer the rest is to be fetched once more, at once.
+const triedAgain = signal<{ of: Profile | Diff } | null>(null);
+
+const ONLY_LARGEST = "Search and table count only the largest frames.";
+
 // All that the daemon gives of a window, once what a screen can show of it stands there.
 effect(() => {
   const answer = profile.answer.value;
   const tree = graph.value?.model ?? null;
+  const pauseMs = triedAgain.value !== null && triedAgain.value.of === answer ? 0 : PAUSE_MS;
+  ofRest.value = null;
   if (answer === null || tree === null || isAsked.value || isLive.peek()) return undefined;
   const abort = new AbortController();
   const fetchRest = async () => {
     if (!tree.frames.hasPruned()) return;
-    const { graph: whole } = await get<Profile | Diff>(addressOf(answer, []), { signal: abort.signal }, readProfile);
-    // The daemon may have dropped these minutes since.
-    if (!abort.signal.aborted && whole.model.total === tree.total) completed.value = { of: tree, model: whole.model };
+    ofRest.value = { text: "Fetching the rest of this window …" };
+    try {
+      const { graph: whole } = await get<Profile | Diff>(addressOf(answer, []), { signal: abort.signal }, readProfile);
+      if (abort.signal.aborted) return;
+      if (whole.model.total === tree.total) {
+        completed.value = { of: tree, model: whole.model };
+        ofRest.value = null;
+      } else {
+        // Minutes of it were dropped, or samples came late.
+        const text = `Other samples are kept of this window than when it was asked for. ${ONLY_LARGEST}`;
+        ofRest.value = { text, action: { label: "Ask again", act: () => profile.again() } };
+      }
+    } catch (error) {
+      if (abort.signal.aborted || wasAborted(error)) return;
+      const text = `The rest of this window was not fetched: ${reasonOf(error)}. ${ONLY_LARGEST}`;
+      ofRest.value = { text, action: { label: "Try again", act: () => (triedAgain.value = { of: answer }) } };
+    }
   };
-  // Without it there is what was there before, and what is zoomed into is fetched on its own.
-  const timer = setTimeout(() => void fetchRest().catch(() => {}), PAUSE_MS);
+  const timer = setTimeout(() => void fetchRest(), pauseMs);
   return () => {
     clearTimeout(timer);
     abort.abort();
   };
 });
 
+const placeTriedAgain = signal(0);
 effect(() => {
   const place = missing.value;
+  placeTriedAgain.value;
   if (place === null) {
-    fetching.value = null;
+    ofPlace.value = null;
     return undefined;
   }
   const { tree, node, answer } = place;
   const abort = new AbortController();
-  fetching.value = "";
+  ofPlace.value = { text: "Fetching what was left out here …" };
   void get<Profile | Diff>(addressOf(answer, tree.names(node)), { signal: abort.signal }, readProfile)
     .then(({ graph: part }) => {
       if (abort.signal.aborted) return;
       // Nothing more was to be had: the daemon has dropped these minutes since, or answers with the same.
       if (part.model.total === 0 || part.model.prunedBelow(0) !== -1) {
-        fetching.value = "the daemon no longer has more of this";
+        ofPlace.value = { text: "Not fetched: the daemon no longer has more of this" };
         return;
       }
       completed.value = { of: graph.peek()!.model, model: graft(tree, node, part.model) };
     })
     .catch((error: unknown) => {
-      if (!abort.signal.aborted && !wasAborted(error)) fetching.value = error instanceof Error ? error.message : String(error);
+      if (abort.signal.aborted || wasAborted(error)) return;
+      ofPlace.value = { text: `Not fetched: ${reasonOf(error)}`, action: { label: "Try again", act: () => placeTriedAgain.value++ } };
     });
   return () => abort.abort();
 });
