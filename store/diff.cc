@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -96,11 +97,12 @@ class Differ {
   }
 
   ProfileDiff build(ProfileTree& tree) {
-    take_nodes(tree);
-    find_functions();
+    diff_.frames = tree.take_frames();
+    add_up(tree);
+    find_functions(tree);
     Measure by(diff_.before, diff_.after, options_.normalise);
     const double least_z = least_significant(by);
-    show_nodes(by, least_z);
+    show_nodes(tree, by, least_z);
     rank_functions(by, least_z);
     warn();
     return std::move(diff_);
@@ -110,48 +112,31 @@ class Differ {
   struct Counts {
     DiffCount before, after;
   };
-  struct Node : Counts {
-    std::uint32_t frame = 0;
-    std::uint32_t parent = 0;
-  };
 
-  void take_nodes(ProfileTree& tree) {
-    ProfileTree::Ordered ordered = tree.order();
-    diff_.frames = std::move(ordered.frames);
-    nodes_.reserve(ordered.nodes.size());
+  void add_up(const ProfileTree& tree) {
+    nodes_.reserve(tree.size());
     const auto count_of = [&](std::uint32_t node, std::size_t side) {
       const std::uint64_t own = tree.own(node, side);
       return DiffCount{own, own};
     };
-    for (const ProfileTree::Ordered::Node& node : ordered.nodes) {
-      nodes_.push_back({{count_of(node.node, 0), count_of(node.node, 1)}, node.frame, node.parent});
-    }
-    for (std::size_t i = nodes_.size(); i-- > 1;) {
-      Node& parent = nodes_[nodes_[i].parent];
-      parent.before.total_samples += nodes_[i].before.total_samples;
-      parent.after.total_samples += nodes_[i].after.total_samples;
+    for (std::uint32_t node = 0; node < tree.size(); ++node) nodes_.push_back({count_of(node, 0), count_of(node, 1)});
+    for (auto node = static_cast<std::uint32_t>(tree.size()); node-- > 1;) {
+      Counts& parent = nodes_[tree.parent(node)];
+      parent.before.total_samples += nodes_[node].before.total_samples;
+      parent.after.total_samples += nodes_[node].after.total_samples;
     }
     diff_.before.total_samples = nodes_.front().before.total_samples;
     diff_.after.total_samples = nodes_.front().after.total_samples;
   }
 
-  void find_functions() {
+  void find_functions(const ProfileTree& tree) {
     functions_.resize(diff_.frames.size());
-    std::vector<std::uint32_t> on_path(diff_.frames.size(), 0);
-    std::vector<std::uint32_t> path;
-    for (std::uint32_t id = 0; id < nodes_.size(); ++id) {
-      const Node& node = nodes_[id];
-      count_comparisons(node);
-      while (!path.empty() && path.back() != node.parent) {
-        --on_path[nodes_[path.back()].frame];
-        path.pop_back();
-      }
-      Counts& function = functions_[node.frame];
-      const bool outermost = on_path[node.frame] == 0;
-      add(function.before, node.before, outermost);
-      add(function.after, node.after, outermost);
-      ++on_path[node.frame];
-      path.push_back(id);
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      count_comparisons(nodes_[node]);
+      Counts& function = functions_[tree.frame(node)];
+      const bool outermost = !tree.repeats(node);
+      add(function.before, nodes_[node].before, outermost);
+      add(function.after, nodes_[node].after, outermost);
     }
     for (std::uint32_t frame = 0; frame < functions_.size(); ++frame) {
       const FrameKind kind = diff_.frames[frame].kind;
@@ -194,35 +179,62 @@ class Differ {
     of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z;
   }
 
+  /// What the order of functions goes by, the larger the earlier: their own samples alone.
+  [[nodiscard]] static std::uint64_t rank_of(Measure& by, const Counts& counts, double least_z) {
+    DiffFunction function;
+    function.before = counts.before;
+    function.after = counts.after;
+    by.measure(function);
+    mark(function, least_z);
+    // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
+    const double change = function.self.change();
+    const double size = change > 0 ? change * (1 + 1e-9) : 0 - change;
+    // Doubles that are not negative compare as their bits do, and leave that of the sign for the mark.
+    return std::bit_cast<std::uint64_t>(size) | (function.self.significant ? kFirst : 0);
+  }
+
   void rank_functions(Measure& by, double least_z) {
-    const auto judge = [&](std::uint32_t frame) {
-      DiffFunction function;
-      function.frame = frame;
-      function.before = functions_[frame].before;
-      function.after = functions_[frame].after;
+    // Nearly all have one or two samples, and so the rank of thousands of others: ranks are sorted, not functions.
+    constexpr std::size_t kFew = 16;
+    std::vector<std::uint32_t> few(kFew * kFew, 0);  // by samples: 1 + index into `ranks`
+    std::vector<std::uint64_t> ranks;
+    std::vector<std::uint32_t> rank_at;  // by place in compared_: index into `ranks`
+    rank_at.reserve(compared_.size());
+    for (const std::uint32_t frame : compared_) {
+      const Counts& counts = functions_[frame];
+      const std::uint64_t before = counts.before.self_samples;
+      const std::uint64_t after = counts.after.self_samples;
+      const bool is_few = before < kFew && after < kFew;
+      std::uint32_t known = is_few ? few[before * kFew + after] : 0;
+      if (known == 0) {
+        ranks.push_back(rank_of(by, counts, least_z));
+        known = static_cast<std::uint32_t>(ranks.size());
+        if (is_few) few[before * kFew + after] = known;
+      }
+      rank_at.push_back(known - 1);
+    }
+    std::vector<std::uint64_t> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    std::vector<std::uint32_t> order_of;  // by index into `ranks`: place in `sorted`
+    order_of.reserve(ranks.size());
+    for (const std::uint64_t rank : ranks) {
+      const auto at = std::lower_bound(sorted.begin(), sorted.end(), rank, std::greater<>());
+      order_of.push_back(static_cast<std::uint32_t>(at - sorted.begin()));
+    }
+    std::vector<std::uint32_t> next(sorted.size() + 1, 0);
+    for (const std::uint32_t rank : rank_at) ++next[order_of[rank] + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<DiffFunction>& functions = diff_.functions;
+    functions.resize(compared_.size());
+    for (std::size_t i = 0; i < compared_.size(); ++i) {
+      DiffFunction& function = functions[next[order_of[rank_at[i]]]++];
+      function.frame = compared_[i];
+      function.before = functions_[function.frame].before;
+      function.after = functions_[function.frame].after;
       by.measure(function);
       mark(function, least_z);
-      return function;
-    };
-    struct Rank {
-      std::uint64_t rank = 0;  ///< the larger, the earlier
-      std::uint32_t frame = 0;
-    };
-    std::vector<Rank> ranks;
-    ranks.reserve(compared_.size());
-    for (const std::uint32_t frame : compared_) {
-      const DiffFunction function = judge(frame);
-      // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
-      const double change = function.self.change();
-      const double size = change > 0 ? change * (1 + 1e-9) : 0 - change;
-      // Doubles that are not negative compare as their bits do, and leave that of the sign for the mark.
-      const std::uint64_t rank = std::bit_cast<std::uint64_t>(size) | (function.self.significant ? kFirst : 0);
-      ranks.push_back({rank, frame});
     }
-    // Most have one or two samples, and the same rank as thousands of others.
-    std::stable_sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a.rank > b.rank; });
-    diff_.functions.reserve(ranks.size());
-    for (const Rank& rank : ranks) diff_.functions.push_back(judge(rank.frame));
   }
 
   /// Which nodes the answer has: all, or the largest. The root always.
@@ -256,56 +268,73 @@ class Differ {
     return shown;
   }
 
-  void show_nodes(Measure& by, double least_z) {
-    const std::vector<bool> is_shown = find_shown();
-    struct Rest {
-      std::size_t functions = 0;
-      DiffCount before, after;
+  /// What is pruned below a node that is shown, up to what is pruned below another one.
+  struct Rest {
+    std::size_t functions = 0;
+    DiffCount before, after;
+  };
+  struct Rests {
+    static constexpr std::uint32_t kNone = 0xffffffffU;
+
+    std::vector<std::uint32_t> of;  ///< by node of the tree: index into `all`; kNone: nothing is pruned below it
+    std::vector<Rest> all;
+  };
+  [[nodiscard]] Rests find_rests(const ProfileTree& tree, const std::vector<bool>& is_shown) const {
+    Rests rests{std::vector<std::uint32_t>(nodes_.size(), Rests::kNone), {}};
+    struct Pruned {
+      std::uint32_t rest = 0;
+      std::uint32_t frame = 0;
     };
-    constexpr std::uint32_t kNothing = 0xffffffffU;
-    std::vector<Rest> rests;
-    std::vector<std::uint32_t> rest_of(nodes_.size(), kNothing);  // of what is shown: what is pruned right below
-    std::vector<std::uint32_t> caller(nodes_.size(), 0);          // of what is pruned: the nearest that is shown
-    std::vector<std::uint64_t> pairs;                             // of rest and function
-    std::size_t shown_count = 0;
+    std::vector<Pruned> pruned;
+    std::vector<std::uint32_t> caller(nodes_.size(), 0);  // of what is pruned: the nearest that is shown
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      if (is_shown[node]) {
-        ++shown_count;
-        continue;
-      }
-      const std::uint32_t parent = nodes_[node].parent;
+      if (is_shown[node]) continue;
+      const std::uint32_t parent = tree.parent(node);
       caller[node] = is_shown[parent] ? parent : caller[parent];
-      std::uint32_t& place = rest_of[caller[node]];
-      if (place == kNothing) {
-        place = static_cast<std::uint32_t>(rests.size());
-        rests.emplace_back();
+      std::uint32_t& place = rests.of[caller[node]];
+      if (place == Rests::kNone) {
+        place = static_cast<std::uint32_t>(rests.all.size());
+        rests.all.emplace_back();
       }
-      pairs.push_back((std::uint64_t{place} << 32) | nodes_[node].frame);
-      add(rests[place].before, nodes_[node].before, is_shown[parent]);
-      add(rests[place].after, nodes_[node].after, is_shown[parent]);
+      pruned.push_back({place, tree.frame(node)});
+      add(rests.all[place].before, nodes_[node].before, is_shown[parent]);
+      add(rests.all[place].after, nodes_[node].after, is_shown[parent]);
     }
-    std::sort(pairs.begin(), pairs.end());
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    for (const std::uint64_t pair : pairs) ++rests[pair >> 32].functions;
+    std::vector<std::uint32_t> next(rests.all.size() + 1, 0);
+    for (const Pruned& node : pruned) ++next[node.rest + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<Pruned> by_rest(pruned.size());
+    for (const Pruned& node : pruned) by_rest[next[node.rest]++] = node;
+    std::vector<std::uint32_t> counted_for(diff_.frames.size(), 0);  // by frame: 1 + the last rest
+    for (const Pruned& node : by_rest) {
+      if (std::exchange(counted_for[node.frame], node.rest + 1) != node.rest + 1) ++rests.all[node.rest].functions;
+    }
+    return rests;
+  }
+
+  void show_nodes(const ProfileTree& tree, Measure& by, double least_z) {
+    const std::vector<bool> is_shown = find_shown();
+    const Rests rests = find_rests(tree, is_shown);
+    const std::vector<ProfileTree::OrderedNode> ordered = tree.in_order(is_shown);
     std::vector<DiffNode>& out = diff_.nodes;
-    out.reserve(shown_count + rests.size());
-    std::vector<std::uint32_t> place(nodes_.size(), 0);
-    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-      if (!is_shown[node]) continue;
-      place[node] = static_cast<std::uint32_t>(out.size());
+    out.reserve(ordered.size() + rests.all.size());
+    std::vector<std::uint32_t> place;  // by index into `ordered`
+    place.reserve(ordered.size());
+    for (const ProfileTree::OrderedNode& node : ordered) {
+      place.push_back(static_cast<std::uint32_t>(out.size()));
       DiffNode& shown = out.emplace_back();
-      shown.frame = nodes_[node].frame;
-      shown.parent = place[nodes_[node].parent];
-      shown.before = nodes_[node].before;
-      shown.after = nodes_[node].after;
+      shown.frame = node.frame;
+      shown.parent = place[node.parent];
+      shown.before = nodes_[node.node].before;
+      shown.after = nodes_[node.node].after;
       by.measure(shown);
       mark(shown, least_z);
-      if (rest_of[node] == kNothing) continue;
-      const Rest& sum = rests[rest_of[node]];
+      if (rests.of[node.node] == Rests::kNone) continue;
+      const Rest& sum = rests.all[rests.of[node.node]];
       DiffNode& rest = out.emplace_back();  // never marked: it is no function's
       rest.frame =
           marker("(pruned: " + std::to_string(sum.functions) + (sum.functions == 1 ? " function)" : " functions)"));
-      rest.parent = place[node];
+      rest.parent = place.back();
       rest.before = whole(sum.before);
       rest.after = whole(sum.after);
       by.measure(rest);
@@ -340,7 +369,7 @@ class Differ {
 
   const DiffOptions& options_;
   ProfileDiff diff_;
-  std::vector<Node> nodes_;              ///< all, as DiffNodes will be
+  std::vector<Counts> nodes_;            ///< by node of the tree
   std::vector<Counts> functions_;        ///< by frame
   std::vector<std::uint32_t> compared_;  ///< frames that are functions with samples
   std::size_t comparisons_ = 0;

@@ -10,6 +10,8 @@
 namespace flamed::store {
 namespace {
 
+constexpr std::uint32_t kLargestFunction = 0x7fffffffU;
+
 NamedFrame mark_of(std::string name) { return {std::move(name), "", FrameKind::kMarker, ""}; }
 
 }  // namespace
@@ -48,7 +50,7 @@ std::uint32_t FunctionTree::child(std::uint32_t parent, std::uint32_t function) 
   }
   const auto node = static_cast<std::uint32_t>(nodes_.size());
   if (nodes_.size() == nodes_.capacity()) nodes_.reserve(nodes_.size() + nodes_.size() / 4 + 64);
-  nodes_.push_back({parent, function, 0, 0});
+  nodes_.push_back({parent, function & kLargestFunction, has_caller(parent, function), 0, 0});
   if (listed == kListedChildren) {
     static_cast<void>(
         index_.make_room([&](std::uint32_t other) { return hash_of(nodes_[other].parent, nodes_[other].function); }));
@@ -59,6 +61,12 @@ std::uint32_t FunctionTree::child(std::uint32_t parent, std::uint32_t function) 
     nodes_[last].next_sibling = node;
   }
   return node;
+}
+
+/// Whether the node or one of its callers is the function.
+bool FunctionTree::has_caller(std::uint32_t node, std::uint32_t function) const {
+  while (node != 0 && nodes_[node].function != function) node = nodes_[node].parent;
+  return node != 0;
 }
 
 std::uint32_t FunctionTree::node_of(StackRef ref) {

@@ -47,6 +47,8 @@ class FunctionTree {
   /// Node 0 is the root, its own parent, and no function.
   [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
   [[nodiscard]] std::uint32_t function(std::uint32_t node) const { return nodes_[node].function; }
+  /// Whether the node's function is among its callers too.
+  [[nodiscard]] bool repeats(std::uint32_t node) const { return nodes_[node].repeats; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   /// There would have been more nodes than there may be: inner functions are missing.
   [[nodiscard]] bool was_cut() const { return was_cut_; }
@@ -58,10 +60,12 @@ class FunctionTree {
  private:
   struct Node {
     std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
-    std::uint32_t function = 0;
+    std::uint32_t function : 31 = 0;
+    bool repeats : 1 = false;
     std::uint32_t first_child = 0;   ///< 0: none
     std::uint32_t next_sibling = 0;  ///< 0: none; only among the first kListedChildren of a parent
   };
+  static_assert(sizeof(Node) == 16);
   /// Nearly all nodes have very few children: those are found in a list, beside their parent in memory. Further ones
   /// are in index_.
   static constexpr unsigned kListedChildren = 8;
@@ -71,6 +75,7 @@ class FunctionTree {
     return mix((std::uint64_t{parent} << 32) | function);
   }
   std::uint32_t child(std::uint32_t parent, std::uint32_t function);
+  [[nodiscard]] bool has_caller(std::uint32_t node, std::uint32_t function) const;
   std::uint32_t below(std::uint32_t node, StackId caller, const CallNode& call);
 
   const Given given_;

@@ -76,7 +76,8 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std:
 
   auto tree = std::make_unique<ProfileTree>(*frames_, root_frame(sides), budget_.limits().nodes, sides.size());
   const auto has_less = [](const GroupedStacks& a, const GroupedStacks& b) { return a.size() < b.size(); };
-  tree->reserve(std::max_element(sides.begin(), sides.end(), has_less)->size());  // a node for a stack, or more
+  // A node for a stack, or more. What is not written takes no memory.
+  tree->reserve(2 * std::max_element(sides.begin(), sides.end(), has_less)->size());
   for (std::size_t side = 0; side < sides.size(); ++side) *described[side].facts = sides[side].facts();
   if (!add_parts(*tree, sides, described)) return nullptr;
   const bool was_cut = tree->was_cut() || index_->was_cut();
@@ -165,7 +166,8 @@ std::uint32_t ProfileBuilder::place(ProfileTree& tree, const FunctionTree& funct
   for (std::size_t i = path_.size(); i-- > 0;) {
     const std::uint32_t frame = frames_->of(functions.function(path_[i]));
     // Of one FunctionTree, what is not placed is not there. Of two, the other may have the same.
-    at = same_tree_ ? tree.add(at, frame) : tree.child(at, frame);
+    const bool repeats = functions.repeats(path_[i]);
+    at = same_tree_ ? tree.add(at, frame, repeats) : tree.child(at, frame, repeats);
     touched_.push_back(path_[i]);
     placed_[path_[i]] = 1 + at;
   }

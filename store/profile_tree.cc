@@ -9,7 +9,7 @@
 namespace flamed::store {
 ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes, std::size_t sides)
     : frames_(frames), most_nodes_(std::max<std::size_t>(most_nodes, 1)), own_(sides), index_(unlimited_) {
-  append(0, root_frame);
+  append(0, root_frame, false);
 }
 
 void ProfileTree::reserve(std::size_t nodes) {
@@ -18,9 +18,9 @@ void ProfileTree::reserve(std::size_t nodes) {
   for (std::vector<std::uint64_t>& side : own_) side.reserve(nodes);
 }
 
-std::uint32_t ProfileTree::append(std::uint32_t parent, std::uint32_t frame) {
+std::uint32_t ProfileTree::append(std::uint32_t parent, std::uint32_t frame, bool repeats) {
   const auto node = static_cast<std::uint32_t>(nodes_.size());
-  nodes_.push_back(Node{parent, frame, 0, 0});
+  nodes_.push_back(Node{parent, frame & kLargestFrame, repeats, 0, 0});
   for (std::vector<std::uint64_t>& side : own_) side.emplace_back();
   return node;
 }
@@ -37,7 +37,16 @@ std::unique_ptr<ProfileTree> ProfileTree::empty_like(std::uint32_t root_frame) c
   return tree;
 }
 
+bool ProfileTree::has_caller(std::uint32_t node, std::uint32_t frame) const {
+  while (node != 0 && nodes_[node].frame != frame) node = nodes_[node].parent;
+  return nodes_[node].frame == frame;
+}
+
 std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
+  return child(parent, frame, has_caller(parent, frame));
+}
+
+std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame, bool repeats) {
   unsigned listed = 0;
   std::uint32_t last = 0;
   for (std::uint32_t at = nodes_[parent].first_child; at != 0; at = nodes_[at].next_sibling, ++listed) {
@@ -54,7 +63,7 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
     was_cut_ = true;
     return parent;
   }
-  const std::uint32_t node = append(parent, frame);
+  const std::uint32_t node = append(parent, frame, repeats);
   if (listed == kListedChildren) {
     static_cast<void>(
         index_.make_room([&](std::uint32_t other) { return hash_of(nodes_[other].parent, nodes_[other].frame); }));
@@ -67,8 +76,8 @@ std::uint32_t ProfileTree::child(std::uint32_t parent, std::uint32_t frame) {
   return node;
 }
 
-std::uint32_t ProfileTree::add(std::uint32_t parent, std::uint32_t frame) {
-  if (nodes_.size() < most_nodes_) return append(parent, frame);
+std::uint32_t ProfileTree::add(std::uint32_t parent, std::uint32_t frame, bool repeats) {
+  if (nodes_.size() < most_nodes_) return append(parent, frame, repeats);
   was_cut_ = true;
   return parent;
 }
@@ -104,7 +113,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
     for (; place[at] == kNone; at = nodes_[at].parent) path.push_back(at);
     std::uint32_t to = place[at];
     for (std::size_t i = path.size(); i-- > 0;) {
-      if ((passed[path[i]] & kHidden) == 0) to = out->child(to, nodes_[path[i]].frame);
+      if ((passed[path[i]] & kHidden) == 0) to = out->child(to, nodes_[path[i]].frame, nodes_[path[i]].repeats);
       place[path[i]] = to;
     }
     out->add_own(to, *this, node);
@@ -164,7 +173,7 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (is_kept[node]) {
-      if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame);
+      if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame, nodes_[node].repeats);
       out->add_self(place[node], own(node));
     } else {
       place[node] = place[nodes_[node].parent];
@@ -188,66 +197,77 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
       samples += own(node);
     }
     const std::string name = "(pruned: " + std::to_string(functions) + (functions == 1 ? " function)" : " functions)");
-    out->add_self(out->append(caller, frames_.intern({name, "", FrameKind::kMarker, ""})), samples);
+    out->add_self(out->append(caller, frames_.intern({name, "", FrameKind::kMarker, ""}), false), samples);
   }
   return out;
 }
 
-FrameList ProfileTree::sort_frames() {
+FrameList ProfileTree::take_frames() {
   std::vector<bool> used(frames_.size(), false);
   for (const Node& node : nodes_) used[node.frame] = true;
   const std::vector<std::uint32_t> order = frames_.in_order(used);
   std::vector<std::uint32_t> rank(frames_.size(), 0);
   for (std::uint32_t place = 0; place < order.size(); ++place) rank[order[place]] = place;
-  for (Node& node : nodes_) node.frame = rank[node.frame];
+  for (Node& node : nodes_) node.frame = rank[node.frame] & kLargestFrame;
   return std::move(frames_).list(order);
 }
 
-std::vector<std::uint32_t> ProfileTree::by_parent(std::vector<std::uint32_t>& first) const {
-  // Node 0 is nobody's child.
-  first.assign(nodes_.size() + 1, 0);
-  for (std::uint32_t node = 1; node < nodes_.size(); ++node) ++first[nodes_[node].parent + 1];
+std::vector<ProfileTree::OrderedNode> ProfileTree::in_order() const { return in_order(nodes_); }
+
+std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(const std::vector<bool>& wanted) const {
+  std::vector<Node> nodes;
+  std::vector<std::uint32_t> node_at;                  // of the tree
+  std::vector<std::uint32_t> place_of(nodes_.size());  // among `nodes`
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (!wanted[node]) continue;
+    place_of[node] = static_cast<std::uint32_t>(nodes.size());
+    nodes.push_back(nodes_[node]);
+    nodes.back().parent = place_of[nodes_[node].parent];
+    node_at.push_back(node);
+  }
+  std::vector<OrderedNode> ordered = in_order(nodes);
+  for (OrderedNode& node : ordered) node.node = node_at[node.node];
+  return ordered;
+}
+
+std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(std::span<const Node> nodes) {
+  // By parent; node 0 is nobody's child.
+  std::vector<std::uint32_t> first(nodes.size() + 1, 0);  // the children of p are [first[p], first[p + 1])
+  for (std::uint32_t node = 1; node < nodes.size(); ++node) ++first[nodes[node].parent + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
-  std::vector<std::uint32_t> children(nodes_.size() - 1);
-  for (std::uint32_t node = 1; node < nodes_.size(); ++node) children[next[nodes_[node].parent]++] = node;
+  std::vector<std::uint32_t> children(nodes.size() - 1);
+  for (std::uint32_t node = 1; node < nodes.size(); ++node) children[next[nodes[node].parent]++] = node;
   const auto by_frame = [&](std::uint32_t a, std::uint32_t b) {
-    return nodes_[a].frame != nodes_[b].frame ? nodes_[a].frame < nodes_[b].frame : a < b;
+    return nodes[a].frame != nodes[b].frame ? nodes[a].frame < nodes[b].frame : a < b;
   };
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+  for (std::uint32_t node = 0; node < nodes.size(); ++node) {
     if (first[node + 1] - first[node] < 2) continue;  // nearly all
     std::sort(children.begin() + first[node], children.begin() + first[node + 1], by_frame);
   }
-  return children;
-}
-
-ProfileTree::Ordered ProfileTree::order() {
-  Ordered ordered;
-  ordered.frames = sort_frames();
-  std::vector<std::uint32_t> first;
-  const std::vector<std::uint32_t> children = by_parent(first);
-  ordered.nodes.reserve(nodes_.size());
+  std::vector<OrderedNode> ordered;
+  ordered.reserve(nodes.size());
   struct Pending {
     std::uint32_t node;
     std::uint32_t parent;
   };
   std::vector<Pending> pending{{0, 0}};
   while (!pending.empty()) {
-    const Pending next = pending.back();
+    const Pending at = pending.back();
     pending.pop_back();
-    const auto place = static_cast<std::uint32_t>(ordered.nodes.size());
-    ordered.nodes.push_back({nodes_[next.node].frame, next.parent, next.node});
-    for (std::uint32_t i = first[next.node + 1]; i-- > first[next.node];) pending.push_back({children[i], place});
+    const auto place = static_cast<std::uint32_t>(ordered.size());
+    ordered.push_back({nodes[at.node].frame, at.parent, at.node});
+    for (std::uint32_t i = first[at.node + 1]; i-- > first[at.node];) pending.push_back({children[i], place});
   }
   return ordered;
 }
 
 void ProfileTree::finish(Profile& profile) && {
-  Ordered ordered = order();
-  profile.frames = std::move(ordered.frames);
+  profile.frames = take_frames();
+  const std::vector<OrderedNode> ordered = in_order();
   profile.nodes.clear();
-  profile.nodes.reserve(ordered.nodes.size());
-  for (const Ordered::Node& node : ordered.nodes) {
+  profile.nodes.reserve(ordered.size());
+  for (const OrderedNode& node : ordered) {
     const std::uint64_t self = own(node.node);
     profile.nodes.push_back({node.frame, node.parent, self, self});
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,10 @@ class ProfileTree {
   /// Finds or makes the node of `frame` below `parent`. With as many nodes as there may be it gives `parent` itself
   /// instead of a new one: an answer must not grow the daemon without bound.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
+  /// The same for who knows whether the frame is among its callers too.
+  std::uint32_t child(std::uint32_t parent, std::uint32_t frame, bool repeats);
   /// The same for a frame that is not there yet, in a tree in which child() looks for nothing below `parent`.
-  std::uint32_t add(std::uint32_t parent, std::uint32_t frame);
+  std::uint32_t add(std::uint32_t parent, std::uint32_t frame, bool repeats);
   void add_self(std::uint32_t node, std::uint64_t samples, std::size_t side = 0) { own_[side][node] += samples; }
   /// How many samples end in the node itself.
   [[nodiscard]] std::uint64_t own(std::uint32_t node, std::size_t side = 0) const { return own_[side][node]; }
@@ -46,43 +49,50 @@ class ProfileTree {
   /// `min_percent` and `max_nodes`. Null: nothing is left out.
   [[nodiscard]] std::unique_ptr<ProfileTree> pruned(double min_percent, std::size_t max_nodes) const;
 
-  /// The nodes in the order of answers: depth first, siblings by name.
-  struct Ordered {
-    struct Node {
-      std::uint32_t frame = 0;   ///< index into `frames`
-      std::uint32_t parent = 0;  ///< index into `nodes`; the root is its own parent
-      std::uint32_t node = 0;    ///< of the tree, for own()
-    };
-    FrameList frames;  ///< distinct, in order; none that no node names
-    std::vector<Node> nodes;
+  /// Sorts the frames that nodes name, as answers have them: distinct, and none that no node names. From then on nodes
+  /// name them by their place among these, and the tree does nothing but tell of itself. The FrameTable is used up.
+  [[nodiscard]] FrameList take_frames();
+  /// Its index is larger than its parent's. The root is its own parent.
+  [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
+  [[nodiscard]] std::uint32_t frame(std::uint32_t node) const { return nodes_[node].frame; }
+  /// Whether the node's frame is among its callers too.
+  [[nodiscard]] bool repeats(std::uint32_t node) const { return nodes_[node].repeats; }
+
+  struct OrderedNode {
+    std::uint32_t frame = 0;   ///< place among the frames
+    std::uint32_t parent = 0;  ///< index among the ordered nodes; the root is its own parent
+    std::uint32_t node = 0;    ///< of the tree
   };
-  /// The FrameTable is used up, and of the tree only own() is left.
-  [[nodiscard]] Ordered order();
+  /// The nodes in the order of answers: depth first, siblings by name. After take_frames().
+  [[nodiscard]] std::vector<OrderedNode> in_order() const;
+  /// The same of the nodes that are `wanted`, with each of which its parent must be.
+  [[nodiscard]] std::vector<OrderedNode> in_order(const std::vector<bool>& wanted) const;
   /// Fills `nodes` and `frames`, of a tree with one side. Tree and FrameTable are used up.
   void finish(Profile& profile) &&;
 
  private:
   struct Node {
     std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
-    std::uint32_t frame = 0;
+    std::uint32_t frame : 31 = 0;
+    bool repeats : 1 = false;
     std::uint32_t first_child = 0;   ///< 0: none
     std::uint32_t next_sibling = 0;  ///< 0: none; only among the first kListedChildren of a parent
   };
   /// Nearly all nodes have very few children: those are found in a list, beside their parent in memory. Further ones
   /// are in index_.
   static constexpr unsigned kListedChildren = 8;
+  static constexpr std::uint32_t kLargestFrame = 0x7fffffffU;
 
   [[nodiscard]] static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t frame) {
     return mix((std::uint64_t{parent} << 32) | frame);
   }
   /// A node that is not there yet, for a tree to which child() will add nothing.
-  std::uint32_t append(std::uint32_t parent, std::uint32_t frame);
+  std::uint32_t append(std::uint32_t parent, std::uint32_t frame, bool repeats);
+  /// Whether the node or one of its callers has the frame.
+  [[nodiscard]] bool has_caller(std::uint32_t node, std::uint32_t frame) const;
   void add_own(std::uint32_t node, const ProfileTree& other, std::uint32_t others_node);
   [[nodiscard]] std::unique_ptr<ProfileTree> empty_like(std::uint32_t root_frame) const;
-  /// Sorts the frames that nodes name, rewrites the nodes to match, and returns the frames.
-  FrameList sort_frames();
-  /// Indices of nodes, grouped by parent, siblings by frame; group p is [first[p], first[p + 1]).
-  [[nodiscard]] std::vector<std::uint32_t> by_parent(std::vector<std::uint32_t>& first) const;
+  [[nodiscard]] static std::vector<OrderedNode> in_order(std::span<const Node> nodes);
 
   FrameTable& frames_;
   std::size_t most_nodes_;

@@ -245,36 +245,41 @@ bool SlotSelection::extract(Touched& slot) {
   const Histogram& histogram = slot.sealed->slot->histogram;
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
   struct Wanted {
-    std::uint32_t thread = 0;
-    std::size_t place = 0;  ///< of its first stack
-    std::span<const std::uint8_t> bytes;
+    std::size_t place = 0;  ///< of its first stack in the log's numbers
+    std::size_t stacks = 0;
   };
   std::vector<Wanted> wanted;
-  counts.assign(histogram.entry_count(), 0);
   std::size_t place = 0;
+  if (filter_.wants_all()) slot.entries.reserve(histogram.entry_count());
   histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t stacks) {
-    if (!filter_.wants(thread)) {
-      place += stacks;
-      return;
+    if (filter_.wants(thread)) {
+      wanted.push_back({place, stacks});
+      Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t samples) {
+        slot.entries.push_back({thread, ref.key(), static_cast<std::uint32_t>(samples)});
+      });
     }
-    wanted.push_back({thread, place, bytes});
-    Histogram::for_each_stack(
-        bytes, [&](StackRef, std::uint64_t samples) { counts[place++] = static_cast<std::uint32_t>(samples); });
+    place += stacks;
   });
   if (wanted.empty()) return true;
+  counts.assign(histogram.entry_count(), 0);
   if (part_) {
-    std::fill(counts.begin(), counts.end(), 0U);
     slot.sealed->log->for_each(slot.from, slot.to, count);
   } else {
+    auto all = slot.entries.cbegin();
+    for (const Wanted& thread : wanted) {
+      for (std::size_t i = 0; i < thread.stacks; ++i) counts[thread.place + i] = (all++)->count;
+    }
     count_inside(*slot.sealed->log, slot.from, slot.to, counts);
   }
+  auto from = slot.entries.cbegin();
+  auto to = slot.entries.begin();
   for (const Wanted& thread : wanted) {
-    place = thread.place;
-    Histogram::for_each_stack(thread.bytes, [&](StackRef ref, std::uint64_t) {
-      const std::uint32_t samples = counts[place++];
-      if (samples != 0) slot.entries.push_back({thread.thread, ref.key(), samples});
-    });
+    for (std::size_t i = 0; i < thread.stacks; ++i, ++from) {
+      const std::uint32_t samples = counts[thread.place + i];
+      if (samples != 0) *to++ = {from->thread, from->stack_key, samples};
+    }
   }
+  slot.entries.erase(to, slot.entries.end());
   return true;
 }
 
