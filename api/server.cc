@@ -242,22 +242,31 @@ class Server::Impl final : public GateUser {
     }
   }
 
+  /// A request on its way to an answer.
+  struct Turn {
+    const GateRequest& received;
+    BoundedQueue<GateRequest>& queue;  ///< from which it came
+    /// Its client, and those who wait in the queue with the same request: what is good for one is as good for them,
+    /// unless it is yet to be made and they are given an older one at once. Nobody where others make the answer, and
+    /// where they were sent an older one that will do while `flight` makes the next.
+    SharedAnswers::Asker asker;
+    std::shared_ptr<SharedAnswers::Flight> flight{};  ///< null: nobody else waits for the answer
+    SharedAnswers::Answer answer{};
+  };
+
   void serve(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& request) {
-    SharedAnswers::Asker asker{{request.client}};
-    std::shared_ptr<SharedAnswers::Flight> flight;
-    SharedAnswers::Answer answer;
+    Turn turn{request, queue, {{request.client}}};
     try {
-      auto reply = answer_to(protocol, queue, request, asker, flight, answer);
-      if (reply) return gate_->reply(std::move(*reply));
+      if (auto reply = take_turn(turn, protocol)) return gate_->reply(std::move(*reply));
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
     }
     // Before anybody has it: who asks again must not be given an older one.
     const std::vector<SharedAnswers::Asker> others =
-        flight != nullptr ? answers_.land(flight, answer) : std::vector<SharedAnswers::Asker>();
-    for (const SharedAnswers::Asker& other : others) hand_on(other, answer);
-    send(protocol, asker, answer);
-    for (const SharedAnswers::Asker& other : others) send(protocol, other, answer);
+        turn.flight != nullptr ? answers_.land(turn.flight, turn.answer) : std::vector<SharedAnswers::Asker>();
+    for (const SharedAnswers::Asker& other : others) hand_on(other, turn.answer);
+    send(protocol, turn.asker, turn.answer);
+    for (const SharedAnswers::Asker& other : others) send(protocol, other, turn.answer);
   }
 
   std::optional<GateRequest> next_question(const std::stop_token& token, const auto& may_begin) {
@@ -272,13 +281,10 @@ class Server::Impl final : public GateUser {
     return queue_.pop_if(token, may_begin);
   }
 
-  /// For the client of `received`, and for those who wait in the queue with the same request, who are added to `asker`:
-  /// what is good for one is as good for them, unless it is yet to be made and they are given an older one at once.
-  /// What comes back is for one who has to wait for samples; `asker` is left empty where others make what it asks for,
-  /// and where it was sent an older answer that will do while `flight` makes the next one.
-  std::optional<GateReply> answer_to(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& received,
-                                     SharedAnswers::Asker& asker, std::shared_ptr<SharedAnswers::Flight>& flight,
-                                     SharedAnswers::Answer& answer) {
+  /// Makes the answer, unless the client has to wait for samples: then what comes back is to tell the gate.
+  std::optional<GateReply> take_turn(Turn& turn, Protocol& protocol) {
+    const GateRequest& received = turn.received;
+    SharedAnswers::Asker& asker = turn.asker;
     ParsedRequest parsed = parse_request(received.head, received.peer);
     asker.is_head = parsed.request.method == "HEAD";
     parsed.request.asked = received.asked;
@@ -290,13 +296,13 @@ class Server::Impl final : public GateUser {
         reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
         return reply;
       }
-      answer = whole(router_.refuse(too_many_waiting()), received.peer);
+      turn.answer = whole(router_.refuse(too_many_waiting()), received.peer);
       return std::nullopt;
     }
     asker.keep = !parsed.close && !received.last;
     const auto add_the_same = [&] {
       for (const GateRequest& same :
-           queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
+           turn.queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
         asker.clients.push_back(same.client);
     };
     if (const auto question = router_.shareable(parsed.request)) {
@@ -305,7 +311,7 @@ class Server::Impl final : public GateUser {
         add_the_same();
         hand_on(asker, verdict.answer);
         if (verdict.flight == nullptr) {
-          answer = std::move(verdict.answer);
+          turn.answer = std::move(verdict.answer);
           return std::nullopt;
         }
         send(protocol, asker, verdict.answer);
@@ -314,14 +320,14 @@ class Server::Impl final : public GateUser {
         asker.clients.clear();
         return std::nullopt;
       }
-      flight = std::move(verdict.flight);
+      turn.flight = std::move(verdict.flight);
       if (verdict.others_wait) add_the_same();
     } else {
       add_the_same();
     }
     const std::uint64_t clients = asker.clients.size();
     if (clients > 1) shared_ += clients - 1;
-    answer = whole(router_.handle(parsed.request, clients), received.peer);
+    turn.answer = whole(router_.handle(parsed.request, clients), received.peer);
     return std::nullopt;
   }
 

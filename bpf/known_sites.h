@@ -129,7 +129,7 @@ static __always_inline __u32 site_set(__u64 address) {
 
 /* Null when the address is not known. */
 static __always_inline struct known_site* find_site(struct known_sites* known, __u64 address) {
-  const __u32 at = site_set(address) & (FLAMED_SITES - 2);
+  const __u32 at = site_set(address);
   struct known_site* set = &known->sites[at];
   if (set[0].address == address && set[0].stamp == known->stamp) return &set[0];
   if (set[1].address == address && set[1].stamp == known->stamp) return &set[1];
@@ -144,7 +144,7 @@ static __always_inline int site_is_stale(const struct known_site* site, __u32 no
 /* In the place of the older of the two. */
 static __always_inline void remember_site(struct known_sites* known, __u64 address, __u32 hop, __u32 module,
                                           __u32 now_seconds) {
-  const __u32 at = site_set(address) & (FLAMED_SITES - 2);
+  const __u32 at = site_set(address);
   struct known_site* set = &known->sites[at];
   /* A stale one, which is looked up again, must not stand there twice. */
   if (set[0].address != address) set[1] = set[0];

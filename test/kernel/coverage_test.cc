@@ -2,7 +2,9 @@
 //
 // The samples of a steady load beside the kernel's own accounts of it, as the API tells both.
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -28,7 +30,12 @@ double allowed(double cpu_s, double cpus_s) {
   return kTolerance + binomial_tolerance(ticks, probability) / (ticks * probability);
 }
 
-/// `stolen_s`: what the hypervisor took meanwhile.
+std::int64_t wall_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// `stolen_s`: what the hypervisor took in the window.
 void check_coverage(const nlohmann::json& answer, double cpus, double stolen_s) {
   INFO(answer["coverage"].dump() << ", samples " << answer["samples"] << ", window "
                                  << answer["window"]["used"].dump());
@@ -47,16 +54,21 @@ void check_coverage(const nlohmann::json& answer, double cpus, double stolen_s) 
 
 TEST_CASE("of a steady load the samples cover what the kernel accounts, for its process and for the machine") {
   RunningDaemon daemon;
-  const double stolen_before = stolen_seconds();
-  ChildProcess program({victim("two_threads"), "45"});
+  ChildProcess program({victim("two_threads"), "600"});
   const std::string pid = std::to_string(program.pid());
-  // What is asked for lies within the load, and all of its samples have come.
   REQUIRE(RunningDaemon::eventually(
       seconds(60), [&] { return daemon.get_json("/profile?pid=" + pid)["samples"].get<double>() > 0; }));
-  REQUIRE(program.read_line(seconds(200)).has_value());
+  // The accounts are read every 7.5 s, and what lies between two readings is taken to be even: the load begins a
+  // reading before the window and goes on for one behind it.
+  std::this_thread::sleep_for(seconds(8));
+  const std::int64_t from_ms = wall_ms();
+  const double stolen_before = stolen_seconds();
+  std::this_thread::sleep_for(seconds(28));
   const double stolen = stolen_seconds() - stolen_before;
+  const std::int64_t to_ms = wall_ms();
+  std::this_thread::sleep_for(seconds(10));  // by then the window's last samples have come as well
   const double cpus = daemon.metrics().at("flamed_sampled_cpus");
-  const std::string window = "?from=now-38s&to=now-10s";
+  const std::string window = "?from=" + std::to_string(from_ms) + "&to=" + std::to_string(to_ms);
   for (const char* format : {"flamegraph", "columns", "top"}) {
     INFO(format);
     std::string question = "/profile" + window;
@@ -64,8 +76,8 @@ TEST_CASE("of a steady load the samples cover what the kernel accounts, for its 
     check_coverage(daemon.get_json(question), cpus, stolen);
     check_coverage(daemon.get_json(question.append("&pid=").append(pid)), std::min(2.0, cpus), stolen);
   }
-  const nlohmann::json diff =
-      daemon.get_json("/diff" + window + "&base_from=now-24s&base_to=now-10s&format=top&pid=" + pid);
+  const nlohmann::json diff = daemon.get_json("/diff" + window + "&base_from=" + std::to_string(to_ms - 14'000) +
+                                              "&base_to=" + std::to_string(to_ms) + "&format=top&pid=" + pid);
   CHECK(diff["after"]["coverage"].contains("share"));
   const nlohmann::json other = daemon.get_json("/profile" + window + "&comm=two_threads");
   CHECK(other["coverage"]["share"].is_null());
