@@ -115,7 +115,7 @@ static __always_inline void notify_daemon(struct workspace* work, __u32 reason) 
 static __always_inline int find_tables(struct flamed_sample* sample, struct walk* walk) {
   struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
   if (!process || process->start_ticks != sample->start_boottime_ns / NS_PER_TICK ||
-      process->exec_id != sample->exec_id)
+      (process->exec_id != sample->exec_id && process->exec_id != FLAMED_ANY_EXEC))
     return 0;
   sample->tables = (__u16)process->tables;
   barrier();

@@ -48,6 +48,9 @@ enum flamed_module_state {
   FLAMED_MODULE_WITHOUT_ROWS = 2, /* there is no unwind information: frame pointers */
 };
 
+/* No process with a user space has it: the first one was entered by an exec, and each begins with its parent's. */
+#define FLAMED_ANY_EXEC 0
+
 /* Module numbers that stand for no entry of the module table. */
 #define FLAMED_NO_MODULE 0xffffffffu /* memory without a file: frame pointers */
 
@@ -130,7 +133,11 @@ struct flamed_process {
   __u32 first;       /* its first mapping in the block */
   __u32 count;       /* 0: known, but not to be unwound by tables */
   __u32 tgid;        /* the key once more: a removed entry may become another process's while it is read */
-  /* flamed_sample.exec_id of the mappings' program. After an exec it differs, and they are no longer the process's. */
+  /*
+   * flamed_sample.exec_id of the mappings' program. After an exec it differs, and they are no longer the process's.
+   * FLAMED_ANY_EXEC: not known, since no sample has told it yet. Should they be no longer the process's, the daemon
+   * sees by `tables` that the stack was walked by others.
+   */
   __u64 exec_id;
   __u32 tables; /* number of this edition of the process's tables, 16 bits: samples carry it */
   __u32 reserved;

@@ -71,6 +71,15 @@ Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& 
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
+void Ingest::begin() {
+  if (unwind_ == nullptr) return;
+  processes_.visit_running([this](symbolizer::Process& process) {
+    if (process.maps == nullptr || process.maps->mappings().empty() || !unwind_->has_room_to_spare()) return;
+    processes_.watch_mappings(process);
+    processes_.take_remapped([this](symbolizer::Process& watched) { publish_mappings(watched); });
+  });
+}
+
 void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);

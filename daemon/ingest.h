@@ -26,6 +26,10 @@ class Ingest {
   Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
 
+  /// Enters the processes that run already into the unwind tables, so that their first samples are walked by them. Call
+  /// it once, before the first batch.
+  void begin();
+
   /// Takes every event of the batch, in its order.
   void apply(const EventBatch& batch);
 

@@ -408,6 +408,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
 
   // Changes have been told of since before the scan: every sample finds its process known.
   if (const Status begun = sampler.begin(); !begun) return refuse(begun.error());
+  ingest.begin();
   accounts.begin();
   JvmAsker jvm_asker(modules, clock);
   symbolizer::GuardedOpener opener;

@@ -286,7 +286,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.described = false;
   process.may_have_threads = process.leader_ended = false;
   process.maps = std::make_shared<MappingSet>();
-  ++process.exec_id;
+  if (process.exec_id != 0) ++process.exec_id;
   note_remapping(process);
   process.maps_as_of = process.maps_sure_from = time;
   process.earlier_maps.reset();

@@ -71,7 +71,8 @@ struct Process {
   MonotonicTime doubt_from = kNoDoubt;  ///< events were lost from here on, until /proc was looked at
   MonotonicTime looked_at;              ///< when /proc/PID was last read
   std::uint64_t cgroup_id = 0;          ///< set by the caller, who learns it from samples
-  std::uint64_t exec_id = 0;       ///< likewise: of the program that `maps` are those of; grows by 1 with each exec
+  std::uint64_t exec_id =
+      0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec; 0: not known
   bool start_is_estimate = false;  ///< id.start_ticks is that of forked_at: right to a tick
   bool stale = false;              ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
@@ -161,6 +162,12 @@ class ProcessTable {
   /// Who forked the process, if that one is known: it runs, or ended a moment ago. Makes its start known, by one look
   /// at /proc, or from the time of its own fork when it is gone.
   Process* parent_of(Process& process);
+
+  /// Every process that runs, in no order: `visit(Process&)`.
+  template <typename Visit>
+  void visit_running(Visit&& visit) {
+    for (auto& [pid, process] : running_) visit(process);
+  }
 
   /// From now on changes of the process's mappings are told by take_remapped(); the first time, and when `anew`, as
   /// they stand.

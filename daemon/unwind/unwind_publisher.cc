@@ -25,6 +25,10 @@ constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
 constexpr std::uint32_t kMaxRunRows = 8192;
 /// From here on modules that nobody has mapped leave the module table.
 constexpr std::uint32_t kManyModules = FLAMED_MAX_MODULES / 16 * 15;
+/// A quarter of the tables is for processes that run at the start and were not sampled yet.
+constexpr std::uint32_t kSpareMappings = FLAMED_MAPPING_BLOCKS * FLAMED_BLOCK_MAPPINGS / 4;
+constexpr std::uint32_t kSpareModules = FLAMED_MAX_MODULES / 4;
+constexpr std::size_t kSpareProcesses = FLAMED_MAX_PROCESSES / 4;
 /// 1 GiB of code: no file may take a large part of the page table by lying far apart.
 constexpr std::uint32_t kMaxModulePages = FLAMED_MAX_PAGES / 8;
 
@@ -230,6 +234,12 @@ void UnwindPublisher::remove(const ProcessId& process) {
   retire(mapping_runs_, found->second.mappings);
   processes_.erase(found);
   reclaim();
+}
+
+bool UnwindPublisher::has_room_to_spare() const {
+  std::lock_guard lock(mutex_);
+  return mapping_runs_.used() < kSpareMappings && module_runs_.used() < kSpareModules &&
+         processes_.size() < kSpareProcesses;
 }
 
 bool UnwindPublisher::has(std::int32_t pid) const {

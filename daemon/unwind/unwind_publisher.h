@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnwindPublisher: decides what stands in the unwind tables: the mappings of processes that samples were taken of, and
-// the rows of the modules that those have mapped, within a budget.
+// UnwindPublisher: decides what stands in the unwind tables: the mappings of processes that ran at the start or that
+// samples were taken of, and the rows of the modules that those have mapped, within a budget.
 //
 // Rows are shared by every process that maps the same file. When the budget is met, the module whose code was sampled
 // longest ago makes room for one that was sampled since, one at a time; modules in use and the vdso stay. Nothing that
@@ -41,6 +41,8 @@ class UnwindPublisher {
 
   /// Enters the process with what it has mapped now, or replaces what stood there.
   void publish(const symbolizer::Process& process);
+  /// Is there so much room that processes may be entered which nobody may ever meet?
+  [[nodiscard]] bool has_room_to_spare() const;
   /// A no-op where the pid is another process's by now.
   void remove(const ProcessId& process);
   /// Has `pid` been entered and not removed?

@@ -47,7 +47,17 @@ struct Pipeline {
   [[nodiscard]] bool is_current(std::uint32_t pid, std::uint64_t start_ticks, std::uint64_t exec_id) const {
     const auto entry = maps.processes.find(pid);
     return entry != maps.processes.end() && entry->second.tgid == pid && entry->second.start_ticks == start_ticks &&
-           entry->second.exec_id == exec_id;
+           (entry->second.exec_id == exec_id || entry->second.exec_id == FLAMED_ANY_EXEC);
+  }
+  /// A process that runs before anything is sampled.
+  void run_before(std::int32_t pid, std::uint64_t inode) {
+    test::FakeProcess process{pid, kStartTicks};
+    process.maps = test::code_line(kProgram, kProgram + 0x10000, 0, inode, "/bin/file" + std::to_string(inode));
+    proc.put(process);
+  }
+  void begin() {
+    processes.scan();
+    ingest.begin();
   }
   [[nodiscard]] std::uint16_t edition(std::uint32_t pid) const {
     const auto entry = maps.processes.find(pid);
@@ -108,6 +118,56 @@ TEST_CASE("a process is entered into the unwind tables with its first sample, an
   CHECK(p.found(100, kLibrary + 0xffff) == Found::kPending);
   CHECK(p.found(100, kLibrary + 0x10000) == Found::kNoMapping);
   CHECK(p.take_requests().size() == 1);
+}
+
+TEST_CASE("who runs at the start stands in the tables before its first sample, which tells of which exec it is") {
+  Pipeline p;
+  p.run_before(100, 7);
+  test::FakeProcess thread{2, kStartTicks};
+  thread.comm = "kthreadd";
+  p.proc.put(thread);
+  p.begin();
+  CHECK(p.maps.processes.size() == 1);
+  CHECK(p.is_current(100, kStartTicks, 3));
+  CHECK_FALSE(p.is_current(100, kStartTicks + 1, 3));
+  CHECK(p.found(100, kProgram) == Found::kPending);
+  // Which of its files are worth rows, samples tell.
+  CHECK(p.take_requests().empty());
+  p.feed(1000, {sample(20, 100, 3, FLAMED_END_ROWS_PENDING)});
+  CHECK(p.is_current(100, kStartTicks, 3));
+  CHECK_FALSE(p.is_current(100, kStartTicks, 4));
+  CHECK(p.take_requests().size() == 1);
+}
+
+TEST_CASE("who runs at the start is followed in the tables without a sample of it") {
+  Pipeline p;
+  p.run_before(100, 7);
+  p.run_before(101, 7);
+  p.begin();
+  p.feed(1000, {map(10, 100, kLibrary, 8), exit(20, 101)});
+  CHECK(p.found(100, kLibrary) == Found::kPending);
+  CHECK(p.maps.processes.count(101) == 0);
+  p.feed(2000, {exec(1100, 100), map(1101, 100, kLibrary, 9)});
+  CHECK(p.is_current(100, kStartTicks, 3));
+  CHECK(p.found(100, kProgram) == Found::kNoMapping);
+  CHECK(p.found(100, kLibrary) == Found::kPending);
+}
+
+TEST_CASE(
+    "a stack that was walked by the tables of the program before is cut, though nobody knew of which exec those are") {
+  Pipeline p;
+  p.run_before(100, 7);
+  p.begin();
+  test::SampleFields fields;
+  fields.tgid = fields.tid = 100;
+  fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick;
+  fields.exec_id = 4;
+  fields.flags = FLAMED_WALKED_BY_TABLES;
+  fields.tables = p.edition(100);
+  fields.user = {kProgram + 0x20, kProgram + 0x100};
+  p.feed(1000, {exec(10, 100), map(11, 100, kProgram, 9), test::sample_record(at(20), fields)});
+  CHECK(p.store.stats().quality.whole == 0);
+  CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(store::Truncation::kNoMapping)] == 1);
 }
 
 TEST_CASE("a file is asked for when a walk stops in it, and its rows once more when they were not built then") {

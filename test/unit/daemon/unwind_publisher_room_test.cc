@@ -24,6 +24,30 @@ using test::process_of;
 using test::rows_at;
 using unwinder::UnwindRows;
 
+// -- Processes ahead of their samples
+// ----------------------------------------------------------------------------------
+
+TEST_CASE("processes that nobody may ever meet get a quarter of the tables") {
+  Fixture f;
+  std::int32_t processes = 0;
+  while (f.publisher.has_room_to_spare()) f.publisher.publish(process_of(1000 + processes++, {0}));
+  CHECK(processes == FLAMED_MAX_PROCESSES / 4);
+  for (std::int32_t i = 0; i < processes; ++i) f.publisher.remove({1000 + i, 5000});
+  f.reclaim();
+  CHECK(f.publisher.has_room_to_spare());
+
+  std::uint32_t modules = 0;
+  while (f.publisher.has_room_to_spare()) {
+    f.publisher.publish(process_of(
+        1000 + static_cast<std::int32_t>(modules / 8),
+        {modules, modules + 1, modules + 2, modules + 3, modules + 4, modules + 5, modules + 6, modules + 7}));
+    modules += 8;
+  }
+  CHECK(modules == FLAMED_MAX_MODULES / 4);
+  f.publisher.publish(process_of(1, {modules}));
+  CHECK(f.found(1, 0, 0x1000) == Found::kPending);
+}
+
 // -- Modules that come and go -----------------------------------------------------------------------------------------
 
 TEST_CASE("modules that nothing names any more are let go; those in use, named or the vdso stay") {
