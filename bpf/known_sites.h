@@ -19,8 +19,7 @@
 #include "unwind_step.h"
 #include "unwind_tables.h"
 
-#define FLAMED_SITE_PROCESSES 16 /* of each CPU: 66 KiB */
-#define FLAMED_SITES 256         /* of each process: 4 KiB, in sets of two */
+#define FLAMED_SITES 256 /* of each process: 4 KiB, in sets of two */
 #define FLAMED_SITES_PER_LINE 4
 /* Then all is looked up anew, in case the daemon knows better by now what a file's code is like. */
 #define FLAMED_SITES_SECONDS 60

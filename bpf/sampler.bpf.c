@@ -63,6 +63,8 @@ struct record {
 struct workspace {
   struct record record; /* first: it leaves as it stands */
   struct walk walk;
+  struct site_owners owners;
+  __u64 samples;    /* that were to be walked by tables: the owners' clock */
   __u64 noticed_ns; /* when the daemon was last told of something */
 };
 
@@ -131,7 +133,8 @@ static __always_inline int find_tables(struct flamed_sample* sample, struct walk
 static __always_inline int prepare_walk(struct workspace* work, const struct user_registers* regs) {
   struct flamed_sample* sample = &work->record.sample;
   struct walk* walk = &work->walk;
-  struct known_sites* known = sites_of(sample->tgid);
+  walk->sites = own_sites(&work->owners, sample->tgid, ++work->samples);
+  struct known_sites* known = sites_of(walk);
   if (!known) return 0;
 
   walk->now_seconds = walk->began_ns / 1000000000ULL;
@@ -259,7 +262,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   struct workspace* work = find_workspace();
   if (!work) return 0;
   struct flamed_sample* sample = &work->record.sample;
-  struct known_sites* known = sites_of(sample->tgid);
+  struct known_sites* known = sites_of(&work->walk);
   if (!known) return 0;
 
   for (__u32 i = 0; i < FRAMES_PER_RUN; i++) {

@@ -30,6 +30,16 @@ static __always_inline __u64 mask_if_at_most(__u64 a, __u64 b) {
 }
 
 /*
+ * 1 when a == b, else 0; for values below 2^63. To multiply with: where a mask of a shifted sign meets a constant,
+ * verifiers follow both outcomes (maybe_fork_scalars() in 6.18 and 6.12), and of sixteen in a row each.
+ */
+static __always_inline __u64 one_if_equal(__u64 a, __u64 b) {
+  __u64 one = ((a ^ b) - 1) >> 63;
+  FLAMED_OPAQUE(one);
+  return one;
+}
+
+/*
  * The last of `count` rows from `first` on that begins at or before `place`, a place within the page. `slab` holds
  * FLAMED_SLAB_ROWS rows. The caller has seen that the first row does; count is 1 to FLAMED_MAX_PAGE_ROWS.
  */

@@ -12,6 +12,7 @@
 #include "unwind_tables.h"
 
 #include "known_sites.h"
+#include "site_owners.h"
 #include "unwind_search.h"
 #include "unwind_step.h"
 
@@ -86,7 +87,7 @@ struct {
   __type(value, __u64);
 } rule_cache SEC(".maps");
 
-/* Index: see sites_of(). */
+/* Index: see site_owners. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, FLAMED_SITE_PROCESSES);
@@ -102,6 +103,7 @@ struct walk {
   __u32 first;
   __u32 count;
   __u32 now_seconds;
+  __u32 sites;    /* the number of the process's known sites, see site_owners */
   __u32 guessed;  /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
   __u32 is_news;  /* the walk ended with something that the daemon should hear of now */
   __u64 began_ns; /* when the sample was begun, before any table was read */
@@ -201,9 +203,9 @@ static __always_inline int mark_module(struct known_site* site, __u32 now_second
   return 1;
 }
 
-/* Two processes may share them, in turn. Null only for the verifier. */
-static __always_inline struct known_sites* sites_of(__u32 tgid) {
-  __u32 key = tgid * 2654435761U >> 28 & (FLAMED_SITE_PROCESSES - 1);
+/* Null only for the verifier. */
+static __always_inline struct known_sites* sites_of(const struct walk* walk) {
+  __u32 key = walk->sites & (FLAMED_SITE_PROCESSES - 1);
   return bpf_map_lookup_elem(&process_sites, &key);
 }
 
