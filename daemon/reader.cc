@@ -32,7 +32,12 @@ void Reader::run(const std::stop_token& stop) {
     // What the kernel program misses is to reach it soon, but what many processes miss at once in one go.
     if (has_notice && clock_.monotonic().ns - last_drain_ns_ < kAloneNs) std::this_thread::sleep_for(kNoticePause);
     drain_once();
-    sampler_.check_cpus();
+    // Beside a build notices come sixty times a second, and none tells of a CPU.
+    const std::int64_t now_ns = clock_.monotonic().ns;
+    if (!has_notice || now_ns - checked_cpus_ns_ >= kDrainPeriodMs * kNsPerMs / 2) {
+      sampler_.check_cpus();
+      checked_cpus_ns_ = now_ns;
+    }
     sampler_.stretch_period(budget_.look(clock_.monotonic(), is_idle_));
   }
   sampler_.stop();

@@ -45,6 +45,7 @@ class Reader {
   BatchQueues& queues_;
   const Clock& clock_;
   BudgetKeeper& budget_;
+  std::int64_t checked_cpus_ns_ = 0;
   bool is_idle_ = false;                         ///< next to nothing happened before the last drain
   std::unique_ptr<EventBatch> batch_;            ///< drained but not taken by ingest yet, or empty
   std::unique_ptr<EventBatch> spare_;            ///< to drain into next, or empty

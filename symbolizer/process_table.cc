@@ -392,6 +392,10 @@ void ProcessTable::purge(MonotonicTime now) {
     for (auto& [pid, process] : running_) process.tables.forget_replaced(forgot_editions_);
     forgot_editions_ = now;
   }
+  // Where a hundred programs end in a second, hundreds are here, and a batch comes with each that is met for the first
+  // time.
+  if (now.ns - purged_ended_.ns < kPurgeNs) return;
+  purged_ended_ = now;
   for (auto it = ended_.begin(); it != ended_.end();) {
     it = now.ns - it->second.last_seen.ns < kGraceNs ? std::next(it) : ended_.erase(it);
   }

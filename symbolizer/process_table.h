@@ -194,6 +194,7 @@ class ProcessTable {
   /// Ended processes are judged by the time of a drain, and what was taken before that has come with it, but for what a
   /// CPU was stopped over in the middle of writing.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
+  static constexpr std::int64_t kPurgeNs = kGraceNs / 6;  ///< from one look at who ended to the next
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
 
@@ -228,6 +229,7 @@ class ProcessTable {
   bool exits_missed_ = false;
   bool events_are_told_ = true;
   MonotonicTime forgot_editions_;
+  MonotonicTime purged_ended_;
 };
 
 }  // namespace flamed::symbolizer
