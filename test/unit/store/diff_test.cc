@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,6 +89,21 @@ std::size_t marks(const ProfileDiff& diff) {
   return marks;
 }
 
+/// Samples of the later side below each function, each stack once: by a walk from every node to the root.
+std::map<std::string, std::uint64_t> totals_by_walking(const ProfileDiff& diff) {
+  std::map<std::string, std::uint64_t> totals;
+  for (std::uint32_t leaf = 0; leaf < diff.nodes.size(); ++leaf) {
+    std::set<std::string> functions;
+    for (std::uint32_t at = leaf;; at = diff.nodes[at].parent) {
+      const NamedFrame& frame = diff.frames[diff.nodes[at].frame];
+      if (frame.kind != FrameKind::kRoot && frame.kind != FrameKind::kMarker) functions.insert(frame.name);
+      if (at == 0) break;
+    }
+    for (const std::string& function : functions) totals[function] += diff.nodes[leaf].after.self_samples;
+  }
+  return totals;
+}
+
 const std::string& name_of(const ProfileDiff& diff, const DiffFunction& function) {
   return diff.frames[function.frame].name;
 }
@@ -140,6 +157,40 @@ TEST_CASE("a recursive function's total counts a stack once") {
   for (const DiffFunction& function : compare(profile, profile, {}).functions) {
     CHECK(function.before.total_samples == 1);
     CHECK(function.after.total_samples == 1);
+  }
+}
+
+TEST_CASE("functions that call themselves count once, whatever is hidden and wherever the answer begins") {
+  std::mt19937_64 random(3);
+  TestStore t;
+  for (int minute = 0; minute < 2; ++minute) {
+    for (int i = 0; i < 300; ++i) {
+      std::vector<Frame> frames;
+      for (std::uint64_t depth = 1 + random() % 12; depth > 0; --depth) frames.push_back(code(16 * (random() % 5)));
+      if (random() % 3 == 0) frames.push_back(Frame{ModuleId{17}, 16 * (random() % 5)});
+      t.add(std::move(frames));
+    }
+    t.pass_minutes(1);
+  }
+  const WallTime border{kNoon.ns + kNsPerMinute};
+  for (int how = 0; how < 6; ++how) {
+    Selection before{{kNoon, border}};
+    Selection after{{border, t.everything().to}};
+    ProfileOptions options;
+    if (how == 1) options.hide = [](std::string_view name) { return name == "f2"; };
+    if (how == 2) options.focus = [](std::string_view name) { return name == "f3"; };
+    if (how == 3) options.root = {"worker (100)", "f1"};
+    if (how == 4) options.root = {"worker (100)", "f1", "f1"};
+    if (how == 5) before.side = Side::kUser;  // trees of their own for the two sides
+    TestNamer namer;
+    QueryBudget unlimited;
+    const auto diff = build_diff(t.store.snapshot(), before, after, options, {}, namer, unlimited);
+    REQUIRE(diff);
+    std::map<std::string, std::uint64_t> totals;
+    for (const DiffFunction& function : diff->functions)
+      totals[name_of(*diff, function)] = function.after.total_samples;
+    CHECK(totals == totals_by_walking(*diff));
+    CHECK(totals.size() >= 4);
   }
 }
 
