@@ -63,7 +63,7 @@ class Questions(Part):
 
 {questions["minutes"]} minutes of a synthetic host with {questions["cpus"]} busy CPUs at 99 Hz, {questions["pairs_per_minute"]:.0f} pairs of thread and stack a
 minute, {questions["call_tree_nodes"]} nodes of the call-tree, {mib(questions["store_bytes"])}; {questions["slots_dropped_for_budget"]} minutes dropped for the budget. Medians of
-9, CPU time of the asking thread in ms until the answer stands as a value and is freed, while another thread adds samples at
+what was asked in 5 s, at least 9 times: CPU time of the asking thread in ms until the answer stands as a value and is freed, while another thread adds samples at
 the pace of the host: {questions["seconds_added_meanwhile"]} s of them, at most {questions["slowest_second_to_add_ms"]:.1f} ms of CPU time for one second's, {questions["lost"]} lost. Naming is apart: it is a look-up per
 address where names are known. *First*: the question that found no sums of minutes.
 
