@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -77,6 +78,9 @@ class SampleLog {
     std::uint32_t gap_bits = 0;
   };
   static constexpr std::size_t kSamplesPerBlock = 512;
+  static_assert(std::numeric_limits<decltype(LoggedSample::entry)>::digits +
+                    std::numeric_limits<decltype(LoggedSample::cpu)>::digits <=
+                kWidestBitField);
 
   [[nodiscard]] std::size_t block_before(MonotonicTime from) const;
   [[nodiscard]] std::uint32_t entry_of(std::uint64_t what) const {

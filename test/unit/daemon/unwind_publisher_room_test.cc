@@ -24,8 +24,7 @@ using test::process_of;
 using test::rows_at;
 using unwinder::UnwindRows;
 
-// -- Processes ahead of their samples
-// ----------------------------------------------------------------------------------
+// -- Processes ahead of their samples ---------------------------------------------------------------------------------
 
 TEST_CASE("processes that nobody may ever meet get a quarter of the tables") {
   Fixture f;
