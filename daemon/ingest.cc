@@ -141,6 +141,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
   if (accounts_ != nullptr) accounts_->saw(id);
+  if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
   if (!process.sampled) {
     process.sampled = true;
     process.cgroup_id = header.cgroup_id;
@@ -236,9 +237,19 @@ void Ingest::apply_gaps(const EventBatch& batch) {
 void Ingest::describe(symbolizer::Process& process) {
   process.described = true;
   process.detail = {};
+  process.asked_pid_at = {};
   if (!process.cgroup) process.cgroup = details_.cgroup(process.cgroup_id, process.id);
   if (process.ended) return;
-  if (auto detail = details_.read(process.id)) process.detail = std::move(*detail);
+  if (process.owner_told && processes_.will_tell_of_end(process)) {
+    process.detail.command_line = details_.read_command_line(process.id.pid);
+    process.asked_pid_at = clock_.monotonic();
+  } else if (auto detail = details_.read(process.id)) {
+    process.detail = std::move(*detail);
+  }
+}
+
+WallTime Ingest::ended_at(const symbolizer::Process& process) const {
+  return WallTime{process.last_seen.ns + clock_.wall_offset_ns()};
 }
 
 /// So that a subtree can be asked for although those between its root and who used CPU never did themselves.
@@ -257,6 +268,7 @@ void Ingest::publish_ancestors(symbolizer::Process& process) {
 }
 
 void Ingest::publish(symbolizer::Process& process) {
+  if (std::exchange(process.only_ended, false) && store_.end_process(process.id, ended_at(process))) return;
   if (process.sampled && !process.described) describe(process);
   if (!process.published) publish_ancestors(process);
   store::ProcessInfo info;
@@ -275,7 +287,7 @@ void Ingest::publish(symbolizer::Process& process) {
   }
   const std::int64_t started_boottime_ns = static_cast<std::int64_t>(process.id.start_ticks * ProcessId::kNsPerTick);
   info.started = WallTime{clock_.wall().ns - (clock_.boottime_ns() - started_boottime_ns)};
-  if (process.ended) info.ended = WallTime{process.last_seen.ns + clock_.wall_offset_ns()};
+  if (process.ended) info.ended = ended_at(process);
   store_.update_process(info);
 }
 

@@ -40,6 +40,7 @@ class Ingest {
   void apply_counts(const EventBatch& batch);
   void apply_gaps(const EventBatch& batch);
   void describe(symbolizer::Process& process);
+  [[nodiscard]] WallTime ended_at(const symbolizer::Process& process) const;
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);

@@ -185,6 +185,14 @@ bool ProcessTable::update(const ProcessInfo& info, std::uint32_t sequence) {
   return true;
 }
 
+bool ProcessTable::end(ProcessId id, WallTime ended, std::uint32_t sequence) {
+  const std::uint32_t process = find(id);
+  if (process == IdIndex::kNone || records_[process].only_sampled) return false;
+  records_.writable(process).ended_ns = ended.ns;
+  records_.set_stamp(process, sequence);
+  return true;
+}
+
 void ProcessTable::set_parent(std::uint32_t process, ProcessId parent, std::uint32_t sequence) {
   if (ProcessId{records_[process].parent_pid, records_[process].parent_start_ticks} == parent) return;
   forget_parent(process);

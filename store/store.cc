@@ -122,6 +122,13 @@ class Store::State {
 
   void give_back(std::size_t bytes) { asked_back_ += bytes; }
 
+  bool end_process(ProcessId id, WallTime ended) {
+    std::lock_guard lock(mutex_);
+    if (!processes_.end(id, ended, next_sequence_)) return false;
+    tell_of_news();
+    return true;
+  }
+
   void update_process(const ProcessInfo& info) {
     std::lock_guard lock(mutex_);
     tell_of_news();
@@ -448,6 +455,7 @@ void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { sta
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
 void Store::give_back(std::size_t bytes) { state_->give_back(bytes); }
 void Store::update_process(const ProcessInfo& info) { state_->update_process(info); }
+bool Store::end_process(ProcessId id, WallTime ended) { return state_->end_process(id, ended); }
 void Store::set_period_ns(std::int64_t period_ns, MonotonicTime from) { state_->set_period_ns(period_ns, from); }
 void Store::advance(MonotonicTime now) { state_->advance(now); }
 std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }

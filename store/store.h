@@ -87,6 +87,9 @@ class Store {
   /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
   void update_process(const ProcessInfo& info);
 
+  /// The same where all that is new is the process's end. False: nothing is known of it.
+  bool end_process(ProcessId id, WallTime ended);
+
   /// Samples from `from` on weigh this much, those before what they did. Closes the open slot there, so that every slot
   /// has one period. No earlier than the newest sample.
   void set_period_ns(std::int64_t period_ns, MonotonicTime from);

@@ -17,6 +17,10 @@ std::vector<Mapping>::const_iterator first_ending_after(const std::vector<Mappin
 void MappingSet::insert(const Mapping& mapping) {
   if (mapping.end <= mapping.start) return;
   const auto first = first_ending_after(mappings_, mapping.start);
+  if (first == mappings_.end() || first->start >= mapping.end) {  // nothing is there, nearly always
+    mappings_.insert(first, mapping);
+    return;
+  }
   auto last = first;
   std::vector<Mapping> replacement;
   if (first != mappings_.end() && first->start < mapping.start) {

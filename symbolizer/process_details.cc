@@ -47,12 +47,15 @@ std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
   const auto status = parse_process_status(read_once(file_of(proc_, id.pid, "status"), buffer, buffer.size()));
   if (!status) return std::nullopt;
   detail.uid = status->uid.effective;
-  if (command_lines_ != CommandLines::kOff) {
-    detail.command_line = format_command_line(
-        read_once(file_of(proc_, id.pid, "cmdline"), buffer, kCommandLineLimitBytes), command_lines_);
-  }
+  detail.command_line = read_command_line(id.pid);
   if (!is_still(id)) return std::nullopt;
   return detail;
+}
+
+std::string ProcessDetails::read_command_line(std::int32_t pid) const {
+  if (command_lines_ == CommandLines::kOff) return {};
+  Buffer buffer;
+  return format_command_line(read_once(file_of(proc_, pid, "cmdline"), buffer, kCommandLineLimitBytes), command_lines_);
 }
 
 std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, ProcessId id) {

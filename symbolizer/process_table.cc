@@ -27,6 +27,9 @@ constexpr std::int64_t kRereadNs = kNsPerSecond;
 constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
 constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
+/// From when the kernel notes a process's start to when it tells of the fork: microseconds, unless another thread had
+/// its turn in between.
+constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
 /// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
 
@@ -284,6 +287,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.comm = std::string(comm);
   process.executable.clear();
   process.described = false;
+  process.owner_told = false;
   process.may_have_threads = process.leader_ended = false;
   process.maps = std::make_shared<MappingSet>();
   if (process.exec_id != 0) ++process.exec_id;
@@ -334,11 +338,18 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
   running_.erase(running);
   process.ended = true;
   process.last_seen = time;
+  process.only_ended = !process.changed && process.asked_pid_at <= time;
+  if (process.asked_pid_at > time) process.detail.command_line.clear();
   note_change(process);
   note_remapping(process);
   // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
   const ProcessId id = process.id;
-  ended_.insert_or_assign(id, std::move(process));
+  keep_ended(id, std::move(process));
+}
+
+Process& ProcessTable::keep_ended(const ProcessId& id, Process process) {
+  to_forget_.emplace_back(process.last_seen, id);
+  return ended_.insert_or_assign(id, std::move(process)).first->second;
 }
 
 void ProcessTable::on_events_lost(MonotonicTime from) {
@@ -392,12 +403,20 @@ void ProcessTable::purge(MonotonicTime now) {
     for (auto& [pid, process] : running_) process.tables.forget_replaced(forgot_editions_);
     forgot_editions_ = now;
   }
-  // Where a hundred programs end in a second, hundreds are here, and a batch comes with each that is met for the first
-  // time.
-  if (now.ns - purged_ended_.ns < kPurgeNs) return;
-  purged_ended_ = now;
-  for (auto it = ended_.begin(); it != ended_.end();) {
-    it = now.ns - it->second.last_seen.ns < kGraceNs ? std::next(it) : ended_.erase(it);
+  forget_ended(now);
+}
+
+void ProcessTable::forget_ended(MonotonicTime now) {
+  while (!to_forget_.empty() && now.ns - to_forget_.front().first.ns >= kGraceNs) {
+    const ProcessId id = to_forget_.front().second;
+    to_forget_.pop_front();
+    const auto found = ended_.find(id);
+    if (found == ended_.end()) continue;
+    const MonotonicTime last_seen = found->second.last_seen;
+    if (now.ns - last_seen.ns >= kGraceNs)
+      ended_.erase(found);
+    else
+      to_forget_.emplace_back(last_seen, id);
   }
 }
 
@@ -423,6 +442,7 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
       auto node = ended_.extract(ended);
       node.key() = id;
       node.mapped().id = id;
+      to_forget_.emplace_back(node.mapped().last_seen, id);
       ended = ended_.insert(std::move(node)).position;
     }
     ended->second.last_seen = std::max(ended->second.last_seen, time);
@@ -438,17 +458,18 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   gone.id = id;
   gone.ended = true;
   gone.last_seen = time;
-  return ended_.insert_or_assign(id, std::move(gone)).first->second;
+  return keep_ended(id, std::move(gone));
 }
 
 bool ProcessTable::learn_start(Process& process) const {
   if (process.id.start_ticks != 0) return true;
-  // The kernel notes the start some microseconds before it tells of the fork: in one case of a thousand that is the
-  // tick before.
+  // The kernel notes the start some microseconds before it tells of the fork: soon after a tick, that may be the one
+  // before.
   const std::int64_t boottime_ns = process.forked_at.ns + clock_.boottime_ns() - clock_.monotonic().ns;
   const std::uint64_t estimate = static_cast<std::uint64_t>(boottime_ns) / ProcessId::kNsPerTick;
   const bool has_estimate = process.forked_at.ns != 0;
-  if (!process.ended) {
+  const bool is_sure = has_estimate && boottime_ns % static_cast<std::int64_t>(ProcessId::kNsPerTick) >= kLongestForkNs;
+  if (!process.ended && !is_sure) {
     const Result<std::string> text = read_file(proc_path(proc_, process.id.pid, "stat"), kStatLimitBytes);
     const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
     // By now the pid may be another's.

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -76,11 +77,13 @@ struct Process {
   bool start_is_estimate = false;  ///< id.start_ticks is that of forked_at: right to a tick
   bool stale = false;              ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
-  bool sampled = false;    ///< set by the caller: its changes are told by take_changed() from then on
-  bool watched = false;    ///< see ProcessTable::watch_mappings()
-  bool described = false;  ///< set by the caller, once `detail` and `cgroup` were read; exec takes it back
-  bool published = false;  ///< set by the caller: its changes are told as if it were sampled
+  bool sampled = false;     ///< set by the caller: its changes are told by take_changed() from then on
+  bool watched = false;     ///< see ProcessTable::watch_mappings()
+  bool described = false;   ///< set by the caller, once `detail` and `cgroup` were read; exec takes it back
+  bool owner_told = false;  ///< set by the caller: samples say whose it is; exec takes it back
+  bool published = false;   ///< set by the caller: its changes are told as if it were sampled
   bool changed = false;
+  bool only_ended = false;  ///< besides that it has ended, what take_changed() told before holds
   bool remapped = false;
   bool new_jit_code = false;      ///< a block is not told of yet
   bool may_have_threads = false;  ///< besides the one that it began with
@@ -98,6 +101,7 @@ struct Process {
   std::int64_t ask_jit_again_ns = 0;               ///< when to ask again for what names its JIT code
   std::unordered_set<std::uint64_t> jit_blocks{};  ///< where samples were in memory without a file; address >> 8
   ProcessDetail detail;                            ///< set by the caller, as is `cgroup`
+  MonotonicTime asked_pid_at;                      ///< set by the caller: when its pid was asked for the command line
   std::shared_ptr<const Cgroup> cgroup;            ///< null: not known
 
   static constexpr MonotonicTime kNoDoubt{std::numeric_limits<std::int64_t>::max()};
@@ -136,6 +140,11 @@ class ProcessTable {
   /// The process of a sample. Found, or read from /proc, or entered with unknown mappings when it is gone already.
   /// The reference is good until the next call of a non-const function.
   Process& resolve(const ProcessId& id, MonotonicTime time);
+  /// Whoever asks a pid for its command line can have another process's, if this one has ended meanwhile. Where its end
+  /// will be told of, it is taken back then: `detail` has none that was asked for after it.
+  [[nodiscard]] bool will_tell_of_end(const Process& process) const {
+    return events_are_told_ && !process.stale && process.doubt_from == Process::kNoDoubt;
+  }
 
   /// Appends the frames of a user stack, innermost first, to `frames`. Asks for the files of modules that it meets.
   /// `tables`: the edition of the process's tables by which the stack was walked, and which the mappings may have
@@ -194,7 +203,6 @@ class ProcessTable {
   /// Ended processes are judged by the time of a drain, and what was taken before that has come with it, but for what a
   /// CPU was stopped over in the middle of writing.
   static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
-  static constexpr std::int64_t kPurgeNs = kGraceNs / 6;  ///< from one look at who ended to the next
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
 
@@ -204,6 +212,8 @@ class ProcessTable {
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
+  Process& keep_ended(const ProcessId& id, Process process);
+  void forget_ended(MonotonicTime now);
   static MappingSet& own(std::shared_ptr<MappingSet>& maps);
   static void settle(Process& process, MonotonicTime time);
   struct Covering {
@@ -224,12 +234,14 @@ class ProcessTable {
   const std::string proc_;
   std::unordered_map<std::int32_t, Process> running_;
   std::unordered_map<ProcessId, Process> ended_;
+  /// Of each process in ended_ an event that it may be forgotten some time after; where there was a later one, it comes
+  /// here again.
+  std::deque<std::pair<MonotonicTime, ProcessId>> to_forget_;
   std::vector<ProcessId> changed_;
   std::vector<ProcessId> remapped_;
   bool exits_missed_ = false;
   bool events_are_told_ = true;
   MonotonicTime forgot_editions_;
-  MonotonicTime purged_ended_;
 };
 
 }  // namespace flamed::symbolizer

@@ -224,6 +224,48 @@ TEST_CASE("samples are told to the user whose thread they found, also of a proce
   CHECK(seen(1001) == 0);
 }
 
+TEST_CASE("of a process whose user a sample tells, /proc is asked for nothing but the command line") {
+  Pipeline pipeline;
+  test::FakeProcess process{100, 4999};  // stat would say that it is another process
+  process.cmdline = std::string("cc1\0-O2\0", 8);
+  process.uid = 8;
+  pipeline.proc.put(process);
+  SampleFields sample = sample_of(100, {kProgram});
+  sample.owner = 1000;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample)));
+  CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
+  CHECK(pipeline.info({100, 5000}).uid == 1000U);
+
+  SECTION("its end changes nothing else") {
+    pipeline.feed(2000, {exit(1500, 100)});
+    CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
+    CHECK(pipeline.info({100, 5000}).executable == "/bin/cc1");
+    CHECK(pipeline.info({100, 5000}).ended == WallTime{at(1500).ns + kWallOffsetNs});
+  }
+  SECTION("nor does a new name, told together with the end") {
+    pipeline.feed(2000, {test::comm_record(at(1400), 100, 100, "renamed", false), exit(1500, 100)});
+    CHECK(pipeline.info({100, 5000}).comm == "renamed");
+    CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
+    CHECK(pipeline.info({100, 5000}).ended == WallTime{at(1500).ns + kWallOffsetNs});
+  }
+  SECTION("what was asked for after its end is not its command line") {
+    pipeline.feed(2000, {exit(500, 100)});
+    CHECK(pipeline.info({100, 5000}).command_line.empty());
+    CHECK(pipeline.info({100, 5000}).uid == 1000U);
+    CHECK(pipeline.info({100, 5000}).ended == WallTime{at(500).ns + kWallOffsetNs});
+  }
+  SECTION("after exec it is whose samples say then, and else whose /proc says") {
+    sample.owner = 33;
+    pipeline.feed(2000, {exec(1500, 100, "nginx"), test::sample_record(at(1600), sample)});
+    CHECK(pipeline.info({100, 5000}).uid == 33U);
+    process.start_ticks = 5000;
+    pipeline.proc.put(process);
+    sample.owner = FLAMED_NO_OWNER;
+    pipeline.feed(3000, {exec(2500, 100, "su"), test::sample_record(at(2600), sample)});
+    CHECK(pipeline.info({100, 5000}).uid == 8U);
+  }
+}
+
 TEST_CASE("a process is told with its ancestors, also those that were never sampled and are gone") {
   Pipeline pipeline;
   test::FakeProcess make{50, 4000};

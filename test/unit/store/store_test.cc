@@ -430,6 +430,24 @@ TEST_CASE("long command lines are kept by their beginning once they take a sixte
   CHECK(whole < 140);
 }
 
+TEST_CASE("the end of a process leaves the rest of what is known of it") {
+  TestStore t;
+  CHECK_FALSE(t.store.end_process(kProcess, kNoon));
+  t.add({code(16)});
+  CHECK_FALSE(t.store.end_process(kProcess, kNoon));  // nothing but its samples is known
+  ProcessInfo info{kProcess, "worker", "/bin/worker", 7, kNoon, std::nullopt};
+  info.command_line = "worker -v";
+  t.store.update_process(info);
+  const std::uint64_t before = t.store.revision();
+  CHECK(t.store.end_process(kProcess, WallTime{kNoon.ns + kNsPerSecond}));
+  CHECK(t.store.revision() != before);
+  const std::vector<ProcessUsage> usage = process_usage(t.store.snapshot(), t.everything());
+  REQUIRE(usage.size() == 1);
+  CHECK(usage[0].info.ended == WallTime{kNoon.ns + kNsPerSecond});
+  CHECK(usage[0].info.command_line == "worker -v");
+  CHECK(usage[0].info.executable == "/bin/worker");
+}
+
 TEST_CASE("ancestors of what was sampled are known for as long as that is") {
   TestStore t({10 * kNsPerMinute, 8U << 20});
   const ProcessId make{10, 1};

@@ -45,12 +45,21 @@ TEST_CASE("a process is described by its effective user and its command line") {
   CHECK(detail->command_line == "cat -n");
 }
 
+TEST_CASE("a command line is read without asking whose the rest is") {
+  Fixture f;
+  f.put(100, "/");
+  CHECK(f.details.read_command_line(100) == "cat -n");
+  CHECK(f.details.read_command_line(101).empty());
+}
+
 TEST_CASE("command lines that are off are not read") {
   Fixture f;
   f.put(100, "/");
-  const auto detail = ProcessDetails(CommandLines::kOff, f.proc.path()).read({100, 5000});
+  const ProcessDetails details(CommandLines::kOff, f.proc.path());
+  const auto detail = details.read({100, 5000});
   REQUIRE(detail);
   CHECK(detail->command_line.empty());
+  CHECK(details.read_command_line(100).empty());
 }
 
 TEST_CASE("what a pid's next owner says is not taken for the process's") {

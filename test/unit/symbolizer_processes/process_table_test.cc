@@ -275,9 +275,50 @@ TEST_CASE("a late sample of an ended process finds its mappings, until the time 
   fixture.table.purge(fixture.at(3009));
   CHECK(fixture.table.ended() == 1);
   fixture.table.purge(fixture.at(3010));
-  CHECK(fixture.table.ended() == 1);  // who looks at all that ended does so twice a second
-  fixture.table.purge(fixture.at(3509));
   CHECK(fixture.table.ended() == 0);
+}
+
+TEST_CASE("a sample that comes after a process's end puts off when it is forgotten") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  fixture.table.on_exit(fixture.at(10), 100, 100);
+  CHECK(fixture.table.resolve(kShell, fixture.at(500)).ended);
+  fixture.table.purge(fixture.at(3499));
+  CHECK(fixture.table.ended() == 1);
+  fixture.table.purge(fixture.at(3500));
+  CHECK(fixture.table.ended() == 0);
+}
+
+TEST_CASE("a command line that was asked for after the process's end is taken back") {
+  Fixture fixture;
+  for (const std::int64_t asked_ms : {9, 11}) {
+    fixture.start(0, 100, "sh", 7);
+    Process& process = fixture.table.resolve(kShell, fixture.at(5));
+    process.sampled = true;
+    process.detail = {8, "sh -c x"};
+    process.asked_pid_at = fixture.at(asked_ms);
+    fixture.table.on_exit(fixture.at(10), 100, 100);
+    int told = 0;
+    fixture.table.take_changed([&](const Process& ended) {
+      ++told;
+      const bool is_own = asked_ms == 9;
+      CHECK(ended.detail.command_line == (is_own ? "sh -c x" : ""));
+      CHECK(ended.detail.uid == 8U);
+      CHECK(ended.only_ended == is_own);
+    });
+    CHECK(told == 1);
+    fixture.table.purge(fixture.at(4000));
+  }
+}
+
+TEST_CASE("where events were lost, or nobody tells of them, no end is promised") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  Process& process = fixture.table.resolve(kShell, fixture.at(5));
+  CHECK(fixture.table.will_tell_of_end(process));
+  SECTION("lost") { fixture.table.on_events_lost(fixture.at(6)); }
+  SECTION("nobody") { fixture.table.on_no_events(); }
+  CHECK_FALSE(fixture.table.will_tell_of_end(process));
 }
 
 TEST_CASE("a process that ended before its first sample came is found by its pid") {
