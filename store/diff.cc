@@ -5,11 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "store/index_groups.h"
 #include "store/profile_tree.h"
 #include "store/significance.h"
 
@@ -222,13 +222,10 @@ class Differ {
       const auto at = std::lower_bound(sorted.begin(), sorted.end(), rank, std::greater<>());
       order_of.push_back(static_cast<std::uint32_t>(at - sorted.begin()));
     }
-    std::vector<std::uint32_t> next(sorted.size() + 1, 0);
-    for (const std::uint32_t rank : rank_at) ++next[order_of[rank] + 1];
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::vector<DiffFunction>& functions = diff_.functions;
-    functions.resize(compared_.size());
-    for (std::size_t i = 0; i < compared_.size(); ++i) {
-      DiffFunction& function = functions[next[order_of[rank_at[i]]]++];
+    const IndexGroups by_rank(sorted.size(), compared_.size(), [&](std::uint32_t i) { return order_of[rank_at[i]]; });
+    diff_.functions.reserve(compared_.size());
+    for (const std::uint32_t i : by_rank.all()) {
+      DiffFunction& function = diff_.functions.emplace_back();
       function.frame = compared_[i];
       function.before = functions_[function.frame].before;
       function.after = functions_[function.frame].after;
@@ -300,13 +297,10 @@ class Differ {
       add(rests.all[place].before, nodes_[node].before, is_shown[parent]);
       add(rests.all[place].after, nodes_[node].after, is_shown[parent]);
     }
-    std::vector<std::uint32_t> next(rests.all.size() + 1, 0);
-    for (const Pruned& node : pruned) ++next[node.rest + 1];
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::vector<Pruned> by_rest(pruned.size());
-    for (const Pruned& node : pruned) by_rest[next[node.rest]++] = node;
+    const IndexGroups by_rest(rests.all.size(), pruned.size(), [&](std::uint32_t i) { return pruned[i].rest; });
     std::vector<std::uint32_t> counted_for(diff_.frames.size(), 0);  // by frame: 1 + the last rest
-    for (const Pruned& node : by_rest) {
+    for (const std::uint32_t i : by_rest.all()) {
+      const Pruned& node = pruned[i];
       if (std::exchange(counted_for[node.frame], node.rest + 1) != node.rest + 1) ++rests.all[node.rest].functions;
     }
     return rests;

@@ -2,11 +2,13 @@
 #include "store/profile_tree.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "store/index_groups.h"
+
 namespace flamed::store {
+
 ProfileTree::ProfileTree(FrameTable& frames, std::uint32_t root_frame, std::size_t most_nodes, std::size_t sides)
     : frames_(frames), most_nodes_(std::max<std::size_t>(most_nodes, 1)), own_(sides), index_(unlimited_) {
   append(0, root_frame, false);
@@ -170,29 +172,24 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   auto out = empty_like(nodes_[0].frame);
   out->reserve(kept.size() + kept.size() / 4);
   std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
-  std::vector<std::uint32_t> pruned_below(kept.size() + 2, 0);
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (is_kept[node]) {
       if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame, nodes_[node].repeats);
       out->add_self(place[node], own(node));
     } else {
       place[node] = place[nodes_[node].parent];
-      ++pruned_below[place[node] + 1];
     }
   }
-  std::partial_sum(pruned_below.begin(), pruned_below.end(), pruned_below.begin());
-  std::vector<std::uint32_t> grouped(pruned_below.back());
-  std::vector<std::uint32_t> next(pruned_below.begin(), pruned_below.end() - 1);
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    if (!is_kept[node]) grouped[next[place[node]]++] = node;
-  }
+  const auto kept_nodes = static_cast<std::uint32_t>(out->nodes_.size());
+  const IndexGroups pruned_below(kept_nodes, nodes_.size(), [&](std::uint32_t node) {
+    return is_kept[node] ? IndexGroups::kNoGroup : place[node];
+  });
   std::vector<std::uint32_t> counted_for(frames_.size(), 0);  // by frame: 1 + the last caller that it was counted for
-  for (std::uint32_t caller = 0; caller + 1 < pruned_below.size(); ++caller) {
-    if (pruned_below[caller] == pruned_below[caller + 1]) continue;
+  for (std::uint32_t caller = 0; caller < kept_nodes; ++caller) {
+    if (pruned_below.of(caller).empty()) continue;
     std::size_t functions = 0;
     std::uint64_t samples = 0;
-    for (std::uint32_t i = pruned_below[caller]; i < pruned_below[caller + 1]; ++i) {
-      const std::uint32_t node = grouped[i];
+    for (const std::uint32_t node : pruned_below.of(caller)) {
       if (std::exchange(counted_for[nodes_[node].frame], caller + 1) != caller + 1) ++functions;
       samples += own(node);
     }
@@ -231,19 +228,15 @@ std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(const std::vector<bo
 }
 
 std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(std::span<const Node> nodes) {
-  // By parent; node 0 is nobody's child.
-  std::vector<std::uint32_t> first(nodes.size() + 1, 0);  // the children of p are [first[p], first[p + 1])
-  for (std::uint32_t node = 1; node < nodes.size(); ++node) ++first[nodes[node].parent + 1];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
-  std::vector<std::uint32_t> children(nodes.size() - 1);
-  for (std::uint32_t node = 1; node < nodes.size(); ++node) children[next[nodes[node].parent]++] = node;
+  IndexGroups children(nodes.size(), nodes.size(), [&](std::uint32_t node) {
+    return node == 0 ? IndexGroups::kNoGroup : nodes[node].parent;  // node 0 is nobody's child
+  });
   const auto by_frame = [&](std::uint32_t a, std::uint32_t b) {
     return nodes[a].frame != nodes[b].frame ? nodes[a].frame < nodes[b].frame : a < b;
   };
   for (std::uint32_t node = 0; node < nodes.size(); ++node) {
-    if (first[node + 1] - first[node] < 2) continue;  // nearly all
-    std::sort(children.begin() + first[node], children.begin() + first[node + 1], by_frame);
+    const std::span<std::uint32_t> siblings = children.of(node);
+    if (siblings.size() >= 2) std::sort(siblings.begin(), siblings.end(), by_frame);  // nearly none
   }
   std::vector<OrderedNode> ordered;
   ordered.reserve(nodes.size());
@@ -257,7 +250,8 @@ std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(std::span<const Node
     pending.pop_back();
     const auto place = static_cast<std::uint32_t>(ordered.size());
     ordered.push_back({nodes[at.node].frame, at.parent, at.node});
-    for (std::uint32_t i = first[at.node + 1]; i-- > first[at.node];) pending.push_back({children[i], place});
+    const std::span<const std::uint32_t> below = children.of(at.node);
+    for (std::size_t i = below.size(); i-- > 0;) pending.push_back({below[i], place});
   }
   return ordered;
 }
