@@ -40,7 +40,8 @@ class ProcessDetails {
   /// are off. Empty when the process is gone.
   [[nodiscard]] std::optional<ProcessDetail> read(ProcessId id) const;
   /// Reads cmdline alone, three system calls, none when command lines are off. For whoever hears of the process's end,
-  /// and then lets go of what was read after it: it can be that of the pid's next owner. Empty when the pid is nobody's.
+  /// and then lets go of what was read after it: it can be that of the pid's next owner. Empty when the pid is
+  /// nobody's.
   [[nodiscard]] std::string read_command_line(std::int32_t pid) const;
 
   /// The cgroup with this id, as its samples name it. Known ones cost nothing; for others the process, which was seen
