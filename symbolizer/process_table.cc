@@ -424,8 +424,8 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   const auto found = running_.find(id.pid);
   if (found != running_.end()) {
     Process& process = found->second;
-    if (process.start_is_estimate && process.id.start_ticks == id.start_ticks + 1) process.id.start_ticks = 0;
-    if (process.id.start_ticks == 0) process.id.start_ticks = id.start_ticks;
+    const bool is_estimate_of = process.start_is_estimate && process.id.start_ticks == id.start_ticks + 1;
+    if (process.id.start_ticks == 0 || is_estimate_of) set_start(process, id.start_ticks);
     if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
     if (process.id.start_ticks == id.start_ticks) {
       const bool unsure = process.maps == nullptr || process.stale;
@@ -459,6 +459,13 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   gone.ended = true;
   gone.last_seen = time;
   return keep_ended(id, std::move(gone));
+}
+
+/// What is still to be told of a running process is found by its id, which was another one when that was noted.
+void ProcessTable::set_start(Process& process, std::uint64_t start_ticks) {
+  process.id.start_ticks = start_ticks;
+  if (process.changed) changed_.push_back(process.id);
+  if (process.remapped) remapped_.push_back(process.id);
 }
 
 bool ProcessTable::learn_start(Process& process) const {

@@ -161,7 +161,7 @@ class ProcessTable {
   void take_changed(Visit&& visit) {
     for (const ProcessId& id : changed_) {
       Process* process = find(id);
-      if (process == nullptr) continue;
+      if (process == nullptr || !process->changed) continue;
       process->changed = false;
       visit(*process);
     }
@@ -186,7 +186,7 @@ class ProcessTable {
   void take_remapped(Visit&& visit) {
     for (const ProcessId& id : remapped_) {
       Process* process = find(id);
-      if (process == nullptr) continue;
+      if (process == nullptr || !process->remapped) continue;
       process->remapped = false;
       visit(*process);
     }
@@ -224,6 +224,7 @@ class ProcessTable {
   [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
   [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
+  void set_start(Process& process, std::uint64_t start_ticks);
   void note_change(Process& process);
   void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping, MonotonicTime now);

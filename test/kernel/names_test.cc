@@ -87,7 +87,7 @@ void describe(const nlohmann::json& node, std::uint64_t at_least, int depth, std
 }
 
 /// Waits until `share` of the samples are exactly this.
-void check_frames(const RunningDaemon& daemon, pid_t pid, const std::vector<ExpectedFrame>& chain, double share = 0.9) {
+void check_frames(RunningDaemon& daemon, pid_t pid, const std::vector<ExpectedFrame>& chain, double share = 0.9) {
   REQUIRE(has_samples(daemon, pid, 150));
   nlohmann::json answer;
   const bool found = RunningDaemon::eventually(seconds(20), [&] {
@@ -103,6 +103,12 @@ void check_frames(const RunningDaemon& daemon, pid_t pid, const std::vector<Expe
   std::string tree;
   describe(answer, answer["value"].get<std::uint64_t>() / 50, 0, tree);
   INFO(tree);
+  std::string told;
+  if (!found) {
+    for (const auto& [name, value] : daemon.metrics()) told += name + " " + std::to_string(value) + "\n";
+    while (const auto line = daemon.process().read_line(std::chrono::milliseconds(100))) told += *line + "\n";
+  }
+  INFO(told);
   CHECK(found);
 }
 

@@ -256,6 +256,27 @@ TEST_CASE("changes are told of processes that were sampled, once") {
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
 }
 
+TEST_CASE("what is to be told of a process is told although its start turns out to be another tick meanwhile") {
+  Fixture fixture;
+  // In the middle of a tick: nobody looks at /proc for its start.
+  fixture.start(5, 100, "make", 7);
+  fixture.table.on_fork(fixture.at(6), 101, 100);
+  Process& child = fixture.table.resolve({101, 100'000}, fixture.at(7));
+  Process* const parent = fixture.table.parent_of(child);
+  REQUIRE(parent != nullptr);
+  REQUIRE(parent->start_is_estimate);
+  parent->published = true;
+  fixture.table.watch_mappings(*parent);
+  fixture.table.on_comm(100, "renamed");
+  const ProcessId estimate = parent->id;
+  const ProcessId real{100, estimate.start_ticks - 1};
+  CHECK(fixture.table.resolve(real, fixture.at(8)).id == real);
+  std::vector<ProcessId> told;
+  fixture.table.take_changed([&](const Process& process) { told.push_back(process.id); });
+  fixture.table.take_remapped([&](const Process& process) { told.push_back(process.id); });
+  CHECK(told == std::vector<ProcessId>{real, real});
+}
+
 TEST_CASE("a comm of an unknown process is of no use") {
   Fixture fixture;
   fixture.table.on_comm(100, "x");
