@@ -16,6 +16,8 @@ class Context:
     idle_s: int = 20  # of one interval on the idle machine
     idle_start_s: int = 30
     idle_settled_s: int = 60  # from flamed's start until nothing of that is left
+    budget_settle_s: int = 45  # from flamed's start until it has found the frequency that its budget allows
+    budget_intervals: int = 5
     is_quick: bool = False
     extra_s: int = 0  # how much longer the servers run, to see memory grow
 
@@ -39,4 +41,4 @@ class Context:
 def quick(build):
     """Only to see that everything runs."""
     return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, peer_runs=1, idle_s=1, idle_start_s=1,
-                   idle_settled_s=1)
+                   idle_settled_s=1, budget_settle_s=1, budget_intervals=1)

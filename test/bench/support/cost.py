@@ -45,6 +45,27 @@ def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
     return result
 
 
+def measure_within_budget(load_type, context):
+    """With all settings as they come: the budget may lower the frequency. After that has settled, what flamed costs, at what
+    frequency, and whether it accounts for all CPU time of the load all the same."""
+    with machine.KernelStatistics(), load_type(context) as load:
+        with load.running():
+            nothing = peers.measure_nothing(context, HERTZ, max(2, context.interval_s))
+        result = {"nothing": nothing, "intervals": [], "pairs": [], "interrupts_without": [], "frequencies": []}
+        with Daemon(context.flamed) as daemon:
+            under(load, lambda: time.sleep(context.budget_settle_s))
+            for _ in range(context.budget_intervals):
+                with_daemon(daemon, load, context, result)
+                result["frequencies"].append(daemon.metrics()["flamed_sampling_frequency_hertz"])
+            used, begin = load.group.cpu_seconds(), time.time()
+            load.interval(context.budget_intervals * context.interval_s)
+            used, end = load.group.cpu_seconds() - used, time.time()
+            time.sleep(DRAIN_S)
+            answer = daemon.get_json(f"/profile?{load.selection()}&from={begin:.6f}&to={end:.6f}&max_nodes=1")
+            result["stacks"] = {"cpu_seconds": answer["cpu_seconds"], "kernel_says": used, "quality": answer["quality"]}
+        return result
+
+
 def measure_idle(load_type, context):
     """On a machine that does nothing: flamed's first seconds, and apart from them what stays when those are over."""
     with machine.KernelStatistics(), load_type(context) as load:
