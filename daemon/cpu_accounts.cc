@@ -66,7 +66,7 @@ void CpuAccounts::begin_again(bool with_sampling) {
   interval_ = clock_.wall().ns / kIntervalNs;
   minute_ = clock_.wall().ns / kNsPerMinute;
   seen_.clear();
-  seen_last_ = {};
+  ++round_;
   std::unordered_map<ProcessId, Account> processes;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
@@ -90,11 +90,12 @@ void CpuAccounts::begin_again(bool with_sampling) {
   processes_ = std::move(processes);
 }
 
-void CpuAccounts::saw(const ProcessId& process) {
-  // Samples of one process often come in a row.
-  if (process == seen_last_) return;
-  seen_last_ = process;
-  seen_.insert(process);
+void CpuAccounts::saw(const ProcessId& process) { seen_.insert(process); }
+
+void CpuAccounts::ended(const ProcessId& process) {
+  if (seen_.erase(process) == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = processes_.find(process); known != processes_.end()) known->second.unread_end = true;
 }
 
 void CpuAccounts::advance(MonotonicTime drained_at) {
@@ -118,7 +119,7 @@ void CpuAccounts::advance(MonotonicTime drained_at) {
   processes.reserve(seen_.size());
   for (const ProcessId& id : seen_) processes.emplace_back(id, read_process(id));
   seen_.clear();
-  seen_last_ = {};
+  ++round_;
 
   {
     const std::lock_guard lock(mutex_);

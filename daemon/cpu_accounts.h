@@ -47,8 +47,12 @@ class CpuAccounts {
 
   /// Reads the accounts of the machine and of every process that runs. Call it when sampling begins.
   void begin();
-  /// A sample of the process has come. Costs no system call.
+  /// A sample of the process has come. Once in each round() will do. Costs no system call.
   void saw(const ProcessId& process);
+  /// Another number after each reading.
+  [[nodiscard]] std::uint32_t round() const { return round_; }
+  /// The process has ended: its account can't be read any more.
+  void ended(const ProcessId& process);
   /// All samples from before `drained_at` have come. When an interval is over, reads the accounts of the machine and of
   /// the processes that were seen since the last reading.
   void advance(MonotonicTime drained_at);
@@ -105,7 +109,7 @@ class CpuAccounts {
 
   // Of the writer alone.
   std::unordered_set<ProcessId> seen_;  ///< since the last reading
-  ProcessId seen_last_;
+  std::uint32_t round_ = 1;
   std::int64_t interval_ = 0;  ///< number of the one under way, since 1970
   std::int64_t minute_ = 0;    ///< likewise
   std::int64_t wall_offset_ns_ = 0;

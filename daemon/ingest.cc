@@ -16,6 +16,10 @@ using symbolizer::StackTrust;
 constexpr std::size_t kFewModules = 8'192;
 /// NTP slews by at most 0.5 ms a second; more than this is a step.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;
+/// Tables that have stood for so long and do not show what is mapped will not get better by themselves.
+constexpr std::int64_t kTablesStandNs = kNsPerSecond;
+/// Of many processes nothing is in the CPU's caches: what this many events on will need is fetched meanwhile.
+constexpr std::size_t kAhead = 8;
 /// Deeper than processes are nested: shells, builds, containers.
 constexpr int kMostAncestors = 64;
 
@@ -84,7 +88,10 @@ void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
   malformed_ = batch.malformed;
-  for (const EventBatch::Event& event : batch.events()) {
+  const std::vector<EventBatch::Event>& events = batch.events();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (i + kAhead < events.size()) prefetch(batch, events[i + kAhead]);
+    const EventBatch::Event& event = events[i];
     const std::span<const std::byte> body = batch.body(event);
     switch (event.kind) {
       case RecordKind::kSample:
@@ -128,6 +135,13 @@ void Ingest::apply(const EventBatch& batch) {
   let_go_of_modules();
 }
 
+void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) const {
+  if (event.kind != RecordKind::kSample) return;
+  if (const auto sample = parse_sample(batch.body(event))) {
+    processes_.prefetch(static_cast<std::int32_t>(sample->header->tgid));
+  }
+}
+
 /// From `time` on samples stand for so much CPU time.
 void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
   if (period_ns == 0 || period_ns == period_ns_) return;
@@ -140,17 +154,20 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   weigh(static_cast<std::int64_t>(header.weight_ns), time);
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
-  if (accounts_ != nullptr) accounts_->saw(id);
+  if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
+    accounts_->saw(id);
   if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
   if (!process.sampled) {
     process.sampled = true;
     process.cgroup_id = header.cgroup_id;
     if (process.comm.empty()) process.comm = std::string(sample.comm());
-    publish(process);
+    // With the end of the batch: many a program of a build has ended by then, and there is nothing to be asked of
+    // /proc.
+    processes_.note_change(process);
   } else if (process.cgroup_id != header.cgroup_id) {
     process.cgroup_id = header.cgroup_id;
     process.cgroup = details_.cgroup(header.cgroup_id, id);
-    publish(process);
+    processes_.note_change(process);
   }
 
   user_frames_.clear();
@@ -161,7 +178,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     // The kernel program knows of another exec than we do, or did not find the process's tables.
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
     process.exec_id = header.exec_id;
-    processes_.watch_mappings(process, anew);
+    processes_.watch_mappings(process, anew || are_tables_wrong(process, time, header, trust));
     if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
         unwind_->should_build(user_frames_.back().module, period_ns_)) {
       modules_.want_again(user_frames_.back().module);
@@ -183,6 +200,18 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.cpu = cpu;
   stored.owner = header.owner;
   store_.add(stored);
+}
+
+/// Does the kernel program walk by tables that do not show the mappings that we know of, and for longer than it takes
+/// to tell it of new ones? The kernel may have refused an edition, or a mapping found no room in it.
+bool Ingest::are_tables_wrong(const symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample,
+                              StackTrust trust) const {
+  if ((sample.flags & FLAMED_WALKED_BY_TABLES) == 0) return false;
+  if (time.ns - process.tables.newest_from().ns < kTablesStandNs) return false;
+  // The walk ended at an address that lies in a mapping.
+  const bool misses_mapping = sample.user_end == FLAMED_END_NO_MAPPING && trust == StackTrust::kAll &&
+                              !user_frames_.empty() && user_frames_.back().module != process.unmapped;
+  return trust == StackTrust::kStale || misses_mapping;
 }
 
 void Ingest::apply_mapping(MonotonicTime time, const MappingRecord& mapping) {
@@ -268,6 +297,7 @@ void Ingest::publish_ancestors(symbolizer::Process& process) {
 }
 
 void Ingest::publish(symbolizer::Process& process) {
+  if (process.ended && accounts_ != nullptr) accounts_->ended(process.id);
   if (std::exchange(process.only_ended, false) && store_.end_process(process.id, ended_at(process))) return;
   if (process.sampled && !process.described) describe(process);
   if (!process.published) publish_ancestors(process);

@@ -34,8 +34,11 @@ class Ingest {
   void apply(const EventBatch& batch);
 
  private:
+  void prefetch(const EventBatch& batch, const EventBatch::Event& event) const;
   void weigh(std::int64_t period_ns, MonotonicTime time);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
+  [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
+                                      const flamed_sample& sample, symbolizer::StackTrust trust) const;
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
   void apply_counts(const EventBatch& batch);
   void apply_gaps(const EventBatch& batch);

@@ -420,6 +420,14 @@ void ProcessTable::forget_ended(MonotonicTime now) {
   }
 }
 
+void ProcessTable::prefetch(std::int32_t pid) const {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  const Process& process = found->second;
+  __builtin_prefetch(process.maps.get());
+  __builtin_prefetch(&process.tables);
+}
+
 Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
   const auto found = running_.find(id.pid);
   if (found != running_.end()) {

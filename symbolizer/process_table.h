@@ -42,6 +42,10 @@ class TableEditions {
   /// The next edition. Its number stands in newest().
   void add(std::shared_ptr<const MappingSet> maps, MonotonicTime now);
   [[nodiscard]] std::uint16_t newest() const { return editions_.empty() ? 0 : editions_.back().number; }
+  /// When that was added; 0 where there is none.
+  [[nodiscard]] MonotonicTime newest_from() const {
+    return editions_.empty() ? MonotonicTime{} : editions_.back().from;
+  }
   /// Null: not known, or too old for a sample to be on its way still.
   [[nodiscard]] const MappingSet* find(std::uint16_t number) const;
   /// Lets go of what was replaced by `time`.
@@ -74,8 +78,9 @@ struct Process {
   std::uint64_t cgroup_id = 0;          ///< set by the caller, who learns it from samples
   std::uint64_t exec_id =
       0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec; 0: not known
-  bool start_is_estimate = false;  ///< id.start_ticks is that of forked_at: right to a tick
-  bool stale = false;              ///< changes may have been missed: read /proc/PID when next needed
+  std::uint32_t account_round = 0;  ///< set by the caller: CpuAccounts::round() of the last sample
+  bool start_is_estimate = false;   ///< id.start_ticks is that of forked_at: right to a tick
+  bool stale = false;               ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
   bool sampled = false;     ///< set by the caller: its changes are told by take_changed() from then on
   bool watched = false;     ///< see ProcessTable::watch_mappings()
@@ -137,6 +142,8 @@ class ProcessTable {
   /// There is nobody who tells of events: what /proc shows is all that can be had, and is believed.
   void on_no_events();
 
+  /// Has the CPU fetch what resolve() and locate() will read of the process, while something else is done.
+  void prefetch(std::int32_t pid) const;
   /// The process of a sample. Found, or read from /proc, or entered with unknown mappings when it is gone already.
   /// The reference is good until the next call of a non-const function.
   Process& resolve(const ProcessId& id, MonotonicTime time);
@@ -156,6 +163,8 @@ class ProcessTable {
   /// lost, ends the processes that are no more.
   void purge(MonotonicTime now);
 
+  /// Has take_changed() tell of a process that was sampled or published.
+  void note_change(Process& process);
   /// Sampled processes whose comm, executable or end changed since the last call: `visit(Process&)`.
   template <typename Visit>
   void take_changed(Visit&& visit) {
@@ -225,7 +234,6 @@ class ProcessTable {
   [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
   void set_start(Process& process, std::uint64_t start_ticks);
-  void note_change(Process& process);
   void note_remapping(Process& process);
   void want_file(const Process& process, const Mapping& mapping, MonotonicTime now);
   void want_jit(Process& process, std::uint64_t address, MonotonicTime now);

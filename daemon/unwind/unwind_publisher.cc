@@ -15,6 +15,8 @@ constexpr std::uint32_t kInUseSeconds = 5;
 /// When rows are asked for again. Reading a large file again costs seconds, so each refusal doubles the time.
 constexpr std::int64_t kAskAgainNs = kNsPerSecond;
 constexpr unsigned kMostDoublings = 6;
+/// A damaged file fails each time; a helper that was starved or killed does not.
+constexpr unsigned kMostFailures = 3;
 /// What building takes at most: 50 MiB of libLLVM's code 70 to 120 ms, 1.4 MiB of libc's 2 ms.
 constexpr std::int64_t kBuildNsPerCodeByte = 2;
 /// A program that compiles something at its start and then idles is gone before its compiler's rows stand. So they are
@@ -403,6 +405,15 @@ Status UnwindPublisher::fill(const unwinder::UnwindRows& rows, const Placement& 
     if (last != first) carry = placement.numbers[rows.rows[last - 1].rule.value];
   }
   return {};
+}
+
+bool UnwindPublisher::may_try_again(ModuleId id) {
+  std::lock_guard lock(mutex_);
+  ModuleEntry* entry = enter_module(id);
+  if (entry == nullptr || ++entry->failures >= kMostFailures) return false;
+  entry->asked_at = clock_.monotonic();
+  ++entry->refusals;
+  return true;
 }
 
 UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwinder::UnwindRows& rows) {

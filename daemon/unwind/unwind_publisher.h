@@ -72,6 +72,10 @@ class UnwindPublisher {
   /// Do the module's rows stand, or is it known to have none?
   [[nodiscard]] bool is_ready(ModuleId module) const;
 
+  /// The file could not be read. True: its rows are to be asked for again when a sample misses them, as whatever was in
+  /// the way may be gone then. False: that was the last time.
+  bool may_try_again(ModuleId module);
+
   /// `rows` by file offset. Without any row the module's code is left by frame pointers.
   Outcome publish_rows(ModuleId module, const unwinder::UnwindRows& rows);
 
@@ -116,6 +120,7 @@ class UnwindPublisher {
     std::int64_t missed_ns = 0;    ///< CPU time of samples whose walk ended here for want of rows
     MonotonicTime asked_at{};      ///< when rows were last asked for
     unsigned refusals = 0;         ///< in a row
+    unsigned failures = 0;         ///< of reading the file
   };
   struct ProcessEntry {
     std::uint64_t start_ticks = 0;

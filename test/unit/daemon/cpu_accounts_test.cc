@@ -172,6 +172,20 @@ TEST_CASE("a process that ended between readings is not known, unless the part w
   CHECK(machine.used(id, 600, 620, 634) == Approx(20).epsilon(0.001));
 }
 
+TEST_CASE("an end that was told of is not looked for in /proc, and tells the same") {
+  Machine machine;
+  const ProcessId id = machine.add(42, -500, 300);
+  machine.accounts.begin();
+  machine.use(id, 1);
+  machine.pass(634);
+  machine.end(id);
+  machine.accounts.ended(id);
+  machine.pass(30);
+  CHECK(machine.used(id, 610, 660, 634) == -1);
+  CHECK(machine.reason().find("ended between readings") != std::string::npos);
+  CHECK(machine.used(id, 600, 620, 634) == Approx(20).epsilon(0.001));
+}
+
 TEST_CASE("a process that had ceased to use CPU before it ended is known to its end") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);

@@ -314,6 +314,52 @@ TEST_CASE("a stack that was walked by tables older than the library in it is cut
   CHECK(p.store.stats().quality.whole == 4);
 }
 
+TEST_CASE("tables that do not show what is mapped, and do not come to show it, are published again") {
+  Pipeline p;
+  p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
+  const std::uint16_t first = p.edition(100);
+  const auto ends_in_program = [&](std::int64_t ms, std::uint16_t tables) {
+    test::SampleFields fields;
+    fields.tgid = 100;
+    fields.tid = 100;
+    fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick;
+    fields.exec_id = 3;
+    fields.flags = FLAMED_WALKED_BY_TABLES;
+    fields.tables = tables;
+    fields.user_end = FLAMED_END_NO_MAPPING;
+    fields.user = {kProgram + 0x100};
+    return test::sample_record(at(ms), fields);
+  };
+  // A new edition may be on its way.
+  p.feed(1500, {ends_in_program(1400, first)});
+  CHECK(p.edition(100) == first);
+  p.feed(3000, {ends_in_program(2500, first)});
+  const std::uint16_t second = p.edition(100);
+  CHECK(second != first);
+  // The kernel did not take it: its walks go on by the first one. Once a second will do.
+  p.feed(3500, {ends_in_program(3400, first)});
+  CHECK(p.edition(100) == second);
+  p.feed(5000, {ends_in_program(4500, first), ends_in_program(4600, first)});
+  CHECK(p.edition(100) == second + 1);
+}
+
+TEST_CASE("a walk that ends outside of all mappings is no reason to publish them again") {
+  Pipeline p;
+  p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
+  const std::uint16_t first = p.edition(100);
+  test::SampleFields fields;
+  fields.tgid = 100;
+  fields.tid = 100;
+  fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick;
+  fields.exec_id = 3;
+  fields.flags = FLAMED_WALKED_BY_TABLES;
+  fields.tables = first;
+  fields.user_end = FLAMED_END_NO_MAPPING;
+  fields.user = {kProgram + 0x100, 0x1234};
+  p.feed(4000, {test::sample_record(at(3000), fields)});
+  CHECK(p.edition(100) == first);
+}
+
 TEST_CASE("after a crowd of short processes the tables hold none of them") {
   Pipeline p;
   for (std::int64_t second = 1; second <= 60; ++second) {

@@ -359,6 +359,21 @@ TEST_CASE("rows of a small file are built at its first sample, those of a large 
   CHECK(samples == 42);
 }
 
+TEST_CASE("a file that could not be read is read again twice, each time later") {
+  Fixture f;
+  f.publisher.publish(process_of(100, {0}));
+  REQUIRE(f.publisher.should_build(module_id(0), kWorthIt));
+  for (const int pause : {2, 4}) {
+    CHECK(f.publisher.may_try_again(module_id(0)));
+    CHECK(f.found(100, 0, 0x1000) == Found::kPending);
+    f.clock.advance_ns(pause * kNsPerSecond - 1);
+    CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
+    f.clock.advance_ns(1);
+    CHECK(f.publisher.should_build(module_id(0), kWorthIt));
+  }
+  CHECK_FALSE(f.publisher.may_try_again(module_id(0)));
+}
+
 TEST_CASE("a file that finds no room is read again ever less often") {
   Fixture f(kSlabBytes);
   f.publisher.publish(process_of(100, {0}));
