@@ -18,7 +18,7 @@ constexpr std::int64_t kDeadlineNs = 20 * kNsPerSecond;
 constexpr std::uint64_t kMostNodes = 4U << 20;
 /// Pairs of thread and stack: a day of a busy host has tens of millions.
 constexpr std::uint64_t kMostVisits = 2'000'000'000;
-/// Samples are drained every 1.5 s at least; ingest may be some seconds behind.
+/// Answers have all samples up to a second ago, but where ingest is some seconds behind.
 constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
 
 /// Each may cost a look at /proc.

@@ -36,8 +36,9 @@ struct ServerOptions {
   std::size_t queued_requests = 128;  ///< that wait for one of them; further ones get 503
   /// Of answers that clients have not taken yet. Beyond it no further one is begun; half of it is for one user at most.
   std::size_t unsent_bytes = 64U << 20;
-  /// How long after its end a window that a request waited for is answered: samples are drained every 1.5 s at least.
-  std::chrono::milliseconds drain_time{2500};
+  /// How long after its end a window that a request waited for is answered: answers have all samples up to a second
+  /// ago.
+  std::chrono::milliseconds drain_time{1100};
   /// Called once when nothing has been asked for so long after an answer, by any thread.
   std::function<void()> when_quiet{};
   std::chrono::milliseconds quiet_after{5000};

@@ -3,7 +3,7 @@
 // SharedAnswers: who asks what somebody else asks, too, or asked a moment ago, gets that answer. So an answer that many
 // look at costs what one costs, however many they are.
 //
-// Samples come in drains about a second apart, so an answer about a window that ends now is as good until the next one.
+// An answer has all samples up to a second ago, so one about a window that ends now is as good for another second.
 // An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing has been stored
 // since. While a newer one is being made, others get the one before, if the newer one was begun within a second after
 // that was there, and if it is not older than five seconds: whose answer takes a second to make is not to wait for it

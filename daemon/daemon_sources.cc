@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace flamed::daemon {
 namespace {
 
 using api::Metric;
+
+/// Answers have all samples up to so long ago.
+constexpr std::int64_t kFreshNs = kNsPerSecond;
+/// Where ingest is behind they have those that it has got to.
+constexpr std::chrono::milliseconds kLongestAwait{200};
 
 Metric single(Metric::Type type, std::string name, std::string help, double value) {
   return {std::move(name), std::move(help), type, {{{}, value}}};
@@ -263,6 +269,11 @@ void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::
 
 }  // namespace
 
+store::Snapshot DaemonSources::snapshot() const {
+  parts_.stored.await({parts_.clock.monotonic().ns - kFreshNs}, kLongestAwait);
+  return parts_.store.snapshot();
+}
+
 std::string DaemonSources::version() const { return kVersion; }
 
 std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
@@ -302,8 +313,9 @@ api::Health DaemonSources::health() const {
         std::to_string(parts_.sampler.cpus()) + " CPUs at " + format_frequency(parts_.sampler.frequency_hz());
   health.components.push_back(std::move(sampler));
 
-  health.components.push_back({"reader", vitals.reader_alive,
-                               vitals.reader_alive ? "drains the perf buffers every 1.5 s at least" : vitals.problem});
+  health.components.push_back(
+      {"reader", vitals.reader_alive,
+       vitals.reader_alive ? "drains the perf buffers every 5 s at least, and when somebody asks" : vitals.problem});
   health.components.push_back({"side_band", true,
                                parts_.sampler.has_side_band()
                                    ? "the kernel tells of mapping changes as they happen"

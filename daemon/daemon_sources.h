@@ -12,6 +12,7 @@
 #include "daemon/cpu_accounts.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/stored_until.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
 #include "store/store.h"
@@ -45,10 +46,11 @@ class DaemonSources final : public api::Sources {
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
+    StoredUntil& stored;
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
-  [[nodiscard]] store::Snapshot snapshot() const override { return parts_.store.snapshot(); }
+  [[nodiscard]] store::Snapshot snapshot() const override;
   [[nodiscard]] std::uint64_t revision() const override { return parts_.store.revision(); }
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;

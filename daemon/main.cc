@@ -50,6 +50,7 @@
 #include "daemon/refusal.h"
 #include "daemon/reload.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/stored_until.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
@@ -78,7 +79,7 @@ constexpr rlim_t kOtherDescriptors = 1024;
 constexpr std::chrono::milliseconds kNoReaderPause{50};
 constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
 /// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
-constexpr std::int64_t kIdleTickNs = 5 * kNsPerSecond;
+constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
 constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
 
 /// As many open files as the system lets us have; how many of them may be modules.
@@ -107,9 +108,10 @@ std::string unified_cgroups() {
   return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
 }
 
-void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues) {
+void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues, StoredUntil& stored) {
   while (std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop)) {
     ingest.apply(**batch);
+    stored.advance((*batch)->drained_at);
     static_cast<void>(queues.empty.try_push(std::move(*batch)));
   }
 }
@@ -134,6 +136,10 @@ bool publish_module(const std::stop_token& stop, const symbolizer::Module& modul
   Result<unwinder::UnwindRows> rows = reader.read_unwind_rows(module.file.get());
   if (!rows && rows.error().code() == EAGAIN) return false;
   unwind.count_build(clock.monotonic().ns - start.ns);
+  if (!rows && unwind.may_try_again(module.id)) {
+    spdlog::info("no unwind rows for {} yet: {}", module.path, rows.error().message());
+    return true;
+  }
   if (!rows) {
     spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
     rows = unwinder::UnwindRows{};
@@ -396,7 +402,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   BatchQueues queues;
   std::optional<CostMeter> meter;  // when all threads are there
   BudgetKeeper budget(config.frequency_hz, config.cpu_budget, [&meter] { return meter->read(); });
-  Reader reader(sampler, queues, clock, budget);
+  StoredUntil stored([&sampler] { sampler.wake(); });
+  Reader reader(sampler, queues, clock, budget, stored);
 
   symbolizer::KernelSymbols kernel_symbols(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
@@ -414,7 +421,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   symbolizer::GuardedOpener opener;
   Vitals vitals(read_vital_signs(clock, sampler, reader));
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
-                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener, budget});
+                         kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener, budget,
+                         stored});
 
   Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config), sources);
   if (!server) {
@@ -434,7 +442,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (config.jvm_attach) background.emplace_back(jvm_thread);
   meter.emplace(clock, sampler, **server, module_reader, std::move(background));
   std::jthread ingest_thread =
-      start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues); });
+      start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues, stored); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });
 
   spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on {} (retention {}, store budget {})", kVersion,

@@ -8,42 +8,46 @@
 namespace flamed::daemon {
 namespace {
 
-/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that. But a timer that has
-/// gone silent is to be found within a second or so.
-constexpr int kDrainPeriodMs = 1000;
-/// While the machine does next to nothing: each drain wakes two threads.
-constexpr int kIdleDrainPeriodMs = 1500;
+/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that. What is in a hurry
+/// wakes us, too, and so does who asks (StoredUntil). Each drain costs two wake-ups, whose threads find nothing of
+/// theirs in any cache.
+constexpr int kDrainPeriodMs = 2000;
+constexpr int kIdleDrainPeriodMs = 5000;  ///< while the machine does next to nothing
+/// Where nobody tells of what is in a hurry, and while the budget is exceeded: the next step is not to wait.
+constexpr int kBusyDrainPeriodMs = 1000;
 constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
-constexpr std::chrono::milliseconds kNoticePause{10};
-/// A notice so long after the last drain came alone.
-constexpr std::int64_t kAloneNs = 100 * kNsPerMs;
+constexpr std::chrono::milliseconds kRefusedPause{10};
 /// The service manager waits for 10 s until it kills.
 constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 
 }  // namespace
 
-Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget)
-    : sampler_(sampler), queues_(queues), clock_(clock), budget_(budget), last_drain_ns_(clock.monotonic().ns) {}
+Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget,
+               const StoredUntil& stored)
+    : sampler_(sampler),
+      queues_(queues),
+      clock_(clock),
+      budget_(budget),
+      stored_(stored),
+      last_drain_ns_(clock.monotonic().ns) {}
 
 void Reader::run(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { sampler_.wake(); });
   while (!stop.stop_requested()) {
-    const bool has_notice = sampler_.wait(is_idle_ ? kIdleDrainPeriodMs : kDrainPeriodMs);
-    // What the kernel program misses is to reach it soon, but what many processes miss at once in one go.
-    if (has_notice && clock_.monotonic().ns - last_drain_ns_ < kAloneNs) std::this_thread::sleep_for(kNoticePause);
+    if (sampler_.wait(period_ms(), notices_.listens_from())) notices_.woken(clock_.monotonic());
     drain_once();
-    // Beside a build notices come sixty times a second, and none tells of a CPU.
-    const std::int64_t now_ns = clock_.monotonic().ns;
-    if (!has_notice || now_ns - checked_cpus_ns_ >= kDrainPeriodMs * kNsPerMs / 2) {
-      sampler_.check_cpus();
-      checked_cpus_ns_ = now_ns;
-    }
+    sampler_.check_cpus();
     sampler_.stretch_period(budget_.look(clock_.monotonic(), is_idle_));
   }
   sampler_.stop();
   hand_over();  // what was refused before
   drain_once();
   hand_over();
+}
+
+int Reader::period_ms() const {
+  if (batch_ != nullptr || !sampler_.may_rest() || budget_.is_exceeded()) return kBusyDrainPeriodMs;
+  return is_idle_ ? kIdleDrainPeriodMs : kDrainPeriodMs;
 }
 
 void Reader::hand_over() {
@@ -53,7 +57,7 @@ void Reader::hand_over() {
     if (queues_.full.try_push(std::move(batch_)))
       batch_ = nullptr;
     else
-      std::this_thread::sleep_for(kNoticePause);
+      std::this_thread::sleep_for(kRefusedPause);
   }
 }
 
@@ -67,7 +71,7 @@ void Reader::drain_once() {
     is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);
     if (untold_since_) {
       batch_->drained_before = *std::exchange(untold_since_, std::nullopt);
-    } else if (batch_->tells_nothing()) {
+    } else if (batch_->tells_nothing() && !stored_.is_awaited()) {
       // Ingest need not be woken for it: the next one, however empty, tells of both.
       untold_since_ = batch_->drained_before;
       spare_ = std::move(batch_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler every second, a little less often where nothing happens, and hands each batch to ingest.
+// Reader: drains the sampler every two seconds, less often where nothing happens, at once where something is new or
+// somebody asks, and hands each batch to ingest.
 //
 // Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
 // behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.
@@ -14,8 +15,10 @@
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "daemon/budget/budget_keeper.h"
+#include "daemon/notice_pace.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/stored_until.h"
 
 namespace flamed::daemon {
 
@@ -28,7 +31,7 @@ struct BatchQueues {
 
 class Reader {
  public:
-  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget);
+  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget, const StoredUntil& stored);
 
   /// Until `stop` is requested; then ends sampling and hands over what was taken until then.
   void run(const std::stop_token& stop);
@@ -37,6 +40,8 @@ class Reader {
   [[nodiscard]] MonotonicTime last_drain() const { return {last_drain_ns_.load()}; }
 
  private:
+  /// How long until the next drain, if nothing comes in between.
+  [[nodiscard]] int period_ms() const;
   void drain_once();
   /// Waits until ingest has taken the batch that it refused.
   void hand_over();
@@ -45,7 +50,8 @@ class Reader {
   BatchQueues& queues_;
   const Clock& clock_;
   BudgetKeeper& budget_;
-  std::int64_t checked_cpus_ns_ = 0;
+  const StoredUntil& stored_;
+  NoticePace notices_;
   bool is_idle_ = false;                         ///< next to nothing happened before the last drain
   std::unique_ptr<EventBatch> batch_;            ///< drained but not taken by ingest yet, or empty
   std::unique_ptr<EventBatch> spare_;            ///< to drain into next, or empty

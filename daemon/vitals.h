@@ -27,7 +27,7 @@ class Vitals {
  public:
   /// A judgement is made over this long at least.
   static constexpr std::int64_t kWindowNs = 10 * kNsPerSecond;
-  /// The reader drains every 1.5 s at least; this long without a drain means that it hangs.
+  /// The reader drains every 5 s at least; this long without a drain means that it hangs.
   static constexpr std::int64_t kReaderDeadlineNs = 10 * kNsPerSecond;
 
   explicit Vitals(VitalSigns first);

@@ -10,11 +10,11 @@
 namespace flamed::daemon {
 namespace {
 
-/// The reader comes every second or two, more often where it is woken.
+/// The reader comes every two seconds, more often where it is woken.
 constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
 /// While the machine does next to nothing, and nothing is held back: asking each thread's clock is a good part of the
 /// cost.
-constexpr std::int64_t kIdleLookPeriodNs = 5 * kNsPerSecond;
+constexpr std::int64_t kIdleLookPeriodNs = 15 * kNsPerSecond;
 
 }  // namespace
 
@@ -32,6 +32,11 @@ unsigned BudgetKeeper::look(MonotonicTime now, bool is_idle) {
   governor_.look(last_);
   tell(before_hz, was_slowed);
   return governor_.stretch();
+}
+
+bool BudgetKeeper::is_exceeded() const {
+  const std::lock_guard lock(mutex_);
+  return governor_.is_exceeded();
 }
 
 void BudgetKeeper::tell(double before_hz, bool was_slowed) const {

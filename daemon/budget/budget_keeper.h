@@ -16,7 +16,7 @@ namespace flamed::daemon {
 
 class BudgetKeeper {
  public:
-  /// `read_cost` is called on the reader thread, every second or two.
+  /// `read_cost` is called on the reader thread, every few seconds.
   BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost);
 
   // -- The reader ----------------------------------------------------------------------------------------------------
@@ -24,6 +24,9 @@ class BudgetKeeper {
   /// By what periods are to be stretched now. Looks at the costs when a second has passed since it last did.
   /// Where the machine is idle it is measured less often.
   [[nodiscard]] unsigned look(MonotonicTime now, bool is_idle);
+
+  /// Does sampling take too much just now? Then the next look is to come soon.
+  [[nodiscard]] bool is_exceeded() const;
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
 

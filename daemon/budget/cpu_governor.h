@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuGovernor: keeps what flamed costs within a budget. It is told what was used, every second or two, and says how
+// CpuGovernor: keeps what flamed costs within a budget. It is told what was used, every few seconds, and says how
 // often samples are to be taken and whether work in the background may go on. Knows no clock and no kernel.
 #pragma once
 
@@ -62,9 +62,13 @@ class CpuGovernor {
   /// In force from the next reading on.
   void set_budget(std::optional<double> budget);
 
-  /// Readings lie about a second apart.
+  /// Readings lie a few seconds apart, where it is exceeded one.
   void look(const CostReading& reading);
 
+  /// Did sampling take too much at the last reading? One alone is no reason for a step, but for another reading soon.
+  [[nodiscard]] bool is_exceeded() const {
+    return budget_ && !readings_.empty() && readings_.back().shares.sampling() > *budget_ * kSamplingPart;
+  }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
   /// How many full periods lie between two samples: a power of two.
   [[nodiscard]] unsigned stretch() const { return 1U << step_; }

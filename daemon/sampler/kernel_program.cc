@@ -341,6 +341,10 @@ Status KernelProgram::load_walk() {
   return {};
 }
 
+bool KernelProgram::walks_by_tables() const {
+  return __atomic_load_n(&loaded_->skeleton.get()->bss->walk_state, __ATOMIC_ACQUIRE) == FLAMED_WALK_LOADED;
+}
+
 std::string KernelProgram::why_no_tables() const {
   const std::lock_guard lock(loaded_->mutex);
   return loaded_->why_no_tables;

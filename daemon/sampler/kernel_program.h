@@ -63,7 +63,9 @@ class KernelProgram {
   Status load_walk();
   /// Empty without tables.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
-  /// Why stacks are not walked by unwind tables now; empty when they are.
+  /// Are stacks walked by unwind tables now?
+  [[nodiscard]] bool walks_by_tables() const;
+  /// Why they never will be; empty when they are, or are about to be.
   [[nodiscard]] std::string why_no_tables() const;
   [[nodiscard]] bool reads_by_type() const;
   /// To ask the kernel for the program's run time.

@@ -27,6 +27,7 @@
 #include "base/handle.h"
 #include "daemon/cpu_time.h"
 #include "daemon/sampler/cpu_list.h"
+#include "daemon/sampler/cpu_news.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/perf_event.h"
 #include "daemon/sampler/perf_ring.h"
@@ -38,6 +39,9 @@ namespace {
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 /// While a CPU comes online, what is opened there may be dead at once: it is not opened again before this has passed.
 constexpr std::int64_t kReopenPauseNs = 100 * kNsPerMs;
+/// Where the kernel tells of CPUs, what it does not tell of is looked for less often.
+constexpr std::int64_t kCheckPeriodNs = kNsPerSecond / 2;
+constexpr std::int64_t kRestfulCheckPeriodNs = 8 * kNsPerSecond;
 constexpr const char* kProcStat = "/proc/stat";
 constexpr const char* kProcUptime = "/proc/uptime";
 /// Of /proc/stat the lines of the CPUs are wanted, which come first.
@@ -48,8 +52,13 @@ constexpr std::chrono::milliseconds kSlowestTick{20};
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
 /// Stands for the wake-up descriptor where epoll's user data otherwise holds a CPU's number.
 constexpr int kWakeUp = -1;
-/// Likewise for the ring of notices.
-constexpr int kNotices = -2;
+/// Likewise for news of CPUs.
+constexpr int kCpuNews = -2;
+/// Likewise for the ring of notices, and beside it for all else.
+constexpr int kNotices = -3;
+constexpr int kAllElse = -4;
+/// When the kernel tells of a CPU, that came or went less than this ago.
+constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
 
 /// The timer that samples one CPU. The kernel turns a frequency of a software clock into a fixed period.
 Result<Fd> open_timer(int cpu, std::int64_t period_ns) {
@@ -98,11 +107,12 @@ struct CpuSampler {
 
 class Sampler::Impl {
  public:
-  Impl(const SamplerOptions& options, const Clock& clock, KernelProgram program, Fd epoll)
+  Impl(const SamplerOptions& options, const Clock& clock, KernelProgram program)
       : options_(options),
         clock_(clock),
         program_(std::move(program)),
-        epoll_(std::move(epoll)),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        epoll_and_notices_(::epoll_create1(EPOLL_CLOEXEC)),
         stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
         uptime_(::open(kProcUptime, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
@@ -113,12 +123,16 @@ class Sampler::Impl {
   }
 
   Status open_all() {
+    if (!epoll_ || !epoll_and_notices_) return Error::from_errno("epoll_create1");
+    if (Status watched = watch(epoll_and_notices_, epoll_.get(), kAllElse); !watched) return watched;
     wake_up_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_up_) return Error::from_errno("eventfd");
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
     if (program_.notices_fd() >= 0) {
-      if (Status watched = watch(program_.notices_fd(), kNotices); !watched) return watched;
+      const Status watched = watch(epoll_and_notices_, program_.notices_fd(), kNotices);
+      if (!watched) return Error(watched.error());
     }
+    listen_for_cpus();
     Result<std::vector<int>> cpus = online_cpus();
     if (!cpus) return std::move(cpus).error();
     for (const int cpu : *cpus) {
@@ -135,31 +149,21 @@ class Sampler::Impl {
     return {};
   }
 
-  bool wait(int timeout_ms) {
-    bool noticed = false;
-    std::array<epoll_event, 16> events{};
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
-    for (int i = 0; i < ready; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.fd == kNotices) {
-        program_.consume_notices();
-        noticed = true;
-        continue;
-      }
-      if (event.data.fd == kWakeUp) {
-        std::uint64_t count = 0;
-        static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
-        continue;
-      }
-      // A ring whose event is dead stays "ready" for ever. check_cpus() replaces it.
-      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
-        const auto found = cpus_by_number_.find(event.data.fd);
-        if (found == cpus_by_number_.end()) continue;
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.ring.fd(), nullptr);
-        found->second.hung_up = true;
-      }
+  bool wait(int timeout_ms, MonotonicTime notices_from) {
+    const std::int64_t deaf_ns = notices_from.ns - clock_.monotonic().ns;
+    if (deaf_ns > 0) {
+      const int deaf_ms = static_cast<int>(std::min<std::int64_t>(deaf_ns / kNsPerMs + 1, timeout_ms));
+      if (take_events(deaf_ms) || deaf_ms == timeout_ms) return false;
+      timeout_ms -= deaf_ms;
     }
-    return noticed;
+    epoll_event event{};
+    if (::epoll_wait(epoll_and_notices_.get(), &event, 1, timeout_ms) <= 0) return false;
+    if (event.data.fd == kNotices) {
+      program_.consume_notices();
+      return true;
+    }
+    take_events(0);
+    return false;
   }
 
   void stretch_period(unsigned times) {
@@ -228,6 +232,8 @@ class Sampler::Impl {
     const std::int64_t slept_ns = suspended - std::exchange(suspended_ns_, suspended);
     const bool resumed = slept_ns > kSuspendNs;
     const MonotonicTime now = clock_.monotonic();
+    const bool in_a_hurry = resumed || has_cpu_news();
+    if (!in_a_hurry && now.ns - checked_.ns < (may_rest() ? kRestfulCheckPeriodNs : kCheckPeriodNs)) return;
     const MonotonicTime checked_before = std::exchange(checked_, now);
     if (resumed) gaps_.push_back({now, now, slept_ns, store::GapReason::kSuspended, {}});
 
@@ -245,7 +251,7 @@ class Sampler::Impl {
       if (Status opened = open_cpu(cpu); !opened) set_problem(opened.error().message());
       const auto dead = dead_since_.find(cpu);
       const bool came = dead == dead_since_.end();
-      const MonotonicTime from = came ? checked_before : dead->second;
+      const MonotonicTime from = came ? not_before_news(cpu, checked_before) : dead->second;
       const MonotonicTime to = clock_.monotonic();
       gaps_.push_back({from, to, 0, came ? store::GapReason::kCpuCameOnline : store::GapReason::kTimerSilent,
                        static_cast<std::uint16_t>(cpu)});
@@ -258,6 +264,7 @@ class Sampler::Impl {
         dead_since_.insert_or_assign(cpu, to);
     }
     live_cpus_ = cpus_by_number_.size();
+    changed_at_.clear();
   }
 
   Status load_walk() { return program_.load_walk(); }
@@ -265,6 +272,12 @@ class Sampler::Impl {
   [[nodiscard]] const KernelProgram& program() const { return program_; }
   [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
   [[nodiscard]] bool has_side_band() const { return side_band_; }
+  [[nodiscard]] bool may_rest() const {
+    const auto is_well = [](const auto& cpu) { return !cpu.second.hung_up; };
+    return cpu_news_ && side_band_ && program_.walks_by_tables() && dead_since_.empty() &&
+           std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
+  }
+  [[nodiscard]] bool has_cpu_news() const { return !changed_at_.empty(); }
   [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
   [[nodiscard]] std::size_t cpus() const { return live_cpus_; }
   [[nodiscard]] std::uint64_t reopened() const { return reopened_; }
@@ -298,7 +311,7 @@ class Sampler::Impl {
         continue;
       }
       if (!gone) {
-        dead_since_.insert_or_assign(cpu, sampler.watch.alive_until());
+        dead_since_.insert_or_assign(cpu, not_before_news(cpu, sampler.watch.alive_until()));
         ++reopened_;
       }
       // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
@@ -309,8 +322,16 @@ class Sampler::Impl {
     }
   }
 
+  /// `time`, or when what the kernel has told of the CPU happened, where that was later.
+  [[nodiscard]] MonotonicTime not_before_news(int cpu, MonotonicTime time) const {
+    const auto changed = changed_at_.find(cpu);
+    return changed == changed_at_.end() ? time : std::max(time, changed->second);
+  }
+
   /// `busy` is read when the first CPU needs it.
   bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyByCpu*& busy) {
+    // It came back before anybody saw that it had gone.
+    if (changed_at_.count(cpu) != 0 && !is_running(sampler.timer)) return true;
     const SampleCounts counts = program_.counts_of(cpu);
     TimerWatch::Signs signs{now, counts.taken, counts.lost_no_ring, sampler.newest_sample, {}};
     if (sampler.watch.is_quiet(signs)) {
@@ -358,11 +379,50 @@ class Sampler::Impl {
     return Idle{clock_.monotonic(), *ns, cpus_by_number_.size()};
   }
 
-  Status watch(int fd, int name) {
+  /// Where the kernel does not tell, the CPUs are looked at more often.
+  void listen_for_cpus() {
+    Result<CpuNews> news = CpuNews::open();
+    if (!news) {
+      spdlog::info("the kernel does not tell when CPUs come and go, so that is looked for each second: {}",
+                   news.error().message());
+      return;
+    }
+    if (watch(news->fd(), kCpuNews)) cpu_news_ = std::move(news).value();
+  }
+
+  /// Waits for anything but notices. False: nothing came.
+  bool take_events(int timeout_ms) {
+    std::array<epoll_event, 16> events{};
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+    for (int i = 0; i < ready; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.fd == kCpuNews) {
+        const MonotonicTime then{clock_.monotonic().ns - kNewsAgeNs};
+        for (const int cpu : cpu_news_->take()) changed_at_.try_emplace(cpu, then);
+        continue;
+      }
+      if (event.data.fd == kWakeUp) {
+        std::uint64_t count = 0;
+        static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
+        continue;
+      }
+      // A ring whose event is dead stays "ready" for ever. check_cpus() replaces it.
+      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
+        const auto found = cpus_by_number_.find(event.data.fd);
+        if (found == cpus_by_number_.end()) continue;
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.ring.fd(), nullptr);
+        found->second.hung_up = true;
+      }
+    }
+    return ready > 0;
+  }
+
+  Status watch(int fd, int name) { return watch(epoll_, fd, name); }
+  static Status watch(const Fd& epoll, int fd, int name) {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.fd = name;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &interest) != 0) return Error::from_errno("epoll_ctl");
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &interest) != 0) return Error::from_errno("epoll_ctl");
     return {};
   }
 
@@ -465,8 +525,11 @@ class Sampler::Impl {
   const SamplerOptions options_;
   const Clock& clock_;
   KernelProgram program_;
-  Fd epoll_;
+  Fd epoll_;              ///< everything but notices
+  Fd epoll_and_notices_;  ///< holds epoll_
   Fd wake_up_;
+  std::optional<CpuNews> cpu_news_{};
+  std::map<int, MonotonicTime> changed_at_{};  ///< CPUs that the kernel has told of since check_cpus() last looked
   Fd online_;
   Fd stat_;
   Fd uptime_;
@@ -504,9 +567,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, c
   }
   Result<KernelProgram> program = KernelProgram::load(options.use_unwind_tables);
   if (!program) return std::move(program).error().with_context(kWhat);
-  Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return Error::from_errno("epoll_create1").with_context(kWhat);
-  auto impl = std::make_unique<Impl>(options, clock, std::move(program).value(), std::move(epoll));
+  auto impl = std::make_unique<Impl>(options, clock, std::move(program).value());
   if (Status opened = impl->open_all(); !opened) return Error(opened.error()).with_context(kWhat);
   return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
 }
@@ -515,12 +576,14 @@ Status Sampler::begin() {
   Status begun = impl_->begin();
   return begun ? begun : Status(Error(begun.error()).with_context("cannot start sampling"));
 }
-bool Sampler::wait(int timeout_ms) { return impl_->wait(timeout_ms); }
+bool Sampler::wait(int timeout_ms, MonotonicTime notices_from) { return impl_->wait(timeout_ms, notices_from); }
 void Sampler::stretch_period(unsigned times) { impl_->stretch_period(times); }
 void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
+bool Sampler::has_cpu_news() const { return impl_->has_cpu_news(); }
+bool Sampler::may_rest() const { return impl_->may_rest(); }
 Status Sampler::load_walk() { return impl_->load_walk(); }
 std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }
 std::string Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }

@@ -21,7 +21,7 @@ class TimerWatch {
   /// After so many periods of CPU time without any sample it is dead whatever it says.
   static constexpr std::int64_t kSurePeriods = 50;
 
-  /// Read at one moment, every second or two.
+  /// Read at one moment, every few seconds.
   struct Signs {
     MonotonicTime now;
     std::uint64_t taken = 0;                ///< samples on this CPU since start

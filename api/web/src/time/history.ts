@@ -50,7 +50,7 @@ export function historyOf(answer: Timeline): History {
 }
 
 // Where the next answer must begin for appended(): the last step was not over, and the one before may have got samples
-// since, which are drained every second or two.
+// since: an answer has all up to a second ago.
 export const nextFrom = ({ startMs, stepMs, userMs }: History) => startMs + Math.max(0, userMs.length - 2) * stepMs;
 
 // What a later answer says from its start on, after what is known of the time before. Null where they do not fit: the
