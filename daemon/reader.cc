@@ -37,7 +37,9 @@ void Reader::run(const std::stop_token& stop) {
     if (sampler_.wait(period_ms(), notices_.listens_from())) notices_.woken(clock_.monotonic());
     drain_once();
     sampler_.check_cpus();
-    sampler_.stretch_period(budget_.look(clock_.monotonic(), is_idle_));
+    const unsigned stretch = budget_.look(clock_.monotonic(), is_idle_);
+    sampler_.stretch_period(stretch);
+    notices_.stretch(stretch);
   }
   sampler_.stop();
   hand_over();  // what was refused before

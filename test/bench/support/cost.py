@@ -16,7 +16,8 @@ from support import machine, peers
 from support.daemon import Daemon, difference
 
 HERTZ = 99
-LONGEST_SETTLING_S = 8
+LONGEST_SETTLING_S = 20
+QUIET_S = 4  # rows of large files are built when enough samples have missed them
 DRAIN_S = 3.5  # until a sample that was taken is stored
 
 
@@ -103,12 +104,15 @@ def under(load, measure_it):
 def settle(daemon, load, context):
     """Until the helpers have built what there is to be built of unwind tables."""
     with load.running():
-        began, last = time.monotonic(), None
+        began = worked = time.monotonic()
+        last = 0.0
         while time.monotonic() - began < LONGEST_SETTLING_S:
             time.sleep(min(1, context.settle_s))
             reading = daemon.reading()
             workers = reading["all"] - reading["daemon"]
-            if time.monotonic() - began >= context.settle_s and last is not None and workers - last < 0.005:
+            if workers - last >= 0.005:
+                worked = time.monotonic()
+            if time.monotonic() - began >= context.settle_s and time.monotonic() - worked >= min(QUIET_S, context.settle_s):
                 return
             last = workers
 

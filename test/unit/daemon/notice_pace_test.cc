@@ -39,6 +39,23 @@ TEST_CASE("notices without end are looked at so often and no more") {
   CHECK(reader.now.ns - begin.ns == 200 * NoticePace::kPeriodNs);
 }
 
+TEST_CASE("where samples are rarer, notices wake the reader less often") {
+  Reader reader;
+  reader.pace.stretch(4);
+  for (int i = 0; i < 20; ++i) static_cast<void>(reader.notice_after(1));
+  const MonotonicTime begin = reader.now;
+  for (int i = 0; i < 100; ++i) {
+    reader.pace.stretch(4);
+    static_cast<void>(reader.notice_after(1));
+  }
+  CHECK(reader.now.ns - begin.ns == 400 * NoticePace::kPeriodNs);
+  reader.pace.stretch(1);
+  for (int i = 0; i < 20; ++i) static_cast<void>(reader.notice_after(1));
+  const MonotonicTime back = reader.now;
+  for (int i = 0; i < 100; ++i) static_cast<void>(reader.notice_after(1));
+  CHECK(reader.now.ns - back.ns == 100 * NoticePace::kPeriodNs);
+}
+
 TEST_CASE("after a pause a crowd is met as fast as the first one") {
   Reader reader;
   for (int i = 0; i < 100; ++i) static_cast<void>(reader.notice_after(1));
