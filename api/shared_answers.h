@@ -3,13 +3,14 @@
 // SharedAnswers: who asks what somebody else asks, too, or asked a moment ago, gets that answer. So an answer that many
 // look at costs what one costs, however many they are.
 //
-// An answer has all samples up to a second ago, so one about a window that ends now is as good for another second.
-// An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing has been stored
-// since. While a newer one is being made, others get the one before, if the newer one was begun within a second after
-// that was there, and if it is not older than five seconds: whose answer takes a second to make is not to wait for it
-// again and again. Who begins the newer one waits for it, unless others asked while the one before was being made: of a
-// question that many ask all the time, nobody waits for the next answer. Whoever asks alone thus never gets less than
-// the store has. Who comes when there is none yet waits for the one that is being made, without holding a thread.
+// An answer has all samples of up to a second before it was begun, so one about a window that ends now will do for
+// another second. An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing
+// has been stored since. While a newer one is being made, others get the one before, if the newer one was begun within
+// a second after that was there, and if it is not older than five seconds: whose answer takes a second to make is not
+// to wait for it again and again. Who begins the newer one waits for it, unless others asked while the one before was
+// being made: of a question that many ask all the time, nobody waits for the next answer. Whoever asks alone thus never
+// gets less than the store has. Who comes when there is none yet waits for the one that is being made, without holding
+// a thread.
 //
 // Nothing is shared between users, even where they see the same: what an answer takes is counted to one of them, and
 // another one who does not read it must not use up his share. Refusals and errors are never kept.

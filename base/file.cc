@@ -42,4 +42,11 @@ Result<std::string> read_file(const std::string& path, std::size_t limit_bytes) 
   return text;
 }
 
+std::string_view read_once(const std::string& path, std::span<char> buffer) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  const ssize_t size = ::read(fd.get(), buffer.data(), buffer.size());
+  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
 }  // namespace flamed

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -16,5 +18,9 @@ Result<std::string> read_file(const std::string& path, std::size_t limit_bytes);
 
 /// The same from an open descriptor, from its current position.
 Result<std::string> read_fd(int fd, std::size_t limit_bytes);
+
+/// What one read() gives of `path`, in `buffer`: all of a file of /proc that the kernel writes in one go, such as
+/// /proc/PID/stat. A system call and a copy less than read_file(). Empty on failure.
+std::string_view read_once(const std::string& path, std::span<char> buffer);
 
 }  // namespace flamed

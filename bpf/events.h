@@ -27,7 +27,7 @@ enum flamed_sample_kind {
 /* How the walk over the user stack ended. */
 enum flamed_user_end {
   FLAMED_END_OUTERMOST = 0,      /* the outermost frame was reached: its saved frame pointer is 0 */
-  FLAMED_END_NO_USER_SPACE = 1,  /* a kernel thread: there is no user stack */
+  FLAMED_END_NO_USER_SPACE = 1,  /* a kernel thread, or one that is about to end: there is no user stack */
   FLAMED_END_DEPTH_LIMIT = 2,    /* more than FLAMED_MAX_USER_FRAMES */
   FLAMED_END_BROKEN_POINTER = 3, /* the frame pointer is no address further up the stack */
   FLAMED_END_UNREADABLE = 4,     /* the stack page is not in memory */

@@ -2,6 +2,7 @@
 #include "daemon/cpu_accounts.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <iterator>
@@ -46,9 +47,8 @@ std::optional<CpuAccounts::Reading> CpuAccounts::read_machine() const {
 
 std::optional<CpuAccounts::Reading> CpuAccounts::read_process(const ProcessId& id) const {
   const WallTime now = clock_.wall();
-  const Result<std::string> text = read_file(proc_ + "/" + std::to_string(id.pid) + "/stat", kMostStatBytes);
-  if (!text) return std::nullopt;
-  const std::optional<symbolizer::StatLine> stat = symbolizer::parse_stat(*text);
+  std::array<char, kMostStatBytes> buffer;
+  const auto stat = symbolizer::parse_stat(read_once(proc_ + "/" + std::to_string(id.pid) + "/stat", buffer));
   if (!stat || stat->start_ticks != id.start_ticks) return std::nullopt;
   return Reading{now, stat->cpu_ticks * ProcessId::kNsPerTick};
 }

@@ -39,6 +39,13 @@ std::optional<std::int64_t> take_busy_ns(std::string_view& fields) {
 
 }  // namespace
 
+std::optional<std::int64_t> parse_run_delay_ns(std::string_view schedstat) {
+  std::int64_t ran_ns = 0;
+  std::int64_t waited_ns = 0;
+  if (!take_number(schedstat, ran_ns) || !take_number(schedstat, waited_ns)) return std::nullopt;
+  return waited_ns;
+}
+
 Result<std::int64_t> parse_busy_ns(std::string_view proc_stat) {
   constexpr std::string_view kHead = "cpu ";
   const Error error("the first line of /proc/stat is not of the known form");

@@ -36,4 +36,8 @@ std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view 
 /// stand still in it.
 std::optional<std::int64_t> parse_idle_ns(std::string_view proc_uptime);
 
+/// How long a thread has waited for a CPU, from its /proc/PID/task/TID/schedstat: the second number
+/// (Documentation/scheduler/sched-stats.rst of the kernel).
+std::optional<std::int64_t> parse_run_delay_ns(std::string_view schedstat);
+
 }  // namespace flamed::daemon

@@ -269,9 +269,19 @@ void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::
 
 }  // namespace
 
-store::Snapshot DaemonSources::snapshot() const {
+void DaemonSources::await_samples() const {
   parts_.stored.await({parts_.clock.monotonic().ns - kFreshNs}, kLongestAwait);
+}
+
+store::Snapshot DaemonSources::snapshot() const {
+  await_samples();
   return parts_.store.snapshot();
+}
+
+/// Of what a snapshot would show: else the first one would make its own answer look old.
+std::uint64_t DaemonSources::revision() const {
+  await_samples();
+  return parts_.store.revision();
 }
 
 std::string DaemonSources::version() const { return kVersion; }

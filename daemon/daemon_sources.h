@@ -51,7 +51,7 @@ class DaemonSources final : public api::Sources {
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
   [[nodiscard]] store::Snapshot snapshot() const override;
-  [[nodiscard]] std::uint64_t revision() const override { return parts_.store.revision(); }
+  [[nodiscard]] std::uint64_t revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;
@@ -69,6 +69,8 @@ class DaemonSources final : public api::Sources {
 
  private:
   [[nodiscard]] api::Component unwind_health() const;
+  /// Returns when what was sampled up to a second ago is stored, but after a fifth of a second at the latest.
+  void await_samples() const;
 
   const Parts parts_;
 };

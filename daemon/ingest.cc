@@ -159,10 +159,16 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
   if (!process.sampled) {
     process.sampled = true;
+    process.is_kernels = header.user_end == FLAMED_END_NO_USER_SPACE;
     process.cgroup_id = header.cgroup_id;
     if (process.comm.empty()) process.comm = std::string(sample.comm());
     // With the end of the batch: many a program of a build has ended by then, and there is nothing to be asked of
     // /proc.
+    processes_.note_change(process);
+  } else if (process.is_kernels && header.user_end != FLAMED_END_NO_USER_SPACE) {
+    // It was only a thread of it that was about to end.
+    process.is_kernels = false;
+    process.described = false;
     processes_.note_change(process);
   } else if (process.cgroup_id != header.cgroup_id) {
     process.cgroup_id = header.cgroup_id;
@@ -203,7 +209,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
 }
 
 /// Does the kernel program walk by tables that do not show the mappings that we know of, and for longer than it takes
-/// to tell it of new ones? The kernel may have refused an edition, or a mapping found no room in it.
+/// to tell it of new ones? The kernel may have refused an edition.
 bool Ingest::are_tables_wrong(const symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample,
                               StackTrust trust) const {
   if ((sample.flags & FLAMED_WALKED_BY_TABLES) == 0) return false;
@@ -268,7 +274,8 @@ void Ingest::describe(symbolizer::Process& process) {
   process.detail = {};
   process.asked_pid_at = {};
   if (!process.cgroup) process.cgroup = details_.cgroup(process.cgroup_id, process.id);
-  if (process.ended) return;
+  // A kernel thread has no command line.
+  if (process.ended || (process.is_kernels && process.owner_told)) return;
   if (process.owner_told && processes_.will_tell_of_end(process)) {
     process.detail.command_line = details_.read_command_line(process.id.pid);
     process.asked_pid_at = clock_.monotonic();

@@ -77,6 +77,7 @@ namespace {
 constexpr rlim_t kOtherDescriptors = 1024;
 /// Without a worker the `modules` thread goes on with what else there is, at this pace.
 constexpr std::chrono::milliseconds kNoReaderPause{50};
+constexpr std::size_t kManyRows = 100'000;
 constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
 /// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
 constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
@@ -146,6 +147,11 @@ bool publish_module(const std::stop_token& stop, const symbolizer::Module& modul
   }
   while (!stop.stop_requested() && unwind.publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
+  }
+  if (rows->rows.size() >= kManyRows) {
+    // Megabytes on their way here, and not needed again for a long time.
+    rows = unwinder::UnwindRows{};
+    give_back_freed_memory();
   }
   return true;
 }

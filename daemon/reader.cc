@@ -14,7 +14,8 @@ namespace {
 constexpr int kDrainPeriodMs = 2000;
 constexpr int kIdleDrainPeriodMs = 5000;  ///< while the machine does next to nothing
 /// Where nobody tells of what is in a hurry, and while the budget is exceeded: the next step is not to wait.
-constexpr int kBusyDrainPeriodMs = 1000;
+constexpr int kShortDrainPeriodMs = 1000;
+constexpr int kIdleShortDrainPeriodMs = 1500;
 constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
 constexpr std::chrono::milliseconds kRefusedPause{10};
 /// The service manager waits for 10 s until it kills.
@@ -48,7 +49,8 @@ void Reader::run(const std::stop_token& stop) {
 }
 
 int Reader::period_ms() const {
-  if (batch_ != nullptr || !sampler_.may_rest() || budget_.is_exceeded()) return kBusyDrainPeriodMs;
+  if (batch_ != nullptr || budget_.is_exceeded()) return kShortDrainPeriodMs;
+  if (!sampler_.may_rest()) return is_idle_ ? kIdleShortDrainPeriodMs : kShortDrainPeriodMs;
   return is_idle_ ? kIdleDrainPeriodMs : kDrainPeriodMs;
 }
 

@@ -2,6 +2,8 @@
 //
 // StoredUntil: up to which moment samples are stored. Who asks for later ones has the reader drain now: so samples may
 // lie in the kernel's buffers for seconds while nobody asks.
+//
+// Ingest tells, any thread asks. What `drain_soon` wakes must outlive it.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,7 @@
 namespace flamed::store {
 namespace {
 
-/// Drains are a second apart: losses of neighbouring ones are one gap.
+/// A drain begins where the one before ended: losses of neighbouring ones are one gap.
 constexpr std::int64_t kTouchNs = 100 * kNsPerMs;
 /// Of the newest gaps, how many are tried to be lengthened: one for each CPU that is in trouble at the same time.
 constexpr std::size_t kTried = 64;

@@ -22,7 +22,7 @@
 namespace flamed::store {
 namespace {
 
-// Readers drain the perf buffers every 1.5 s at least, one CPU after the other: samples come up to ~2.5 s late.
+// What a drain brings is stored before anything is sealed; this is for what is older than it should be.
 constexpr std::int64_t kSealDelayNs = 5 * kNsPerSecond;
 // NTP slews by at most 0.5 ms a second; more than this is a step or a suspend.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/process_details.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <string_view>
+#include <span>
 #include <utility>
 
-#include "base/handle.h"
+#include "base/file.h"
 #include "symbolizer/cgroup_path.h"
 #include "symbolizer/clean_name.h"
 #include "symbolizer/proc_text.h"
@@ -21,14 +19,6 @@ namespace {
 /// More than any of the files has: status is about 1.5 KB, a path in cgroup is at most PATH_MAX.
 using Buffer = std::array<char, 8192>;
 
-/// What one read() gives, which for these files is all of it. Empty on failure.
-std::string_view read_once(const std::string& path, Buffer& buffer, std::size_t limit_bytes) {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return {};
-  const ssize_t size = ::read(fd.get(), buffer.data(), limit_bytes);
-  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
-
 std::string file_of(const std::string& proc, std::int32_t pid, const char* name) {
   return proc + "/" + std::to_string(pid) + "/" + name;
 }
@@ -37,14 +27,14 @@ std::string file_of(const std::string& proc, std::int32_t pid, const char* name)
 
 bool ProcessDetails::is_still(ProcessId id) const {
   Buffer buffer;
-  const auto stat = parse_stat(read_once(file_of(proc_, id.pid, "stat"), buffer, buffer.size()));
+  const auto stat = parse_stat(read_once(file_of(proc_, id.pid, "stat"), buffer));
   return stat && stat->start_ticks == id.start_ticks;
 }
 
 std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
   Buffer buffer;
   ProcessDetail detail;
-  const auto status = parse_process_status(read_once(file_of(proc_, id.pid, "status"), buffer, buffer.size()));
+  const auto status = parse_process_status(read_once(file_of(proc_, id.pid, "status"), buffer));
   if (!status) return std::nullopt;
   detail.uid = status->uid.effective;
   detail.command_line = read_command_line(id.pid);
@@ -55,13 +45,14 @@ std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
 std::string ProcessDetails::read_command_line(std::int32_t pid) const {
   if (command_lines_ == CommandLines::kOff) return {};
   Buffer buffer;
-  return format_command_line(read_once(file_of(proc_, pid, "cmdline"), buffer, kCommandLineLimitBytes), command_lines_);
+  return format_command_line(read_once(file_of(proc_, pid, "cmdline"), std::span(buffer).first(kCommandLineLimitBytes)),
+                             command_lines_);
 }
 
 std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, ProcessId id) {
   if (const auto known = by_id_.find(cgroup_id); known != by_id_.end()) return known->second;
   Buffer buffer;
-  const CgroupLine line = parse_proc_cgroup(read_once(file_of(proc_, id.pid, "cgroup"), buffer, buffer.size()));
+  const CgroupLine line = parse_proc_cgroup(read_once(file_of(proc_, id.pid, "cgroup"), buffer));
   if (line.path.empty()) return nullptr;
   // The id of a cgroup is the inode number of its directory. What differs is another process's by now, or one that was
   // moved, or lies in another view of the tree (a cgroup namespace).

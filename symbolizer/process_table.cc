@@ -112,8 +112,8 @@ ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
   look.done = clock_.monotonic();
   // Last, because it says whose files the others were: had the pid changed hands, the start time would not be the old
   // one.
-  const Result<std::string> text = read_file(proc_path(proc_, pid, "stat"), kStatLimitBytes);
-  const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
+  std::array<char, kStatLimitBytes> buffer;
+  const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc_, pid, "stat"), buffer));
   if (!stat) return look;
   // A zombie's EXIT has been told already, and its memory is gone.
   look.leader_ended = stat->state == 'Z' || stat->state == 'X';
@@ -288,6 +288,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.executable.clear();
   process.described = false;
   process.owner_told = false;
+  process.is_kernels = false;
   process.may_have_threads = process.leader_ended = false;
   process.maps = std::make_shared<MappingSet>();
   if (process.exec_id != 0) ++process.exec_id;
@@ -485,8 +486,8 @@ bool ProcessTable::learn_start(Process& process) const {
   const bool has_estimate = process.forked_at.ns != 0;
   const bool is_sure = has_estimate && boottime_ns % static_cast<std::int64_t>(ProcessId::kNsPerTick) >= kLongestForkNs;
   if (!process.ended && !is_sure) {
-    const Result<std::string> text = read_file(proc_path(proc_, process.id.pid, "stat"), kStatLimitBytes);
-    const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
+    std::array<char, kStatLimitBytes> buffer;
+    const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc_, process.id.pid, "stat"), buffer));
     // By now the pid may be another's.
     if (stat && (!has_estimate || stat->start_ticks == estimate || stat->start_ticks + 1 == estimate)) {
       process.id.start_ticks = stat->start_ticks;

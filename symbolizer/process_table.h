@@ -86,6 +86,7 @@ struct Process {
   bool watched = false;     ///< see ProcessTable::watch_mappings()
   bool described = false;   ///< set by the caller, once `detail` and `cgroup` were read; exec takes it back
   bool owner_told = false;  ///< set by the caller: samples say whose it is; exec takes it back
+  bool is_kernels = false;  ///< likewise: every sample of it was without user space, as those of kernel threads
   bool published = false;   ///< set by the caller: its changes are told as if it were sampled
   bool changed = false;
   bool only_ended = false;  ///< besides that it has ended, what take_changed() told before holds

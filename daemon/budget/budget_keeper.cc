@@ -23,7 +23,8 @@ BudgetKeeper::BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, 
 
 unsigned BudgetKeeper::look(MonotonicTime now, bool is_idle) {
   const std::lock_guard lock(mutex_);
-  const bool may_wait = is_idle && governor_.stretch() == 1 && !governor_.is_background_slowed();
+  const bool may_wait =
+      is_idle && governor_.stretch() == 1 && !governor_.is_background_slowed() && !governor_.is_exceeded();
   if (has_read_ && now.ns - last_.now.ns < (may_wait ? kIdleLookPeriodNs : kLookPeriodNs)) return governor_.stretch();
   last_ = read_cost_();
   has_read_ = true;

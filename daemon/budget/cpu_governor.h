@@ -62,12 +62,14 @@ class CpuGovernor {
   /// In force from the next reading on.
   void set_budget(std::optional<double> budget);
 
-  /// Readings lie a few seconds apart, where it is exceeded one.
+  /// Readings lie two seconds apart, where it is exceeded one, and up to 15 on an idle machine.
   void look(const CostReading& reading);
 
-  /// Did sampling take too much at the last reading? One alone is no reason for a step, but for another reading soon.
+  /// Did sampling take too much at the last reading, and is there a step left? One reading alone is no reason for it,
+  /// but for another reading soon.
   [[nodiscard]] bool is_exceeded() const {
-    return budget_ && !readings_.empty() && readings_.back().shares.sampling() > *budget_ * kSamplingPart;
+    return budget_ && step_ < steps_ && !readings_.empty() &&
+           readings_.back().shares.sampling() > *budget_ * kSamplingPart;
   }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
   /// How many full periods lie between two samples: a power of two.

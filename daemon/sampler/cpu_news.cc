@@ -70,16 +70,20 @@ Result<CpuNews> CpuNews::open() {
   return CpuNews(std::move(socket));
 }
 
-std::vector<int> CpuNews::take() {
+std::optional<std::vector<int>> CpuNews::take() {
   std::vector<int> cpus;
+  bool were_lost = false;
   for (;;) {
     std::array<char, kMessageBytes> text{};
     sockaddr_nl sender{};
     socklen_t sender_size = sizeof(sender);
     const ssize_t size =
         ::recvfrom(socket_.get(), text.data(), text.size(), 0, reinterpret_cast<sockaddr*>(&sender), &sender_size);
-    if (size < 0 && errno == ENOBUFS) continue;  // some were lost: the next look at the CPUs finds them
-    if (size < 0) return cpus;
+    if (size < 0 && errno == ENOBUFS) {
+      were_lost = true;
+      continue;
+    }
+    if (size < 0) return were_lost ? std::nullopt : std::optional(std::move(cpus));
     if (sender.nl_pid != 0) continue;  // not the kernel
     if (const std::optional<int> cpu = parse_cpu_news({text.data(), static_cast<std::size_t>(size)})) {
       cpus.push_back(*cpu);

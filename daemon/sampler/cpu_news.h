@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/handle.h"
@@ -23,8 +24,9 @@ class CpuNews {
   /// Readable when there are news.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
-  /// Numbers of the CPUs that have come or gone since the last call, in that order and as often as they did.
-  [[nodiscard]] std::vector<int> take();
+  /// Numbers of the CPUs that have come or gone since the last call, in that order and as often as they did. Empty
+  /// where news were lost: then it may be any.
+  [[nodiscard]] std::optional<std::vector<int>> take();
 
  private:
   explicit CpuNews(Fd socket) : socket_(std::move(socket)) {}

@@ -65,7 +65,7 @@ class KernelProgram {
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
   /// Are stacks walked by unwind tables now?
   [[nodiscard]] bool walks_by_tables() const;
-  /// Why they never will be; empty when they are, or are about to be.
+  /// Why they are not; empty when they are.
   [[nodiscard]] std::string why_no_tables() const;
   [[nodiscard]] bool reads_by_type() const;
   /// To ask the kernel for the program's run time.

@@ -57,8 +57,9 @@ constexpr int kCpuNews = -2;
 /// Likewise for the ring of notices, and beside it for all else.
 constexpr int kNotices = -3;
 constexpr int kAllElse = -4;
-/// When the kernel tells of a CPU, that came or went less than this ago.
+/// When the kernel tells of a CPU, that came or went less than this before we could have run.
 constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
+constexpr const char* kSchedStat = "/proc/thread-self/schedstat";
 
 /// The timer that samples one CPU. The kernel turns a frequency of a software clock into a fixed period.
 Result<Fd> open_timer(int cpu, std::int64_t period_ns) {
@@ -111,8 +112,6 @@ class Sampler::Impl {
       : options_(options),
         clock_(clock),
         program_(std::move(program)),
-        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-        epoll_and_notices_(::epoll_create1(EPOLL_CLOEXEC)),
         stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
         uptime_(::open(kProcUptime, O_RDONLY | O_CLOEXEC)),
         suspended_ns_(suspended_ns()),
@@ -123,7 +122,10 @@ class Sampler::Impl {
   }
 
   Status open_all() {
-    if (!epoll_ || !epoll_and_notices_) return Error::from_errno("epoll_create1");
+    for (Fd* epoll : {&epoll_, &epoll_and_notices_}) {
+      epoll->reset(::epoll_create1(EPOLL_CLOEXEC));
+      if (!*epoll) return Error::from_errno("epoll_create1");
+    }
     if (Status watched = watch(epoll_and_notices_, epoll_.get(), kAllElse); !watched) return watched;
     wake_up_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_up_) return Error::from_errno("eventfd");
@@ -232,9 +234,10 @@ class Sampler::Impl {
     const std::int64_t slept_ns = suspended - std::exchange(suspended_ns_, suspended);
     const bool resumed = slept_ns > kSuspendNs;
     const MonotonicTime now = clock_.monotonic();
-    const bool in_a_hurry = resumed || has_cpu_news();
+    const bool in_a_hurry = resumed || !heard_at_.empty();
     if (!in_a_hurry && now.ns - checked_.ns < (may_rest() ? kRestfulCheckPeriodNs : kCheckPeriodNs)) return;
     const MonotonicTime checked_before = std::exchange(checked_, now);
+    look_how_late();
     if (resumed) gaps_.push_back({now, now, slept_ns, store::GapReason::kSuspended, {}});
 
     const Result<std::vector<int>> online = online_cpus();
@@ -264,7 +267,7 @@ class Sampler::Impl {
         dead_since_.insert_or_assign(cpu, to);
     }
     live_cpus_ = cpus_by_number_.size();
-    changed_at_.clear();
+    heard_at_.clear();
   }
 
   Status load_walk() { return program_.load_walk(); }
@@ -277,7 +280,6 @@ class Sampler::Impl {
     return cpu_news_ && side_band_ && program_.walks_by_tables() && dead_since_.empty() &&
            std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
   }
-  [[nodiscard]] bool has_cpu_news() const { return !changed_at_.empty(); }
   [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
   [[nodiscard]] std::size_t cpus() const { return live_cpus_; }
   [[nodiscard]] std::uint64_t reopened() const { return reopened_; }
@@ -305,13 +307,14 @@ class Sampler::Impl {
       auto& [cpu, sampler] = *it;
       const bool gone = !std::binary_search(online.begin(), online.end(), cpu);
       const bool is_young = now.ns - sampler.opened.ns < kReopenPauseNs;
-      const bool is_lost = sampler.hung_up ? !is_young : is_dead(cpu, sampler, now, busy);
-      if (!gone && !resumed && !is_lost) {
+      const bool is_lost = gone || resumed || (sampler.hung_up ? !is_young : is_dead(cpu, sampler, now, busy));
+      if (!is_lost) {
         ++it;
         continue;
       }
       if (!gone) {
-        dead_since_.insert_or_assign(cpu, not_before_news(cpu, sampler.watch.alive_until()));
+        // News of the CPU may have waited for us: they don't tell since when.
+        dead_since_.insert_or_assign(cpu, sampler.watch.alive_until());
         ++reopened_;
       }
       // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
@@ -322,16 +325,28 @@ class Sampler::Impl {
     }
   }
 
-  /// `time`, or when what the kernel has told of the CPU happened, where that was later.
+  /// How long this thread has waited for a CPU since it looked last: news may be that much older than they seem.
+  void look_how_late() {
+    if (!sched_stat_) sched_stat_.reset(::open(kSchedStat, O_RDONLY | O_CLOEXEC));
+    std::array<char, 64> text{};
+    const ssize_t size = sched_stat_ ? ::pread(sched_stat_.get(), text.data(), text.size(), 0) : 0;
+    const std::optional<std::int64_t> waited_ns =
+        size > 0 ? parse_run_delay_ns({text.data(), static_cast<std::size_t>(size)}) : std::nullopt;
+    late_ns_ = waited_ns && waited_ns_ ? std::optional(*waited_ns - *waited_ns_) : std::nullopt;
+    waited_ns_ = waited_ns;
+  }
+
+  /// `time`, or when what the kernel has told of the CPU happened at the earliest, where that was later.
   [[nodiscard]] MonotonicTime not_before_news(int cpu, MonotonicTime time) const {
-    const auto changed = changed_at_.find(cpu);
-    return changed == changed_at_.end() ? time : std::max(time, changed->second);
+    const auto heard = heard_at_.find(cpu);
+    if (heard == heard_at_.end() || !late_ns_) return time;
+    return std::max(time, MonotonicTime{heard->second.ns - kNewsAgeNs - *late_ns_});
   }
 
   /// `busy` is read when the first CPU needs it.
   bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyByCpu*& busy) {
     // It came back before anybody saw that it had gone.
-    if (changed_at_.count(cpu) != 0 && !is_running(sampler.timer)) return true;
+    if (heard_at_.count(cpu) != 0 && !is_running(sampler.timer)) return true;
     const SampleCounts counts = program_.counts_of(cpu);
     TimerWatch::Signs signs{now, counts.taken, counts.lost_no_ring, sampler.newest_sample, {}};
     if (sampler.watch.is_quiet(signs)) {
@@ -387,7 +402,11 @@ class Sampler::Impl {
                    news.error().message());
       return;
     }
-    if (watch(news->fd(), kCpuNews)) cpu_news_ = std::move(news).value();
+    if (const Status watched = watch(news->fd(), kCpuNews); !watched) {
+      spdlog::info("news of CPUs are not heard, so those are looked for each second: {}", watched.error().message());
+      return;
+    }
+    cpu_news_ = std::move(news).value();
   }
 
   /// Waits for anything but notices. False: nothing came.
@@ -397,8 +416,12 @@ class Sampler::Impl {
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       if (event.data.fd == kCpuNews) {
-        const MonotonicTime then{clock_.monotonic().ns - kNewsAgeNs};
-        for (const int cpu : cpu_news_->take()) changed_at_.try_emplace(cpu, then);
+        const MonotonicTime now = clock_.monotonic();
+        if (const std::optional<std::vector<int>> changed = cpu_news_->take()) {
+          for (const int cpu : *changed) heard_at_.try_emplace(cpu, now);
+        } else {
+          for (const auto& [cpu, sampler] : cpus_by_number_) heard_at_.try_emplace(cpu, now);
+        }
         continue;
       }
       if (event.data.fd == kWakeUp) {
@@ -529,7 +552,10 @@ class Sampler::Impl {
   Fd epoll_and_notices_;  ///< holds epoll_
   Fd wake_up_;
   std::optional<CpuNews> cpu_news_{};
-  std::map<int, MonotonicTime> changed_at_{};  ///< CPUs that the kernel has told of since check_cpus() last looked
+  std::map<int, MonotonicTime> heard_at_{};  ///< CPUs that the kernel has told of since check_cpus() last looked
+  Fd sched_stat_{};
+  std::optional<std::int64_t> waited_ns_{};  ///< of this thread, for a CPU, when check_cpus() last looked
+  std::optional<std::int64_t> late_ns_{};    ///< how much of it since the look before; empty: not known
   Fd online_;
   Fd stat_;
   Fd uptime_;
@@ -582,7 +608,6 @@ void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
-bool Sampler::has_cpu_news() const { return impl_->has_cpu_news(); }
 bool Sampler::may_rest() const { return impl_->may_rest(); }
 Status Sampler::load_walk() { return impl_->load_walk(); }
 std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }

@@ -35,7 +35,7 @@ class Sampler {
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  /// Waits until a ring is half full, `timeout_ms` has passed, a CPU has come or gone (has_cpu_news()), or the kernel
+  /// Waits until a ring is half full, `timeout_ms` has passed, a CPU has come or gone, or the kernel
   /// program has met a process or a place that its unwind tables do not know: then it returns true, and what was
   /// drained next should reach them soon. What it misses before `notices_from` wakes nobody until then.
   bool wait(int timeout_ms, MonotonicTime notices_from = {});
@@ -47,8 +47,6 @@ class Sampler {
   /// TimerWatch). The next batch tells of the time that went unsampled. Call it after
   /// each drain: it looks only now and then where wait() tells of CPUs.
   void check_cpus();
-  /// Has a CPU come or gone since check_cpus() was called?
-  [[nodiscard]] bool has_cpu_news() const;
   /// Will wait() end whenever something is in a hurry: processes and mappings that are new, CPUs that come or go? False
   /// where the kernel does not tell of them, and while a CPU's timer is to be opened again.
   [[nodiscard]] bool may_rest() const;

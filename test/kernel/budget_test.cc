@@ -108,7 +108,7 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   REQUIRE(used.has_value());
   const double used_s = std::strtod(used->c_str(), nullptr) / 1e9;
   const double stolen_s = stolen_seconds() - stolen_before;
-  std::this_thread::sleep_for(seconds(3));  // the last samples are on their way for up to two
+  std::this_thread::sleep_for(seconds(3));  // the last samples are on their way for up to one
   const nlohmann::json answer = daemon.get_json("/profile?pid=" + std::to_string(load.pid()));
   const auto sampled_s = answer["cpu_seconds"].get<double>();
   const auto samples = answer["samples"].get<double>();

@@ -18,7 +18,7 @@ from support.daemon import Daemon, difference
 HERTZ = 99
 LONGEST_SETTLING_S = 20
 QUIET_S = 4  # rows of large files are built when enough samples have missed them
-DRAIN_S = 3.5  # until a sample that was taken is stored
+DRAIN_S = 3.5  # after which an answer has every sample that was taken
 
 
 def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):

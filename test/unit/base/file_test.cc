@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
+#include <span>
+#include <string>
 
 #include "test/catch.h"
 
@@ -48,6 +51,14 @@ TEST_CASE("a missing file is named in the error") {
   Result<std::string> missing = read_file("/nonexistent/file", 10);
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().message() == "open /nonexistent/file: No such file or directory");
+}
+
+TEST_CASE("what one read gives is as much as there is room for, and nothing of a file that is not there") {
+  TemporaryFile file("0123456789");
+  std::array<char, 100> buffer;
+  CHECK(read_once(file.path(), buffer) == "0123456789");
+  CHECK(read_once(file.path(), std::span(buffer).first(4)) == "0123");
+  CHECK(read_once("/nonexistent/file", buffer).empty());
 }
 
 }  // namespace

@@ -95,6 +95,23 @@ TEST_CASE("one costly second changes nothing") {
   CHECK(machine.lowest_hz == 99);
 }
 
+TEST_CASE("a reading above the budget asks for the next one soon, as long as there is a step left") {
+  Machine machine;
+  machine.run(3, {});
+  CHECK_FALSE(machine.governor.is_exceeded());
+  machine.run(1, {.at_99 = 3 * kBudget});
+  CHECK(machine.governor.is_exceeded());
+  machine.run(1, {});
+  CHECK_FALSE(machine.governor.is_exceeded());
+  machine.run(60, {.fixed = 2 * kBudget});
+  REQUIRE(machine.governor.frequency_hz() == 12.375);
+  CHECK_FALSE(machine.governor.is_exceeded());
+
+  Machine unlimited(std::nullopt);
+  unlimited.run(3, {.at_99 = 3 * kBudget});
+  CHECK_FALSE(unlimited.governor.is_exceeded());
+}
+
 TEST_CASE("the frequency is raised step by step when the load has gone") {
   Machine machine;
   machine.run(60, {.at_99 = 3 * kBudget});

@@ -48,6 +48,15 @@ TEST_CASE("what is not /proc/uptime tells of no idle time") {
   }
 }
 
+TEST_CASE("how long a thread has waited for a CPU is the second number of its schedstat") {
+  CHECK(parse_run_delay_ns("1234567 89012 34\n") == 89'012);
+  CHECK(parse_run_delay_ns("1 0 0") == 0);
+  for (const std::string text : {"", "12", "12 ", "x 1 2", "1 x 2"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_run_delay_ns(text).has_value());
+  }
+}
+
 TEST_CASE("this machine has been busy at some time") {
   const auto busy = read_busy_ns();
   REQUIRE(busy.ok());

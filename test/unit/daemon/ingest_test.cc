@@ -319,6 +319,23 @@ TEST_CASE("a kernel thread has kernel frames only, and its stack is whole") {
   CHECK(pipeline.info({2, 3}).executable.empty());
 }
 
+TEST_CASE("who is sampled without user space only has no command line, a program has it with its first other sample") {
+  Pipeline pipeline;
+  test::FakeProcess process{100, 5000};
+  process.cmdline = std::string("cc1\0-O2\0", 8);
+  pipeline.proc.put(process);
+  SampleFields ending = sample_of(100, {}, {kKernel + 0x100});
+  ending.user_end = FLAMED_END_NO_USER_SPACE;
+  ending.owner = 1000;
+  pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), ending)));
+  CHECK(pipeline.info({100, 5000}).command_line.empty());
+  CHECK(pipeline.info({100, 5000}).uid == 1000U);
+  SampleFields running = sample_of(100, {kProgram});
+  running.owner = 1000;
+  pipeline.feed(2000, {test::sample_record(at(1500), running)});
+  CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
+}
+
 TEST_CASE("a pid that comes back within a batch is two processes") {
   Pipeline pipeline;
   SampleFields second = sample_of(100, {kProgram});

@@ -23,16 +23,22 @@ TEST_CASE("what is stored already asks for no drain") {
 }
 
 TEST_CASE("who asks for later samples has them drained, and waits until they are stored") {
-  std::atomic<bool> asked = false;
-  StoredUntil stored([&] { asked = true; });
+  std::atomic<bool> is_asked = false;
+  std::atomic<bool> was_awaited = false;
+  std::atomic<bool> is_all_there = false;
+  StoredUntil stored([&] { is_asked = true; });
   std::jthread ingest([&] {
-    while (!asked) std::this_thread::sleep_for(milliseconds(1));
-    CHECK(stored.is_awaited());
-    stored.advance({99});  // not yet
+    while (!is_asked) std::this_thread::sleep_for(milliseconds(1));
+    was_awaited = stored.is_awaited();
+    stored.advance({99});
+    std::this_thread::sleep_for(milliseconds(20));
+    is_all_there = true;
     stored.advance({100});
   });
   stored.await({100}, seconds(60));
-  CHECK(asked);
+  CHECK(is_all_there);
+  ingest.join();
+  CHECK(was_awaited);
   CHECK_FALSE(stored.is_awaited());
 }
 
