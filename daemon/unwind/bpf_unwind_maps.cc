@@ -2,39 +2,26 @@
 #include "daemon/unwind/bpf_unwind_maps.h"
 
 #include <bpf/bpf.h>
-#include <sys/mman.h>
 
 #include <string>
 #include <utility>
 
+#include "base/handle.h"
+
 namespace flamed::daemon {
 
-Result<BpfUnwindMaps::Mapped> BpfUnwindMaps::Mapped::map(int fd, std::size_t bytes, const char* what) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return Error::from_errno(std::string("mmap of the unwind tables' ") + what);
-  Mapped mapped;
-  mapped.memory_ = memory;
-  mapped.bytes_ = bytes;
-  return mapped;
+namespace {
+
+Result<MappedMemory> map_table(int fd, std::size_t bytes, const char* what) {
+  return MappedMemory::map(fd, bytes, MappedMemory::Access::kReadAndWrite, std::string("the unwind tables' ") + what);
 }
 
-BpfUnwindMaps::Mapped::Mapped(Mapped&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-BpfUnwindMaps::Mapped& BpfUnwindMaps::Mapped::operator=(Mapped&& other) noexcept {
-  std::swap(memory_, other.memory_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-BpfUnwindMaps::Mapped::~Mapped() {
-  if (memory_ != nullptr) ::munmap(memory_, bytes_);
-}
+}  // namespace
 
 Result<std::unique_ptr<BpfUnwindMaps>> BpfUnwindMaps::open(const UnwindMapFds& fds) {
   std::unique_ptr<BpfUnwindMaps> maps(new BpfUnwindMaps(fds));
   const struct {
-    Mapped& to;
+    MappedMemory& to;
     int fd;
     std::size_t bytes;
     const char* what;
@@ -46,7 +33,7 @@ Result<std::unique_ptr<BpfUnwindMaps>> BpfUnwindMaps::open(const UnwindMapFds& f
       {maps->rules_, fds.rules, FLAMED_MAX_RULES * sizeof(flamed_unwind_rule), "rules"},
   };
   for (const auto& array : arrays) {
-    Result<Mapped> mapped = Mapped::map(array.fd, array.bytes, array.what);
+    Result<MappedMemory> mapped = map_table(array.fd, array.bytes, array.what);
     if (!mapped) return std::move(mapped).error();
     array.to = std::move(mapped).value();
   }
@@ -64,7 +51,7 @@ Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
   options.map_flags = BPF_F_MMAPABLE;
   Fd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "flamed_rows", sizeof(std::uint32_t), kBytes, 1, &options));
   if (!map) return Error::from_errno("making a BPF map of 256 KiB for unwind rows");
-  Result<Mapped> rows = Mapped::map(map.get(), kBytes, "rows");
+  Result<MappedMemory> rows = map_table(map.get(), kBytes, "rows");
   if (!rows) return std::move(rows).error();
   const int fd = map.get();
   if (::bpf_map_update_elem(fds_.slabs, &index, &fd, BPF_ANY) != 0) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "base/handle.h"
+#include "base/mapped_memory.h"
 #include "daemon/unwind/unwind_maps.h"
 
 namespace flamed::daemon {
@@ -40,32 +40,16 @@ class BpfUnwindMaps final : public UnwindMaps {
   void remove_process(std::uint32_t tgid) override;
 
  private:
-  /// Memory of one array map.
-  class Mapped {
-   public:
-    Mapped() = default;
-    static Result<Mapped> map(int fd, std::size_t bytes, const char* what);
-    Mapped(Mapped&& other) noexcept;
-    Mapped& operator=(Mapped&& other) noexcept;
-    ~Mapped();
-    template <typename T>
-    [[nodiscard]] std::span<T> as() const {
-      return {static_cast<T*>(memory_), bytes_ / sizeof(T)};
-    }
-
-   private:
-    void* memory_ = nullptr;
-    std::size_t bytes_ = 0;
-  };
   explicit BpfUnwindMaps(const UnwindMapFds& fds) : fds_(fds) {}
   void tell_of_change() { __atomic_fetch_add(fds_.processes_edition, 1, __ATOMIC_RELEASE); }
 
   const UnwindMapFds fds_;
-  Mapped mappings_;
-  Mapped modules_;
-  Mapped pages_;
-  Mapped rules_;
-  std::unordered_map<std::uint32_t, Mapped> slabs_;  ///< the array of maps and our mapping keep them, no descriptor
+  MappedMemory mappings_;  ///< this and the following: of one array map each
+  MappedMemory modules_;
+  MappedMemory pages_;
+  MappedMemory rules_;
+  std::unordered_map<std::uint32_t, MappedMemory>
+      slabs_;  ///< the array of maps and our mapping keep them, no descriptor
 };
 
 }  // namespace flamed::daemon
