@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ABI between the kernel programs and the daemon: what a sample looks like on its way through the perf buffer, and
- * the counters. Both sides include this file; neither side's compiler may disagree about a byte of it.
+ * The ABI between the kernel programs and the daemon: what a sample looks like on its way through the ring of samples,
+ * and the counters. Both sides include this file; neither side's compiler may disagree about a byte of it.
  */
 #ifndef FLAMED_BPF_EVENTS_H
 #define FLAMED_BPF_EVENTS_H
@@ -10,7 +10,7 @@
 
 /*
  * Frames in a record. 127 is PERF_MAX_STACK_DEPTH, what kernel.perf_event_max_stack allows by default and what other
- * tools show; 2 x 127 x 8 bytes + the header stay below a page, and below the 64 KiB of a perf record by far.
+ * tools show; 2 x 127 x 8 bytes + the header stay below a page.
  */
 #define FLAMED_MAX_USER_FRAMES 127
 #define FLAMED_MAX_KERNEL_FRAMES 127
@@ -57,8 +57,8 @@ enum flamed_walk {
 };
 
 /*
- * One sample: written by sampler.bpf.c, read by daemon/sampler/record.cc. The record carries only the addresses that
- * exist. Time and CPU are not here: the perf record around it has the time (CLOCK_MONOTONIC), the buffer has the CPU.
+ * One sample: written by sampler.bpf.c, read by daemon/sampler/record.cc. Time and CPU are not here: the record around
+ * it has the time, the ring has the CPU.
  */
 struct flamed_sample {
   __u32 tgid; /* pids of the initial pid namespace */
@@ -79,6 +79,17 @@ struct flamed_sample {
   /* __u64 addresses[user_count + kernel_count] follow */
 };
 
+/* What goes into the ring: only the addresses that exist. It begins as a record of a perf buffer does. */
+struct flamed_record {
+  __u32 type;    /* PERF_RECORD_SAMPLE */
+  __u16 misc;    /* 0 */
+  __u16 size;    /* bytes of all of it: a multiple of 8 */
+  __u64 time_ns; /* CLOCK_MONOTONIC, when it was written */
+  struct flamed_sample sample;
+  __u64 addresses[FLAMED_MAX_FRAMES];
+};
+#define FLAMED_MAX_RECORD_WORDS (sizeof(struct flamed_record) / 8)
+
 /*
  * The deepest stacks take 20 us. What takes longer was stopped by the hypervisor, or waited for another CPU's cache
  * lines: one such run would look like hundreds.
@@ -90,13 +101,12 @@ struct flamed_sample {
  * by the program on its own CPU only; every one only grows. taken = submitted + the lost_*.
  */
 struct flamed_counters {
-  __u64 taken;             /* the timer fired on a thread that is not idle */
-  __u64 submitted;         /* records that went into the perf buffer */
-  __u64 lost_ring_full;    /* the buffer had no room (-ENOSPC) */
-  __u64 lost_no_ring;      /* the CPU has no buffer (-ENOENT, -E2BIG) or it is not live there (-EOPNOTSUPP) */
-  __u64 lost_output_error; /* any other refusal */
-  __u64 run_ns;            /* time spent in the program, each run counted as FLAMED_LONGEST_RUN_NS at most */
-  __u64 reserved[2];
+  __u64 taken;          /* the timer fired on a thread that is not idle */
+  __u64 submitted;      /* records that went into the ring */
+  __u64 lost_ring_full; /* the ring had no room */
+  __u64 lost_no_ring;   /* the CPU has no ring */
+  __u64 run_ns;         /* time spent in the program, each run counted as FLAMED_LONGEST_RUN_NS at most */
+  __u64 reserved[3];
 };
 
 #ifdef __cplusplus
@@ -106,6 +116,8 @@ struct flamed_counters {
 #endif
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 72, "the sample's header is 72 bytes on both sides");
 FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 56, "no hidden padding before comm");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_record, addresses) == 88,
+                     "no padding in what goes into the ring");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_counters) == 64, "one cache line");
 
 #endif /* FLAMED_BPF_EVENTS_H */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The sampler: runs in the timer interrupt of PERF_COUNT_SW_CPU_CLOCK on each CPU, and puts one variable-length record
- * (events.h) into that CPU's perf buffer. It never waits, never wakes anybody (the buffer's watermark does), and counts
- * what it could not deliver.
+ * (events.h) into that CPU's ring of samples. It never waits, and counts what it could not deliver.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
-#include <linux/errno.h>
+#include <linux/perf_event.h>
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -14,6 +13,7 @@
 #include "events.h"
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
+#include "sample_ring.h"
 #include "thread_owner.h"
 #include "unwind_walk.h"
 #include "user_registers.h"
@@ -39,11 +39,21 @@ volatile __u32 walk_state = FLAMED_WALK_PENDING;
 /* One more after each change of `processes`, written by the daemon. */
 volatile __u32 processes_edition = 0;
 
-struct {
-  __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+struct sample_ring_map {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
   __uint(key_size, sizeof(__u32));
-  __uint(value_size, sizeof(__u32));
-} rings SEC(".maps");
+  __uint(value_size, sizeof(struct flamed_sample_ring));
+};
+
+/* One per CPU that is sampled or was: index is the CPU's number. Size set before loading. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(__u32));
+  __array(values, struct sample_ring_map);
+} sample_rings SEC(".maps");
 
 /* One per CPU: index is the CPU's number. Size set before loading. */
 struct {
@@ -54,14 +64,9 @@ struct {
   __type(value, struct flamed_counters);
 } counters SEC(".maps");
 
-struct record {
-  struct flamed_sample sample;
-  __u64 addresses[FLAMED_MAX_FRAMES];
-};
-
 /* What one run of the sampler works with: too large for the 512 bytes of BPF stack. */
 struct workspace {
-  struct record record; /* first: it leaves as it stands */
+  struct flamed_record record; /* first: it leaves as it stands */
   struct walk walk;
   struct site_owners owners;
   __u64 samples;    /* that were to be walked by tables: the owners' clock */
@@ -215,7 +220,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   return 0;
 }
 
-static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx, struct record* record) {
+static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx, struct flamed_record* record) {
   struct flamed_sample* sample = &record->sample;
   __u32 first = sample->user_count;
 
@@ -228,21 +233,33 @@ static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx
   if (sample->kernel_count >= kernel_depth_limit) sample->flags |= FLAMED_KERNEL_DEPTH_LIMIT;
 }
 
-static __always_inline void submit(struct bpf_perf_event_data* ctx, struct record* record,
-                                   struct flamed_counters* counter) {
-  __u64 frames = (__u64)record->sample.user_count + record->sample.kernel_count;
-  if (frames > FLAMED_MAX_FRAMES) frames = FLAMED_MAX_FRAMES; /* for the verifier */
-  __u64 bytes = sizeof(struct flamed_sample) + frames * sizeof(__u64);
+/* Null where the CPU has none. */
+static __always_inline struct flamed_sample_ring* find_ring(__u32 cpu) {
+  __u32 zero = 0;
+  void* ring_map = bpf_map_lookup_elem(&sample_rings, &cpu);
+  return ring_map ? bpf_map_lookup_elem(ring_map, &zero) : 0;
+}
 
-  long err = bpf_perf_event_output(ctx, &rings, BPF_F_CURRENT_CPU, record, bytes);
-  if (!err)
-    counter->submitted++;
-  else if (err == -ENOSPC)
-    counter->lost_ring_full++;
-  else if (err == -ENOENT || err == -E2BIG || err == -EOPNOTSUPP)
+static __always_inline void submit(struct workspace* work, __u32 cpu, struct flamed_counters* counter) {
+  struct flamed_record* record = &work->record;
+  struct flamed_sample_ring* ring = find_ring(cpu);
+  if (!ring) {
     counter->lost_no_ring++;
+    return;
+  }
+  const __u32 frames = (__u32)record->sample.user_count + record->sample.kernel_count;
+  const __u32 words = (__u32)(__builtin_offsetof(struct flamed_record, addresses) / 8) + frames;
+  record->type = PERF_RECORD_SAMPLE;
+  record->misc = 0;
+  record->size = (__u16)(words * 8);
+  record->time_ns = bpf_ktime_get_ns();
+  const long waiting = ring_put(ring, record, words);
+  if (waiting < 0)
+    counter->lost_ring_full++;
   else
-    counter->lost_output_error++;
+    counter->submitted++;
+  /* The daemon comes by now and then, long before: unless it is late, or stacks are the deepest. */
+  if (use_unwind_tables && waiting > FLAMED_SAMPLE_RING_BYTES / 2) notify_daemon(work, FLAMED_RING_FILLS);
 }
 
 static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work) {
@@ -250,7 +267,7 @@ static __always_inline int finish(struct bpf_perf_event_data* ctx, struct worksp
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
   if (!counter) return 0;
   collect_kernel_stack(ctx, &work->record);
-  submit(ctx, &work->record, counter);
+  submit(work, cpu, counter);
   const __u64 run_ns = bpf_ktime_get_ns() - work->walk.began_ns;
   counter->run_ns += run_ns < FLAMED_LONGEST_RUN_NS ? run_ns : FLAMED_LONGEST_RUN_NS;
   return 0;

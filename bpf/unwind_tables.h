@@ -146,7 +146,7 @@ struct flamed_process {
 /* What the program tells the daemon at once, through a ring that wakes it. */
 struct flamed_notice {
   __u32 tgid;
-  __u32 reason; /* enum flamed_user_end: FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING or FLAMED_END_ROWS_PENDING */
+  __u32 reason; /* FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING, FLAMED_END_ROWS_PENDING or FLAMED_RING_FILLS */
 };
 
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_mapping) == 32, "blocks hold mappings back to back");

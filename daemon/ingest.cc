@@ -235,7 +235,6 @@ void Ingest::apply_counts(const EventBatch& batch) {
   const std::pair<Loss, std::uint64_t> losses[] = {
       {Loss::kRingFull, batch.counts.lost_ring_full},
       {Loss::kNoRing, batch.counts.lost_no_ring},
-      {Loss::kOutputError, batch.counts.lost_output_error},
       {Loss::kMalformed, malformed_},
   };
   std::uint64_t lost = 0;

@@ -43,8 +43,6 @@ std::string_view name_of(Loss reason) {
       return "ring_full";
     case Loss::kNoRing:
       return "no_ring";
-    case Loss::kOutputError:
-      return "output_error";
     case Loss::kMalformed:
       return "malformed";
     case Loss::kTooOld:
@@ -90,11 +88,9 @@ std::string_view describe(Truncation reason) {
 std::string_view describe(Loss reason) {
   switch (reason) {
     case Loss::kRingFull:
-      return "the CPU's perf buffer was full";
+      return "the CPU's ring of samples was full";
     case Loss::kNoRing:
-      return "the CPU had no perf buffer yet";
-    case Loss::kOutputError:
-      return "the kernel refused the record";
+      return "the CPU had no ring of samples";
     case Loss::kMalformed:
       return "the record could not be decoded";
     case Loss::kTooOld:

@@ -32,14 +32,13 @@ inline constexpr std::size_t kTruncationCount = 13;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {
-  kRingFull,     ///< the CPU's perf buffer was full: the reader was too slow
-  kNoRing,       ///< the CPU had no perf buffer (it came online a moment ago)
-  kOutputError,  ///< the kernel refused the record for another reason
-  kMalformed,    ///< the record could not be decoded
-  kTooOld,       ///< older than anything still retained when it arrived
-  kStoreFull,    ///< the store's budget had no room even for the sample's thread
+  kRingFull,   ///< the CPU's ring of samples was full: the reader was too slow
+  kNoRing,     ///< the CPU had no ring of samples
+  kMalformed,  ///< the record could not be decoded
+  kTooOld,     ///< older than anything still retained when it arrived
+  kStoreFull,  ///< the store's budget had no room even for the sample's thread
 };
-inline constexpr std::size_t kLossCount = 6;
+inline constexpr std::size_t kLossCount = 5;
 
 /// Stable names for metrics and answers, e.g. "depth_limit", "ring_full".
 std::string_view name_of(Truncation reason);

@@ -22,7 +22,6 @@ struct SampleCounts {
   std::uint64_t submitted = 0;
   std::uint64_t lost_ring_full = 0;
   std::uint64_t lost_no_ring = 0;
-  std::uint64_t lost_output_error = 0;
   std::uint64_t run_ns = 0;  ///< that the kernel program took
 };
 
@@ -65,7 +64,7 @@ class EventBatch {
   /// Nothing happened, and nothing was lost.
   [[nodiscard]] bool tells_nothing() const {
     return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && counts.lost_ring_full == 0 &&
-           counts.lost_no_ring == 0 && counts.lost_output_error == 0;
+           counts.lost_no_ring == 0;
   }
 
   /// Orders by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a moment earlier, may

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +16,10 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/file.h"
+#include "base/mapped_memory.h"
 #include "bpf/events.h"
 
 // Written by bpftool, in C.
@@ -92,28 +93,21 @@ class CounterMemory {
  public:
   static Result<CounterMemory> map(int map_fd, std::size_t cpus) {
     // The kernel rounds the map up to whole pages and refuses a longer mapping, not a shorter one.
-    const std::size_t bytes = cpus * sizeof(flamed_counters);
-    void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, map_fd, 0);
-    if (memory == MAP_FAILED) return Error::from_errno("mmap of the sampler's counters");
-    return CounterMemory(static_cast<const flamed_counters*>(memory), cpus, bytes);
-  }
-  CounterMemory(CounterMemory&& other) noexcept
-      : counters_(std::exchange(other.counters_, nullptr)), cpus_(other.cpus_), bytes_(other.bytes_) {}
-  CounterMemory& operator=(CounterMemory&&) = delete;
-  ~CounterMemory() {
-    if (counters_ != nullptr) ::munmap(const_cast<flamed_counters*>(counters_), bytes_);
+    Result<MappedMemory> memory = MappedMemory::map(map_fd, cpus * sizeof(flamed_counters), MappedMemory::Access::kRead,
+                                                    "the sampler's counters");
+    if (!memory) return std::move(memory).error();
+    return CounterMemory(std::move(memory).value());
   }
 
   /// Each CPU adds to its own line while we read: every field is right by itself. `taken` is read last-but-first:
   /// outcomes before attempts, so that a sum never shows more outcomes than samples taken.
   [[nodiscard]] SampleCounts sum() const {
     SampleCounts sum;
-    for (std::size_t cpu = 0; cpu < cpus_; ++cpu) {
+    for (std::size_t cpu = 0; cpu < memory_.as<const flamed_counters>().size(); ++cpu) {
       const SampleCounts line = of(cpu);
       sum.submitted += line.submitted;
       sum.lost_ring_full += line.lost_ring_full;
       sum.lost_no_ring += line.lost_no_ring;
-      sum.lost_output_error += line.lost_output_error;
       sum.taken += line.taken;
       sum.run_ns += line.run_ns;
     }
@@ -121,26 +115,23 @@ class CounterMemory {
   }
 
   [[nodiscard]] SampleCounts of(std::size_t cpu) const {
-    if (cpu >= cpus_) return {};
-    const flamed_counters& line = counters_[cpu];
+    const auto lines = memory_.as<const flamed_counters>();
+    if (cpu >= lines.size()) return {};
+    const flamed_counters& line = lines[cpu];
     SampleCounts counts;
     counts.submitted = load(line.submitted);
     counts.lost_ring_full = load(line.lost_ring_full);
     counts.lost_no_ring = load(line.lost_no_ring);
-    counts.lost_output_error = load(line.lost_output_error);
     counts.taken = load(line.taken);
     counts.run_ns = load(line.run_ns);
     return counts;
   }
 
  private:
-  CounterMemory(const flamed_counters* counters, std::size_t cpus, std::size_t bytes)
-      : counters_(counters), cpus_(cpus), bytes_(bytes) {}
+  explicit CounterMemory(MappedMemory memory) : memory_(std::move(memory)) {}
   static std::uint64_t load(const __u64& field) { return __atomic_load_n(&field, __ATOMIC_RELAXED); }
 
-  const flamed_counters* counters_;
-  std::size_t cpus_;
-  std::size_t bytes_;
+  MappedMemory memory_;
 };
 
 /// libbpf tries out bpf_probe_read_kernel(), and where that is refused takes bpf_probe_read_user() for missing as well:
@@ -191,6 +182,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
+  ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
   if (!use_unwind_tables) {
     for (bpf_map* map :
@@ -293,9 +285,23 @@ KernelProgram::KernelProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move
 KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
 KernelProgram::~KernelProgram() = default;
 
-Status KernelProgram::give_ring(int cpu, int ring_fd) {
-  if (::bpf_map_update_elem(::bpf_map__fd(loaded_->skeleton.get()->maps.rings), &cpu, &ring_fd, BPF_ANY) != 0) {
-    return Error::from_errno("handing the perf buffer of CPU " + std::to_string(cpu) + " to the kernel program");
+Status KernelProgram::give_rings(std::span<const SampleRing* const> rings) {
+  const int map = ::bpf_map__fd(loaded_->skeleton.get()->maps.sample_rings);
+  std::vector<int> cpus;
+  std::vector<int> fds;
+  for (const SampleRing* ring : rings) {
+    cpus.push_back(ring->cpu());
+    fds.push_back(ring->fd());
+  }
+  // After each call the kernel waits until no program can have the map's old value any more, which takes some 10 ms.
+  auto count = static_cast<__u32>(cpus.size());
+  if (::bpf_map_update_batch(map, cpus.data(), fds.data(), &count, nullptr) == 0) return {};
+  // Kernels before 5.13 don't do it in one call.
+  for (std::size_t i = 0; i < cpus.size(); ++i) {
+    if (::bpf_map_update_elem(map, &cpus[i], &fds[i], BPF_ANY) != 0) {
+      return Error::from_errno("handing the ring of samples of CPU " + std::to_string(cpus[i]) +
+                               " to the kernel program");
+    }
   }
   return {};
 }

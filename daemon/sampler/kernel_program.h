@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/handle.h"
 #include "base/result.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/sampler/sample_ring.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 
 struct bpf_link;
@@ -40,8 +42,8 @@ class KernelProgram {
   KernelProgram(KernelProgram&&) noexcept;
   ~KernelProgram();
 
-  /// From now on the program puts its samples of the CPU into this perf buffer.
-  Status give_ring(int cpu, int ring_fd);
+  /// From now on the program puts its samples of these CPUs into these rings, each of which stays the caller's.
+  Status give_rings(std::span<const SampleRing* const> rings);
   /// `timer` stays the caller's and is enabled.
   Result<Attachment> attach(int cpu, const Fd& timer);
 

@@ -69,21 +69,9 @@ RecordHead read_head(std::span<const std::byte> record) {
   std::span<const std::byte> body = record.subspan(sizeof(header));
 
   if (head.kind == RecordKind::kSample) {
-    // struct { u64 time; u32 size; char data[size]; } with data padded so that the record is a multiple of 8.
-    std::uint32_t size = 0;
+    // The time comes first, see flamed_record.
     std::memcpy(&time, body.data(), sizeof(time));
     body = body.subspan(sizeof(time));
-    if (body.size() < sizeof(size)) {
-      head.kind = RecordKind::kMalformed;
-      return head;
-    }
-    std::memcpy(&size, body.data(), sizeof(size));
-    body = body.subspan(sizeof(size));
-    if (size > body.size()) {
-      head.kind = RecordKind::kMalformed;
-      return head;
-    }
-    body = body.first(size);
   } else {
     // struct sample_id at the end, of which sample_type leaves the time alone.
     std::memcpy(&time, body.data() + body.size() - sizeof(time), sizeof(time));
@@ -102,7 +90,6 @@ std::optional<SampleRecord> parse_sample(std::span<const std::byte> body) {
   sample.header = reinterpret_cast<const flamed_sample*>(body.data());
   const std::size_t user = sample.header->user_count;
   const std::size_t kernel = sample.header->kernel_count;
-  // The perf core pads the data, so there may be more bytes than addresses.
   if (body.size() < sizeof(flamed_sample) + (user + kernel) * sizeof(std::uint64_t)) return std::nullopt;
   const auto* addresses = reinterpret_cast<const std::uint64_t*>(body.data() + sizeof(flamed_sample));
   sample.user = {addresses, user};

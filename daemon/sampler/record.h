@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of the perf buffer, decoded: bytes in, values out, no I/O. Layouts are those of perf_event_open(2) with
-// sample_type = RAW | TIME and sample_id_all, so that every record carries its CLOCK_MONOTONIC time.
+// Records of perf buffers and of rings of samples, decoded: bytes in, values out, no I/O. Layouts are those of
+// perf_event_open(2) with sample_type = TIME and sample_id_all, so that every record carries its CLOCK_MONOTONIC time;
+// samples are those of bpf/events.h.
 #pragma once
 
 #include <cstddef>

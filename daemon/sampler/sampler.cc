@@ -19,6 +19,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -31,6 +32,7 @@
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/perf_event.h"
 #include "daemon/sampler/perf_ring.h"
+#include "daemon/sampler/sample_ring.h"
 #include "daemon/sampler/timer_watch.h"
 
 namespace flamed::daemon {
@@ -92,12 +94,12 @@ struct Idle {
   std::size_t cpus = 0;
 };
 
-/// Timer and ring of one CPU. The timer is detached and closed before the ring goes.
+/// Timer and perf buffer of one CPU.
 struct CpuSampler {
-  PerfRing ring;
+  PerfRing side_band;
   Fd timer;
   Attachment attachment;
-  MonotonicTime last_record;  ///< nothing was lost before it that is not known of
+  MonotonicTime whole_until;  ///< nothing of the side band was lost before it that is not known of
   TimerWatch watch;
   MonotonicTime opened;
   std::optional<MonotonicTime> newest_sample{};
@@ -137,6 +139,7 @@ class Sampler::Impl {
     listen_for_cpus();
     Result<std::vector<int>> cpus = online_cpus();
     if (!cpus) return std::move(cpus).error();
+    if (Status made = make_rings(*cpus); !made) return made;
     for (const int cpu : *cpus) {
       if (Status opened = open_cpu(cpu); !opened) return opened;
     }
@@ -210,7 +213,8 @@ class Sampler::Impl {
     batch.clear();
     std::swap(batch, carried_);
     const MonotonicTime cutoff = clock_.monotonic();
-    for (auto& [cpu, sampler] : cpus_by_number_) drain_ring(sampler, batch);
+    for (auto& [cpu, sampler] : cpus_by_number_) drain_side_band(sampler, batch);
+    for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
     batch.drained_before = std::exchange(drained_, cutoff);
@@ -222,8 +226,7 @@ class Sampler::Impl {
 
     const SampleCounts total = program_.counts();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,
-                    total.lost_ring_full - reported_.lost_ring_full, total.lost_no_ring - reported_.lost_no_ring,
-                    total.lost_output_error - reported_.lost_output_error};
+                    total.lost_ring_full - reported_.lost_ring_full, total.lost_no_ring - reported_.lost_no_ring};
     reported_ = total;
   }
 
@@ -317,10 +320,10 @@ class Sampler::Impl {
         dead_since_.insert_or_assign(cpu, sampler.watch.alive_until());
         ++reopened_;
       }
-      // What the dead ring still holds comes with the next drain. Nothing may be added behind our back.
+      // What the dead perf buffer still holds comes with the next drain, as do its samples.
       sampler.attachment.reset();
       sampler.timer.reset();
-      drain_ring(sampler, carried_);
+      drain_side_band(sampler, carried_);
       it = cpus_by_number_.erase(it);
     }
   }
@@ -429,11 +432,11 @@ class Sampler::Impl {
         static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
         continue;
       }
-      // A ring whose event is dead stays "ready" for ever. check_cpus() replaces it.
+      // A perf buffer whose event is dead stays "ready" for ever. check_cpus() replaces it.
       if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
         const auto found = cpus_by_number_.find(event.data.fd);
         if (found == cpus_by_number_.end()) continue;
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.ring.fd(), nullptr);
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.side_band.fd(), nullptr);
         found->second.hung_up = true;
       }
     }
@@ -449,27 +452,47 @@ class Sampler::Impl {
     return {};
   }
 
-  Result<PerfRing> open_ring(int cpu) {
-    Result<PerfRing> ring = PerfRing::open(cpu, {options_.ring_bytes, side_band_});
+  /// Those that are not there yet. They stay when their CPU goes: it may come back.
+  Status make_rings(std::span<const int> cpus) {
+    std::vector<const SampleRing*> made;
+    for (const int cpu : cpus) {
+      if (rings_by_cpu_.count(cpu) != 0) continue;
+      Result<SampleRing> ring = SampleRing::make(cpu);
+      if (!ring) return std::move(ring).error();
+      made.push_back(&rings_by_cpu_.emplace(cpu, std::move(ring).value()).first->second);
+    }
+    if (made.empty()) return {};
+    Status given = program_.give_rings(made);
+    if (!given) {
+      for (const SampleRing* ring : made) rings_by_cpu_.erase(ring->cpu());
+    }
+    return given;
+  }
+
+  Result<PerfRing> open_side_band(int cpu) {
+    PerfRing::Options options;
+    options.side_band = side_band_;
+    Result<PerfRing> ring = PerfRing::open(cpu, options);
     if (ring || !side_band_ || !cpus_by_number_.empty()) return ring;
     // One step down: samples without news of mappings, which are then read from /proc.
-    Result<PerfRing> plain = PerfRing::open(cpu, {options_.ring_bytes, false});
+    options.side_band = false;
+    Result<PerfRing> plain = PerfRing::open(cpu, options);
     if (plain) side_band_ = false;
     return plain ? std::move(plain) : std::move(ring);
   }
 
   Status open_cpu(int cpu) {
-    Result<PerfRing> ring = open_ring(cpu);
-    if (!ring) return std::move(ring).error();
-    const int ring_fd = ring->fd();
-    if (Status given = program_.give_ring(cpu, ring_fd); !given) return given;
+    if (Status made = make_rings({&cpu, 1}); !made) return made;
+    Result<PerfRing> side_band = open_side_band(cpu);
+    if (!side_band) return std::move(side_band).error();
+    const int fd = side_band->fd();
     const MonotonicTime enabled_at = clock_.monotonic();
-    if (Status enabled = ring->enable(); !enabled) return enabled;
-    CpuSampler sampler{std::move(ring).value(), Fd(), Attachment(), enabled_at, watch_from(cpu), enabled_at};
+    if (Status enabled = side_band->enable(); !enabled) return enabled;
+    CpuSampler sampler{std::move(side_band).value(), Fd(), Attachment(), enabled_at, watch_from(cpu), enabled_at};
     if (has_begun_) {
       if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
     }
-    if (Status watched = watch(ring_fd, cpu); !watched) return watched;
+    if (Status watched = watch(fd, cpu); !watched) return watched;
     cpus_by_number_.insert_or_assign(cpu, std::move(sampler));
     live_cpus_ = cpus_by_number_.size();
     return {};
@@ -513,31 +536,50 @@ class Sampler::Impl {
 
   void note_loss(MonotonicTime from) { side_band_lost_from_ = std::min(side_band_lost_from_.value_or(from), from); }
 
-  void drain_ring(CpuSampler& sampler, EventBatch& batch) {
-    PerfRing& ring = sampler.ring;
+  void drain_side_band(CpuSampler& sampler, EventBatch& batch) {
+    RecordRing& ring = sampler.side_band.records();
     const std::uint64_t broken_before = ring.broken();
+    const MonotonicTime now = clock_.monotonic();
     ring.drain([&](std::span<const std::byte> record) {
       RecordHead head = read_head(record);
-      head.cpu = static_cast<std::uint16_t>(ring.cpu());
+      head.cpu = static_cast<std::uint16_t>(sampler.side_band.cpu());
       switch (head.kind) {
         case RecordKind::kMalformed:
           ++malformed_;
           break;
         case RecordKind::kLost:
-          // Samples among them are counted by the program itself, with their reason.
-          note_loss(sampler.last_record);
-          break;
-        case RecordKind::kOther:
+          note_loss(sampler.whole_until);
           break;
         case RecordKind::kSample:
-          sampler.newest_sample = std::max(sampler.newest_sample.value_or(head.time), head.time);
-          [[fallthrough]];
+        case RecordKind::kOther:
+          break;
         default:
-          sampler.last_record = head.time;
+          sampler.whole_until = head.time;
           batch.append(head);
       }
     });
-    if (ring.was_full() || ring.broken() != broken_before) note_loss(sampler.last_record);
+    // The kernel says that it refused a record only with the next one that it writes, which is too late for this batch.
+    if (ring.was_full() || ring.broken() != broken_before)
+      note_loss(sampler.whole_until);
+    else
+      sampler.whole_until = std::max(sampler.whole_until, now);
+  }
+
+  void drain_samples(SampleRing& ring, EventBatch& batch) {
+    const auto sampler = cpus_by_number_.find(ring.cpu());
+    ring.records().drain([&](std::span<const std::byte> record) {
+      RecordHead head = read_head(record);
+      head.cpu = static_cast<std::uint16_t>(ring.cpu());
+      if (head.kind != RecordKind::kSample) {
+        ++malformed_;
+        return;
+      }
+      if (sampler != cpus_by_number_.end()) {
+        std::optional<MonotonicTime>& newest = sampler->second.newest_sample;
+        newest = std::max(newest.value_or(head.time), head.time);
+      }
+      batch.append(head);
+    });
   }
 
   void set_problem(std::string text) {
@@ -573,6 +615,7 @@ class Sampler::Impl {
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
+  std::map<int, SampleRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
   std::map<int, CpuSampler> cpus_by_number_;
 
   std::atomic<std::int64_t> period_ns_;

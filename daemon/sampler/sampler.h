@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampler: the user-space half of bpf/sampler.bpf.c. Loads the program, keeps one timer and one perf buffer on every
-// online CPU, also through hotplug and suspend, and drains them.
+// Sampler: the user-space half of bpf/sampler.bpf.c. Loads the program, keeps one timer, one ring of samples and
+// one perf buffer for the kernel's side band on every online CPU, also through hotplug and suspend, and drains them.
 //
 // Belongs to the reader thread, except where a function says otherwise.
 #pragma once
@@ -21,8 +21,7 @@ namespace flamed::daemon {
 
 struct SamplerOptions {
   unsigned frequency_hz = 99;
-  bool use_unwind_tables = true;        ///< else frame pointers alone
-  std::size_t ring_bytes = 512 * 1024;  ///< per CPU; a power of two. 99 Hz of deep stacks fill it in about 4 s.
+  bool use_unwind_tables = true;  ///< else frame pointers alone
 };
 
 class Sampler {
@@ -83,7 +82,7 @@ class Sampler {
   [[nodiscard]] std::uint64_t taken() const;
   [[nodiscard]] double frequency_hz() const;       ///< in force
   [[nodiscard]] std::int64_t program_ns() const;   ///< that the kernel program took since start; no system call
-  [[nodiscard]] std::size_t cpus() const;          ///< with a live timer and ring
+  [[nodiscard]] std::size_t cpus() const;          ///< with a live timer and perf buffer
   [[nodiscard]] std::uint64_t reopened() const;    ///< timers that had to be opened again
   [[nodiscard]] std::string last_problem() const;  ///< why a CPU is not sampled; empty when all are
   [[nodiscard]] int program_fd() const;            ///< of the BPF program, to ask for its run time

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recording: samples of the running machine as they stand in a perf buffer, by process, with what each process had
+// Recording: samples of the running machine as they stand in a ring of samples, by process, with what each process had
 // mapped.
 #pragma once
 

@@ -17,9 +17,8 @@ constexpr std::int32_t kFirstPid = 100'000;
 constexpr std::uint64_t kFirstStartTicks = 5'000;
 constexpr std::int32_t kThreads = 4;
 
-/// Where things stand in a sample's record: header, time, size, then struct flamed_sample.
-constexpr std::size_t kTimeAt = sizeof(perf_event_header);
-constexpr std::size_t kSampleAt = kTimeAt + sizeof(std::uint64_t) + sizeof(std::uint32_t);
+constexpr std::size_t kTimeAt = offsetof(flamed_record, time_ns);
+constexpr std::size_t kSampleAt = offsetof(flamed_record, sample);
 
 template <typename T>
 void put(std::byte* at, const T& value) {

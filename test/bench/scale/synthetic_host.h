@@ -31,7 +31,7 @@ class SyntheticHost {
   /// Fills the rings with the samples of the second that begins at `start`. The same seed gives the same samples.
   void sample_second(MonotonicTime start, std::uint64_t seed);
 
-  /// Each CPU's records, one behind the other, as in its perf buffer.
+  /// Each CPU's records, one behind the other, as in its ring of samples.
   [[nodiscard]] const std::vector<std::vector<std::byte>>& rings() const { return rings_; }
   [[nodiscard]] std::size_t processes() const { return processes_; }
   [[nodiscard]] std::size_t samples_per_second() const { return rings_.size() * kHertz; }

@@ -35,7 +35,6 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "daemon/sampler/perf_ring.h"
 
 // Written by bpftool, in C.
 #pragma GCC diagnostic push
@@ -88,43 +87,39 @@ Fd program_of(pid_t pid, const std::string& name) {
   fail("process " + std::to_string(pid) + " has no BPF program " + name);
 }
 
-/// bpf_get_stack() on its own, with perf buffers like the daemon's.
+/// bpf_get_stack() on its own, with perf buffers, as profilers have them.
 class KernelWalk {
  public:
   KernelWalk() : skeleton_(::get_stack__open_and_load()) {
     if (!skeleton_) fail("cannot load the program around bpf_get_stack");
-    const int cpus = ::libbpf_num_possible_cpus();
-    for (int cpu = 0; cpu < cpus; ++cpu) {
-      daemon::PerfRing::Options options;
-      options.side_band = false;
-      auto ring = daemon::PerfRing::open(cpu, options);
-      if (!ring) fail(ring.error().message());
-      const int fd = ring->fd();
-      if (::bpf_map_update_elem(::bpf_map__fd(skeleton_.get()->maps.rings), &cpu, &fd, BPF_ANY) != 0) fail("rings");
-      if (!ring->enable()) fail("enabling a ring");
-      rings_.push_back(std::move(ring).value());
-    }
+    constexpr std::size_t kPages = 128;  // half a MiB for each CPU
+    buffers_.reset(::perf_buffer__new(::bpf_map__fd(skeleton_.get()->maps.rings), kPages, &KernelWalk::count,
+                                      &KernelWalk::count_lost, this, nullptr));
+    if (!buffers_) fail("cannot open perf buffers");
   }
   [[nodiscard]] int program() const { return ::bpf_program__fd(skeleton_.get()->progs.get_stack); }
   /// Makes room, and returns how many frames the records had that came in, on average.
   double drain() {
-    // struct record of get_stack.bpf.c behind the perf record's header of 8 bytes and the length of 4; padded to 8.
-    constexpr std::size_t kAround = 8 + 4 + 8 + 4;
-    double frames = 0;
-    double records = 0;
-    for (daemon::PerfRing& ring : rings_) {
-      ring.drain([&](std::span<const std::byte> record) {
-        const std::size_t addresses = (record.size() - kAround) / 8;
-        frames += static_cast<double>(addresses);
-        records += 1;
-      });
-    }
-    return records == 0 ? 0 : frames / records;
+    frames_ = records_ = 0;
+    ::perf_buffer__consume(buffers_.get());
+    return records_ == 0 ? 0 : frames_ / records_;
   }
 
  private:
+  using Buffers = Handle<perf_buffer*, ::perf_buffer__free>;
+
+  static void count(void* self, int /*cpu*/, void* /*data*/, __u32 bytes) {
+    // struct record of get_stack.bpf.c behind the length, which with it is padded to 8.
+    constexpr __u32 kAround = 4 + 8;
+    static_cast<KernelWalk*>(self)->frames_ += (bytes - kAround) / 8;
+    static_cast<KernelWalk*>(self)->records_ += 1;
+  }
+  static void count_lost(void* /*self*/, int /*cpu*/, __u64 /*records*/) {}
+
   Skeleton skeleton_;
-  std::vector<daemon::PerfRing> rings_;
+  Buffers buffers_;
+  double frames_ = 0;
+  double records_ = 0;
 };
 
 struct Run {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of the perf buffer, written as the kernel writes them (perf_event_open(2), sample_type = RAW | TIME,
-// sample_id_all). `misc` and padding as on the running kernel.
+// Records of a perf buffer, written as the kernel writes them (perf_event_open(2), sample_type = TIME, sample_id_all),
+// and of a ring of samples, as the kernel program does (flamed_record). `misc` as on the running kernel.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -81,14 +81,11 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.flags = fields.flags;
   sample.tables = fields.tables;
   std::strncpy(sample.comm, fields.comm.c_str(), sizeof(sample.comm) - 1);
-  const std::size_t addresses = fields.user.size() + fields.kernel.size();
-  // The perf core makes u32 size and data together a multiple of 8: 4 bytes of padding that count as data.
-  const auto size = static_cast<std::uint32_t>(sizeof(sample) + addresses * sizeof(std::uint64_t) + 4);
-  RecordBytes record(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
-  record.put(time.ns).put(size).put(sample);
+  RecordBytes record(PERF_RECORD_SAMPLE);
+  record.put(time.ns).put(sample);
   for (const std::uint64_t address : fields.user) record.put(address);
   for (const std::uint64_t address : fields.kernel) record.put(address);
-  return record.put(std::uint32_t{0}).done();
+  return record.done();
 }
 
 inline std::vector<std::byte> mapping_record(MonotonicTime time, std::int32_t pid, std::uint64_t start,

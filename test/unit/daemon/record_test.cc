@@ -94,15 +94,6 @@ TEST_CASE("a sample that claims more addresses than it brings is refused") {
   CHECK_FALSE(parse_sample({reinterpret_cast<const std::byte*>(copy.data()), decoded.body.size()}));
 }
 
-TEST_CASE("a sample whose size runs over its record's end is malformed") {
-  std::vector<std::byte> record = test::sample_record(kTime, some_sample());
-  std::uint32_t size = 0;
-  std::memcpy(&size, record.data() + 16, sizeof(size));
-  ++size;
-  std::memcpy(record.data() + 16, &size, sizeof(size));
-  CHECK(read_head(record).kind == RecordKind::kMalformed);
-}
-
 TEST_CASE("a mapping has its process, place, file and path") {
   const Decoded decoded(test::mapping_record(kTime, 4242, 0x7f0000000000, 0x21000, 0x28000, 99, "/lib/my lib.so"));
   CHECK(decoded.head.kind == RecordKind::kMapping);

@@ -15,7 +15,7 @@ TEST_CASE("samples taken are those stored whole, stored truncated and lost") {
   quality.truncated[0] = 2;
   quality.truncated[5] = 3;
   quality.lost[1] = 4;
-  quality.lost[5] = 5;
+  quality.lost[4] = 5;
   CHECK(quality.truncated_total() == 5);
   CHECK(quality.stored() == 15);
   CHECK(quality.lost_total() == 9);

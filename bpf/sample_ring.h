@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One CPU's ring of samples, in memory that the program and the daemon share: the value of an array map. The program
+ * writes on its own CPU only, the daemon reads and gives room back, and neither calls the kernel for it.
+ * bpf_perf_event_output() of the same records took 2.8 us of a sample: it comes through half a dozen of the kernel's
+ * structures, none of which is in the CPU's caches at that rate. Also compiled on the host, where unit tests run it.
+ */
+#ifndef FLAMED_BPF_SAMPLE_RING_H
+#define FLAMED_BPF_SAMPLE_RING_H
+
+#include "events.h"
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* A power of two. 99 Hz of the deepest stacks (2 KiB each) fill it in 2.5 s, those of servers in 12. */
+#define FLAMED_SAMPLE_RING_BYTES 524288
+#define FLAMED_SAMPLE_RING_WORDS (FLAMED_SAMPLE_RING_BYTES / 8)
+
+/* flamed_notice.reason, beside those of enum flamed_user_end: more than half of a ring waits to be read. */
+#define FLAMED_RING_FILLS 255
+
+struct flamed_sample_ring {
+  __u64 head; /* bytes written so far: by the program, when they stand */
+  __u64 head_reserved[7];
+  __u64 tail; /* bytes read so far: by the daemon, when it needs them no more */
+  __u64 tail_reserved[7];
+  __u64 words[FLAMED_SAMPLE_RING_WORDS];
+};
+
+/* A record is copied as what it is not. */
+typedef __u64 __attribute__((may_alias)) flamed_record_word;
+
+/* Returns how many bytes now wait to be read, or -1 where there is no room for the record. */
+static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words) {
+  const __u64 head = ring->head;
+  const __u64 waiting = head - *(volatile __u64*)&ring->tail + words * 8ULL;
+  const flamed_record_word* from = (const flamed_record_word*)record;
+  const __u32 start = (__u32)(head >> 3);
+
+  if (waiting > FLAMED_SAMPLE_RING_BYTES) return -1;
+  for (__u32 i = 0; i < FLAMED_MAX_RECORD_WORDS; i++) {
+    if (i >= words) break;
+    ring->words[(start + i) & (FLAMED_SAMPLE_RING_WORDS - 1)] = from[i];
+  }
+#ifdef __TARGET_ARCH_x86
+  /* Stores are seen in the order in which they were made. */
+  __asm__ volatile("" ::: "memory");
+  *(volatile __u64*)&ring->head = head + words * 8ULL;
+#else
+  __sync_lock_test_and_set(&ring->head, head + words * 8ULL); /* orders fully; Linux 5.12 */
+#endif
+  return (long)waiting;
+}
+
+#endif /* FLAMED_BPF_SAMPLE_RING_H */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A ring of samples from both sides: what the kernel program does to write (bpf/sample_ring.h), on the host, and what
+// the daemon does to read (RecordRing).
+#include <linux/perf_event.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "bpf/sample_ring.h"
+#include "daemon/sampler/record.h"
+#include "daemon/sampler/record_ring.h"
+#include "test/catch.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr std::uint32_t kHeaderWords = offsetof(flamed_record, addresses) / 8;
+
+class SharedRing {
+ public:
+  /// False where there is no room. Each sample is told by its tid, and has so many addresses, all of them its tid.
+  bool put(std::uint32_t tid, std::size_t frames) {
+    flamed_record record{};
+    const auto words = kHeaderWords + static_cast<std::uint32_t>(frames);
+    record.type = PERF_RECORD_SAMPLE;
+    record.size = static_cast<std::uint16_t>(words * 8);
+    record.time_ns = tid;
+    record.sample.tid = tid;
+    record.sample.user_count = static_cast<std::uint8_t>(std::min<std::size_t>(frames, FLAMED_MAX_USER_FRAMES));
+    record.sample.kernel_count = static_cast<std::uint8_t>(frames - record.sample.user_count);
+    for (std::size_t i = 0; i < frames; ++i) record.addresses[i] = tid;
+    waiting = ::ring_put(memory.get(), &record, words);
+    return waiting >= 0;
+  }
+  /// The tids of all samples that wait, each of which must be as it was put.
+  std::vector<std::uint32_t> drain() {
+    std::vector<std::uint32_t> tids;
+    records.drain([&](std::span<const std::byte> bytes) {
+      const RecordHead head = read_head(bytes);
+      REQUIRE(head.kind == RecordKind::kSample);
+      const auto sample = parse_sample(head.body);
+      REQUIRE(sample);
+      CHECK(head.time.ns == sample->header->tid);
+      CHECK(std::count(sample->user.begin(), sample->user.end(), sample->header->tid) == std::ssize(sample->user));
+      CHECK(std::count(sample->kernel.begin(), sample->kernel.end(), sample->header->tid) ==
+            std::ssize(sample->kernel));
+      tids.push_back(sample->header->tid);
+    });
+    return tids;
+  }
+
+  std::unique_ptr<flamed_sample_ring> memory = std::make_unique<flamed_sample_ring>();
+  RecordRing records{std::as_bytes(std::span(memory->words)), reinterpret_cast<const std::uint64_t*>(&memory->head),
+                     reinterpret_cast<std::uint64_t*>(&memory->tail)};
+  long waiting = 0;  ///< what the last put() returned
+};
+
+TEST_CASE("samples come out of a ring as they went in") {
+  SharedRing ring;
+  CHECK(ring.drain().empty());
+  CHECK(ring.put(1, 0));
+  CHECK(ring.put(2, 30));
+  CHECK(ring.put(3, FLAMED_MAX_FRAMES));
+  CHECK(ring.drain() == std::vector<std::uint32_t>{1, 2, 3});
+  CHECK(ring.drain().empty());
+  CHECK(ring.put(4, 5));
+  CHECK(ring.drain() == std::vector<std::uint32_t>{4});
+}
+
+TEST_CASE("a ring tells how much waits to be read") {
+  SharedRing ring;
+  CHECK(ring.put(1, 0));
+  CHECK(ring.waiting == kHeaderWords * 8);
+  CHECK(ring.put(2, 10));
+  CHECK(ring.waiting == kHeaderWords * 16 + 80);
+  ring.drain();
+  CHECK(ring.put(3, 1));
+  CHECK(ring.waiting == kHeaderWords * 8 + 8);
+}
+
+TEST_CASE("a full ring takes no more, keeps what it has, and goes on once it was read") {
+  SharedRing ring;
+  std::uint32_t put = 0;
+  while (ring.put(put, 100)) ++put;
+  CHECK(put == FLAMED_SAMPLE_RING_WORDS / (kHeaderWords + 100));
+  CHECK_FALSE(ring.put(put, 100));
+  const std::vector<std::uint32_t> tids = ring.drain();
+  CHECK(ring.records.was_full());
+  REQUIRE(tids.size() == put);
+  for (std::uint32_t i = 0; i < put; ++i) CHECK(tids[i] == i);
+  CHECK(ring.put(put, 100));
+  CHECK(ring.drain() == std::vector<std::uint32_t>{put});
+  CHECK_FALSE(ring.records.was_full());
+}
+
+TEST_CASE("samples of any length that run over the ring's end stay whole, read however seldom") {
+  std::minstd_rand random(7);
+  SharedRing ring;
+  std::uint32_t next = 0;
+  std::uint32_t seen = 0;
+  while (next < 20'000) {
+    const std::size_t burst = random() % 300;
+    for (std::size_t i = 0; i < burst && ring.put(next, random() % (FLAMED_MAX_FRAMES + 1)); ++i) ++next;
+    for (const std::uint32_t tid : ring.drain()) CHECK(tid == seen++);
+    CHECK(seen == next);
+  }
+  CHECK(ring.records.broken() == 0);
+}
+
+TEST_CASE("a ring of which a size is broken is emptied, and that is counted") {
+  for (const int broken : {0, 4, 12, 8192}) {
+    const auto size = static_cast<std::uint16_t>(broken);
+    CAPTURE(size);
+    SharedRing ring;
+    ring.put(1, 3);
+    ring.put(2, 3);
+    std::memcpy(reinterpret_cast<std::byte*>(ring.memory->words) + offsetof(perf_event_header, size), &size,
+                sizeof(size));
+    CHECK(ring.drain().empty());
+    CHECK(ring.records.broken() == 1);
+    CHECK(ring.put(3, 3));
+    CHECK(ring.drain() == std::vector<std::uint32_t>{3});
+  }
+}
+
+}  // namespace
+}  // namespace flamed::daemon
