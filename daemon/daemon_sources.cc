@@ -325,7 +325,7 @@ api::Health DaemonSources::health() const {
 
   health.components.push_back(
       {"reader", vitals.reader_alive,
-       vitals.reader_alive ? "drains the perf buffers every 5 s at least, and when somebody asks" : vitals.problem});
+       vitals.reader_alive ? "drains the kernel's buffers every 5 s at least, and when somebody asks" : vitals.problem});
   health.components.push_back({"side_band", true,
                                parts_.sampler.has_side_band()
                                    ? "the kernel tells of mapping changes as they happen"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/reader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -8,11 +9,13 @@
 namespace flamed::daemon {
 namespace {
 
-/// A perf buffer wakes us when it is half full: with the deepest stacks, 99 Hz take 2 s for that. What is in a hurry
+/// A buffer wakes us when it is half full: with the deepest stacks, 99 Hz take a second for that. What is in a hurry
 /// wakes us, too, and so does who asks (StoredUntil). Each drain costs two wake-ups, whose threads find nothing of
 /// theirs in any cache.
-constexpr int kDrainPeriodMs = 2000;
-constexpr int kIdleDrainPeriodMs = 5000;  ///< while the machine does next to nothing
+constexpr int kDrainPeriodMs = 5000;
+/// Where many CPUs fill batches, these are not to grow large: 20,000 samples of servers are 8 MiB.
+constexpr double kBatchSamples = 20'000;
+constexpr int kShortestDrainPeriodMs = 2000;
 /// Where nobody tells of what is in a hurry, and while the budget is exceeded: the next step is not to wait.
 constexpr int kShortDrainPeriodMs = 1000;
 constexpr int kIdleShortDrainPeriodMs = 1500;
@@ -51,7 +54,9 @@ void Reader::run(const std::stop_token& stop) {
 int Reader::period_ms() const {
   if (batch_ != nullptr || budget_.is_exceeded()) return kShortDrainPeriodMs;
   if (!sampler_.may_rest()) return is_idle_ ? kIdleShortDrainPeriodMs : kShortDrainPeriodMs;
-  return is_idle_ ? kIdleDrainPeriodMs : kDrainPeriodMs;
+  if (is_idle_) return kDrainPeriodMs;
+  const double until_full_ms = 1000 * kBatchSamples / (sampler_.frequency_hz() * static_cast<double>(sampler_.cpus()));
+  return static_cast<int>(std::clamp<double>(until_full_ms, kShortestDrainPeriodMs, kDrainPeriodMs));
 }
 
 void Reader::hand_over() {

@@ -72,7 +72,7 @@ Vitals::Verdict Vitals::verdict() const {
   const std::int64_t silent_ns = latest_.now.ns - latest_.last_drain.ns;
   verdict.reader_alive = silent_ns < kReaderDeadlineNs;
   if (!verdict.reader_alive) {
-    verdict.problem = "the reader has not drained the perf buffers for " + seconds(silent_ns) +
+    verdict.problem = "the reader has not drained the kernel's buffers for " + seconds(silent_ns) +
                       ": it or ingest hangs; the machine may be out of CPU time or memory";
   }
   return verdict;

@@ -23,6 +23,7 @@ perf_event_attr ring_attributes(const PerfRing::Options& options) {
   attributes.config = PERF_COUNT_SW_DUMMY;
   attributes.sample_type = PERF_SAMPLE_TIME;
   attributes.sample_period = 1;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
   attributes.sample_id_all = 1;
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;

@@ -28,6 +28,7 @@ class PerfRing {
   Status enable();
 
   [[nodiscard]] RecordRing& records() { return records_; }
+  /// The event: read() tells how long it has run (PERF_FORMAT_TOTAL_TIME_RUNNING).
   [[nodiscard]] int fd() const { return event_.get(); }
   [[nodiscard]] int cpu() const { return cpu_; }
 

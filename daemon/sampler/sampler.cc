@@ -39,7 +39,8 @@ namespace flamed::daemon {
 namespace {
 
 constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
-/// While a CPU comes online, what is opened there may be dead at once: it is not opened again before this has passed.
+/// While a CPU comes online, what is opened there may be dead at once: it is not judged, and not opened again, before
+/// this has passed.
 constexpr std::int64_t kReopenPauseNs = 100 * kNsPerMs;
 /// Where the kernel tells of CPUs, what it does not tell of is looked for less often.
 constexpr std::int64_t kCheckPeriodNs = kNsPerSecond / 2;
@@ -103,7 +104,8 @@ struct CpuSampler {
   TimerWatch watch;
   MonotonicTime opened;
   std::optional<MonotonicTime> newest_sample{};
-  bool hung_up = false;  ///< the kernel says that its perf buffer is dead
+  bool hung_up = false;    ///< the kernel says that its perf buffer is dead
+  bool is_proven = false;  ///< its perf buffer was seen to be alive when it was no longer young
 };
 
 }  // namespace
@@ -279,7 +281,7 @@ class Sampler::Impl {
   [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
   [[nodiscard]] bool has_side_band() const { return side_band_; }
   [[nodiscard]] bool may_rest() const {
-    const auto is_well = [](const auto& cpu) { return !cpu.second.hung_up; };
+    const auto is_well = [](const auto& cpu) { return cpu.second.is_proven && !cpu.second.hung_up; };
     return cpu_news_ && side_band_ && program_.walks_by_tables() && dead_since_.empty() &&
            std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
   }
@@ -310,6 +312,10 @@ class Sampler::Impl {
       auto& [cpu, sampler] = *it;
       const bool gone = !std::binary_search(online.begin(), online.end(), cpu);
       const bool is_young = now.ns - sampler.opened.ns < kReopenPauseNs;
+      if (!gone && !is_young && !sampler.is_proven) {
+        sampler.is_proven = is_running(sampler.side_band.fd());
+        sampler.hung_up = !sampler.is_proven;
+      }
       const bool is_lost = gone || resumed || (sampler.hung_up ? !is_young : is_dead(cpu, sampler, now, busy));
       if (!is_lost) {
         ++it;
@@ -349,9 +355,10 @@ class Sampler::Impl {
   /// `busy` is read when the first CPU needs it.
   bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyByCpu*& busy) {
     // It came back before anybody saw that it had gone.
-    if (heard_at_.count(cpu) != 0 && !is_running(sampler.timer)) return true;
+    if (heard_at_.count(cpu) != 0 && (!is_running(sampler.timer.get()) || !is_running(sampler.side_band.fd())))
+      return true;
     const SampleCounts counts = program_.counts_of(cpu);
-    TimerWatch::Signs signs{now, counts.taken, counts.lost_no_ring, sampler.newest_sample, {}};
+    TimerWatch::Signs signs{now, counts.taken, sampler.newest_sample, {}};
     if (sampler.watch.is_quiet(signs)) {
       if (busy == nullptr) busy = &read_busy();
       const auto found = std::lower_bound(busy->begin(), busy->end(), std::pair<int, std::int64_t>{cpu, INT64_MIN});
@@ -365,7 +372,7 @@ class Sampler::Impl {
       case TimerWatch::Verdict::kAsk:
         break;
     }
-    if (!is_running(sampler.timer)) return true;
+    if (!is_running(sampler.timer.get())) return true;
     sampler.watch.alive(clock_.monotonic());
     return false;
   }
@@ -509,29 +516,28 @@ class Sampler::Impl {
     return {};
   }
 
-  /// A timer that works runs on between two looks, whether its CPU is idle or not.
-  static bool is_running(const Fd& timer) {
-    const std::optional<std::uint64_t> first = running_ns(timer);
-    std::optional<std::uint64_t> second = running_ns(timer);
+  /// An event that works runs on between two looks, whether its CPU is idle or not.
+  static bool is_running(int event) {
+    const std::optional<std::uint64_t> first = running_ns(event);
+    std::optional<std::uint64_t> second = running_ns(event);
     if (second == first) {
       // Where the kernel has no better clock this one advances by the tick.
       std::this_thread::sleep_for(kSlowestTick);
-      second = running_ns(timer);
+      second = running_ns(event);
     }
     return first && second && *second > *first;
   }
 
-  static std::optional<std::uint64_t> running_ns(const Fd& timer) {
+  static std::optional<std::uint64_t> running_ns(int event) {
     struct {
       std::uint64_t value, running_ns;
     } reading{};
-    if (::read(timer.get(), &reading, sizeof(reading)) != sizeof(reading)) return std::nullopt;
+    if (::read(event, &reading, sizeof(reading)) != sizeof(reading)) return std::nullopt;
     return reading.running_ns;
   }
 
   [[nodiscard]] TimerWatch watch_from(int cpu) const {
-    const SampleCounts counts = program_.counts_of(cpu);
-    return {clock_.monotonic(), period_ns(), counts.taken, counts.lost_no_ring};
+    return {clock_.monotonic(), period_ns(), program_.counts_of(cpu).taken};
   }
 
   void note_loss(MonotonicTime from) { side_band_lost_from_ = std::min(side_band_lost_from_.value_or(from), from); }

@@ -13,8 +13,8 @@ constexpr std::int64_t kQuietPeriods = 3;
 
 }  // namespace
 
-TimerWatch::TimerWatch(MonotonicTime now, std::int64_t period_ns, std::uint64_t taken, std::uint64_t refused)
-    : period_ns_(period_ns), taken_(taken), refused_(refused), alive_until_(now) {}
+TimerWatch::TimerWatch(MonotonicTime now, std::int64_t period_ns, std::uint64_t taken)
+    : period_ns_(period_ns), taken_(taken), alive_until_(now) {}
 
 bool TimerWatch::is_quiet(const Signs& signs) const {
   const std::int64_t since_ns = signs.now.ns - signs.newest.value_or(alive_until_).ns;
@@ -24,11 +24,8 @@ bool TimerWatch::is_quiet(const Signs& signs) const {
 TimerWatch::Verdict TimerWatch::look(const Signs& signs) {
   const bool quiet = is_quiet(signs);
   const bool came = signs.taken != taken_;
-  const bool refused = signs.refused != refused_;
   taken_ = signs.taken;
-  refused_ = signs.refused;
   if (signs.newest) alive_until_ = std::max(alive_until_, *signs.newest);
-  if (refused) return Verdict::kDead;
   if (came) {
     // What was used since the newest sample is no more than what was since the last look.
     const std::optional<std::int64_t> before = std::exchange(busy_ns_, signs.busy_ns);

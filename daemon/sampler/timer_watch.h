@@ -25,7 +25,6 @@ class TimerWatch {
   struct Signs {
     MonotonicTime now;
     std::uint64_t taken = 0;                ///< samples on this CPU since start
-    std::uint64_t refused = 0;              ///< of these, those that found no live perf buffer
     std::optional<MonotonicTime> newest{};  ///< time of the newest sample that was drained
     std::optional<std::int64_t> busy_ns{};  ///< CPU time used on this CPU since boot; needed where is_quiet()
   };
@@ -36,7 +35,7 @@ class TimerWatch {
   };
 
   /// The timer was begun `now`, when its CPU's counts stood like this.
-  TimerWatch(MonotonicTime now, std::int64_t period_ns, std::uint64_t taken, std::uint64_t refused);
+  TimerWatch(MonotonicTime now, std::int64_t period_ns, std::uint64_t taken);
 
   /// No sample came lately: judging needs the CPU's accounts.
   [[nodiscard]] bool is_quiet(const Signs& signs) const;
@@ -50,7 +49,6 @@ class TimerWatch {
  private:
   std::int64_t period_ns_;
   std::uint64_t taken_;
-  std::uint64_t refused_;
   MonotonicTime alive_until_;
   std::optional<std::int64_t> busy_ns_{};  ///< at the last look, if it was silent then
   std::int64_t unasked_ns_ = 0;            ///< CPU time without samples since the timer was last known to run

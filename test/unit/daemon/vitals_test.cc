@@ -147,7 +147,7 @@ TEST_CASE("a reader that has not drained for ten seconds hangs, whatever is samp
   CHECK_FALSE(machine.vitals.well());
   CHECK_FALSE(machine.vitals.verdict().reader_alive);
   CHECK(machine.vitals.verdict().sampling);
-  CHECK(machine.vitals.verdict().problem.find("has not drained the perf buffers for 10 s") != std::string::npos);
+  CHECK(machine.vitals.verdict().problem.find("has not drained the kernel's buffers for 10 s") != std::string::npos);
   machine.run(1, kBusy);
   CHECK(machine.vitals.well());
 }
