@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walks a kernel stack by the kernel's own unwind tables, to the very addresses that bpf_get_stack() gives. The
+ * kernel's unwinder comes through three tables for each frame, which nobody else has used since; this walk comes
+ * through one small table of its own. It knows the kernel's core text alone. A stack that goes through anything else (a
+ * module, a BPF program, a trampoline of ftrace) is left to bpf_get_stack() as a whole.
+ */
+#ifndef FLAMED_BPF_KERNEL_WALK_H
+#define FLAMED_BPF_KERNEL_WALK_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "kernel_hops.h"
+
+/* Deeper ones are left to bpf_get_stack(): the verifier follows each frame. */
+#define FLAMED_KERNEL_WALK_FRAMES 48
+
+/* Set before loading. */
+const volatile struct flamed_kernel_orc kernel_orc SEC(".rodata.kernel_orc") = {};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct kernel_sites);
+} kernel_sites SEC(".maps");
+
+/*
+ * Looks an address of the kernel's text up in the tables, and remembers it. `address` is its lower half. Not static: so
+ * the verifier follows it once.
+ */
+__attribute__((noinline)) __u32 search_kernel_hop(__u32 address) {
+  const __u64 wanted = kernel_orc.text_start + (__u32)(address - (__u32)kernel_orc.text_start);
+  __u64 base = 0;
+  __u64 left = kernel_orc.row_count;
+  __u32 hop = FLAMED_KERNEL_HOP_UNSUPPORTED;
+  struct flamed_orc_row row = {};
+  __u32 zero = 0;
+
+  struct kernel_sites* sites = bpf_map_lookup_elem(&kernel_sites, &zero);
+  if (!sites) return hop;
+  /* The last row that begins at or before the address: of several at one place the last one counts. */
+  for (int step = 0; step < FLAMED_ORC_SEARCH_STEPS && left > 1; step++) {
+    const __u64 half = left >> 1;
+    const __u64 place = kernel_orc.row_places + (base + half) * sizeof(__s32);
+    __s32 distance = 0;
+    if (bpf_probe_read_kernel(&distance, sizeof(distance), (void*)place)) return hop;
+    __u64 is_behind = (wanted - (place + (__u64)(__s64)distance)) >> 63;
+    FLAMED_OPAQUE(is_behind);
+    base += half * (1 - is_behind);
+    left -= half;
+  }
+  if (bpf_probe_read_kernel(&row, sizeof(row), (void*)(kernel_orc.rows + base * sizeof(row)))) return hop;
+  hop = hop_of_orc_row(&row, kernel_orc.layout);
+  for (int i = 0; i < FLAMED_ORC_TRAMPOLINES; i++) {
+    const __u64 trampoline = kernel_orc.trampolines[i];
+    if (trampoline && wanted + 1 - trampoline <= 1) hop = FLAMED_KERNEL_HOP_UNSUPPORTED;
+  }
+  remember_kernel_hop(sites, address, hop);
+  return hop;
+}
+
+/*
+ * Fills `addresses`, which has room for FLAMED_KERNEL_WALK_FRAMES, with the stack of interrupted kernel code. Returns
+ * how many there are, or 0 when bpf_get_stack() has to be asked. `limit` is how many that would give.
+ */
+static __always_inline __u32 walk_kernel_stack(struct kernel_frame* frame, __u64* addresses, __u32 limit,
+                                               struct stack_window* window) {
+  __u32 zero = 0;
+  struct kernel_sites* sites = bpf_map_lookup_elem(&kernel_sites, &zero);
+  if (!sites) return 0;
+  fetch_kernel_sites(sites);
+  window->start = 0;
+  for (__u32 i = 0; i < FLAMED_KERNEL_WALK_FRAMES && i < limit; i++) {
+    addresses[i] = frame->ip;
+    /* A return address belongs to the call before it, whose row may differ. */
+    const __u64 wanted = frame->ip - 1 + frame->exact;
+    if (wanted - kernel_orc.text_start >= kernel_orc.text_end - kernel_orc.text_start) return 0;
+    __u32 hop = find_kernel_hop(sites, (__u32)wanted);
+    if (!hop) hop = search_kernel_hop((__u32)wanted);
+    const __u32 result = step_by_kernel_hop(frame, hop, window);
+    if (result == FLAMED_KERNEL_STEP_END) return i + 1;
+    if (result != FLAMED_KERNEL_STEP_NEXT) return 0;
+  }
+  return 0;
+}
+
+#endif /* FLAMED_BPF_KERNEL_WALK_H */
