@@ -37,6 +37,10 @@ struct flamed_orc_row {
 /* Steps of a search: up to 2^24 rows. Kernels have 370,000 to 480,000. */
 #define FLAMED_ORC_SEARCH_STEPS 24
 #define FLAMED_ORC_TRAMPOLINES 4
+#define FLAMED_ORC_BLOCK_SHIFT 10 /* text is searched in blocks of 1 KiB: 19,000 of them, 75 KiB */
+
+/* Entries of the program's map of blocks: one more than there are, for the last one's end. */
+#define FLAMED_ORC_BLOCKS(text_bytes) (((text_bytes) >> FLAMED_ORC_BLOCK_SHIFT) + 2)
 
 /* Addresses are the kernel's. */
 struct flamed_kernel_orc {

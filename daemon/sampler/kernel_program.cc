@@ -193,6 +193,9 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // see load_kernel_walk()
+  for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
+    ::bpf_map__set_autocreate(map, false);
+  }
   if (!use_unwind_tables) {
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
                          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
@@ -247,11 +250,15 @@ Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_o
   const Skeleton skeleton(::sampler__open());
   if (!skeleton) return bpf_error("opening the program that walks kernel stacks", errno);
   ::sampler* third = skeleton.get();
-  // The first one's are frozen, and say nothing.
+  // The first one's rodata are frozen, and say nothing; the maps it does without.
   if (const Status shared = share_maps(first, *third, third->maps.rodata_kernel_orc); !shared) {
     return Error(shared.error());
   }
   third->rodata_kernel_orc->kernel_orc = orc;
+  const auto& own = third->maps;
+  for (bpf_map* map : {own.kernel_sites, own.orc_blocks, own.orc_copies}) ::bpf_map__set_autocreate(map, true);
+  ::bpf_map__set_max_entries(own.orc_blocks,
+                             static_cast<std::uint32_t>(FLAMED_ORC_BLOCKS(orc.text_end - orc.text_start)));
   return load_beside(first, *third, third->progs.walk_kernel, 1);
 }
 

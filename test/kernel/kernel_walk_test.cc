@@ -167,6 +167,8 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   Skeleton skeleton(kernel_walk_check::open());
   REQUIRE(skeleton);
   skeleton.get()->rodata_kernel_orc->kernel_orc = *orc;
+  ::bpf_map__set_max_entries(skeleton.get()->maps.orc_blocks,
+                             static_cast<std::uint32_t>(FLAMED_ORC_BLOCKS(orc->text_end - orc->text_start)));
   REQUIRE(kernel_walk_check::load(skeleton.get()) == 0);
 
   perf_event_attr attributes{};
