@@ -56,7 +56,7 @@ using Work = std::function<void()>;
 
 void read_files() {
   std::array<char, 65536> bytes{};
-  for (const char* path : {"/usr/bin/bash", "/proc/self/smaps", "/proc/stat", "/sys/kernel/btf/vmlinux"}) {
+  for (const char* path : {"/bin/true", "/proc/self/smaps", "/proc/stat", "/sys/kernel/btf/vmlinux"}) {
     const Fd file(::open(path, O_RDONLY | O_CLOEXEC));
     for (int i = 0; i < 64 && ::read(file.get(), bytes.data(), bytes.size()) > 0; ++i) {
     }
@@ -204,7 +204,9 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   INFO(text_of(*skeleton.get(), symbols));
   CHECK(counts.unequal == 0);
   CHECK(counts.samples > 1000);
-  CHECK(static_cast<double>(counts.equal) > 0.8 * static_cast<double>(counts.samples));
+  // File systems and drivers are modules on most hosts.
+  CHECK(static_cast<double>(counts.equal) > 0.5 * static_cast<double>(counts.samples));
+  CHECK(static_cast<double>(counts.equal) > 0.8 * static_cast<double>(counts.samples - counts.beyond_text));
 }
 
 }  // namespace
