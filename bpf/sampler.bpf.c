@@ -13,6 +13,7 @@
 #include "events.h"
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
+#include "kernel_walk.h"
 #include "sample_ring.h"
 #include "thread_owner.h"
 #include "unwind_walk.h"
@@ -89,9 +90,11 @@ struct {
 
 /* The program continues itself: a walk over all frames in one go is more than older verifiers follow. */
 #define WALK_PROGRAM 0
+/* Ends a sample of kernel code, where the daemon knows the kernel's unwind tables. */
+#define KERNEL_WALK_PROGRAM 1
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 1);
+  __uint(max_entries, 2);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
@@ -262,15 +265,41 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
   if (use_unwind_tables && waiting > FLAMED_SAMPLE_RING_BYTES / 2) notify_daemon(work, FLAMED_RING_FILLS);
 }
 
-static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work) {
+/* Walks it by the kernel's tables. Returns 0 where that is left to the kernel. */
+static __always_inline int collect_kernel_stack_by_tables(struct bpf_perf_event_data* ctx, struct workspace* work) {
+  struct flamed_sample* sample = &work->record.sample;
+  const __u32 first = sample->user_count;
+  struct user_registers regs;                   /* of the kernel, here */
+  if (first > FLAMED_MAX_USER_FRAMES) return 0; /* for the verifier */
+  registers_read(&ctx->regs, &regs);
+  struct kernel_frame frame = {.ip = regs.pc, .sp = regs.sp, .bp = regs.fp, .exact = 1};
+  sample->kernel_count =
+      (__u8)walk_kernel_stack(&frame, &work->record.addresses[first], kernel_depth_limit, &work->walk.stack);
+  return sample->kernel_count;
+}
+
+static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work, const int by_tables) {
   __u32 cpu = bpf_get_smp_processor_id();
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
   if (!counter) return 0;
-  collect_kernel_stack(ctx, &work->record);
+  if (!by_tables || !collect_kernel_stack_by_tables(ctx, work)) collect_kernel_stack(ctx, &work->record);
   submit(work, cpu, counter);
   const __u64 run_ns = bpf_ktime_get_ns() - work->walk.began_ns;
   counter->run_ns += run_ns < FLAMED_LONGEST_RUN_NS ? run_ns : FLAMED_LONGEST_RUN_NS;
   return 0;
+}
+
+/* The user stack is complete: goes on in walk_kernel(), where it is loaded. */
+static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work) {
+  if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
+  return finish(ctx, work, 0);
+}
+
+/* The end of a sample of kernel code. */
+SEC("perf_event")
+int walk_kernel(struct bpf_perf_event_data* ctx) {
+  struct workspace* work = find_workspace();
+  return work ? finish(ctx, work, 1) : 0;
 }
 
 /* Up to FRAMES_PER_RUN frames of a walk that sample_cpu() began; then itself again, or the end of the sample. */
@@ -306,7 +335,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     sample->user_end = FLAMED_END_NO_MAPPING;
     forget_sites(known);
   }
-  return finish(ctx, work);
+  return finish_user_stack(ctx, work);
 }
 
 SEC("perf_event")
@@ -346,5 +375,5 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     /* Only if the program is not there, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
-  return finish(ctx, work);
+  return finish_user_stack(ctx, work);
 }

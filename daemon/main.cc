@@ -49,6 +49,7 @@
 #include "daemon/reader.h"
 #include "daemon/refusal.h"
 #include "daemon/reload.h"
+#include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/stored_until.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -187,9 +188,16 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
   }
 }
 
+void load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
+  const Result<flamed_kernel_orc> orc =
+      find_kernel_orc([&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
+  const Status loaded = orc ? sampler.load_kernel_walk(*orc) : Status(Error(orc.error()));
+  if (!loaded) spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
+}
+
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-                 symbolizer::ModuleReader& reader, Sampler& sampler, UnwindPublisher* unwind, JvmAsker* jvm_asker,
-                 BudgetKeeper& budget) {
+                 symbolizer::ModuleReader& reader, Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols,
+                 UnwindPublisher* unwind, JvmAsker* jvm_asker, BudgetKeeper& budget) {
   if (unwind != nullptr) {
     // Samples are taken by now: what the verifier takes for the walk holds up none of them.
     if (const Status loaded = sampler.load_walk(); loaded) {
@@ -199,6 +207,7 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       unwind = nullptr;
     }
   }
+  load_kernel_walk(sampler, kernel_symbols);
   while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
     if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
     if (request->jit_owner) {
@@ -442,7 +451,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   }
   JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
-    run_modules(stop, modules, opener, module_reader, sampler, unwind_or_null, asker_or_null, budget);
+    run_modules(stop, modules, opener, module_reader, sampler, kernel_symbols, unwind_or_null, asker_or_null, budget);
   });
   std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
   if (config.jvm_attach) background.emplace_back(jvm_thread);

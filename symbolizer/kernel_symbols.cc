@@ -148,6 +148,19 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFu
   return table;
 }
 
+std::vector<std::uint64_t> find_kallsyms(std::string_view text, const std::vector<std::string_view>& names) {
+  std::vector<std::uint64_t> addresses(names.size());
+  while (!text.empty()) {
+    const std::size_t newline = std::min(text.find('\n'), text.size());
+    const std::optional<Line> line = parse_line(text.substr(0, newline));
+    text.remove_prefix(std::min(newline + 1, text.size()));
+    if (!line || line->module != kKernelName) continue;
+    const auto found = std::find(names.begin(), names.end(), line->name);
+    if (found != names.end()) addresses[static_cast<std::size_t>(found - names.begin())] = line->address;
+  }
+  return addresses;
+}
+
 std::optional<KallsymsTable::Found> KallsymsTable::find(std::uint64_t address) const {
   const std::optional<SymbolTable::Found> symbol = symbols_.find(address);
   if (!symbol) return std::nullopt;
@@ -176,6 +189,13 @@ Result<std::string> KernelSymbols::read_text() const {
   // One thread at a time, and check() leaves the position alone.
   if (::lseek(options_.file.get(), 0, SEEK_SET) != 0) return Error::from_errno("lseek " + options_.path);
   return read_fd(options_.file.get(), kMaxFileBytes);
+}
+
+Result<std::vector<std::uint64_t>> KernelSymbols::addresses(const std::vector<std::string_view>& names) {
+  const std::lock_guard lock(load_mutex_);
+  const Result<std::string> text = read_text();
+  if (!text) return Error(text.error());
+  return find_kallsyms(*text, names);
 }
 
 Status KernelSymbols::check() const {

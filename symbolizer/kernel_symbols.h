@@ -59,6 +59,10 @@ class KallsymsTable {
 /// Fails when nothing is left, and says which setting hides the addresses when all of them are zero.
 Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions = {});
 
+/// Addresses of the kernel's own symbols of these names, functions or not, in the order of the names; 0 for what the
+/// text does not list.
+std::vector<std::uint64_t> find_kallsyms(std::string_view text, const std::vector<std::string_view>& names);
+
 class KernelSymbols {
  public:
   struct Options {
@@ -92,6 +96,9 @@ class KernelSymbols {
   };
   /// The function that holds `address`, or for a person why there is none.
   [[nodiscard]] Result<Name> find(std::uint64_t address);
+
+  /// As find_kallsyms() of the file, which is read for it.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> addresses(const std::vector<std::string_view>& names);
 
   struct Stats {
     std::size_t symbols = 0;

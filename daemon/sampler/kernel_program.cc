@@ -184,11 +184,14 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
+  ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // see load_kernel_walk()
+  for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
+    ::bpf_map__set_autocreate(map, false);
+  }
   if (!use_unwind_tables) {
-    for (bpf_map* map :
-         {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
-          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs, program->maps.rule_cache,
-          program->maps.process_sites, program->maps.notices, program->maps.programs}) {
+    for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
+                         program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
+                         program->maps.rule_cache, program->maps.process_sites, program->maps.notices}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
@@ -196,31 +199,59 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   return skeleton;
 }
 
-/// The second program: from the same object file once more, with the maps of the first.
+/// For another program of the same object file: the maps of the first one, but for `own`. What that does without is not
+/// made here either.
+Status share_maps(const ::sampler& first, const ::sampler& second, const bpf_map* own) {
+  bpf_map* of_first = nullptr;
+  bpf_map* of_second = nullptr;
+  bpf_object__for_each_map(of_second, second.obj) {
+    of_first = ::bpf_object__next_map(first.obj, of_first);
+    if (of_second == own) continue;
+    const int fd = ::bpf_map__fd(of_first);
+    const int err = fd < 0 ? ::bpf_map__set_autocreate(of_second, false) : ::bpf_map__reuse_fd(of_second, fd);
+    if (err != 0) return bpf_error("sharing the maps of the kernel program", -err);
+  }
+  return {};
+}
+
+/// Loads nothing else of `second`. From then on the first one goes on in it.
+Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* program, std::uint32_t index) {
+  bpf_program* other = nullptr;
+  bpf_object__for_each_program(other, second.obj) { ::bpf_program__set_autoload(other, other == program); }
+  if (const int err = ::sampler__load(&second); err != 0) {
+    return bpf_error("loading the program that walks stacks", -err);
+  }
+  const int program_fd = ::bpf_program__fd(program);
+  if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &index, &program_fd, BPF_ANY) != 0) {
+    return bpf_error("chaining the kernel programs", errno);
+  }
+  return Fd(::fcntl(program_fd, F_DUPFD_CLOEXEC, 0));
+}
+
 Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
   const LibbpfLog log;
   const UserReads user_reads(read_by_type);
   const Skeleton skeleton(::sampler__open());
   if (!skeleton) return bpf_error("opening the program that walks stacks", errno);
-  ::sampler* second = skeleton.get();
-  ::bpf_program__set_autoload(second->progs.sample_cpu, false);
-  bpf_map* of_first = nullptr;
-  bpf_map* of_second = nullptr;
-  bpf_object__for_each_map(of_second, second->obj) {
-    of_first = ::bpf_object__next_map(first.obj, of_first);
-    if (const int err = ::bpf_map__reuse_fd(of_second, ::bpf_map__fd(of_first)); err != 0) {
-      return bpf_error("sharing the maps of the kernel program", -err);
-    }
+  if (const Status shared = share_maps(first, *skeleton.get(), nullptr); !shared) return Error(shared.error());
+  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, 0);
+}
+
+Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_orc& orc) {
+  const LibbpfLog log;
+  const Skeleton skeleton(::sampler__open());
+  if (!skeleton) return bpf_error("opening the program that walks kernel stacks", errno);
+  ::sampler* third = skeleton.get();
+  // The first one's rodata are frozen, and say nothing; the maps it does without.
+  if (const Status shared = share_maps(first, *third, third->maps.rodata_kernel_orc); !shared) {
+    return Error(shared.error());
   }
-  if (const int err = ::sampler__load(second); err != 0) {
-    return bpf_error("loading the program that walks stacks", -err);
-  }
-  const std::uint32_t walk = 0;
-  const int walk_fd = ::bpf_program__fd(second->progs.walk_user_stack);
-  if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &walk, &walk_fd, BPF_ANY) != 0) {
-    return bpf_error("chaining the kernel programs", errno);
-  }
-  return Fd(::fcntl(walk_fd, F_DUPFD_CLOEXEC, 0));
+  third->rodata_kernel_orc->kernel_orc = orc;
+  const auto& own = third->maps;
+  for (bpf_map* map : {own.kernel_sites, own.orc_blocks, own.orc_copies}) ::bpf_map__set_autocreate(map, true);
+  ::bpf_map__set_max_entries(own.orc_blocks,
+                             static_cast<std::uint32_t>(FLAMED_ORC_BLOCKS(orc.text_end - orc.text_start)));
+  return load_beside(first, *third, third->progs.walk_kernel, 1);
 }
 
 }  // namespace
@@ -235,6 +266,7 @@ struct KernelProgram::Loaded {
   std::string why_no_tables;  ///< guarded by `mutex`
   NoticeRing notices{};
   Fd walk{};  ///< the map of programs has it as well; so it can be seen whose it is
+  Fd kernel_walk{};
   std::mutex mutex{};
 };
 
@@ -344,6 +376,15 @@ Status KernelProgram::load_walk() {
   loaded_->why_no_tables = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
   loaded_->walk = std::move(walk).value();
+  return {};
+}
+
+Status KernelProgram::load_kernel_walk(const flamed_kernel_orc& orc) {
+  if (loaded_->reads_by_type) return Error("this kernel does not let programs read its memory");
+  Result<Fd> walk = load_kernel_walk_beside(*loaded_->skeleton.get(), orc);
+  if (!walk) return std::move(walk).error();
+  const std::lock_guard lock(loaded_->mutex);
+  loaded_->kernel_walk = std::move(walk).value();
   return {};
 }
 

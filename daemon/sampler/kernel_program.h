@@ -13,6 +13,7 @@
 
 #include "base/handle.h"
 #include "base/result.h"
+#include "bpf/kernel_tables.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/sample_ring.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -63,6 +64,9 @@ class KernelProgram {
   /// Loads the program that walks stacks by unwind tables: what the kernel's verifier takes for it is most of what a
   /// start takes. Once.
   Status load_walk();
+  /// Loads the program that walks kernel stacks by the kernel's own tables. Until then, and without it, the kernel
+  /// does. Once.
+  Status load_kernel_walk(const flamed_kernel_orc& orc);
   /// Empty without tables.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
   /// Are stacks walked by unwind tables now?

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "bpf/kernel_tables.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 
@@ -76,6 +77,8 @@ class Sampler {
   /// Loads the program that walks stacks by unwind tables, which takes the kernel longer than all else that a start
   /// takes. Until then stacks are walked by frame pointers. Once, and only where there are maps for tables.
   Status load_walk();
+  /// Loads the program that walks kernel stacks. Until then the kernel does, which takes it longer. Once.
+  Status load_kernel_walk(const flamed_kernel_orc& orc);
   /// Why stacks are not walked by unwind tables now; empty when they are.
   [[nodiscard]] std::string why_no_tables() const;
   /// Samples taken by the kernel program since start, over all CPUs.

@@ -275,7 +275,7 @@ locked_down() {
 
 kernel_tests() {
   # What depends on the kernel. What measures loads, shares and minutes of churn would measure the emulation here.
-  local tests=('[#hotplug_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
+  local tests=('[#hotplug_test]' '[#kernel_walk_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
     'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' '*functions are named below*'
     'a BPF program has its own name*' 'a program in a container is named*')

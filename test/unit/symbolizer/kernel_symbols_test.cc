@@ -92,6 +92,11 @@ TEST_CASE("a BPF program never reaches into the next symbol, whatever its length
   CHECK(at(table, 0xffffffffc0300100) == "[bpf] bpf_prog_0123456789abcdef_b");
 }
 
+TEST_CASE("symbols of the kernel itself are found by name, functions or not") {
+  CHECK(find_kallsyms(kSnippet, {"some_data", "nft_trans", "weak_thing", "absent"}) ==
+        std::vector<std::uint64_t>{0xffffffff82000000, 0, 0xffffffff81000200, 0});
+}
+
 TEST_CASE("symbols out of order are sorted") {
   const KallsymsTable table = parse_kallsyms("ffffffff81000020 t b\nffffffff81000010 t a\n").value();
   CHECK(at(table, 0xffffffff8100001f) == "[kernel] a");
