@@ -16,8 +16,8 @@ from support import machine, peers
 from support.daemon import Daemon, difference
 
 HERTZ = 99
-LONGEST_SETTLING_S = 20
-QUIET_S = 4  # rows of large files are built when enough samples have missed them
+LONGEST_SETTLING_S = 40
+QUIET_S = 11  # two drains: rows of large files are built when enough samples have missed them
 DRAIN_S = 3.5  # after which an answer has every sample that was taken
 
 
