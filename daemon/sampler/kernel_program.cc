@@ -36,6 +36,9 @@ namespace {
 using Skeleton = Handle<::sampler*, ::sampler__destroy>;
 using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 
+/// In the map of programs, as sampler.bpf.c numbers them.
+constexpr std::uint32_t kWalkProgram = 0;
+constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
@@ -234,7 +237,7 @@ Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
   const Skeleton skeleton(::sampler__open());
   if (!skeleton) return bpf_error("opening the program that walks stacks", errno);
   if (const Status shared = share_maps(first, *skeleton.get(), nullptr); !shared) return Error(shared.error());
-  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, 0);
+  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, kWalkProgram);
 }
 
 Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_orc& orc) {
@@ -242,7 +245,7 @@ Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_o
   const Skeleton skeleton(::sampler__open());
   if (!skeleton) return bpf_error("opening the program that walks kernel stacks", errno);
   ::sampler* third = skeleton.get();
-  // The first one's rodata are frozen, and say nothing; the maps it does without.
+  // Where the tables are is not in the first one's, which is frozen. The other maps are of no use to it.
   if (const Status shared = share_maps(first, *third, third->maps.rodata_kernel_orc); !shared) {
     return Error(shared.error());
   }
@@ -251,7 +254,7 @@ Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_o
   for (bpf_map* map : {own.kernel_sites, own.orc_blocks, own.orc_copies}) ::bpf_map__set_autocreate(map, true);
   ::bpf_map__set_max_entries(own.orc_blocks,
                              static_cast<std::uint32_t>(FLAMED_ORC_BLOCKS(orc.text_end - orc.text_start)));
-  return load_beside(first, *third, third->progs.walk_kernel, 1);
+  return load_beside(first, *third, third->progs.walk_kernel, kKernelWalkProgram);
 }
 
 }  // namespace
