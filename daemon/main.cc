@@ -207,8 +207,14 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       unwind = nullptr;
     }
   }
-  load_kernel_walk(sampler, kernel_symbols);
-  while (const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop)) {
+  for (bool has_kernel_walk = false;;) {
+    // It makes samples cheaper, and those of now have no tables yet: these first.
+    if (!has_kernel_walk && !modules.has_request()) {
+      load_kernel_walk(sampler, kernel_symbols);
+      has_kernel_walk = true;
+    }
+    const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop);
+    if (!request) return;
     if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
     if (request->jit_owner) {
       look_for_jit_files(*request->jit_owner, modules, opener, jvm_asker);

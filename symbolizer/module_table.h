@@ -77,6 +77,7 @@ class ModuleTable final : public Modules {
 
   /// Waits for the next file to open. Empty when `stop` is requested.
   std::optional<OpenRequest> next_request(const std::stop_token& stop);
+  [[nodiscard]] bool has_request() const { return requests_.size() != 0; }
   void finish(const OpenRequest& request, Result<Fd> opened);
   /// What is open of the files that name the owner's JIT code; null: not looked for yet.
   [[nodiscard]] JitFilesPtr jit_files(const ProcessId& owner) const;
