@@ -9,8 +9,9 @@ import os
 class Context:
     build: str
     blocks: int = 5  # of two intervals with flamed and two without: ten pairs
-    interval_s: float = 4
-    settle_s: float = 4  # from flamed's start until it is in its steady state
+    interval_s: float = 10  # two drains
+    settle_s: float = 4  # from flamed's start until it is in its steady state, at least
+    quiet_s: float = 11  # in which no helper has worked then: at drains files are chosen whose rows are to be built
     peer_s: int = 10
     peer_runs: int = 3
     idle_s: int = 20  # of one interval on the idle machine
@@ -40,5 +41,5 @@ class Context:
 
 def quick(build):
     """Only to see that everything runs."""
-    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, peer_s=1, peer_runs=1, idle_s=1, idle_start_s=1,
+    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, quiet_s=1, peer_s=1, peer_runs=1, idle_s=1, idle_start_s=1,
                    idle_settled_s=1, budget_settle_s=1, budget_intervals=1)

@@ -17,7 +17,6 @@ from support.daemon import Daemon, difference
 
 HERTZ = 99
 LONGEST_SETTLING_S = 40
-QUIET_S = 11  # two drains: rows of large files are built when enough samples have missed them
 DRAIN_S = 3.5  # after which an answer has every sample that was taken
 
 
@@ -112,7 +111,7 @@ def settle(daemon, load, context):
             workers = reading["all"] - reading["daemon"]
             if workers - last >= 0.005:
                 worked = time.monotonic()
-            if time.monotonic() - began >= context.settle_s and time.monotonic() - worked >= min(QUIET_S, context.settle_s):
+            if time.monotonic() - began >= context.settle_s and time.monotonic() - worked >= context.quiet_s:
                 return
             last = workers
 
