@@ -323,9 +323,10 @@ api::Health DaemonSources::health() const {
         std::to_string(parts_.sampler.cpus()) + " CPUs at " + format_frequency(parts_.sampler.frequency_hz());
   health.components.push_back(std::move(sampler));
 
-  health.components.push_back(
-      {"reader", vitals.reader_alive,
-       vitals.reader_alive ? "drains the kernel's buffers every 5 s at least, and when somebody asks" : vitals.problem});
+  health.components.push_back({"reader", vitals.reader_alive,
+                               vitals.reader_alive
+                                   ? "drains the kernel's buffers every 5 s at least, and when somebody asks"
+                                   : vitals.problem});
   health.components.push_back({"side_band", true,
                                parts_.sampler.has_side_band()
                                    ? "the kernel tells of mapping changes as they happen"
