@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -102,7 +103,7 @@ class KernelWalk {
   double drain() {
     frames_ = records_ = 0;
     ::perf_buffer__consume(buffers_.get());
-    return records_ == 0 ? 0 : frames_ / records_;
+    return records_ == 0 ? 0 : static_cast<double>(frames_) / static_cast<double>(records_);
   }
 
  private:
@@ -118,8 +119,8 @@ class KernelWalk {
 
   Skeleton skeleton_;
   Buffers buffers_;
-  double frames_ = 0;
-  double records_ = 0;
+  std::uint64_t frames_ = 0;
+  std::uint64_t records_ = 0;
 };
 
 struct Run {
