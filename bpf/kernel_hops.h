@@ -141,17 +141,19 @@ static __always_inline void fetch_kernel_sites(const struct kernel_sites* sites)
  * none of the stack's. Returns 0 on success.
  */
 static __always_inline long show_kernel_stack(struct stack_window* window, __u64 address) {
-  if (address - window->start <= FLAMED_WINDOW_LAST) return 0;
+  if (window->start && address - window->start <= FLAMED_WINDOW_LAST) return 0;
   const __u64 line = address & ~(__u64)(FLAMED_WINDOW_ALIGNMENT - 1);
   const __u64 last = (address | (FLAMED_KERNEL_PAGE_BYTES - 1)) + 1 - sizeof(window->words);
   window->start = line < last ? line : last;
-  return bpf_probe_read_kernel(window->words, sizeof(window->words), (void*)window->start);
+  if (!bpf_probe_read_kernel(window->words, sizeof(window->words), (void*)window->start)) return 0;
+  window->start = 0;
+  return -1;
 }
 
 /* A word of the stack, out of the window if it is there. Returns 0 on success. */
 static __always_inline long read_kernel_stack(const struct stack_window* window, __u64* to, __u64 address) {
   const __u64 offset = address - window->start;
-  if (offset <= FLAMED_WINDOW_LAST && !(offset & 7)) {
+  if (window->start && offset <= FLAMED_WINDOW_LAST && !(offset & 7)) {
     *to = window->words[offset >> 3 & (FLAMED_WINDOW_WORDS - 1)];
     return 0;
   }

@@ -18,9 +18,6 @@
 #define FLAMED_SAMPLE_RING_BYTES 524288
 #define FLAMED_SAMPLE_RING_WORDS (FLAMED_SAMPLE_RING_BYTES / 8)
 
-/* flamed_notice.reason, beside those of enum flamed_user_end: more than half of a ring waits to be read. */
-#define FLAMED_RING_FILLS 255
-
 struct flamed_sample_ring {
   __u64 head; /* bytes written so far: by the program, when they stand */
   __u64 head_reserved[7];
@@ -44,12 +41,15 @@ static __always_inline long ring_put(struct flamed_sample_ring* ring, const stru
     if (i >= words) break;
     ring->words[(start + i) & (FLAMED_SAMPLE_RING_WORDS - 1)] = from[i];
   }
-#ifdef __TARGET_ARCH_x86
-  /* Stores are seen in the order in which they were made. */
+#ifdef __bpf__
+  /*
+   * No instruction of BPF that kernels since 5.10 take orders stores. x86-64 keeps them in order; elsewhere the daemon
+   * sees to it (Sampler::drain()).
+   */
   __asm__ volatile("" ::: "memory");
   *(volatile __u64*)&ring->head = head + words * 8ULL;
 #else
-  __sync_lock_test_and_set(&ring->head, head + words * 8ULL); /* orders fully; Linux 5.12 */
+  __atomic_store_n(&ring->head, head + words * 8ULL, __ATOMIC_RELEASE);
 #endif
   return (long)waiting;
 }

@@ -82,7 +82,7 @@ struct {
   __type(value, struct workspace);
 } workspaces SEC(".maps");
 
-/* Wakes the daemon: samples alone don't. */
+/* Wakes the daemon: samples alone don't, before a ring is half full. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 4096);
@@ -262,7 +262,7 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
   else
     counter->submitted++;
   /* The daemon comes by now and then, long before: unless it is late, or stacks are the deepest. */
-  if (use_unwind_tables && waiting > FLAMED_SAMPLE_RING_BYTES / 2) notify_daemon(work, FLAMED_RING_FILLS);
+  if (waiting > FLAMED_SAMPLE_RING_BYTES / 2) notify_daemon(work, FLAMED_RING_FILLS);
 }
 
 /* Walks it by the kernel's tables. Returns 0 where that is left to the kernel. */

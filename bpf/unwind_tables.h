@@ -144,6 +144,9 @@ struct flamed_process {
 };
 
 /* What the program tells the daemon at once, through a ring that wakes it. */
+/* flamed_notice.reason, beside those of enum flamed_user_end: more than half of a ring of samples waits to be read. */
+#define FLAMED_RING_FILLS 255
+
 struct flamed_notice {
   __u32 tgid;
   __u32 reason; /* FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING, FLAMED_END_ROWS_PENDING or FLAMED_RING_FILLS */

@@ -188,11 +188,20 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
   }
 }
 
-void load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
-  const Result<flamed_kernel_orc> orc =
-      find_kernel_orc([&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
-  const Status loaded = orc ? sampler.load_kernel_walk(*orc) : Status(Error(orc.error()));
-  if (!loaded) spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
+Status load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
+  try {
+    const Result<flamed_kernel_orc> orc =
+        find_kernel_orc([&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
+    return orc ? sampler.load_kernel_walk(*orc) : Status(Error(orc.error()));
+  } catch (const std::exception& e) {
+    return Error(e.what());  // no memory for the text
+  }
+}
+
+void try_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
+  if (const Status loaded = load_kernel_walk(sampler, kernel_symbols); !loaded) {
+    spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
+  }
 }
 
 void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
@@ -207,11 +216,12 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
       unwind = nullptr;
     }
   }
-  for (bool has_kernel_walk = false;;) {
-    // It makes samples cheaper, and those of now have no tables yet: these first.
-    if (!has_kernel_walk && !modules.has_request()) {
-      load_kernel_walk(sampler, kernel_symbols);
-      has_kernel_walk = true;
+  // It makes samples cheaper, but those of now have no tables yet: first a few of these.
+  int until_kernel_walk = 100;
+  while (!stop.stop_requested()) {
+    if (until_kernel_walk > 0 && (--until_kernel_walk == 0 || !modules.has_request())) {
+      try_kernel_walk(sampler, kernel_symbols);
+      until_kernel_walk = 0;
     }
     const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop);
     if (!request) return;

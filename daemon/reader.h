@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler every two seconds, less often where nothing happens, at once where something is new or
-// somebody asks, and hands each batch to ingest.
+// Reader: drains the sampler every two to five seconds, at once where something is new or somebody asks, and hands each
+// batch to ingest.
 //
 // Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
 // behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.

@@ -10,7 +10,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// The reader comes every two seconds, more often where it is woken.
+/// The reader comes every two to five seconds, more often where it is woken.
 constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
 /// While the machine does next to nothing, and nothing is held back: asking each thread's clock is a good part of the
 /// cost.

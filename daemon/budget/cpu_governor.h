@@ -62,7 +62,7 @@ class CpuGovernor {
   /// In force from the next reading on.
   void set_budget(std::optional<double> budget);
 
-  /// Readings lie two seconds apart, where it is exceeded one, and up to 15 on an idle machine.
+  /// Readings lie up to five seconds apart, where it is exceeded one, and up to 15 on an idle machine.
   void look(const CostReading& reading);
 
   /// Did sampling take too much at the last reading, and is there a step left? One reading alone is no reason for it,

@@ -194,7 +194,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   if (!use_unwind_tables) {
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
                          program->maps.unwind_pages, program->maps.unwind_rules, program->maps.row_slabs,
-                         program->maps.rule_cache, program->maps.process_sites, program->maps.notices}) {
+                         program->maps.rule_cache, program->maps.process_sites}) {
       ::bpf_map__set_autocreate(map, false);
     }
   }
@@ -222,7 +222,8 @@ Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* p
   bpf_program* other = nullptr;
   bpf_object__for_each_program(other, second.obj) { ::bpf_program__set_autoload(other, other == program); }
   if (const int err = ::sampler__load(&second); err != 0) {
-    return bpf_error("loading the program that walks stacks", -err);
+    const std::string what = std::string("loading the program ") + ::bpf_program__name(program);
+    return bpf_error(what.c_str(), -err);
   }
   const int program_fd = ::bpf_program__fd(program);
   if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &index, &program_fd, BPF_ANY) != 0) {
@@ -306,13 +307,11 @@ Result<KernelProgram> KernelProgram::load_variant(const Variant& variant) {
   std::unique_ptr<Loaded> loaded(new Loaded{std::move(skeleton).value(), std::move(counters).value(),
                                             variant.use_unwind_tables, variant.read_by_type,
                                             "the program that walks by them is being loaded"});
-  if (loaded->has_tables) {
-    // That something is there is all that counts: the samples themselves say what is missing.
-    const auto ignore = [](void*, void*, std::size_t) { return 0; };
-    const int map = ::bpf_map__fd(loaded->skeleton.get()->maps.notices);
-    loaded->notices.reset(::ring_buffer__new(map, ignore, nullptr, nullptr));
-    if (!loaded->notices) return Error::from_errno("opening the ring of notices");
-  }
+  // That something is there is all that counts: the samples themselves say what is missing.
+  const auto ignore = [](void*, void*, std::size_t) { return 0; };
+  const int map = ::bpf_map__fd(loaded->skeleton.get()->maps.notices);
+  loaded->notices.reset(::ring_buffer__new(map, ignore, nullptr, nullptr));
+  if (!loaded->notices) return Error::from_errno("opening the ring of notices");
   return KernelProgram(std::move(loaded));
 }
 
@@ -320,18 +319,18 @@ KernelProgram::KernelProgram(std::unique_ptr<Loaded> loaded) : loaded_(std::move
 KernelProgram::KernelProgram(KernelProgram&&) noexcept = default;
 KernelProgram::~KernelProgram() = default;
 
-Status KernelProgram::give_rings(std::span<const SampleRing* const> rings) {
+Status KernelProgram::give_rings(std::span<const SampleRing> rings) {
   const int map = ::bpf_map__fd(loaded_->skeleton.get()->maps.sample_rings);
   std::vector<int> cpus;
   std::vector<int> fds;
-  for (const SampleRing* ring : rings) {
-    cpus.push_back(ring->cpu());
-    fds.push_back(ring->fd());
+  for (const SampleRing& ring : rings) {
+    cpus.push_back(ring.cpu());
+    fds.push_back(ring.fd());
   }
   // After each call the kernel waits until no program can have the map's old value any more, which takes some 10 ms.
   auto count = static_cast<__u32>(cpus.size());
   if (::bpf_map_update_batch(map, cpus.data(), fds.data(), &count, nullptr) == 0) return {};
-  // Kernels before 5.13 don't do it in one call.
+  // Kernels before 5.13 don't do it in one call. Whatever else went wrong is told by what follows.
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     if (::bpf_map_update_elem(map, &cpus[i], &fds[i], BPF_ANY) != 0) {
       return Error::from_errno("handing the ring of samples of CPU " + std::to_string(cpus[i]) +
@@ -351,9 +350,7 @@ Result<Attachment> KernelProgram::attach(int cpu, const Fd& timer) {
   return attachment;
 }
 
-int KernelProgram::notices_fd() const {
-  return loaded_->notices ? ::ring_buffer__epoll_fd(loaded_->notices.get()) : -1;
-}
+int KernelProgram::notices_fd() const { return ::ring_buffer__epoll_fd(loaded_->notices.get()); }
 
 void KernelProgram::consume_notices() { ::ring_buffer__consume(loaded_->notices.get()); }
 

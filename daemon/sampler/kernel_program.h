@@ -44,14 +44,14 @@ class KernelProgram {
   ~KernelProgram();
 
   /// From now on the program puts its samples of these CPUs into these rings, each of which stays the caller's.
-  Status give_rings(std::span<const SampleRing* const> rings);
+  Status give_rings(std::span<const SampleRing> rings);
   /// `timer` stays the caller's and is enabled.
   Result<Attachment> attach(int cpu, const Fd& timer);
 
   /// What samples stand for from now on. No timer may run meanwhile.
   void set_period(std::int64_t period_ns);
 
-  /// Readable when the program has met something that its unwind tables do not know; -1 without tables.
+  /// Readable when the program has met something that its unwind tables do not know, or a ring is half full.
   [[nodiscard]] int notices_fd() const;
   void consume_notices();
 

@@ -5,12 +5,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <ctime>
 #include <string>
 #include <utility>
 
+#include "daemon/sampler/locked_memory.h"
 #include "daemon/sampler/perf_event.h"
 
 namespace flamed::daemon {
@@ -22,7 +22,6 @@ perf_event_attr ring_attributes(const PerfRing::Options& options) {
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_DUMMY;
   attributes.sample_type = PERF_SAMPLE_TIME;
-  attributes.sample_period = 1;
   attributes.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
   attributes.sample_id_all = 1;
   attributes.use_clockid = 1;
@@ -50,12 +49,7 @@ Result<PerfRing> PerfRing::open(int cpu, const Options& options) {
   Result<MappedMemory> memory = MappedMemory::map(
       event->get(), page_bytes + options.data_bytes, MappedMemory::Access::kReadAndWrite,
       "the perf buffer of " + std::to_string(options.data_bytes) + " bytes on CPU " + std::to_string(cpu));
-  if (!memory) {
-    if (memory.error().code() != EPERM) return std::move(memory).error();
-    return Error(
-        memory.error().message() + " (locked memory is limited: raise LimitMEMLOCK or kernel.perf_event_mlock_kb)",
-        ENOMEM);
-  }
+  if (!memory) return explain_locked_memory(memory.error());
   // data_head is written by the kernel with a release, data_tail is read by it with an acquire: the contract in the
   // comment on struct perf_event_mmap_page (linux/perf_event.h).
   auto* control = reinterpret_cast<perf_event_mmap_page*>(memory->data());

@@ -18,7 +18,7 @@ namespace flamed::daemon {
 class PerfRing {
  public:
   struct Options {
-    std::size_t data_bytes = 256 * 1024;  ///< a power of two, at least a page
+    std::size_t data_bytes = 512 * 1024;  ///< a power of two, at least a page
     bool side_band = true;                ///< else nothing is written into it, and all that it tells is when it dies
   };
 

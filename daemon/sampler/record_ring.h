@@ -20,11 +20,14 @@ class RecordRing {
   RecordRing(std::span<const std::byte> data, const std::uint64_t* head, std::uint64_t* tail)
       : data_(data), head_(head), tail_(tail) {}
 
-  /// Calls `visit(std::span<const std::byte>)` with each record that is complete, oldest first. The span is valid
-  /// during the call only. Space is given back at the end.
+  /// Sees how far it is written.
+  void look() { seen_ = __atomic_load_n(head_, __ATOMIC_ACQUIRE); }
+
+  /// Calls `visit(std::span<const std::byte>)` with each record that the last look() saw, oldest first. The span is
+  /// valid during the call only. Space is given back at the end.
   template <typename Visit>
   void drain(Visit&& visit) {
-    const std::uint64_t head = __atomic_load_n(head_, __ATOMIC_ACQUIRE);
+    const std::uint64_t head = seen_;
     std::uint64_t tail = *tail_;
     was_full_ = data_.size() - (head - tail) < kLargestRecordBytes;
     while (tail < head) {
@@ -54,6 +57,7 @@ class RecordRing {
   std::span<const std::byte> data_;
   const std::uint64_t* head_;
   std::uint64_t* tail_;
+  std::uint64_t seen_ = 0;          ///< of *head_
   std::vector<std::byte> wrapped_;  ///< a record that runs over the ring's end, put together
   std::uint64_t broken_ = 0;
   bool was_full_ = false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bpf/sample_ring.h"
+#include "daemon/sampler/locked_memory.h"
 
 namespace flamed::daemon {
 
@@ -19,9 +20,10 @@ Result<SampleRing> SampleRing::make(int cpu) {
   options.map_flags = BPF_F_MMAPABLE;
   Fd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "flamed_samples", sizeof(std::uint32_t), sizeof(flamed_sample_ring), 1,
                           &options));
-  if (!map)
-    return Error::from_errno("making a BPF map of " + std::to_string(sizeof(flamed_sample_ring)) + " bytes for " +
-                             what);
+  if (!map) {
+    return explain_locked_memory(
+        Error::from_errno("making a BPF map of " + std::to_string(sizeof(flamed_sample_ring)) + " bytes for " + what));
+  }
   Result<MappedMemory> memory =
       MappedMemory::map(map.get(), sizeof(flamed_sample_ring), MappedMemory::Access::kReadAndWrite, what);
   if (!memory) return std::move(memory).error();

@@ -2,11 +2,13 @@
 #include "daemon/sampler/sampler.h"
 
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,6 +110,12 @@ struct CpuSampler {
   bool is_proven = false;  ///< its perf buffer was seen to be alive when it was no longer young
 };
 
+/// Samples of one CPU, whoever samples it.
+struct CpuRing {
+  SampleRing samples;
+  std::uint64_t drained = 0;  ///< records so far
+};
+
 }  // namespace
 
 class Sampler::Impl {
@@ -134,10 +142,7 @@ class Sampler::Impl {
     wake_up_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_up_) return Error::from_errno("eventfd");
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
-    if (program_.notices_fd() >= 0) {
-      const Status watched = watch(epoll_and_notices_, program_.notices_fd(), kNotices);
-      if (!watched) return Error(watched.error());
-    }
+    if (Status watched = watch(epoll_and_notices_, program_.notices_fd(), kNotices); !watched) return watched;
     listen_for_cpus();
     Result<std::vector<int>> cpus = online_cpus();
     if (!cpus) return std::move(cpus).error();
@@ -215,6 +220,8 @@ class Sampler::Impl {
     batch.clear();
     std::swap(batch, carried_);
     const MonotonicTime cutoff = clock_.monotonic();
+    for (auto& [cpu, ring] : rings_by_cpu_) ring.samples.records().look();
+    order_what_was_seen();
     for (auto& [cpu, sampler] : cpus_by_number_) drain_side_band(sampler, batch);
     for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
     batch.sort_and_split(cutoff, carried_);
@@ -307,16 +314,13 @@ class Sampler::Impl {
   /// Lets go of the CPUs that are not in `online`, which is sorted, and of those whose timer or buffer has died.
   void close_dead(const std::vector<int>& online, MonotonicTime now, bool resumed) {
     const BusyByCpu* busy = nullptr;
+    if (!resumed) prove_side_bands(now);
     std::erase_if(dead_since_,
                   [&](const auto& dead) { return !std::binary_search(online.begin(), online.end(), dead.first); });
     for (auto it = cpus_by_number_.begin(); it != cpus_by_number_.end();) {
       auto& [cpu, sampler] = *it;
       const bool gone = !std::binary_search(online.begin(), online.end(), cpu);
       const bool is_young = now.ns - sampler.opened.ns < kReopenPauseNs;
-      if (!gone && !is_young && !sampler.is_proven) {
-        sampler.is_proven = is_running(sampler.side_band.fd());
-        sampler.hung_up = !sampler.is_proven;
-      }
       const bool is_lost = gone || resumed || (sampler.hung_up ? !is_young : is_dead(cpu, sampler, now, busy));
       if (!is_lost) {
         ++it;
@@ -324,7 +328,10 @@ class Sampler::Impl {
       }
       if (!gone) {
         // News of the CPU may have waited for us: they don't tell since when.
-        dead_since_.insert_or_assign(cpu, sampler.watch.alive_until());
+        // Where only the perf buffer is dead, samples came.
+        const bool only_side_band = !sampler.is_proven && sampler.timer && is_running(sampler.timer.get());
+        dead_since_.insert_or_assign(cpu, only_side_band ? now : sampler.watch.alive_until());
+        note_loss(sampler.is_proven ? sampler.watch.alive_until() : sampler.opened);
         ++reopened_;
       }
       // What the dead perf buffer still holds comes with the next drain, as do its samples.
@@ -333,6 +340,27 @@ class Sampler::Impl {
       drain_side_band(sampler, carried_);
       it = cpus_by_number_.erase(it);
     }
+  }
+
+  /// Asks those that are no longer young, once, whether they run.
+  void prove_side_bands(MonotonicTime now) {
+    std::vector<std::pair<CpuSampler*, std::optional<std::uint64_t>>> asked;
+    for (auto& [cpu, sampler] : cpus_by_number_) {
+      const bool is_due = !sampler.is_proven && !sampler.hung_up && now.ns - sampler.opened.ns >= kReopenPauseNs;
+      if (is_due) asked.emplace_back(&sampler, running_ns(sampler.side_band.fd()));
+    }
+    const auto prove = [&] {
+      std::erase_if(asked, [](const auto& one) {
+        const std::optional<std::uint64_t> later = running_ns(one.first->side_band.fd());
+        one.first->is_proven = one.second && later && *later > *one.second;
+        return one.first->is_proven;
+      });
+    };
+    prove();
+    if (asked.empty()) return;
+    std::this_thread::sleep_for(kSlowestTick);  // see is_running()
+    prove();
+    for (const auto& [sampler, before] : asked) sampler->hung_up = true;
   }
 
   /// How long this thread has waited for a CPU since it looked last: news may be that much older than they seem.
@@ -462,19 +490,17 @@ class Sampler::Impl {
 
   /// Those that are not there yet. They stay when their CPU goes: it may come back.
   Status make_rings(std::span<const int> cpus) {
-    std::vector<const SampleRing*> made;
+    std::vector<SampleRing> made;
     for (const int cpu : cpus) {
       if (rings_by_cpu_.count(cpu) != 0) continue;
       Result<SampleRing> ring = SampleRing::make(cpu);
       if (!ring) return std::move(ring).error();
-      made.push_back(&rings_by_cpu_.emplace(cpu, std::move(ring).value()).first->second);
+      made.push_back(std::move(ring).value());
     }
     if (made.empty()) return {};
-    Status given = program_.give_rings(made);
-    if (!given) {
-      for (const SampleRing* ring : made) rings_by_cpu_.erase(ring->cpu());
-    }
-    return given;
+    if (Status given = program_.give_rings(made); !given) return given;
+    for (SampleRing& ring : made) rings_by_cpu_.emplace(ring.cpu(), CpuRing{std::move(ring)});
+    return {};
   }
 
   Result<PerfRing> open_side_band(int cpu) {
@@ -547,13 +573,12 @@ class Sampler::Impl {
     RecordRing& ring = sampler.side_band.records();
     const std::uint64_t broken_before = ring.broken();
     const MonotonicTime now = clock_.monotonic();
+    ring.look();
     ring.drain([&](std::span<const std::byte> record) {
       RecordHead head = read_head(record);
       head.cpu = static_cast<std::uint16_t>(sampler.side_band.cpu());
       switch (head.kind) {
         case RecordKind::kMalformed:
-          ++malformed_;
-          break;
         case RecordKind::kLost:
           note_loss(sampler.whole_until);
           break;
@@ -572,11 +597,15 @@ class Sampler::Impl {
       sampler.whole_until = std::max(sampler.whole_until, now);
   }
 
-  void drain_samples(SampleRing& ring, EventBatch& batch) {
-    const auto sampler = cpus_by_number_.find(ring.cpu());
-    ring.records().drain([&](std::span<const std::byte> record) {
+  void drain_samples(CpuRing& ring, EventBatch& batch) {
+    const int cpu = ring.samples.cpu();
+    const auto sampler = cpus_by_number_.find(cpu);
+    RecordRing& records = ring.samples.records();
+    const std::uint64_t broken_before = records.broken();
+    records.drain([&](std::span<const std::byte> record) {
       RecordHead head = read_head(record);
-      head.cpu = static_cast<std::uint16_t>(ring.cpu());
+      head.cpu = static_cast<std::uint16_t>(cpu);
+      ++ring.drained;
       if (head.kind != RecordKind::kSample) {
         ++malformed_;
         return;
@@ -587,6 +616,17 @@ class Sampler::Impl {
       }
       batch.append(head);
     });
+    if (records.broken() == broken_before) return;
+    const std::uint64_t submitted = program_.counts_of(cpu).submitted;
+    if (submitted > ring.drained) malformed_ += submitted - std::exchange(ring.drained, submitted);
+  }
+
+  /// The program publishes a record by an ordinary store, see ring_put(). Where stores may be seen in another order,
+  /// after this what was written before those that were seen is seen, too.
+  static void order_what_was_seen() {
+#ifndef __x86_64__
+    ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+#endif
   }
 
   void set_problem(std::string text) {
@@ -622,7 +662,7 @@ class Sampler::Impl {
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
-  std::map<int, SampleRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
+  std::map<int, CpuRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
   std::map<int, CpuSampler> cpus_by_number_;
 
   std::atomic<std::int64_t> period_ns_;

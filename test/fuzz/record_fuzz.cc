@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as records of a perf buffer, one after the other as their headers tell, through a batch as the reader and
-// ingest take them.
+// Any bytes as records of a perf buffer or a ring of samples, one after the other as their headers tell, through a
+// batch as the reader and ingest take them.
 #include <linux/perf_event.h>
 
 #include <cstddef>

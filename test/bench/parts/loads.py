@@ -155,8 +155,8 @@ def memory_table(measured):
                      mib(resident["helpers"]), mib(sum(resident.values())), mib(one["resident"]["store_bytes"]),
                      mib(memory["maps"]), mib(memory["programs"]), mib(memory["perf_buffers"])))
     return ("Memory at the end. Resident, each page counted once whoever has it mapped: the daemon's own, its files (with what it "
-            "has mapped of BPF maps and perf buffers), what its helpers have besides; in *own* is the store. In the kernel: maps "
-            "(unwind tables above all), programs, perf buffers.\n\n" +
+            "has mapped of BPF maps and buffers), what its helpers have besides; in *own* is the store. In the kernel: maps "
+            "(unwind tables above all, then the rings of samples), programs, perf buffers.\n\n" +
             table(("load", "after", "own", "files and shared", "helpers", "**resident**", "of it store", "BPF maps", "BPF programs",
                    "perf buffers"), rows))
 

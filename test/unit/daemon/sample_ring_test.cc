@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "bpf/sample_ring.h"
@@ -42,6 +43,7 @@ class SharedRing {
   /// The tids of all samples that wait, each of which must be as it was put.
   std::vector<std::uint32_t> drain() {
     std::vector<std::uint32_t> tids;
+    records.look();
     records.drain([&](std::span<const std::byte> bytes) {
       const RecordHead head = read_head(bytes);
       REQUIRE(head.kind == RecordKind::kSample);
@@ -110,6 +112,21 @@ TEST_CASE("samples of any length that run over the ring's end stay whole, read h
     for (std::size_t i = 0; i < burst && ring.put(next, random() % (FLAMED_MAX_FRAMES + 1)); ++i) ++next;
     for (const std::uint32_t tid : ring.drain()) CHECK(tid == seen++);
     CHECK(seen == next);
+  }
+  CHECK(ring.records.broken() == 0);
+}
+
+TEST_CASE("a ring is written while it is read") {
+  constexpr std::uint32_t kSamples = 50'000;
+  SharedRing ring;
+  std::jthread writer([&ring] {
+    for (std::uint32_t next = 0; next < kSamples;) {
+      if (ring.put(next, next % 100)) ++next;
+    }
+  });
+  std::uint32_t seen = 0;
+  while (seen < kSamples) {
+    for (const std::uint32_t tid : ring.drain()) REQUIRE(tid == seen++);
   }
   CHECK(ring.records.broken() == 0);
 }
