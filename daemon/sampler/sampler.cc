@@ -499,7 +499,10 @@ class Sampler::Impl {
     }
     if (made.empty()) return {};
     if (Status given = program_.give_rings(made); !given) return given;
-    for (SampleRing& ring : made) rings_by_cpu_.emplace(ring.cpu(), CpuRing{std::move(ring)});
+    for (SampleRing& ring : made) {
+      const int cpu = ring.cpu();
+      rings_by_cpu_.emplace(cpu, CpuRing{std::move(ring)});
+    }
     return {};
   }
 
