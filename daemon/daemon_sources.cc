@@ -295,16 +295,20 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
 
 api::Component DaemonSources::unwind_health() const {
   const std::string why_no_tables = parts_.sampler.why_no_tables();
+  const std::string why_no_kernel_walk = parts_.sampler.why_no_kernel_walk();
+  const std::string of_kernel = why_no_kernel_walk.empty()
+                                    ? "; kernel stacks by the kernel's own tables"
+                                    : "; kernel stacks are walked by the kernel: " + why_no_kernel_walk;
   if (parts_.unwind == nullptr || !why_no_tables.empty()) {
-    return {
-        "unwind", true,
-        "user stacks are walked by frame pointers alone, so those of most programs are cut short: " + why_no_tables};
+    return {"unwind", true,
+            "user stacks are walked by frame pointers alone, so those of most programs are cut short: " +
+                why_no_tables + of_kernel};
   }
   const UnwindPublisher::Stats unwind = parts_.unwind->stats();
   return {"unwind", true,
           "user stacks are walked by unwind tables: " + std::to_string(unwind.modules) + " modules, " +
               std::to_string(unwind.rows) + " rows in " + mebibytes(unwind.row_bytes) + " of " +
-              format_size(unwind.budget_bytes)};
+              format_size(unwind.budget_bytes) + of_kernel};
 }
 
 api::Health DaemonSources::health() const {

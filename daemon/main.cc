@@ -188,18 +188,16 @@ void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules
   }
 }
 
-Status load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
-  try {
-    const Result<flamed_kernel_orc> orc =
-        find_kernel_orc([&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
-    return orc ? sampler.load_kernel_walk(*orc) : Status(Error(orc.error()));
-  } catch (const std::exception& e) {
-    return Error(e.what());  // no memory for the text
-  }
-}
-
-void try_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
-  if (const Status loaded = load_kernel_walk(sampler, kernel_symbols); !loaded) {
+void load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
+  const auto find_orc = [&]() -> Result<flamed_kernel_orc> {
+    try {
+      return find_kernel_orc(
+          [&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
+    } catch (const std::exception& e) {
+      return Error(e.what());  // no memory for the text
+    }
+  };
+  if (const Status loaded = sampler.load_kernel_walk(find_orc()); !loaded) {
     spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
   }
 }
@@ -220,7 +218,7 @@ void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, 
   int until_kernel_walk = 100;
   while (!stop.stop_requested()) {
     if (until_kernel_walk > 0 && (--until_kernel_walk == 0 || !modules.has_request())) {
-      try_kernel_walk(sampler, kernel_symbols);
+      load_kernel_walk(sampler, kernel_symbols);
       until_kernel_walk = 0;
     }
     const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop);

@@ -271,6 +271,7 @@ struct KernelProgram::Loaded {
   NoticeRing notices{};
   Fd walk{};  ///< the map of programs has it as well; so it can be seen whose it is
   Fd kernel_walk{};
+  std::string why_no_kernel_walk = "the program for it is being loaded";  ///< guarded by `mutex`
   std::mutex mutex{};
 };
 
@@ -379,13 +380,23 @@ Status KernelProgram::load_walk() {
   return {};
 }
 
-Status KernelProgram::load_kernel_walk(const flamed_kernel_orc& orc) {
-  if (loaded_->reads_by_type) return Error("this kernel does not let programs read its memory");
-  Result<Fd> walk = load_kernel_walk_beside(*loaded_->skeleton.get(), orc);
-  if (!walk) return std::move(walk).error();
+Status KernelProgram::load_kernel_walk(const Result<flamed_kernel_orc>& orc) {
+  const auto load = [&]() -> Result<Fd> {
+    if (loaded_->reads_by_type) return Error("it does not let programs read its memory");
+    if (!orc) return Error(orc.error());
+    return load_kernel_walk_beside(*loaded_->skeleton.get(), *orc);
+  };
+  Result<Fd> walk = load();
   const std::lock_guard lock(loaded_->mutex);
+  loaded_->why_no_kernel_walk = walk ? "" : walk.error().message();
+  if (!walk) return std::move(walk).error();
   loaded_->kernel_walk = std::move(walk).value();
   return {};
+}
+
+std::string KernelProgram::why_no_kernel_walk() const {
+  const std::lock_guard lock(loaded_->mutex);
+  return loaded_->why_no_kernel_walk;
 }
 
 bool KernelProgram::walks_by_tables() const {

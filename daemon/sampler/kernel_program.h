@@ -64,9 +64,11 @@ class KernelProgram {
   /// Loads the program that walks stacks by unwind tables: what the kernel's verifier takes for it is most of what a
   /// start takes. Once.
   Status load_walk();
-  /// Loads the program that walks kernel stacks by the kernel's own tables. Until then, and without it, the kernel
-  /// does. Once.
-  Status load_kernel_walk(const flamed_kernel_orc& orc);
+  /// Loads the program that walks kernel stacks by the kernel's own tables, if these were found. Until then, and
+  /// without it, the kernel walks them. Once.
+  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
+  /// Why it does not; empty when it does.
+  [[nodiscard]] std::string why_no_kernel_walk() const;
   /// Empty without tables.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
   /// Are stacks walked by unwind tables now?

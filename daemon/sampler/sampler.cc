@@ -283,7 +283,7 @@ class Sampler::Impl {
   }
 
   Status load_walk() { return program_.load_walk(); }
-  Status load_kernel_walk(const flamed_kernel_orc& orc) { return program_.load_kernel_walk(orc); }
+  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc) { return program_.load_kernel_walk(orc); }
 
   [[nodiscard]] const KernelProgram& program() const { return program_; }
   [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
@@ -703,8 +703,9 @@ void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
 bool Sampler::may_rest() const { return impl_->may_rest(); }
 Status Sampler::load_walk() { return impl_->load_walk(); }
-Status Sampler::load_kernel_walk(const flamed_kernel_orc& orc) { return impl_->load_kernel_walk(orc); }
+Status Sampler::load_kernel_walk(const Result<flamed_kernel_orc>& orc) { return impl_->load_kernel_walk(orc); }
 std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }
+std::string Sampler::why_no_kernel_walk() const { return impl_->program().why_no_kernel_walk(); }
 std::string Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }
 bool Sampler::reads_by_type() const { return impl_->program().reads_by_type(); }
 std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }

@@ -78,7 +78,9 @@ class Sampler {
   /// takes. Until then stacks are walked by frame pointers. Once, and only where there are maps for tables.
   Status load_walk();
   /// Loads the program that walks kernel stacks. Until then the kernel does, which takes it longer. Once.
-  Status load_kernel_walk(const flamed_kernel_orc& orc);
+  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
+  /// Why kernel stacks are walked by the kernel itself; empty when our program does it.
+  [[nodiscard]] std::string why_no_kernel_walk() const;
   /// Why stacks are not walked by unwind tables now; empty when they are.
   [[nodiscard]] std::string why_no_tables() const;
   /// Samples taken by the kernel program since start, over all CPUs.

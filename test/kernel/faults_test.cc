@@ -96,7 +96,7 @@ TEST_CASE("a daemon that was stopped knows how many samples it lost meanwhile, a
 }
 
 TEST_CASE("what a ring of samples does not hold while the daemon is stopped is lost, and counted as that") {
-  RunningDaemon daemon({"--frequency", "999"});
+  RunningDaemon daemon({"--frequency", "999", "--cpu-budget", "off"});
   ChildProcess deep({victim("chains"), "recursion", "119"});
   REQUIRE(RunningDaemon::eventually(seconds(20), [&] { return total(daemon.folded(profile_of(deep.pid()))) > 500; }));
   daemon.process().signal(SIGSTOP);

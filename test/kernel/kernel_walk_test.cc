@@ -33,6 +33,7 @@
 #include "symbolizer/kernel_symbols.h"
 #include "test/catch.h"
 #include "test/kernel/kernel_walk_check.h"
+#include "test/support/running_daemon.h"
 
 // Written by bpftool, in C.
 #pragma GCC diagnostic push
@@ -208,6 +209,18 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   CHECK(counts.samples > 1000);
   // File systems and drivers are modules on most hosts.
   CHECK(static_cast<double>(counts.equal) > 0.8 * static_cast<double>(counts.samples - counts.beyond_text));
+}
+
+TEST_CASE("the daemon says by whom kernel stacks are walked") {
+  const SystemClock clock;
+  symbolizer::KernelSymbols symbols(clock);
+  const bool has_tables = static_cast<bool>(
+      daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); }));
+  const RunningDaemon daemon;
+  const std::string said =
+      has_tables ? "; kernel stacks by the kernel's own tables" : "; kernel stacks are walked by the kernel: ";
+  CHECK(RunningDaemon::eventually(seconds(10),
+                                  [&] { return daemon.get("/healthz").body.find(said) != std::string::npos; }));
 }
 
 }  // namespace
