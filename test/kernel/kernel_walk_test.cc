@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/handle.h"
 #include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/perf_event.h"
@@ -156,13 +157,19 @@ std::string text_of(const kernel_walk_check& program, symbolizer::KernelSymbols&
   return text.str();
 }
 
+/// Where programs may read no kernel memory the walk stays off.
+bool is_locked_down() {
+  const Result<std::string> mode = read_file("/sys/kernel/security/lockdown", 256);
+  return mode && mode->find("[confidentiality]") != std::string::npos;
+}
+
 TEST_CASE("kernel stacks that the program walks are those that the kernel walks, and most are walked") {
   const SystemClock clock;
   symbolizer::KernelSymbols symbols(clock);
   const Result<flamed_kernel_orc> orc =
       daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); });
-  if (!orc) {
-    WARN("SKIP: " << orc.error().message());
+  if (!orc || is_locked_down()) {
+    WARN("SKIP: " << (orc ? "the kernel is locked down" : orc.error().message()));
     return;
   }
 
@@ -214,11 +221,12 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
 TEST_CASE("the daemon says by whom kernel stacks are walked") {
   const SystemClock clock;
   symbolizer::KernelSymbols symbols(clock);
-  const bool has_tables = static_cast<bool>(
-      daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); }));
+  const bool may_walk =
+      !is_locked_down() && static_cast<bool>(daemon::find_kernel_orc(
+                               [&](const std::vector<std::string_view>& names) { return symbols.addresses(names); }));
   const RunningDaemon daemon;
   const std::string said =
-      has_tables ? "; kernel stacks by the kernel's own tables" : "; kernel stacks are walked by the kernel: ";
+      may_walk ? "; kernel stacks by the kernel's own tables" : "; kernel stacks are walked by the kernel: ";
   CHECK(RunningDaemon::eventually(seconds(10),
                                   [&] { return daemon.get("/healthz").body.find(said) != std::string::npos; }));
 }
