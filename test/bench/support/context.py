@@ -41,5 +41,5 @@ class Context:
 
 def quick(build):
     """Only to see that everything runs."""
-    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, quiet_s=1, peer_s=1, peer_runs=1, idle_s=1, idle_start_s=1,
-                   idle_settled_s=1, budget_settle_s=1, budget_intervals=1)
+    return Context(build, is_quick=True, blocks=1, interval_s=1, settle_s=1, quiet_s=1, peer_s=1, peer_runs=1, idle_s=1,
+                   idle_start_s=1, idle_settled_s=1, budget_settle_s=1, budget_intervals=1)
