@@ -111,15 +111,12 @@ CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::s
 
   StackId stack = kEmptyStack;
   std::size_t depth = frames.empty() ? 0 : (frames.size() - 1) / kBetweenRecent * kBetweenRecent;
-  // None of it is in the CPU's caches any more: these are to be on their way at the same time.
-  for (std::size_t i = depth; i > 0; i -= kBetweenRecent) __builtin_prefetch(&recent(hashes_[i - 1]));
   for (; depth > 0; depth -= kBetweenRecent) {
     const std::optional<StackId> known = find_recent(hashes_[depth - 1], truncation, frames.first(depth));
     if (!known) continue;
     stack = *known;
     break;
   }
-  for (const Frame& frame : frames.subspan(depth)) frame_index_.prefetch(hash_of(frame));
   if (depth == 0 && truncation) {
     std::optional<StackId> child = intern_child(stack, marker(*truncation));
     if (!child) return {stack, false};

@@ -49,11 +49,6 @@ class IdIndex {
     }
   }
 
-  /// Has the line fetched in which find() will begin.
-  void prefetch(std::uint64_t hash) const {
-    if (!places_.empty()) __builtin_prefetch(&places_[first_place(hash)]);
-  }
-
   /// Makes sure that `count` more ids fit. False when they do not and the budget has no room: nothing changed then.
   /// `hash_of(id)` must give the hash that each id was inserted with.
   template <typename HashOf>
