@@ -64,6 +64,11 @@ constexpr int kNotices = -3;
 constexpr int kAllElse = -4;
 /// When the kernel tells of a CPU, that came or went less than this before we could have run.
 constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
+#ifdef __x86_64__
+constexpr bool kStoresAreInOrder = true;
+#else
+constexpr bool kStoresAreInOrder = false;
+#endif
 constexpr const char* kSchedStat = "/proc/thread-self/schedstat";
 
 /// The timer that samples one CPU. The kernel turns a frequency of a software clock into a fixed period.
@@ -626,10 +631,10 @@ class Sampler::Impl {
 
   /// The program publishes a record by an ordinary store, see ring_put(). Where stores may be seen in another order,
   /// after this what was written before those that were seen is seen, too.
-  static void order_what_was_seen() {
-#ifndef __x86_64__
-    ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-#endif
+  void order_what_was_seen() {
+    if constexpr (kStoresAreInOrder) return;
+    if (::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0) return;
+    set_problem(Error::from_errno("membarrier, without which samples may be read before they stand").message());
   }
 
   void set_problem(std::string text) {
