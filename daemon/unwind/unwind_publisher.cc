@@ -46,6 +46,15 @@ std::uint32_t slabs_of(std::size_t budget_bytes) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(budget_bytes / slab_bytes, 1, FLAMED_MAX_SLABS));
 }
 
+/// The mappings of user space. Above it is at most [vsyscall], last of all: the program looks up nothing there, and its
+/// search compares numbers below 2^63.
+std::span<const symbolizer::Mapping> user_mappings(const symbolizer::Process& process) {
+  if (process.maps == nullptr) return {};
+  const std::vector<symbolizer::Mapping>& all = process.maps->mappings();
+  const auto end = std::find_if(all.begin(), all.end(), [](const auto& mapping) { return mapping.start >> 63 != 0; });
+  return {all.begin(), end};
+}
+
 void store_release(__u32& word, std::uint32_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
 std::uint32_t load_relaxed(const __u32& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 
@@ -183,13 +192,14 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   value.tables = process.tables.newest();
   entry.start_ticks = process.id.start_ticks;
 
-  const std::size_t count = process.maps == nullptr ? 0 : process.maps->mappings().size();
+  const std::span<const symbolizer::Mapping> mappings = user_mappings(process);
+  const std::size_t count = mappings.size();
   std::optional<std::uint32_t> first;
   if (count > 0 && count <= FLAMED_BLOCK_MAPPINGS) first = mapping_runs_.allocate(static_cast<std::uint32_t>(count));
   if (first) {
     std::span<flamed_mapping> to = maps_.mappings().subspan(*first, count);
     for (std::size_t i = 0; i < count; ++i) {
-      const symbolizer::Mapping& mapping = process.maps->mappings()[i];
+      const symbolizer::Mapping& mapping = mappings[i];
       std::uint32_t index = FLAMED_NO_MODULE;
       if (mapping.module != kNoModule) {
         if (ModuleEntry* module = enter_module(mapping.module)) {

@@ -191,6 +191,12 @@ TEST_CASE("a static-pie is named as well") {
   check_frames(daemon, program.pid(), kWithLines);
 }
 
+TEST_CASE("a static-pie that runs before the daemon is named: of /proc's mappings its own is the last but [vsyscall]") {
+  ChildProcess program({victim("names_static_pie")});
+  RunningDaemon daemon;
+  check_frames(daemon, program.pid(), kWithLines);
+}
+
 TEST_CASE("C++: templates, lambdas and inlined members, shortened") {
   RunningDaemon daemon;
   ChildProcess program({victim("names_cc")});

@@ -185,6 +185,24 @@ TEST_CASE("a process's entry says whose it is") {
   CHECK_FALSE(f.publisher.has(101));
 }
 
+TEST_CASE("every mapping is found beside [vsyscall], which lies above user space") {
+  std::vector<std::uint32_t> files;
+  for (std::uint32_t newest = 0; newest < 20; ++newest) {
+    files.push_back(newest);
+    Fixture f;
+    const symbolizer::Process process = process_of(100, files);
+    process.maps->insert({0xffffffffff600000, 0xffffffffff601000, 0, kNoModule});
+    f.publisher.publish(process);
+    const UnwindRows rows = even_rows(100);
+    CAPTURE(newest);
+    for (const std::uint32_t file : files) {
+      REQUIRE(f.publisher.publish_rows(module_id(file), rows) == Outcome::kDone);
+      CHECK(f.has_rows(100, file, rows, 10));
+    }
+    CHECK(f.publisher.stats().mappings == files.size());
+  }
+}
+
 TEST_CASE("processes that map the same file share its rows") {
   Fixture f;
   for (std::int32_t pid = 1; pid <= 500; ++pid) f.publisher.publish(process_of(pid, {0, 1}));
