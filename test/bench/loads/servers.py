@@ -74,6 +74,7 @@ def serve(port):
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 65536  # head and body leave together: else each answer waits for a delayed acknowledgement
 
         def do_GET(self):
             rows = [{"key": i * 7919 % 1009, "text": f"row {i}"} for i in range(200)]
