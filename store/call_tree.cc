@@ -43,10 +43,14 @@ CallTree::CallTree(Budget& budget)
 CallTree::~CallTree() { budget_.give_back(recent_.size() * sizeof(Recent)); }
 
 std::uint64_t CallTree::hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames) {
+  const auto below = [this](std::uint64_t hash, const Frame& frame) {
+    return product(hash ^ frame.offset, seed_ ^ ((std::uint64_t{frame.module.value} + 1) * 0x9e3779b97f4a7c15ULL));
+  };
   hashes_.clear();
-  std::uint64_t hash = seed_ + (truncation ? static_cast<std::uint64_t>(*truncation) + 1 : 0);
+  std::uint64_t hash = mix(seed_);
+  if (truncation) hash = below(hash, marker(*truncation));
   for (const Frame& frame : frames) {
-    hash = product(hash ^ frame.offset, seed_ ^ ((std::uint64_t{frame.module.value} + 1) * 0x9e3779b97f4a7c15ULL));
+    hash = below(hash, frame);
     hashes_.push_back(hash);
   }
   return hash;
