@@ -63,7 +63,7 @@ static __always_inline __u32 find_row(const __u32* slab, __u32 first, __u32 coun
 
 /*
  * The index within the block of the last of `count` mappings from `first` on that starts at or before `address`. The
- * caller checks that it really covers the address.
+ * caller checks that it really covers the address. All starts and the address are below 2^63: [vsyscall] is not there.
  */
 static __always_inline __u32 find_mapping(const struct flamed_mapping* block, __u32 first, __u32 count, __u64 address) {
   __u64 base = first;

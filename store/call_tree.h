@@ -97,9 +97,9 @@ class CallTree {
  private:
   /// Recently seen stacks by a hash of all their frames, and every kBetweenRecent-th caller of them: of a stack that
   /// was not seen before, most callers were. Without it each frame of each sample costs two look-ups. All 64 bits have
-  /// to be the same, of which 16 say where it stands: with a thousand look-ups a second one stack is taken for another
-  /// once in about nine thousand years. Comparing the frames, which lie anywhere in memory, would cost a tenth of what
-  /// ingest does.
+  /// to be the same, of which 16 say where it stands with the default budget: of a thousand look-ups a second, one
+  /// takes a stack for another in about nine thousand years. Comparing the frames, which lie anywhere in memory, took a
+  /// tenth of ingest's time.
   struct Recent {
     std::uint64_t hash = 0;
     StackId stack = kEmptyStack;
