@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/sampler/sampler.h"
 
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <spdlog/spdlog.h>
@@ -28,29 +27,25 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "daemon/cpu_time.h"
-#include "daemon/sampler/cpu_list.h"
+#include "daemon/sampler/busy_cpus.h"
 #include "daemon/sampler/cpu_news.h"
 #include "daemon/sampler/kernel_program.h"
+#include "daemon/sampler/online_cpus.h"
 #include "daemon/sampler/perf_event.h"
 #include "daemon/sampler/perf_ring.h"
+#include "daemon/sampler/run_delay.h"
 #include "daemon/sampler/sample_ring.h"
 #include "daemon/sampler/timer_watch.h"
 
 namespace flamed::daemon {
 namespace {
 
-constexpr const char* kOnlineCpus = "/sys/devices/system/cpu/online";
 /// While a CPU comes online, what is opened there may be dead at once: it is not judged, and not opened again, before
 /// this has passed.
 constexpr std::int64_t kReopenPauseNs = 100 * kNsPerMs;
 /// Where the kernel tells of CPUs, what it does not tell of is looked for less often.
 constexpr std::int64_t kCheckPeriodNs = kNsPerSecond / 2;
 constexpr std::int64_t kRestfulCheckPeriodNs = 8 * kNsPerSecond;
-constexpr const char* kProcStat = "/proc/stat";
-constexpr const char* kProcUptime = "/proc/uptime";
-/// Of /proc/stat the lines of the CPUs are wanted, which come first.
-constexpr std::size_t kStatBytesPerCpu = 128;
 /// At 100 Hz, twice.
 constexpr std::chrono::milliseconds kSlowestTick{20};
 /// A jump of CLOCK_BOOTTIME against CLOCK_MONOTONIC of more than this means that the machine was suspended.
@@ -69,7 +64,6 @@ constexpr bool kStoresAreInOrder = true;
 #else
 constexpr bool kStoresAreInOrder = false;
 #endif
-constexpr const char* kSchedStat = "/proc/thread-self/schedstat";
 
 /// The timer that samples one CPU. The kernel turns a frequency of a software clock into a fixed period.
 Result<Fd> open_timer(int cpu, std::int64_t period_ns) {
@@ -91,16 +85,6 @@ std::int64_t suspended_ns() {
   ::clock_gettime(CLOCK_MONOTONIC, &monotonic);
   return (boot.tv_sec - monotonic.tv_sec) * kNsPerSecond + (boot.tv_nsec - monotonic.tv_nsec);
 }
-
-/// CPU time by number of the CPU.
-using BusyByCpu = std::vector<std::pair<int, std::int64_t>>;
-
-/// How long `cpus` CPUs together have been idle.
-struct Idle {
-  MonotonicTime at;
-  std::int64_t ns = 0;
-  std::size_t cpus = 0;
-};
 
 /// Timer and perf buffer of one CPU.
 struct CpuSampler {
@@ -129,8 +113,7 @@ class Sampler::Impl {
       : options_(options),
         clock_(clock),
         program_(std::move(program)),
-        stat_(::open(kProcStat, O_RDONLY | O_CLOEXEC)),
-        uptime_(::open(kProcUptime, O_RDONLY | O_CLOEXEC)),
+        busy_cpus_(TimerWatch::kWorthAskingNs, clock),
         suspended_ns_(suspended_ns()),
         checked_(clock.monotonic()),
         drained_(checked_),
@@ -149,7 +132,7 @@ class Sampler::Impl {
     if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
     if (Status watched = watch(epoll_and_notices_, program_.notices_fd(), kNotices); !watched) return watched;
     listen_for_cpus();
-    Result<std::vector<int>> cpus = online_cpus();
+    Result<std::vector<int>> cpus = online_cpus_.read();
     if (!cpus) return std::move(cpus).error();
     if (Status made = make_rings(*cpus); !made) return made;
     for (const int cpu : *cpus) {
@@ -254,10 +237,10 @@ class Sampler::Impl {
     const bool in_a_hurry = resumed || !heard_at_.empty();
     if (!in_a_hurry && now.ns - checked_.ns < (may_rest() ? kRestfulCheckPeriodNs : kCheckPeriodNs)) return;
     const MonotonicTime checked_before = std::exchange(checked_, now);
-    look_how_late();
+    late_ns_ = run_delay_.since_last();
     if (resumed) gaps_.push_back({now, now, slept_ns, store::GapReason::kSuspended, {}});
 
-    const Result<std::vector<int>> online = online_cpus();
+    const Result<std::vector<int>> online = online_cpus_.read();
     if (!online) {
       set_problem(online.error().message());
       return;
@@ -307,18 +290,9 @@ class Sampler::Impl {
   }
 
  private:
-  Result<std::vector<int>> online_cpus() {
-    if (!online_) online_.reset(::open(kOnlineCpus, O_RDONLY | O_CLOEXEC));
-    if (!online_) return Error::from_errno(std::string("open ") + kOnlineCpus);
-    std::array<char, 4096> text{};
-    const ssize_t size = ::pread(online_.get(), text.data(), text.size(), 0);
-    if (size < 0) return Error::from_errno(std::string("read ") + kOnlineCpus);
-    return parse_cpu_list({text.data(), static_cast<std::size_t>(size)});
-  }
-
   /// Lets go of the CPUs that are not in `online`, which is sorted, and of those whose timer or buffer has died.
   void close_dead(const std::vector<int>& online, MonotonicTime now, bool resumed) {
-    const BusyByCpu* busy = nullptr;
+    const BusyCpus::Used* busy = nullptr;
     if (!resumed) prove_side_bands(now);
     std::erase_if(dead_since_,
                   [&](const auto& dead) { return !std::binary_search(online.begin(), online.end(), dead.first); });
@@ -368,17 +342,6 @@ class Sampler::Impl {
     for (const auto& [sampler, before] : asked) sampler->hung_up = true;
   }
 
-  /// How long this thread has waited for a CPU since it looked last: news may be that much older than they seem.
-  void look_how_late() {
-    if (!sched_stat_) sched_stat_.reset(::open(kSchedStat, O_RDONLY | O_CLOEXEC));
-    std::array<char, 64> text{};
-    const ssize_t size = sched_stat_ ? ::pread(sched_stat_.get(), text.data(), text.size(), 0) : 0;
-    const std::optional<std::int64_t> waited_ns =
-        size > 0 ? parse_run_delay_ns({text.data(), static_cast<std::size_t>(size)}) : std::nullopt;
-    late_ns_ = waited_ns && waited_ns_ ? std::optional(*waited_ns - *waited_ns_) : std::nullopt;
-    waited_ns_ = waited_ns;
-  }
-
   /// `time`, or when what the kernel has told of the CPU happened at the earliest, where that was later.
   [[nodiscard]] MonotonicTime not_before_news(int cpu, MonotonicTime time) const {
     const auto heard = heard_at_.find(cpu);
@@ -387,14 +350,14 @@ class Sampler::Impl {
   }
 
   /// `busy` is read when the first CPU needs it.
-  bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyByCpu*& busy) {
+  bool is_dead(int cpu, CpuSampler& sampler, MonotonicTime now, const BusyCpus::Used*& busy) {
     // It came back before anybody saw that it had gone.
     if (heard_at_.count(cpu) != 0 && (!is_running(sampler.timer.get()) || !is_running(sampler.side_band.fd())))
       return true;
     const SampleCounts counts = program_.counts_of(cpu);
     TimerWatch::Signs signs{now, counts.taken, sampler.newest_sample, {}};
     if (sampler.watch.is_quiet(signs)) {
-      if (busy == nullptr) busy = &read_busy();
+      if (busy == nullptr) busy = &busy_cpus_.read(cpus_by_number_.size());
       const auto found = std::lower_bound(busy->begin(), busy->end(), std::pair<int, std::int64_t>{cpu, INT64_MIN});
       if (found != busy->end() && found->first == cpu) signs.busy_ns = found->second;
     }
@@ -409,33 +372,6 @@ class Sampler::Impl {
     if (!is_running(sampler.timer.get())) return true;
     sampler.watch.alive(clock_.monotonic());
     return false;
-  }
-
-  /// As it was when /proc/stat was read last, as long as all CPUs together have used less since than makes the timer of
-  /// one of them worth asking. The kernel adds up all interrupts for /proc/stat: on an idle machine that was a good
-  /// part of what flamed costs.
-  const BusyByCpu& read_busy() {
-    const std::optional<Idle> idle = read_idle();
-    if (idle && idle_then_ && idle->cpus == idle_then_->cpus) {
-      const std::int64_t used_ns =
-          (idle->at.ns - idle_then_->at.ns) * static_cast<std::int64_t>(idle->cpus) - (idle->ns - idle_then_->ns);
-      if (used_ns > -TimerWatch::kWorthAskingNs && used_ns < TimerWatch::kWorthAskingNs) return busy_;
-    }
-    stat_text_.resize((cpus_by_number_.size() + 2) * kStatBytesPerCpu);
-    const ssize_t size = ::pread(stat_.get(), stat_text_.data(), stat_text_.size(), 0);
-    busy_.clear();
-    if (size > 0) busy_ = parse_busy_ns_by_cpu({stat_text_.data(), static_cast<std::size_t>(size)});
-    idle_then_ = busy_.empty() ? std::nullopt : idle;
-    return busy_;
-  }
-
-  [[nodiscard]] std::optional<Idle> read_idle() const {
-    std::array<char, 64> text{};
-    const ssize_t size = ::pread(uptime_.get(), text.data(), text.size(), 0);
-    if (size <= 0) return std::nullopt;
-    const std::optional<std::int64_t> ns = parse_idle_ns({text.data(), static_cast<std::size_t>(size)});
-    if (!ns) return std::nullopt;
-    return Idle{clock_.monotonic(), *ns, cpus_by_number_.size()};
   }
 
   /// Where the kernel does not tell, the CPUs are looked at more often.
@@ -650,15 +586,10 @@ class Sampler::Impl {
   Fd wake_up_;
   std::optional<CpuNews> cpu_news_{};
   std::map<int, MonotonicTime> heard_at_{};  ///< CPUs that the kernel has told of since check_cpus() last looked
-  Fd sched_stat_{};
-  std::optional<std::int64_t> waited_ns_{};  ///< of this thread, for a CPU, when check_cpus() last looked
-  std::optional<std::int64_t> late_ns_{};    ///< how much of it since the look before; empty: not known
-  Fd online_;
-  Fd stat_;
-  Fd uptime_;
-  std::vector<char> stat_text_;
-  BusyByCpu busy_;                 ///< as /proc/stat had it
-  std::optional<Idle> idle_then_;  ///< when it was read
+  RunDelay run_delay_{};                     ///< of the reader thread
+  std::optional<std::int64_t> late_ns_{};    ///< that delay from one check_cpus() to the next; empty: not known
+  OnlineCpus online_cpus_;
+  BusyCpus busy_cpus_;
   std::int64_t suspended_ns_;
   bool side_band_ = true;
   bool has_begun_ = false;
