@@ -79,7 +79,11 @@ constexpr rlim_t kOtherDescriptors = 1024;
 /// Without a worker the `modules` thread goes on with what else there is, at this pace.
 constexpr std::chrono::milliseconds kNoReaderPause{50};
 constexpr std::size_t kManyRows = 100'000;
-constexpr std::int64_t kTickNs = 2 * kNsPerSecond;
+/// Until the first samples have been drained, since flamed is not ready before and this is what sees it; and while
+/// memory is being given back.
+constexpr std::int64_t kShortTickNs = 2 * kNsPerSecond;
+/// As often as is drained (reader.cc).
+constexpr std::int64_t kTickNs = 5 * kNsPerSecond;
 /// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
 constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
 constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
@@ -314,7 +318,8 @@ class MemoryKeeper {
  public:
   explicit MemoryKeeper(store::Store& store) : store_(store) {}
 
-  void look() {
+  /// True while memory is short.
+  bool look() {
     const std::uint64_t all = store_.stats().given_back_bytes;
     if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
       // Freed memory stays with the allocator, and so with the group, until it is asked for.
@@ -322,8 +327,10 @@ class MemoryKeeper {
       spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
     }
     const std::optional<MemoryWatch::Reading> reading = watch_.read();
-    if (!reading) return;
-    if (const std::size_t bytes = MemoryWatch::to_give_back(*reading); bytes != 0) store_.give_back(bytes);
+    if (!reading) return false;
+    const std::size_t bytes = MemoryWatch::to_give_back(*reading);
+    if (bytes != 0) store_.give_back(bytes);
+    return bytes != 0;
   }
 
  private:
@@ -359,14 +366,17 @@ void supervise(const sigset_t& signals, std::span<const char* const> arguments, 
   MemoryKeeper memory(store);
   PeersTeller peers(server);
   std::uint64_t taken = 0;  // by the last tick
-  for (bool is_idle = false;;) {
+  bool is_idle = false;
+  bool memory_is_short = false;
+  for (;;) {
     peers.look();
-    const std::int64_t tick_ns = is_idle ? kIdleTickNs : kTickNs;
+    const bool is_in_a_hurry = memory_is_short || !vitals.verdict().has_drained;
+    const std::int64_t tick_ns = is_in_a_hurry ? kShortTickNs : is_idle ? kIdleTickNs : kTickNs;
     const timespec period{tick_ns / kNsPerSecond, tick_ns % kNsPerSecond};
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
     if (signal == SIGHUP) reload(arguments, config, clock, budget);
-    memory.look();
+    memory_is_short = memory.look();
     module_reader.look_after();
     VitalSigns signs = read_vital_signs(clock, sampler, reader);
     is_idle = signs.taken - std::exchange(taken, signs.taken) < kFewSamples;

@@ -47,6 +47,7 @@ def measure(part, how, folder):
         result = {"skipped": f"it failed: {error}", "failed": True}
     result["took_s"] = time.monotonic() - began
     result["quick"] = how.is_quick
+    result["date"], result["source"] = time.strftime("%Y-%m-%d"), machine.source()
     with open(path, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
     print(f"{part.name}: {result['took_s']:.0f} s", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ def text(parts, folder, is_quick):
 
 Written by `./dev bench --write` on {machine["date"]}: {machine["cpu"]}, {machine["cpus"]} CPUs, {machine["memory_bytes"] / 2**30:.0f} GiB, Linux {machine["kernel"]},
 {machine["system"]}; {versions}. Times on another machine differ; run it there.""",
-                        aims_section(aims), *sections]).rstrip()
+                        aims_section(aims).rstrip(), *(section.rstrip() for section in sections), sources_section(results)]).rstrip()
 
 
 def part_section(part, results, aims):
@@ -36,6 +36,13 @@ def part_section(part, results, aims):
     if "skipped" in result and part.has_section:
         return f"## {part.name.capitalize()}\n\nSKIP: {result['skipped']}"
     return part.section(results, aims)
+
+
+def sources_section(results):
+    """Parts can be measured one by one, and then are not all of the same code."""
+    rows = [(name, result.get("source") or "not noted", result.get("date", "not noted"), f"{result['took_s']:.0f}")
+            for name, result in results.items()]
+    return "## When each part was measured\n\n" + table(("part", "of commit", "on", "took, s"), rows)
 
 
 def aims_section(aims):

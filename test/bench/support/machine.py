@@ -55,6 +55,13 @@ def facts(flamed):
     }
 
 
+def source():
+    """Which sources the program was made of, if it is up to date with them: the commit, and whether there were changes."""
+    told = subprocess.run(["git", "describe", "--always", "--dirty=, changed", "--abbrev=7", "--exclude=*"],
+                          capture_output=True, text=True, check=False)
+    return told.stdout.strip() or None
+
+
 def busy_seconds():
     """CPU time that all CPUs together were not idle, since boot. What other guests took is not in it."""
     with open("/proc/stat", encoding="ascii") as file:
