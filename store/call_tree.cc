@@ -15,6 +15,13 @@ std::uint64_t random_seed() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
+/// Both halves of the product, one upon the other: every bit of it depends on all of both.
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide wide = static_cast<Wide>(a) * b;
+  return static_cast<std::uint64_t>(wide) ^ static_cast<std::uint64_t>(wide >> 64);
+}
+
 Frame marker(Truncation reason) { return {kTruncatedModule, static_cast<std::uint64_t>(reason)}; }
 
 }  // namespace
@@ -36,11 +43,14 @@ CallTree::CallTree(Budget& budget)
 CallTree::~CallTree() { budget_.give_back(recent_.size() * sizeof(Recent)); }
 
 std::uint64_t CallTree::hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames) {
+  const auto below = [this](std::uint64_t hash, const Frame& frame) {
+    return product(hash ^ frame.offset, seed_ ^ ((std::uint64_t{frame.module.value} + 1) * 0x9e3779b97f4a7c15ULL));
+  };
   hashes_.clear();
-  std::uint64_t hash = seed_ + (truncation ? static_cast<std::uint64_t>(*truncation) + 1 : 0);
+  std::uint64_t hash = mix(seed_);
+  if (truncation) hash = below(hash, marker(*truncation));
   for (const Frame& frame : frames) {
-    hash = (hash ^ (frame.offset + (std::uint64_t{frame.module.value} << 40))) * 0x9e3779b97f4a7c15ULL;
-    hash ^= hash >> 32;
+    hash = below(hash, frame);
     hashes_.push_back(hash);
   }
   return hash;
@@ -52,19 +62,6 @@ std::uint64_t CallTree::hash_of(const Frame& frame) const {
 
 std::uint64_t CallTree::hash_of(const CallNode& node) {
   return mix((std::uint64_t{node.caller.value} << 32) | node.frame.value);
-}
-
-bool CallTree::is_stack(StackId stack, std::optional<Truncation> truncation, std::span<const Frame> frames) const {
-  for (std::size_t i = frames.size(); i-- > 0;) {
-    if (stack == kEmptyStack) return false;
-    const CallNode& node = nodes_[stack.value];
-    if (Frame(frames_[node.frame.value]) != frames[i]) return false;
-    stack = node.caller;
-  }
-  if (!truncation) return stack == kEmptyStack;
-  if (stack == kEmptyStack) return false;
-  const CallNode& node = nodes_[stack.value];
-  return node.caller == kEmptyStack && Frame(frames_[node.frame.value]) == marker(*truncation);
 }
 
 std::optional<FrameId> CallTree::intern_frame(const Frame& frame) {
@@ -97,22 +94,20 @@ std::optional<StackId> CallTree::intern_child(StackId caller, const Frame& frame
   return StackId{*id};
 }
 
-std::optional<StackId> CallTree::find_recent(std::uint64_t hash, std::optional<Truncation> truncation,
-                                             std::span<const Frame> frames) {
+std::optional<StackId> CallTree::find_recent(std::uint64_t hash) {
   const Recent& known = recent(hash);
-  if (known.hash != static_cast<std::uint32_t>(hash >> 32)) return std::nullopt;
-  if (!is_stack(known.stack, truncation, frames)) return std::nullopt;
+  if (known.hash != hash) return std::nullopt;
   return known.stack;
 }
 
 CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::span<const Frame> frames) {
   const std::uint64_t hash = hash_all(truncation, frames);
-  if (const std::optional<StackId> known = find_recent(hash, truncation, frames)) return {*known, true};
+  if (const std::optional<StackId> known = find_recent(hash)) return {*known, true};
 
   StackId stack = kEmptyStack;
   std::size_t depth = frames.empty() ? 0 : (frames.size() - 1) / kBetweenRecent * kBetweenRecent;
   for (; depth > 0; depth -= kBetweenRecent) {
-    const std::optional<StackId> known = find_recent(hashes_[depth - 1], truncation, frames.first(depth));
+    const std::optional<StackId> known = find_recent(hashes_[depth - 1]);
     if (!known) continue;
     stack = *known;
     break;

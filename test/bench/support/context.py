@@ -10,7 +10,7 @@ class Context:
     build: str
     blocks: int = 5  # of two intervals with flamed and two without: ten pairs
     interval_s: float = 10  # two drains
-    settle_s: float = 4  # from flamed's start until it is in its steady state, at least
+    settle_s: float = 40  # from flamed's start until it is in its steady state, at least
     quiet_s: float = 11  # in which no helper has worked then: at drains files are chosen whose rows are to be built
     peer_s: int = 10
     peer_runs: int = 3
