@@ -69,7 +69,7 @@ def losses(load, how, seconds, begin):
     for _ in range(how.blocks):
         first = load.interval(seconds)[0]
         with begin():
-            time.sleep(how.settle_s / 2)
+            time.sleep(min(2, how.settle_s))
             middle = [load.interval(seconds)[0] for _ in range(2)]
         last = load.interval(seconds)[0]
         lost += [1 - middle[0] / first, 1 - middle[1] / last]
