@@ -4,7 +4,7 @@
 
     ./dev bench [--quick] [--write] [--long] [PART...]
 
-Without parts: all of them but those that are only run when named, in three quarters of an hour. The figures are only as
+Without parts: all of them but those that are only run when named, in an hour. The figures are only as
 quiet as the machine: run nothing beside it. Results stay in build/bench/ and go into the report until they are measured again.
 
   --quick   a second or two for each interval: to see that it runs, not to measure

@@ -75,6 +75,7 @@ SELECT i * 7919 % 1009 AS k, count(*), group_concat(substr(hex(i), 1, 2)) FROM n
 """
 # More than flamed's 99, so that rare steps are seen, too.
 PERF_HZ = 397
+WARM_UP_S = 12  # two drains, and what building takes: then what a program uses has its tables
 LABELS = {}
 # Where a thread or a process begins, in perf's words.
 ENTRIES = {"_start", "_dl_start_user", "clone", "__clone", "clone3", "__clone3"}
@@ -370,9 +371,9 @@ def share(quality):
 def profiles(daemon, program, pid, start_ms, comms=None):
     """Of the program's process, or of all that the daemon sampled of these comms since."""
     if not program.comm:
-        return [daemon.profile(f"pid={pid}")]
+        return [daemon.profile(f"pid={pid}&from={start_ms}")]
     listed = json.loads(daemon.get(f"/processes?from={start_ms}"))["processes"]
-    return [daemon.profile(f"pid={process['id']}") for process in listed if process["comm"] in (comms or [program.comm])]
+    return [daemon.profile(f"pid={process['id']}&from={start_ms}") for process in listed if process["comm"] in (comms or [program.comm])]
 
 
 def measure(program, seconds, tables, pointers, folder):
@@ -380,6 +381,9 @@ def measure(program, seconds, tables, pointers, folder):
     load = subprocess.Popen(program.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                             start_new_session=True)
     try:
+        begun_ms = int(time.time() * 1000)
+        time.sleep(WARM_UP_S)
+        at_first = merged(profiles(tables, program, load.pid, begun_ms))
         before = tables.bpf()
         start_ms = int(time.time() * 1000)
         target = ["-a"] if program.comm else ["-p", str(load.pid)]
@@ -406,7 +410,7 @@ def measure(program, seconds, tables, pointers, folder):
     quality = merged(answers[0])
     by_pointers = merged(answers[1])
     return {
-        "tables": {**quality, "whole_share": share(quality)},
+        "tables": {**quality, "whole_share": share(quality), "whole_share_at_first": share(at_first)},
         "frame_pointers": {**by_pointers, "whole_share": share(by_pointers)},
         "perf": {"samples": len(by_perf), "whole_share": len(whole) / len(by_perf) if by_perf else None},
         "agreement": {
@@ -429,7 +433,7 @@ def main():
     binary = sys.argv[1]
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
     only = set(sys.argv[3:])
-    report = {"seconds": seconds, "programs": {}}
+    report = {"seconds": seconds, "warm_up_seconds": WARM_UP_S, "programs": {}}
     statistics = "/proc/sys/kernel/bpf_stats_enabled"
     with open(statistics, encoding="ascii") as file:
         statistics_before = file.read()

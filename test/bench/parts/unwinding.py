@@ -52,13 +52,14 @@ class Stacks(Part):
         mixed = results.get(self.name)
         if mixed is None:
             return ""
-        head = ("program", "samples", "whole by tables", "otherwise", "whole by frame pointers", "whole by perf", "stacks agree",
+        head = ("program", "samples", "whole by tables", "otherwise", "at first", "whole by frame pointers", "whole by perf", "stacks agree",
                 "steps agree", "perf with itself, stacks", "steps", "ns per sample")
         rows = [stacks_row(name, program) for name, program in mixed["programs"].items()]
         return f"""## Whole stacks
 
 Programs as Debian ships them, {mixed["seconds"]} s each, sampled at the same time by flamed with unwind tables, by flamed with
-frame pointers alone, and by `perf record --call-graph dwarf`. Shares in %. *Whole*: down to the process's or thread's
+frame pointers alone, and by `perf record --call-graph dwarf`. Before that each has run for {mixed["warm_up_seconds"]} s, since flamed builds tables of
+what it meets: *at first* is what was whole by tables in those. Shares in %. *Whole*: down to the process's or thread's
 entry; the reasons of the rest are those of `quality`. *Agreement*, where both are whole: stacks of flamed that perf saw as
 they are, or all of whose steps from caller to callee perf saw; and the share of single steps. What perf's second half
 shares with its first in the same way is beside it: the rest is chance, in programs with many rare stacks.
@@ -76,7 +77,7 @@ def stacks_row(name, program):
     reasons = ", ".join(f"{reason} {percent(count / samples)}" for reason, count in
                         sorted(program["tables"]["truncated"].items(), key=lambda item: -item[1]))
     agreement = program["agreement"] or {}
-    return (name, samples, percent(program["tables"]["whole_share"]), reasons,
+    return (name, samples, percent(program["tables"]["whole_share"]), reasons, percent(program["tables"]["whole_share_at_first"]),
             percent(program["frame_pointers"]["whole_share"]), percent(program["perf"]["whole_share"]),
             percent(agreement.get("flamed_in_perf")), percent(agreement.get("flamed_steps_in_perf"), 2),
             percent(agreement.get("perf_in_itself")), percent(agreement.get("perf_steps_in_itself"), 2),
