@@ -95,6 +95,15 @@ describe("the processes", () => {
     assert.equal(await page.evaluate(() => location.search), "?pid=4242%4090000");
   });
 
+  it("have the row under the cursor in the document before the list tells that it has scrolled", async () => {
+    await open(page, daemon.url);
+    await page.evaluate(() => window.addEventListener("scroll", (event) => event.stopImmediatePropagation(), true));
+    await page.focus("#process-list");
+    await page.keyboard.press("End");
+    const active = await page.$eval("#process-list", (list) => document.getElementById(list.getAttribute("aria-activedescendant"))?.ariaPosInSet);
+    assert.equal(active, await page.$eval("#process-list [role=treeitem]:last-child", (row) => row.ariaSetSize));
+  });
+
   it("are text, whatever their names", async () => {
     await open(page, daemon.url);
     await page.fill("#process-filter", "777");

@@ -136,11 +136,16 @@ export function Processes() {
   const all = rows.value;
   const active = Math.max(0, all.findIndex(({ key }) => key === activeKey.value));
 
+  function inSight() {
+    top.value = Math.floor(list.current!.scrollTop / ROW_PX);
+  }
   function show(index: number) {
     const box = list.current!;
     const y = index * ROW_PX;
     if (y < box.scrollTop) box.scrollTop = y;
     else if (y + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = y + ROW_PX - box.clientHeight;
+    // The event comes a frame later, and the row that is named as active must stand in the document until then too.
+    inSight();
   }
   function activate(index: number) {
     const bounded = Math.max(0, Math.min(all.length - 1, index));
@@ -211,7 +216,7 @@ export function Processes() {
       <div class="process-box">
         <Waiting asking={processes} what="who used CPU" />
         <div id="process-list" class="process-list" ref={list} role="tree" tabIndex={0} aria-labelledby="processes-title" aria-activedescendant={all.length > 0 ? identity(all[active].key) : undefined}
-          onScroll={() => (top.value = Math.floor(list.current!.scrollTop / ROW_PX))} onKeyDown={move}>
+          onScroll={inSight} onKeyDown={move}>
           <div class="process-space" role="none" style={{ height: `${all.length * ROW_PX}px` }}>
             {all.slice(first, last).map((row, index) => <TreeRow key={row.key} row={row} index={first + index} isActive={row.key === activeKey.value} />)}
           </div>
