@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "base/file.h"
 #include "daemon/cpu_time.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 
 namespace flamed::daemon {
@@ -48,7 +46,7 @@ std::optional<CpuAccounts::Reading> CpuAccounts::read_machine() const {
 std::optional<CpuAccounts::Reading> CpuAccounts::read_process(const ProcessId& id) const {
   const WallTime now = clock_.wall();
   std::array<char, kMostStatBytes> buffer;
-  const auto stat = symbolizer::parse_stat(read_once(proc_ + "/" + std::to_string(id.pid) + "/stat", buffer));
+  const auto stat = symbolizer::parse_stat(read_once(symbolizer::proc_path(proc_, id.pid, "stat"), buffer));
   if (!stat || stat->start_ticks != id.start_ticks) return std::nullopt;
   return Reading{now, stat->cpu_ticks * ProcessId::kNsPerTick};
 }
@@ -68,17 +66,11 @@ void CpuAccounts::begin_again(bool with_sampling) {
   seen_.clear();
   ++round_;
   std::unordered_map<ProcessId, Account> processes;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::int32_t pid = 0;
-    const auto [parsed, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (problem != std::errc{} || parsed != name.data() + name.size()) continue;
+  for (const std::int32_t pid : symbolizer::running_pids(proc_)) {
     const WallTime now = clock_.wall();
-    const Result<std::string> text = read_file(entry->path().string() + "/stat", kMostStatBytes);
-    const std::optional<symbolizer::StatLine> stat = text ? symbolizer::parse_stat(*text) : std::nullopt;
-    if (!stat) continue;
-    processes[{pid, stat->start_ticks}].readings = {{now, stat->cpu_ticks * ProcessId::kNsPerTick}};
+    std::array<char, kMostStatBytes> buffer;
+    const auto stat = symbolizer::parse_stat(read_once(symbolizer::proc_path(proc_, pid, "stat"), buffer));
+    if (stat) processes[{pid, stat->start_ticks}].readings = {{now, stat->cpu_ticks * ProcessId::kNsPerTick}};
   }
   Readings machine;
   if (const auto reading = read_machine()) machine.push_back(*reading);

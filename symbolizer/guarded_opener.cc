@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "symbolizer/module_opener.h"
 #include "symbolizer/mount_info.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/worker/deadline.h"
 #include "symbolizer/worker/fd_message.h"
 
@@ -172,8 +173,7 @@ Result<Fd> GuardedOpener::open(const OpenRequest& request) {
 bool GuardedOpener::sees_hung(std::int32_t pid) {
   forget_ended();
   if (hung_.empty()) return false;
-  const Result<std::string> mounts =
-      read_file(options_.proc + "/" + std::to_string(pid) + "/mountinfo", kMountInfoLimitBytes);
+  const Result<std::string> mounts = read_file(proc_path(options_.proc, pid, "mountinfo"), kMountInfoLimitBytes);
   if (!mounts) return false;
   return std::any_of(hung_.begin(), hung_.end(),
                      [&](const Hung& hung) { return !file_system_of(*mounts, hung.device).empty(); });

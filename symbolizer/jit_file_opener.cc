@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "symbolizer/clean_name.h"
 #include "symbolizer/module_opener.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
 #include "symbolizer/root_directory.h"
@@ -30,10 +31,6 @@ constexpr std::size_t kMapsLimitBytes = 16U << 20;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the stack's limit, which is 8 MiB by default
 
 constexpr const char* kEnded = "the process ended before it was looked for what names its JIT code";
-
-std::string proc_path(const std::string& proc, std::int32_t pid, const char* file) {
-  return proc + "/" + std::to_string(pid) + "/" + file;
-}
 
 bool is_alive(const ProcessId& owner, const std::string& proc) {
   const Result<std::string> text = read_file(proc_path(proc, owner.pid, "stat"), kStatLimitBytes);

@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/handle.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
 
@@ -71,10 +72,6 @@ struct Plan {
   std::string socket_name;
   std::int64_t deadline_ns = 0;
 };
-
-std::string proc_path(const std::string& proc, std::int32_t pid, const char* file) {
-  return proc + "/" + std::to_string(pid) + "/" + file;
-}
 
 bool is_alive(const ProcessId& process, const std::string& proc) {
   const Result<std::string> text = read_file(proc_path(proc, process.pid, "stat"), kStatLimitBytes);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/root_directory.h"
 
@@ -42,7 +43,7 @@ std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint6
   std::array<char, 48> range{};
   std::snprintf(range.data(), range.size(), "%llx-%llx", static_cast<unsigned long long>(start),
                 static_cast<unsigned long long>(end));
-  return proc + "/" + std::to_string(pid) + "/map_files/" + range.data();
+  return proc_path(proc, pid, "map_files/") + range.data();
 }
 
 struct CurrentMapping {
@@ -69,7 +70,7 @@ bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown
 /// On overlayfs some kernels tell of a mapping with another inode than /proc/PID/maps shows (perf_event_mmap_event()
 /// and show_map_vma()): there the same path at the same addresses has to do.
 std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const std::string& proc) {
-  const Result<std::string> maps = read_file(proc + "/" + std::to_string(request.pid) + "/maps", kMapsLimitBytes);
+  const Result<std::string> maps = read_file(proc_path(proc, request.pid, "maps"), kMapsLimitBytes);
   if (!maps) return std::nullopt;
   for (const MapsLine& line : parse_executable_maps(*maps)) {
     const bool same_place = line.start == request.start && line.end == request.end && line.path == request.path;
@@ -105,8 +106,8 @@ Result<Fd> open_module(const OpenRequest& request, const std::string& proc) {
   Result<Fd> mapped = open_mapping(request, proc);
   if (mapped || request.path.empty() || request.path.front() != '/') return mapped;
   std::optional<Error> last_error;
-  for (const std::string& root : {proc + "/" + std::to_string(request.pid) + "/root",
-                                  proc + "/" + std::to_string(request.parent_pid) + "/root", std::string("/")}) {
+  for (const std::string& root :
+       {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {
     Result<Fd> found = open_in_root(root, request.path, request.file);
     if (found) return found;
     // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "symbolizer/cgroup_path.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
 
@@ -19,22 +20,18 @@ namespace {
 /// More than any of the files has: status is about 1.5 KB, a path in cgroup is at most PATH_MAX.
 using Buffer = std::array<char, 8192>;
 
-std::string file_of(const std::string& proc, std::int32_t pid, const char* name) {
-  return proc + "/" + std::to_string(pid) + "/" + name;
-}
-
 }  // namespace
 
 bool ProcessDetails::is_still(ProcessId id) const {
   Buffer buffer;
-  const auto stat = parse_stat(read_once(file_of(proc_, id.pid, "stat"), buffer));
+  const auto stat = parse_stat(read_once(proc_path(proc_, id.pid, "stat"), buffer));
   return stat && stat->start_ticks == id.start_ticks;
 }
 
 std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
   Buffer buffer;
   ProcessDetail detail;
-  const auto status = parse_process_status(read_once(file_of(proc_, id.pid, "status"), buffer));
+  const auto status = parse_process_status(read_once(proc_path(proc_, id.pid, "status"), buffer));
   if (!status) return std::nullopt;
   detail.uid = status->uid.effective;
   detail.command_line = read_command_line(id.pid);
@@ -45,14 +42,14 @@ std::optional<ProcessDetail> ProcessDetails::read(ProcessId id) const {
 std::string ProcessDetails::read_command_line(std::int32_t pid) const {
   if (command_lines_ == CommandLines::kOff) return {};
   Buffer buffer;
-  return format_command_line(read_once(file_of(proc_, pid, "cmdline"), std::span(buffer).first(kCommandLineLimitBytes)),
-                             command_lines_);
+  return format_command_line(
+      read_once(proc_path(proc_, pid, "cmdline"), std::span(buffer).first(kCommandLineLimitBytes)), command_lines_);
 }
 
 std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, ProcessId id) {
   if (const auto known = by_id_.find(cgroup_id); known != by_id_.end()) return known->second;
   Buffer buffer;
-  const CgroupLine line = parse_proc_cgroup(read_once(file_of(proc_, id.pid, "cgroup"), buffer));
+  const CgroupLine line = parse_proc_cgroup(read_once(proc_path(proc_, id.pid, "cgroup"), buffer));
   if (line.path.empty()) return nullptr;
   // The id of a cgroup is the inode number of its directory. What differs is another process's by now, or one that was
   // moved, or lies in another view of the tree (a cgroup namespace).

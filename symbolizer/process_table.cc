@@ -5,21 +5,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <climits>
-#include <filesystem>
 #include <iterator>
-#include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/file.h"
+#include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
+#include "symbolizer/process_look.h"
 
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kMapsLimitBytes = 16U << 20;  ///< 65,530 mappings (vm.max_map_count) of 250 bytes
 constexpr std::size_t kStatLimitBytes = 4096;
 /// A running process whose code lies outside of all known mappings is looked at again, but not more often than this.
 constexpr std::int64_t kRereadNs = kNsPerSecond;
@@ -33,99 +29,19 @@ constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
 /// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
 
-/// No file to be named by: .NET has the same memory mapped twice, writes its code at one address and runs it at
-/// another.
-constexpr std::string_view kDotnetMemory = "/memfd:doublemapper";
-
-std::string proc_path(const std::string& proc, std::int32_t pid, const char* file) {
-  return proc + "/" + std::to_string(pid) + "/" + file;
-}
-
-std::string read_link(const std::string& path) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
-  if (size <= 0) return {};
-  return std::string(without_deleted_mark({target.data(), static_cast<std::size_t>(size)}));
-}
-
 }  // namespace
-
-void TableEditions::add(std::shared_ptr<const MappingSet> maps, MonotonicTime now) {
-  if (editions_.size() == kMost) editions_.erase(editions_.begin());
-  editions_.push_back({next_++, now, std::move(maps)});
-}
-
-const MappingSet* TableEditions::find(std::uint16_t number) const {
-  const auto found = std::find_if(editions_.rbegin(), editions_.rend(),
-                                  [&](const Edition& edition) { return edition.number == number; });
-  return found == editions_.rend() ? nullptr : found->maps.get();
-}
-
-void TableEditions::forget_replaced(MonotonicTime time) {
-  while (editions_.size() > 1 && editions_[1].from <= time) editions_.erase(editions_.begin());
-}
 
 ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
     : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
 
-/// What /proc/PID shows of a process.
-struct ProcessTable::Look {
-  MonotonicTime as_of;
-  MonotonicTime done;
-  bool alive = false;
-  bool leader_ended = false;
-  ProcessId id;
-  std::int32_t parent_pid = 0;
-  std::string comm;
-  std::string executable;
-  std::shared_ptr<MappingSet> maps;  ///< null: not readable
-};
-
 void ProcessTable::scan() {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(proc_, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::int32_t pid = 0;
-    const auto [rest, parse_error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parse_error != std::errc{} || rest != name.data() + name.size() || running_.count(pid) != 0) continue;
-    read_process(pid, clock_.monotonic());
+  for (const std::int32_t pid : running_pids(proc_)) {
+    if (running_.count(pid) == 0) read_process(pid, clock_.monotonic());
   }
-}
-
-ProcessTable::Look ProcessTable::look_at(std::int32_t pid) {
-  Look look;
-  // Events from now on are still to come. Applied once more to what the look has seen of them, they change nothing.
-  look.as_of = clock_.monotonic();
-  Result<std::string> maps = read_file(proc_path(proc_, pid, "maps"), kMapsLimitBytes);
-  std::optional<std::int32_t> thread;
-  if (!maps || maps->empty()) thread = other_thread(pid);
-  // Once the thread that the process began with has ended, only the others show what they share.
-  const std::string shown_by = thread ? "task/" + std::to_string(*thread) + "/" : "";
-  if (thread) maps = read_file(proc_path(proc_, pid, (shown_by + "maps").c_str()), kMapsLimitBytes);
-  look.executable = read_link(proc_path(proc_, pid, (shown_by + "exe").c_str()));
-  if (const Result<std::string>& text = maps) {
-    look.maps = std::make_shared<MappingSet>();
-    for (const MapsLine& line : parse_executable_maps(*text)) {
-      look.maps->insert(mapping_of({pid, line.start, line.end - line.start, line.file_offset, line.file, line.path}));
-    }
-  }
-  look.done = clock_.monotonic();
-  // Last, because it says whose files the others were: had the pid changed hands, the start time would not be the old
-  // one.
-  std::array<char, kStatLimitBytes> buffer;
-  const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc_, pid, "stat"), buffer));
-  if (!stat) return look;
-  // A zombie's EXIT has been told already, and its memory is gone.
-  look.leader_ended = stat->state == 'Z' || stat->state == 'X';
-  look.alive = !look.leader_ended || thread;
-  look.id = {pid, stat->start_ticks};
-  look.parent_pid = stat->parent_pid;
-  look.comm = std::string(stat->comm);
-  return look;
 }
 
 Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
-  Look look = look_at(pid);
+  ProcessLook look = look_at_process(proc_, pid, clock_, modules_);
   if (!look.alive) return nullptr;
   Process process;
   process.id = look.id;
@@ -145,7 +61,7 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
 
 void ProcessTable::read_again(Process& process, MonotonicTime time) {
   process.looked_at = time;
-  Look look = look_at(process.id.pid);
+  ProcessLook look = look_at_process(proc_, process.id.pid, clock_, modules_);
   // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
   const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
   if (!look.alive || look.id != process.id || !has_maps) return;
@@ -162,24 +78,6 @@ void ProcessTable::read_again(Process& process, MonotonicTime time) {
   process.comm = std::move(look.comm);
   process.executable = std::move(look.executable);
   note_change(process);
-}
-
-Mapping ProcessTable::mapping_of(const MappingEvent& event) {
-  Mapping mapping;
-  mapping.start = event.start;
-  mapping.end = event.start + event.length;
-  if (event.file.is_file() && event.path.substr(0, kDotnetMemory.size()) != kDotnetMemory) {
-    mapping.module = modules_.file(event.file, without_deleted_mark(event.path));
-    mapping.file_offset = event.file_offset;
-  } else if (event.path == "[vdso]") {
-    mapping.module = kVdsoModule;
-    mapping.file_offset = 0;
-  } else {
-    // The module is entered when it is first needed: most processes never run code from such memory.
-    mapping.module = kNoModule;
-    mapping.file_offset = event.start;
-  }
-  return mapping;
 }
 
 MappingSet& ProcessTable::own(std::shared_ptr<MappingSet>& maps) {
@@ -225,13 +123,13 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   Process& process = found->second;
   if (event.start + event.length < event.start) return;
   if (process.earlier_maps != nullptr && time <= process.maps_sure_from) {
-    own(process.earlier_maps).insert(mapping_of(event));
+    own(process.earlier_maps).insert(mapping_of(event, modules_));
   }
   if (process.maps != nullptr && time <= process.maps_as_of) return;
   settle(process, time);
   // What else is mapped is not known.
   if (process.maps == nullptr) process.stale = true;
-  own(process.maps).insert(mapping_of(event));
+  own(process.maps).insert(mapping_of(event, modules_));
   note_remapping(process);
   if (process.maps->mappings().size() > kMostMappings && time.ns - process.looked_at.ns >= kRereadNs) {
     read_again(process, time);
@@ -307,19 +205,6 @@ void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
   note_change(found->second);
 }
 
-/// A thread besides the one that the process began with.
-std::optional<std::int32_t> ProcessTable::other_thread(std::int32_t pid) const {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(proc_path(proc_, pid, "task"), error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::int32_t tid = 0;
-    const auto [rest, parse_error] = std::from_chars(name.data(), name.data() + name.size(), tid);
-    if (parse_error == std::errc{} && rest == name.data() + name.size() && tid != pid) return tid;
-  }
-  return std::nullopt;
-}
-
 void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return;
@@ -327,7 +212,7 @@ void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t ti
   // Alive in /proc after this time: the pid's owner before it has ended, not this one.
   if (found->second.id.start_ticks != 0 && time < found->second.maps_as_of) return;
   const bool ask = found->second.may_have_threads || found->second.stale;
-  if (ask && other_thread(pid)) {
+  if (ask && other_thread(proc_, pid)) {
     found->second.leader_ended = true;
     return;
   }

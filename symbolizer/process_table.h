@@ -8,110 +8,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "symbolizer/mapping_event.h"
 #include "symbolizer/mapping_set.h"
 #include "symbolizer/module_table.h"
-#include "symbolizer/process_details.h"
+#include "symbolizer/process.h"
 
 namespace flamed::symbolizer {
-
-/// The kernel mapped something as code into a process (MMAP2).
-struct MappingEvent {
-  std::int32_t pid = 0;
-  std::uint64_t start = 0, length = 0, file_offset = 0;
-  FileKey file;
-  std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
-};
-
-/// The mappings that a process's unwind tables have shown. Each edition has a number, which samples carry that were
-/// walked by it: no clock tells to the instant when the kernel program went over from one to the next.
-class TableEditions {
- public:
-  /// The next edition. Its number stands in newest().
-  void add(std::shared_ptr<const MappingSet> maps, MonotonicTime now);
-  [[nodiscard]] std::uint16_t newest() const { return editions_.empty() ? 0 : editions_.back().number; }
-  /// When that was added; 0 where there is none.
-  [[nodiscard]] MonotonicTime newest_from() const {
-    return editions_.empty() ? MonotonicTime{} : editions_.back().from;
-  }
-  /// Null: not known, or too old for a sample to be on its way still.
-  [[nodiscard]] const MappingSet* find(std::uint16_t number) const;
-  /// Lets go of what was replaced by `time`.
-  void forget_replaced(MonotonicTime time);
-
- private:
-  /// Batches that wait for ingest were drained before what it publishes now: each stands for one edition at most, and
-  /// there are fewer of them (BatchQueues::kBatches, the reader's and the ring's).
-  static constexpr std::size_t kMost = 16;
-  struct Edition {
-    std::uint16_t number;
-    MonotonicTime from;
-    std::shared_ptr<const MappingSet> maps;
-  };
-  std::vector<Edition> editions_;  ///< oldest first
-  std::uint16_t next_ = 1;
-};
-
-/// What every sample asks for stands first, close together: of many processes nothing is in the CPU's caches.
-struct Process {
-  ProcessId id;                      ///< start_ticks is 0 until a sample or /proc has told it
-  std::shared_ptr<MappingSet> maps;  ///< shared with the parent until either maps something; null: not known
-  /// Where the look at /proc came after the samples that are being placed: what events told up to those.
-  std::shared_ptr<MappingSet> earlier_maps;
-  MonotonicTime maps_as_of;  ///< changes up to this time are known
-  /// Samples from here on are placed by `maps` alone: the end of that look, which is no moment.
-  MonotonicTime maps_sure_from;
-  MonotonicTime doubt_from = kNoDoubt;  ///< events were lost from here on, until /proc was looked at
-  MonotonicTime looked_at;              ///< when /proc/PID was last read
-  std::uint64_t cgroup_id = 0;          ///< set by the caller, who learns it from samples
-  std::uint64_t exec_id =
-      0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec; 0: not known
-  std::uint32_t account_round = 0;  ///< set by the caller: CpuAccounts::round() of the last sample
-  bool start_is_estimate = false;   ///< id.start_ticks is that of forked_at: right to a tick
-  bool stale = false;               ///< changes may have been missed: read /proc/PID when next needed
-  bool ended = false;
-  bool sampled = false;     ///< set by the caller: its changes are told by take_changed() from then on
-  bool watched = false;     ///< see ProcessTable::watch_mappings()
-  bool described = false;   ///< set by the caller, once `detail` and `cgroup` were read; exec takes it back
-  bool owner_told = false;  ///< set by the caller: samples say whose it is; exec takes it back
-  bool is_kernels = false;  ///< likewise: every sample of it was without user space, as those of kernel threads
-  bool published = false;   ///< set by the caller: its changes are told as if it were sampled
-  bool changed = false;
-  bool only_ended = false;  ///< besides that it has ended, what take_changed() told before holds
-  bool remapped = false;
-  bool new_jit_code = false;      ///< a block is not told of yet
-  bool may_have_threads = false;  ///< besides the one that it began with
-  bool leader_ended = false;      ///< that one has ended, and others go on
-  ModuleId anonymous;             ///< its memory without a file, once a sample was there
-  ModuleId unmapped;              ///< its addresses outside of all mappings, likewise
-  TableEditions tables;           ///< set by the caller
-
-  std::string comm;                                ///< of the main thread
-  std::string executable;                          ///< path in the process's mount namespace
-  std::int32_t parent_pid = 0;                     ///< who forked it, also when that one has ended since
-  std::uint64_t parent_start_ticks = 0;            ///< 0: not known; see ProcessTable::parent_of()
-  MonotonicTime forked_at;                         ///< 0 where the FORK was not seen
-  MonotonicTime last_seen;                         ///< of ended processes: the last event
-  std::int64_t ask_jit_again_ns = 0;               ///< when to ask again for what names its JIT code
-  std::unordered_set<std::uint64_t> jit_blocks{};  ///< where samples were in memory without a file; address >> 8
-  ProcessDetail detail;                            ///< set by the caller, as is `cgroup`
-  MonotonicTime asked_pid_at;                      ///< set by the caller: when its pid was asked for the command line
-  std::shared_ptr<const Cgroup> cgroup;            ///< null: not known
-
-  static constexpr MonotonicTime kNoDoubt{std::numeric_limits<std::int64_t>::max()};
-};
 
 /// What became of a user stack.
 enum class StackTrust : std::uint8_t {
@@ -216,9 +129,6 @@ class ProcessTable {
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
 
-  struct Look;
-  Look look_at(std::int32_t pid);
-  [[nodiscard]] std::optional<std::int32_t> other_thread(std::int32_t pid) const;
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
@@ -231,7 +141,6 @@ class ProcessTable {
     bool doubtful = false;
   };
   static Covering covering(const Process& process, MonotonicTime time, std::uint64_t address);
-  [[nodiscard]] Mapping mapping_of(const MappingEvent& event);
   [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
   void set_start(Process& process, std::uint64_t start_ticks);

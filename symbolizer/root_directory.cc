@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "symbolizer/clean_name.h"
+#include "symbolizer/proc_folder.h"
 
 namespace flamed::symbolizer {
 
@@ -29,7 +30,7 @@ Result<RootDirectory> RootDirectory::open(const std::string& path) {
 }
 
 Result<RootDirectory> RootDirectory::of_process(const std::string& proc, std::int32_t pid) {
-  return open(proc + "/" + std::to_string(pid) + "/root");
+  return open(proc_path(proc, pid, "root"));
 }
 
 Result<Fd> RootDirectory::find(const std::string& path, LastLink last) const {
