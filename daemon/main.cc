@@ -13,10 +13,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -39,19 +36,17 @@
 #include "daemon/budget/cost_meter.h"
 #include "daemon/config.h"
 #include "daemon/cpu_accounts.h"
-#include "daemon/cpu_time.h"
 #include "daemon/daemon_sources.h"
 #include "daemon/frame_namer.h"
 #include "daemon/ingest.h"
 #include "daemon/jvm_asker.h"
 #include "daemon/log.h"
-#include "daemon/memory_watch.h"
+#include "daemon/module_loader.h"
 #include "daemon/reader.h"
 #include "daemon/refusal.h"
-#include "daemon/reload.h"
-#include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/stored_until.h"
+#include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
@@ -61,9 +56,7 @@
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/debuginfod.h"
 #include "symbolizer/guarded_opener.h"
-#include "symbolizer/jit_file_opener.h"
 #include "symbolizer/kernel_symbols.h"
-#include "symbolizer/module_rows.h"
 #include "symbolizer/module_symbolizer.h"
 #include "symbolizer/module_table.h"
 #include "symbolizer/process_details.h"
@@ -76,17 +69,6 @@ namespace {
 
 /// Descriptors that are not modules: perf events and rings, sockets, files being read.
 constexpr rlim_t kOtherDescriptors = 1024;
-/// Without a worker the `modules` thread goes on with what else there is, at this pace.
-constexpr std::chrono::milliseconds kNoReaderPause{50};
-constexpr std::size_t kManyRows = 100'000;
-/// Until the first samples have been drained, since flamed is not ready before and this is what sees it; and while
-/// memory is being given back.
-constexpr std::int64_t kShortTickNs = 2 * kNsPerSecond;
-/// As often as is drained (reader.cc).
-constexpr std::int64_t kTickNs = 5 * kNsPerSecond;
-/// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
-constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
-constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
 
 /// As many open files as the system lets us have; how many of them may be modules.
 std::size_t raise_open_file_limit() {
@@ -122,132 +104,19 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues
   }
 }
 
-void publish_vdso(UnwindPublisher& unwind) {
-  const Result<unwinder::UnwindRows> rows = symbolizer::read_vdso_rows();
-  if (!rows) {
-    spdlog::warn("stacks through the vdso will be incomplete: {}", rows.error().message());
-    return;
-  }
-  static_cast<void>(unwind.publish_rows(kVdsoModule, *rows));
-}
-
-/// False: whoever reads files wasn't there, and the module's turn is still to come.
-bool publish_module(const std::stop_token& stop, const symbolizer::Module& module, symbolizer::ModuleReader& reader,
-                    UnwindPublisher& unwind, BudgetKeeper& budget) {
-  if (unwind.is_ready(module.id)) return true;
-  // A sample in the module asks for it again.
-  if (!budget.may_work_in_background()) return true;
-  const SystemClock clock;
-  const MonotonicTime start = clock.monotonic();
-  Result<unwinder::UnwindRows> rows = reader.read_unwind_rows(module.file.get());
-  if (!rows && rows.error().code() == EAGAIN) return false;
-  unwind.count_build(clock.monotonic().ns - start.ns);
-  if (!rows && unwind.may_try_again(module.id)) {
-    spdlog::info("no unwind rows for {} yet: {}", module.path, rows.error().message());
-    return true;
-  }
-  if (!rows) {
-    spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
-    rows = unwinder::UnwindRows{};
-  }
-  while (!stop.stop_requested() && unwind.publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
-  }
-  if (rows->rows.size() >= kManyRows) {
-    // Megabytes on their way here, and not needed again for a long time.
-    rows = unwinder::UnwindRows{};
-    give_back_freed_memory();
-  }
-  return true;
-}
-
-void tell_no_tables(const std::string& why) { spdlog::warn("user stacks are walked by frame pointers alone: {}", why); }
-
 /// Null where the kernel refuses the tables; the log says once why.
 std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
   const std::optional<UnwindMapFds> fds = sampler.unwind_maps();
   if (!fds) {
-    tell_no_tables(sampler.why_no_tables());
+    UnwindPublisher::tell_none(sampler.why_no_tables());
     return nullptr;
   }
   Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
   if (!maps) {
-    tell_no_tables(maps.error().message());
+    UnwindPublisher::tell_none(maps.error().message());
     return nullptr;
   }
   return std::move(maps).value();
-}
-
-void look_for_jit_files(const ProcessId& owner, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-                        JvmAsker* jvm_asker) {
-  if (opener.sees_hung(owner.pid)) {
-    return modules.finish_jit(owner, {{}, "a file system in the process's view does not answer", false});
-  }
-  const symbolizer::JitFilesPtr known = modules.jit_files(owner);
-  symbolizer::JitFiles found = symbolizer::open_jit_files(owner, known.get(), "/proc");
-  const bool is_jvm = found.is_jvm;
-  modules.finish_jit(owner, std::move(found));
-  if (jvm_asker != nullptr && is_jvm && modules.has_new_jit_code(owner) && jvm_asker->want(owner)) {
-    modules.clear_new_jit_code(owner);
-  }
-}
-
-void load_kernel_walk(Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols) {
-  const auto find_orc = [&]() -> Result<flamed_kernel_orc> {
-    try {
-      return find_kernel_orc(
-          [&](const std::vector<std::string_view>& names) { return kernel_symbols.addresses(names); });
-    } catch (const std::exception& e) {
-      return Error(e.what());  // no memory for the text
-    }
-  };
-  if (const Status loaded = sampler.load_kernel_walk(find_orc()); !loaded) {
-    spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
-  }
-}
-
-void run_modules(const std::stop_token& stop, symbolizer::ModuleTable& modules, symbolizer::GuardedOpener& opener,
-                 symbolizer::ModuleReader& reader, Sampler& sampler, symbolizer::KernelSymbols& kernel_symbols,
-                 UnwindPublisher* unwind, JvmAsker* jvm_asker, BudgetKeeper& budget) {
-  if (unwind != nullptr) {
-    // Samples are taken by now: what the verifier takes for the walk holds up none of them.
-    if (const Status loaded = sampler.load_walk(); loaded) {
-      publish_vdso(*unwind);
-    } else {
-      tell_no_tables(loaded.error().message());
-      unwind = nullptr;
-    }
-  }
-  // It makes samples cheaper, but those of now have no tables yet: first a few of these.
-  int until_kernel_walk = 100;
-  while (!stop.stop_requested()) {
-    if (until_kernel_walk > 0 && (--until_kernel_walk == 0 || !modules.has_request())) {
-      load_kernel_walk(sampler, kernel_symbols);
-      until_kernel_walk = 0;
-    }
-    const std::optional<symbolizer::OpenRequest> request = modules.next_request(stop);
-    if (!request) return;
-    if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
-    if (request->jit_owner) {
-      look_for_jit_files(*request->jit_owner, modules, opener, jvm_asker);
-      continue;
-    }
-    const symbolizer::ModulePtr known = modules.find(request->module);
-    if (known == nullptr || !known->file) {
-      Result<Fd> file = opener.open(*request);
-      if (!file) spdlog::debug("cannot open {}: {}", request->path, file.error().message());
-      modules.finish(*request, std::move(file));
-    }
-    const symbolizer::ModulePtr module = modules.find(request->module);
-    // Rows of much code wait until a walk has come there often enough (UnwindPublisher::should_build()).
-    const bool is_worth_it = UnwindPublisher::is_cheap(request->end - request->start);
-    if (unwind != nullptr && module != nullptr && module->file && is_worth_it &&
-        !publish_module(stop, *module, reader, *unwind, budget)) {
-      std::this_thread::sleep_for(kNoReaderPause);
-      modules.want_again(module->id);
-    }
-    if (unwind != nullptr) unwind->drop_empty_slabs();
-  }
 }
 
 /// Null where it isn't asked for, or not installed; the log says which.
@@ -275,10 +144,6 @@ Fd kallsyms_on_stdin() {
   return Fd(is_proc_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
 }
 
-VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
-  return {clock.monotonic(), reader.last_drain(), sampler.taken(), std::nullopt, sampler.frequency_hz()};
-}
-
 /// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else nobody.
 symbolizer::WorkerProcess::Program worker_program() {
   symbolizer::WorkerProcess::Program program;
@@ -296,99 +161,6 @@ int refuse(const Error& error) {
   const Refusal refusal = explain_refusal(error, read_refusal_facts());
   spdlog::critical("{}{}{}", error.message(), refusal.remedy.empty() ? "" : "; ", refusal.remedy);
   return static_cast<int>(refusal.status);
-}
-
-/// `config` is what is in force.
-void reload(std::span<const char* const> arguments, Config& config, const Clock& clock, BudgetKeeper& budget) {
-  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock.monotonic().ns / kNsPerUs));
-  const Result<Reload> again = read_again(arguments, config);
-  if (again) {
-    config = again->config;
-    set_log_level(config.log_level);
-    budget.set_budget(config.cpu_budget);
-    spdlog::info("the configuration was read again: {}", describe(*again));
-  } else {
-    spdlog::error("the configuration stays as it was: {}", again.error().message());
-  }
-  ::sd_notify(0, "READY=1");
-}
-
-/// Gives memory back before the control group's limit is met.
-class MemoryKeeper {
- public:
-  explicit MemoryKeeper(store::Store& store) : store_(store) {}
-
-  /// True while memory is short.
-  bool look() {
-    const std::uint64_t all = store_.stats().given_back_bytes;
-    if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
-      // Freed memory stays with the allocator, and so with the group, until it is asked for.
-      give_back_freed_memory();
-      spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
-    }
-    const std::optional<MemoryWatch::Reading> reading = watch_.read();
-    if (!reading) return false;
-    const std::size_t bytes = MemoryWatch::to_give_back(*reading);
-    if (bytes != 0) store_.give_back(bytes);
-    return bytes != 0;
-  }
-
- private:
-  store::Store& store_;
-  const MemoryWatch watch_{own_memory_group()};
-  std::uint64_t given_back_ = 0;
-};
-
-/// Says once when those who ask over TCP become unknown users, and once when they are known again.
-class PeersTeller {
- public:
-  explicit PeersTeller(const api::Server& server) : server_(server) {}
-
-  void look() {
-    const Status peers = server_.peers();
-    if (peers.ok() == known_) return;
-    known_ = peers.ok();
-    if (known_)
-      spdlog::info("the kernel tells again whose connections are");
-    else
-      spdlog::warn("{}", peers.error().message());
-  }
-
- private:
-  const api::Server& server_;
-  bool known_ = true;
-};
-
-/// Until a signal asks to end. Feeds the watchdog only while flamed does its job.
-void supervise(const sigset_t& signals, std::span<const char* const> arguments, Config config, const Clock& clock,
-               const Sampler& sampler, const Reader& reader, symbolizer::WorkerModuleReader& module_reader,
-               store::Store& store, const api::Server& server, Vitals& vitals, BudgetKeeper& budget) {
-  MemoryKeeper memory(store);
-  PeersTeller peers(server);
-  std::uint64_t taken = 0;  // by the last tick
-  bool is_idle = false;
-  bool memory_is_short = false;
-  for (;;) {
-    peers.look();
-    const bool is_in_a_hurry = memory_is_short || !vitals.verdict().has_drained;
-    const std::int64_t tick_ns = is_in_a_hurry ? kShortTickNs : is_idle ? kIdleTickNs : kTickNs;
-    const timespec period{tick_ns / kNsPerSecond, tick_ns % kNsPerSecond};
-    const int signal = ::sigtimedwait(&signals, nullptr, &period);
-    if (signal == SIGTERM || signal == SIGINT) return;
-    if (signal == SIGHUP) reload(arguments, config, clock, budget);
-    memory_is_short = memory.look();
-    module_reader.look_after();
-    VitalSigns signs = read_vital_signs(clock, sampler, reader);
-    is_idle = signs.taken - std::exchange(taken, signs.taken) < kFewSamples;
-    if (vitals.wants_busy(signs.taken)) {
-      if (const Result<std::int64_t> busy_ns = read_busy_ns()) signs.busy_ns = *busy_ns;
-    }
-    vitals.tick(signs);
-    if (vitals.well())
-      ::sd_notify(0, "WATCHDOG=1");
-    else
-      spdlog::error("{}", vitals.verdict().problem);
-  }
 }
 
 /// Sockets that the service manager has opened for us (sd_listen_fds(3)); the environment that says so is cleared.
@@ -473,10 +245,9 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (config.jvm_attach) {
     jvm_thread = start_thread("jvm-attach", [&](const std::stop_token& stop) { jvm_asker.run(stop); });
   }
-  JvmAsker* const asker_or_null = config.jvm_attach ? &jvm_asker : nullptr;
-  std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) {
-    run_modules(stop, modules, opener, module_reader, sampler, kernel_symbols, unwind_or_null, asker_or_null, budget);
-  });
+  ModuleLoader loader({modules, opener, module_reader, sampler, kernel_symbols, unwind_or_null,
+                       config.jvm_attach ? &jvm_asker : nullptr, budget});
+  std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) { loader.run(stop); });
   std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
   if (config.jvm_attach) background.emplace_back(jvm_thread);
   meter.emplace(clock, sampler, **server, module_reader, std::move(background));
@@ -491,7 +262,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  supervise(signals, arguments, config, clock, sampler, reader, module_reader, store, **server, vitals, budget);
+  Supervisor supervisor({clock, sampler, reader, module_reader, store, **server, vitals, budget}, config, arguments);
+  supervisor.run(signals);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();
   // In the direction of the flow: what was taken is still stored and counted.

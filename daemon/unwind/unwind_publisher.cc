@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/unwind/unwind_publisher.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -134,6 +136,10 @@ UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, con
       slab_exists_(slabs_of(budget_bytes), false) {}
 
 UnwindPublisher::~UnwindPublisher() = default;
+
+void UnwindPublisher::tell_none(const std::string& why) {
+  spdlog::warn("user stacks are walked by frame pointers alone: {}", why);
+}
 
 void UnwindPublisher::retire(RunAllocator& from, Run run) {
   if (run.count != 0) retired_.push_back({clock_.monotonic(), &from, run});

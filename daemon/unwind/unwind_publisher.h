@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,6 +37,9 @@ class UnwindPublisher {
   /// `budget_bytes` is what rows may take, 4 bytes each; the other tables are of fixed size.
   UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, const Clock& clock);
   ~UnwindPublisher();
+
+  /// Has the log say why there is none, and what follows from it.
+  static void tell_none(const std::string& why);
 
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 

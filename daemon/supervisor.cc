@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/supervisor.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
+
+#include <cstddef>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "base/heap.h"
+#include "base/result.h"
+#include "daemon/cpu_time.h"
+#include "daemon/log.h"
+#include "daemon/memory_watch.h"
+#include "daemon/reload.h"
+
+namespace flamed::daemon {
+namespace {
+
+/// Until the first samples have been drained, since flamed is not ready before and this is what sees it; and while
+/// memory is being given back.
+constexpr std::int64_t kShortTickNs = 2 * kNsPerSecond;
+/// As often as is drained (reader.cc).
+constexpr std::int64_t kTickNs = 5 * kNsPerSecond;
+/// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
+constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
+constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
+
+/// Gives memory back before the control group's limit is met.
+class MemoryKeeper {
+ public:
+  explicit MemoryKeeper(store::Store& store) : store_(store) {}
+
+  /// True while memory is short.
+  bool look() {
+    const std::uint64_t all = store_.stats().given_back_bytes;
+    if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
+      // Freed memory stays with the allocator, and so with the group, until it is asked for.
+      give_back_freed_memory();
+      spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
+    }
+    const std::optional<MemoryWatch::Reading> reading = watch_.read();
+    if (!reading) return false;
+    const std::size_t bytes = MemoryWatch::to_give_back(*reading);
+    if (bytes != 0) store_.give_back(bytes);
+    return bytes != 0;
+  }
+
+ private:
+  store::Store& store_;
+  const MemoryWatch watch_{own_memory_group()};
+  std::uint64_t given_back_ = 0;
+};
+
+/// Says once when those who ask over TCP become unknown users, and once when they are known again.
+class PeersTeller {
+ public:
+  explicit PeersTeller(const api::Server& server) : server_(server) {}
+
+  void look() {
+    const Status peers = server_.peers();
+    if (peers.ok() == known_) return;
+    known_ = peers.ok();
+    if (known_)
+      spdlog::info("the kernel tells again whose connections are");
+    else
+      spdlog::warn("{}", peers.error().message());
+  }
+
+ private:
+  const api::Server& server_;
+  bool known_ = true;
+};
+
+}  // namespace
+
+VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
+  return {clock.monotonic(), reader.last_drain(), sampler.taken(), std::nullopt, sampler.frequency_hz()};
+}
+
+Supervisor::Supervisor(const Parts& parts, Config config, std::span<const char* const> arguments)
+    : parts_(parts), config_(std::move(config)), arguments_(arguments) {}
+
+void Supervisor::run(const sigset_t& signals) {
+  MemoryKeeper memory(parts_.store);
+  PeersTeller peers(parts_.server);
+  bool memory_is_short = false;
+  for (;;) {
+    peers.look();
+    const bool is_in_a_hurry = memory_is_short || !parts_.vitals.verdict().has_drained;
+    const std::int64_t tick_ns = is_in_a_hurry ? kShortTickNs : is_idle_ ? kIdleTickNs : kTickNs;
+    const timespec period{tick_ns / kNsPerSecond, tick_ns % kNsPerSecond};
+    const int signal = ::sigtimedwait(&signals, nullptr, &period);
+    if (signal == SIGTERM || signal == SIGINT) return;
+    if (signal == SIGHUP) reload();
+    memory_is_short = memory.look();
+    parts_.module_reader.look_after();
+    judge();
+  }
+}
+
+void Supervisor::reload() {
+  ::sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(parts_.clock.monotonic().ns / kNsPerUs));
+  const Result<Reload> again = read_again(arguments_, config_);
+  if (again) {
+    config_ = again->config;
+    set_log_level(config_.log_level);
+    parts_.budget.set_budget(config_.cpu_budget);
+    spdlog::info("the configuration was read again: {}", describe(*again));
+  } else {
+    spdlog::error("the configuration stays as it was: {}", again.error().message());
+  }
+  ::sd_notify(0, "READY=1");
+}
+
+void Supervisor::judge() {
+  VitalSigns signs = read_vital_signs(parts_.clock, parts_.sampler, parts_.reader);
+  is_idle_ = signs.taken - std::exchange(taken_, signs.taken) < kFewSamples;
+  if (parts_.vitals.wants_busy(signs.taken)) {
+    if (const Result<std::int64_t> busy_ns = read_busy_ns()) signs.busy_ns = *busy_ns;
+  }
+  parts_.vitals.tick(signs);
+  if (parts_.vitals.well())
+    ::sd_notify(0, "WATCHDOG=1");
+  else
+    spdlog::error("{}", parts_.vitals.verdict().problem);
+}
+
+}  // namespace flamed::daemon

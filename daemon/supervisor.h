@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Supervisor: what the main thread does while flamed runs. It waits for signals, looks after memory, the ELF worker and
+// whether flamed still knows who asks, and feeds the watchdog only while flamed does its job.
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+#include <span>
+
+#include "api/server.h"
+#include "base/clock.h"
+#include "daemon/budget/budget_keeper.h"
+#include "daemon/config.h"
+#include "daemon/reader.h"
+#include "daemon/sampler/sampler.h"
+#include "daemon/vitals.h"
+#include "store/store.h"
+#include "symbolizer/worker/worker_module_reader.h"
+
+namespace flamed::daemon {
+
+/// Without the machine's accounts.
+VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader);
+
+class Supervisor {
+ public:
+  /// All of it has to outlive the supervisor.
+  struct Parts {
+    const Clock& clock;
+    const Sampler& sampler;
+    const Reader& reader;
+    symbolizer::WorkerModuleReader& module_reader;
+    store::Store& store;
+    const api::Server& server;
+    Vitals& vitals;
+    BudgetKeeper& budget;
+  };
+  /// `config` is in force, and stands in what `arguments` name.
+  Supervisor(const Parts& parts, Config config, std::span<const char* const> arguments);
+
+  /// Until one of `signals`, which are blocked in all threads, asks to end.
+  void run(const sigset_t& signals);
+
+ private:
+  void reload();
+  void judge();
+
+  const Parts parts_;
+  Config config_;
+  const std::span<const char* const> arguments_;
+  std::uint64_t taken_ = 0;  ///< by the last look
+  bool is_idle_ = false;
+};
+
+}  // namespace flamed::daemon
