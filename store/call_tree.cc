@@ -4,23 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <random>
 #include <unordered_set>
+
+#include "store/keyed_hash.h"
 
 namespace flamed::store {
 namespace {
-
-std::uint64_t random_seed() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
-
-/// Both halves of the product, one upon the other: every bit of it depends on all of both.
-std::uint64_t product(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Wide = unsigned __int128;
-  const Wide wide = static_cast<Wide>(a) * b;
-  return static_cast<std::uint64_t>(wide) ^ static_cast<std::uint64_t>(wide >> 64);
-}
 
 Frame marker(Truncation reason) { return {kTruncatedModule, static_cast<std::uint64_t>(reason)}; }
 
@@ -28,7 +17,7 @@ Frame marker(Truncation reason) { return {kTruncatedModule, static_cast<std::uin
 
 CallTree::CallTree(Budget& budget)
     : budget_(budget),
-      seed_(random_seed()),
+      key_(random_hash_key()),
       nodes_(budget),
       node_index_(budget),
       frames_(budget),
@@ -44,10 +33,10 @@ CallTree::~CallTree() { budget_.give_back(recent_.size() * sizeof(Recent)); }
 
 std::uint64_t CallTree::hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames) {
   const auto below = [this](std::uint64_t hash, const Frame& frame) {
-    return product(hash ^ frame.offset, seed_ ^ ((std::uint64_t{frame.module.value} + 1) * 0x9e3779b97f4a7c15ULL));
+    return hash_with(hash, frame.offset, key_ ^ ((std::uint64_t{frame.module.value} + 1) * 0x9e3779b97f4a7c15ULL));
   };
   hashes_.clear();
-  std::uint64_t hash = mix(seed_);
+  std::uint64_t hash = mix(key_);
   if (truncation) hash = below(hash, marker(*truncation));
   for (const Frame& frame : frames) {
     hash = below(hash, frame);
@@ -57,7 +46,7 @@ std::uint64_t CallTree::hash_all(std::optional<Truncation> truncation, std::span
 }
 
 std::uint64_t CallTree::hash_of(const Frame& frame) const {
-  return mix((frame.offset ^ seed_) + frame.module.value * 0x9e3779b97f4a7c15ULL);
+  return mix((frame.offset ^ key_) + frame.module.value * 0x9e3779b97f4a7c15ULL);
 }
 
 std::uint64_t CallTree::hash_of(const CallNode& node) {

@@ -120,7 +120,7 @@ class CallTree {
   void renumber(Generations to);
 
   Budget& budget_;
-  const std::uint64_t seed_;  ///< processes choose their addresses: they must not be able to choose collisions
+  const std::uint64_t key_;  ///< see keyed_hash.h
   Nodes nodes_;
   IdIndex node_index_;
   Frames frames_;

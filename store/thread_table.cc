@@ -13,26 +13,28 @@ ThreadName fixed(std::string_view comm) {
   return name;
 }
 
-std::uint64_t hash(ProcessId process, std::int32_t tid, const ThreadName& comm, std::uint32_t owner) {
+}  // namespace
+
+std::uint64_t ThreadTable::hash_of(ProcessId process, std::int32_t tid, const ThreadName& comm,
+                                   std::uint32_t owner) const {
   std::uint64_t words[2];
   static_assert(sizeof(words) == sizeof(ThreadName));
   std::memcpy(words, comm.data(), sizeof(words));
-  std::uint64_t h = mix(process.start_ticks ^ (static_cast<std::uint64_t>(process.pid) << 32));
-  h ^= static_cast<std::uint64_t>(owner) << 32;
-  return mix(h ^ static_cast<std::uint64_t>(tid) ^ words[0] ^ (words[1] * 0x9e3779b97f4a7c15ULL));
+  std::uint64_t hash = hash_with(mix(key_), words[0], key_);
+  hash = hash_with(hash, words[1], key_);
+  hash = hash_with(hash, process.start_ticks ^ (static_cast<std::uint64_t>(process.pid) << 32), key_);
+  return hash_with(hash, static_cast<std::uint32_t>(tid) | (static_cast<std::uint64_t>(owner) << 32), key_);
 }
-
-}  // namespace
 
 std::uint64_t ThreadTable::hash_of(std::uint32_t thread) const {
   const ThreadRecord& record = records_[thread];
-  return hash(processes_[record.process].id, record.tid, record.comm, record.owner);
+  return hash_of(processes_[record.process].id, record.tid, record.comm, record.owner);
 }
 
 std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t tid, std::string_view comm,
                                                  std::uint32_t owner, std::uint32_t sequence) {
   ThreadName name = fixed(comm);
-  std::uint64_t h = hash(process, tid, name, owner);
+  std::uint64_t h = hash_of(process, tid, name, owner);
   std::uint32_t found = index_.find(h, [&](std::uint32_t id) {
     const ThreadRecord& record = records_[id];
     return record.tid == tid && record.comm == name && record.owner == owner &&

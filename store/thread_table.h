@@ -15,6 +15,7 @@
 #include "base/identity.h"
 #include "store/budget.h"
 #include "store/id_index.h"
+#include "store/keyed_hash.h"
 #include "store/process_table.h"
 #include "store/shared_array.h"
 
@@ -37,7 +38,8 @@ class ThreadTable {
  public:
   using Records = SharedArray<ThreadRecord, 256>;
 
-  ThreadTable(Budget& budget, ProcessTable& processes) : processes_(processes), records_(budget), index_(budget) {}
+  ThreadTable(Budget& budget, ProcessTable& processes)
+      : key_(random_hash_key()), processes_(processes), records_(budget), index_(budget) {}
 
   /// Finds or enters. Empty when there is no room.
   std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, std::uint32_t owner,
@@ -55,8 +57,11 @@ class ThreadTable {
   [[nodiscard]] std::size_t size() const { return records_.size(); }
 
  private:
+  [[nodiscard]] std::uint64_t hash_of(ProcessId process, std::int32_t tid, const ThreadName& comm,
+                                      std::uint32_t owner) const;
   [[nodiscard]] std::uint64_t hash_of(std::uint32_t thread) const;
 
+  const std::uint64_t key_;  ///< see keyed_hash.h
   ProcessTable& processes_;
   Records records_;
   IdIndex index_;
