@@ -15,6 +15,7 @@ constexpr std::size_t kLongestString = 4096;
 constexpr std::size_t kCommandLinesPart = 16;
 constexpr std::size_t kShortCommandLine = 128;
 constexpr std::string_view kCut = "...";
+constexpr unsigned kSweepsPerTidying = 60;
 
 std::uint64_t hash_of(ProcessId id) {
   return mix(static_cast<std::uint64_t>(id.pid) * 0x9e3779b97f4a7c15ULL + id.start_ticks);
@@ -232,7 +233,11 @@ void ProcessTable::sweep(std::uint32_t sequence, bool even_running) {
     forget_parent(process);
     records_.release(process);
   });
-  if (records_.size() == before) return;
+  if (records_.size() == before) {
+    // Processes that go on may change their names all the time.
+    if (++sweeps_ % kSweepsPerTidying == 0) forget_unused_strings();
+    return;
+  }
   records_.trim();
   index_.reset(records_.size());
   records_.for_each([&](std::uint32_t process) { index_.insert(hash_of(records_[process].id), process); });

@@ -109,6 +109,7 @@ class ProcessTable {
   std::unordered_map<std::string_view, SharedString> strings_;        ///< keys view into the values
   std::unordered_map<std::string_view, SharedString> command_lines_;  ///< likewise
   std::size_t command_line_bytes_ = 0;
+  unsigned sweeps_ = 0;  ///< that found nothing
   std::unordered_map<std::string, SharedPlace> places_;
 };
 

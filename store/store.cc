@@ -153,6 +153,7 @@ class Store::State {
 
   void advance(MonotonicTime now) {
     if (index_->drop_unused(now)) give_back_freed_memory();
+    const std::size_t asked_back = give_back_index(asked_back_.exchange(0));
     std::lock_guard lock(mutex_);
     if (!open_.empty() && open_.back()->bounds.covers(now)) {
       std::int64_t step = clock_.wall_offset_ns() - open_.back()->bounds.wall_offset_ns;
@@ -170,10 +171,7 @@ class Store::State {
       ++dropped_for_age_;
     }
     if (sealed_any) gaps_.forget_before({now.ns + clock_.wall_offset_ns() - limits_.retention_ns});
-    if (const std::size_t bytes = asked_back_.exchange(0); bytes != 0) {
-      const std::size_t of_index = index_->used_bytes();
-      if (!index_->drop() || bytes > of_index) let_go_of(bytes - std::min(bytes, of_index));
-    }
+    if (asked_back != 0) let_go_of(asked_back);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
     for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share);) {
@@ -351,6 +349,16 @@ class Store::State {
   }
 
   [[nodiscard]] std::size_t held_bytes() const { return budget_.used_bytes() + log_budget_.used_bytes(); }
+
+  /// Of `bytes` that are asked back, what is still to be given after the index, which is made anew when it is needed.
+  std::size_t give_back_index(std::size_t bytes) {
+    if (bytes == 0) return 0;
+    const std::size_t of_index = index_->used_bytes();
+    if (!index_->drop()) return bytes;
+    // Freed memory stays with the allocator, and so counts, until it is asked for.
+    give_back_freed_memory();
+    return bytes - std::min(bytes, of_index);
+  }
 
   void let_go_of(std::size_t bytes) {
     const std::size_t before = held_bytes();
