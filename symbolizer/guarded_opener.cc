@@ -224,7 +224,7 @@ Result<Fd> GuardedOpener::open_by_helper(const OpenRequest& request) {
       sent ? receive_message(helper_->socket.get(), std::as_writable_bytes(std::span(&answer, 1)))
            : Result<ReceivedMessage>(sent.error());
   if (!message || message->bytes != sizeof(answer)) {
-    ::waitpid(helper_->pid, nullptr, WNOHANG);
+    ended_.push_back(std::move(*helper_));
     helper_.reset();  // the next request starts another one
     return Error("the helper that opens files has ended", EAGAIN);
   }
@@ -254,11 +254,13 @@ Status GuardedOpener::start_helper() {
 }
 
 void GuardedOpener::forget_ended() {
-  std::erase_if(hung_, [](const Hung& hung) {
-    if (!has_ended(hung.helper.pidfd)) return false;
-    ::waitpid(hung.helper.pid, nullptr, WNOHANG);
+  const auto reap = [](const Helper& helper) {
+    if (!has_ended(helper.pidfd)) return false;
+    ::waitpid(helper.pid, nullptr, WNOHANG);
     return true;
-  });
+  };
+  std::erase_if(ended_, reap);
+  std::erase_if(hung_, [&](const Hung& hung) { return reap(hung.helper); });
   hung_count_ = hung_.size();
 }
 

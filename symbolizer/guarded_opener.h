@@ -75,6 +75,7 @@ class GuardedOpener {
 
   const Options options_;
   std::optional<Helper> helper_;
+  std::vector<Helper> ended_;  ///< their ends of the sockets are closed; who has ended is reaped later
   std::vector<Hung> hung_;
   std::atomic<std::size_t> hung_count_ = 0;
   std::atomic<std::uint64_t> timeouts_ = 0;

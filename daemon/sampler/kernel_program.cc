@@ -42,14 +42,16 @@ constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
-/// libbpf's last complaint, for the error message: its return code alone ("Permission denied") does not say of what.
+/// libbpf's last complaint on this thread, for the error message: its return code alone ("Permission denied") does not
+/// say of what. Two threads may load and attach programs at the same time.
 class LibbpfLog {
  public:
   LibbpfLog() {
+    [[maybe_unused]] static const libbpf_print_fn_t replaced = ::libbpf_set_print(&LibbpfLog::print);
     text().clear();
-    previous_ = ::libbpf_set_print(&LibbpfLog::print);
+    is_listening() = true;
   }
-  ~LibbpfLog() { ::libbpf_set_print(previous_); }
+  ~LibbpfLog() { is_listening() = false; }
   LibbpfLog(const LibbpfLog&) = delete;
   LibbpfLog& operator=(const LibbpfLog&) = delete;
   [[nodiscard]] static std::string& text() {
@@ -58,15 +60,19 @@ class LibbpfLog {
   }
 
  private:
+  [[nodiscard]] static bool& is_listening() {
+    static thread_local bool listens = false;
+    return listens;
+  }
   static int print(libbpf_print_level level, const char* format, va_list arguments) {
     if (level != LIBBPF_WARN) return 0;
+    if (!is_listening()) return std::vfprintf(stderr, format, arguments);
     std::array<char, 1024> line{};
     const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
     text().assign(line.data(), std::min<std::size_t>(line.size() - 1, static_cast<std::size_t>(std::max(length, 0))));
     while (!text().empty() && text().back() == '\n') text().pop_back();
     return 0;
   }
-  libbpf_print_fn_t previous_;
 };
 
 Error bpf_error(const char* what, int code) {
@@ -102,8 +108,8 @@ class CounterMemory {
     return CounterMemory(std::move(memory).value());
   }
 
-  /// Each CPU adds to its own line while we read: every field is right by itself. `taken` is read last-but-first:
-  /// outcomes before attempts, so that a sum never shows more outcomes than samples taken.
+  /// Each CPU adds to its own line while we read: every field is right by itself. Outcomes are read before
+  /// attempts, so that a sum never shows more outcomes than samples taken.
   [[nodiscard]] SampleCounts sum() const {
     SampleCounts sum;
     for (std::size_t cpu = 0; cpu < memory_.as<const flamed_counters>().size(); ++cpu) {

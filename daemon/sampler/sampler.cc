@@ -451,7 +451,8 @@ class Sampler::Impl {
     PerfRing::Options options;
     options.side_band = side_band_;
     Result<PerfRing> ring = PerfRing::open(cpu, options);
-    if (ring || !side_band_ || !cpus_by_number_.empty()) return ring;
+    // What is short for a moment later on, as after a suspend, is tried again.
+    if (ring || !side_band_ || has_begun_ || !cpus_by_number_.empty()) return ring;
     // One step down: samples without news of mappings, which are then read from /proc.
     options.side_band = false;
     Result<PerfRing> plain = PerfRing::open(cpu, options);
@@ -591,7 +592,6 @@ class Sampler::Impl {
   OnlineCpus online_cpus_;
   BusyCpus busy_cpus_;
   std::int64_t suspended_ns_;
-  bool side_band_ = true;
   bool has_begun_ = false;
   MonotonicTime checked_;  ///< when check_cpus() last looked
   MonotonicTime drained_;
@@ -604,6 +604,7 @@ class Sampler::Impl {
   std::map<int, CpuRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
   std::map<int, CpuSampler> cpus_by_number_;
 
+  std::atomic<bool> side_band_ = true;
   std::atomic<std::int64_t> period_ns_;
   std::atomic<std::size_t> live_cpus_ = 0;
   std::atomic<std::uint64_t> reopened_ = 0;
