@@ -332,7 +332,8 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
     unwind_->remove(process.id);
     return;
   }
-  process.tables.add(process.maps, clock_.monotonic());
+  // What no stack is walked by needs no copies of it.
+  process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
   unwind_->publish(process);
 }
 

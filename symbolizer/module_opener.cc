@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/file.h"
+#include "symbolizer/executable_lines.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/root_directory.h"
@@ -22,7 +22,6 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kMapsLimitBytes = 16U << 20;
 #ifndef BTRFS_SUPER_MAGIC
 constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 #endif
@@ -70,7 +69,7 @@ bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown
 /// On overlayfs some kernels tell of a mapping with another inode than /proc/PID/maps shows (perf_event_mmap_event()
 /// and show_map_vma()): there the same path at the same addresses has to do.
 std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const std::string& proc) {
-  const Result<std::string> maps = read_file(proc_path(proc, request.pid, "maps"), kMapsLimitBytes);
+  const Result<std::string> maps = read_executable_lines(proc_path(proc, request.pid, "maps"));
   if (!maps) return std::nullopt;
   for (const MapsLine& line : parse_executable_maps(*maps)) {
     const bool same_place = line.start == request.start && line.end == request.end && line.path == request.path;

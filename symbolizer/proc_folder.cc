@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/proc_folder.h"
 
+#include <array>
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 
+#include "base/file.h"
+#include "symbolizer/proc_text.h"
+
 namespace flamed::symbolizer {
 namespace {
+
+constexpr std::size_t kStatLimitBytes = 4096;
 
 /// Of each entry whose name is one, until `visit(number)` is false.
 template <typename Visit>
@@ -36,6 +43,12 @@ std::vector<std::int32_t> running_pids(const std::string& proc) {
     return true;
   });
   return pids;
+}
+
+bool is_alive(const std::string& proc, const ProcessId& process) {
+  std::array<char, kStatLimitBytes> buffer;
+  const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc, process.pid, "stat"), buffer));
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
 }
 
 std::optional<std::int32_t> other_thread(const std::string& proc, std::int32_t pid) {

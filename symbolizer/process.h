@@ -47,6 +47,7 @@ struct Process {
   bool new_jit_code = false;      ///< a block is not told of yet
   bool may_have_threads = false;  ///< besides the one that it began with
   bool leader_ended = false;      ///< that one has ended, and others go on
+  std::uint8_t failed_looks = 0;  ///< in a row, at /proc/PID/maps, which was there and could not be read
   ModuleId anonymous;             ///< its memory without a file, once a sample was there
   ModuleId unmapped;              ///< its addresses outside of all mappings, likewise
   TableEditions tables;           ///< set by the caller

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "symbolizer/executable_lines.h"
 #include "symbolizer/mapping_event.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
@@ -17,7 +18,6 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kMapsLimitBytes = 16U << 20;  ///< 65,530 mappings (vm.max_map_count) of 250 bytes
 constexpr std::size_t kStatLimitBytes = 4096;
 
 std::string read_link(const std::string& path) {
@@ -33,12 +33,12 @@ ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clo
   ProcessLook look;
   // Events from now on are still to come. Applied once more to what the look has seen of them, they change nothing.
   look.as_of = clock.monotonic();
-  Result<std::string> maps = read_file(proc_path(proc, pid, "maps"), kMapsLimitBytes);
+  Result<std::string> maps = read_executable_lines(proc_path(proc, pid, "maps"));
   std::optional<std::int32_t> thread;
   if (!maps || maps->empty()) thread = other_thread(proc, pid);
   // Once the thread that the process began with has ended, only the others show what they share.
   const std::string shown_by = thread ? "task/" + std::to_string(*thread) + "/" : "";
-  if (thread) maps = read_file(proc_path(proc, pid, shown_by + "maps"), kMapsLimitBytes);
+  if (thread) maps = read_executable_lines(proc_path(proc, pid, shown_by + "maps"));
   look.executable = read_link(proc_path(proc, pid, shown_by + "exe"));
   if (maps) {
     look.maps = std::make_shared<MappingSet>();

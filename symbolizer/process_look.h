@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessLook: what /proc/PID shows of a process at one look. Any thread.
+// ProcessLook: what /proc/PID shows of a process at one look. Ingest's, as the modules that it enters are.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <cstdint>
 #include <utility>
 
 #include "base/file.h"
@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t kStatLimitBytes = 4096;
 /// A running process whose code lies outside of all known mappings is looked at again, but not more often than this.
 constexpr std::int64_t kRereadNs = kNsPerSecond;
+/// After each look in vain after twice as long, up to so many times: many mappings take long to read.
+constexpr std::uint8_t kMostDoublings = 8;
 /// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
 constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
@@ -28,6 +30,10 @@ constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
 constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
 /// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
+
+bool may_look_again(const Process& process, MonotonicTime time) {
+  return time.ns - process.looked_at.ns >= kRereadNs << process.failed_looks;
+}
 
 }  // namespace
 
@@ -62,6 +68,8 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
 void ProcessTable::read_again(Process& process, MonotonicTime time) {
   process.looked_at = time;
   ProcessLook look = look_at_process(proc_, process.id.pid, clock_, modules_);
+  const bool is_in_vain = look.alive && look.maps == nullptr;
+  process.failed_looks = is_in_vain ? std::min<std::uint8_t>(process.failed_looks + 1, kMostDoublings) : 0;
   // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
   const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
   if (!look.alive || look.id != process.id || !has_maps) return;
@@ -131,8 +139,11 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   if (process.maps == nullptr) process.stale = true;
   own(process.maps).insert(mapping_of(event, modules_));
   note_remapping(process);
-  if (process.maps->mappings().size() > kMostMappings && time.ns - process.looked_at.ns >= kRereadNs) {
-    read_again(process, time);
+  if (process.maps->mappings().size() > kMostMappings && may_look_again(process, time)) read_again(process, time);
+  if (process.maps->mappings().size() > 2 * kMostMappings) {
+    // Nor does /proc tell: rather nothing than ever more of which most is gone.
+    process.maps = std::make_shared<MappingSet>();
+    process.stale = true;
   }
   if (process.executable.empty() && event.file.is_file()) {
     // The first file that is mapped after an exec is the program itself.
@@ -188,6 +199,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.owner_told = false;
   process.is_kernels = false;
   process.may_have_threads = process.leader_ended = false;
+  process.failed_looks = 0;
   process.maps = std::make_shared<MappingSet>();
   if (process.exec_id != 0) ++process.exec_id;
   note_remapping(process);
@@ -323,9 +335,7 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
     if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
     if (process.id.start_ticks == id.start_ticks) {
       const bool unsure = process.maps == nullptr || process.stale;
-      if (unsure && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
-        read_again(process, time);
-      }
+      if (unsure && time >= process.maps_sure_from && may_look_again(process, time)) read_again(process, time);
       return process;
     }
   }
@@ -429,7 +439,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
   // The program counter is always in code. When no mapping covers it, news of one was missed.
   Covering found = covering(process, time, addresses[0]);
   const bool misses_pc = found.mapping == nullptr && !found.doubtful;
-  if (misses_pc && !process.ended && time >= process.maps_sure_from && time.ns - process.looked_at.ns >= kRereadNs) {
+  if (misses_pc && !process.ended && time >= process.maps_sure_from && may_look_again(process, time)) {
     read_again(process, time);
     found = covering(process, time, addresses[0]);
   }
@@ -478,8 +488,10 @@ void ProcessTable::append_mapped_modules(std::vector<ModuleId>& modules) const {
   const auto append = [&](const Process& process) {
     modules.push_back(process.anonymous);
     modules.push_back(process.unmapped);
-    if (process.maps == nullptr) return;
-    for (const Mapping& mapping : process.maps->mappings()) modules.push_back(mapping.module);
+    for (const MappingSet* maps : {process.maps.get(), process.earlier_maps.get()}) {
+      if (maps == nullptr) continue;
+      for (const Mapping& mapping : maps->mappings()) modules.push_back(mapping.module);
+    }
   };
   for (const auto& [pid, process] : running_) append(process);
   for (const auto& [id, process] : ended_) append(process);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// TableEditions: what a process's unwind tables have shown of its mappings. Ingest's.
 #pragma once
 
 #include <cstddef>

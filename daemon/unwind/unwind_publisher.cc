@@ -187,6 +187,10 @@ void UnwindPublisher::leave_modules(const ProcessEntry& process) {
   }
 }
 
+bool UnwindPublisher::has_place_for(const symbolizer::Process& process) {
+  return user_mappings(process).size() <= FLAMED_BLOCK_MAPPINGS;
+}
+
 void UnwindPublisher::publish(const symbolizer::Process& process) {
   std::lock_guard lock(mutex_);
   reclaim();
@@ -201,7 +205,7 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   const std::span<const symbolizer::Mapping> mappings = user_mappings(process);
   const std::size_t count = mappings.size();
   std::optional<std::uint32_t> first;
-  if (count > 0 && count <= FLAMED_BLOCK_MAPPINGS) first = mapping_runs_.allocate(static_cast<std::uint32_t>(count));
+  if (count > 0 && has_place_for(process)) first = mapping_runs_.allocate(static_cast<std::uint32_t>(count));
   if (first) {
     std::span<flamed_mapping> to = maps_.mappings().subspan(*first, count);
     for (std::size_t i = 0; i < count; ++i) {

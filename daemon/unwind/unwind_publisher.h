@@ -41,6 +41,9 @@ class UnwindPublisher {
   /// Has the log say why there is none, and what follows from it.
   static void tell_none(const std::string& why);
 
+  /// Is there a place for so many mappings? None of them are in the tables otherwise.
+  static bool has_place_for(const symbolizer::Process& process);
+
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
   /// Enters the process with what it has mapped now, or replaces what stood there.

@@ -268,8 +268,11 @@ TEST_CASE("a process with more mappings than a block holds, or with none, is kno
   CHECK(f.found(100, 0, 0) == Found::kPending);
   CHECK(f.found(100, 0, (FLAMED_BLOCK_MAPPINGS - 1) * 0x2000ULL) == Found::kPending);
   CHECK(f.publisher.stats().refused_processes == 0);
+  process.maps->insert({0xffffffffff600000, 0xffffffffff601000, 0, kNoModule});
+  CHECK(UnwindPublisher::has_place_for(process));
 
   process.maps->insert({0x1000, 0x2000, 0, module_id(0)});
+  CHECK_FALSE(UnwindPublisher::has_place_for(process));
   f.publisher.publish(process);
   CHECK(f.found(100, 0, 0) == Found::kNoTables);
   CHECK(f.publisher.stats().refused_processes == 1);

@@ -34,6 +34,18 @@ TEST_CASE("a thread besides the first is found, if there is one") {
   CHECK_FALSE(other_thread(proc.path(), 18));
 }
 
+TEST_CASE("a process is alive while its pid is its own, and it is no zombie") {
+  const test::FakeProc proc;
+  test::FakeProcess process{.pid = 17, .start_ticks = 5};
+  proc.put(process);
+  CHECK(is_alive(proc.path(), {17, 5}));
+  CHECK_FALSE(is_alive(proc.path(), {17, 4}));
+  CHECK_FALSE(is_alive(proc.path(), {18, 5}));
+  process.state = 'Z';
+  proc.put(process);
+  CHECK_FALSE(is_alive(proc.path(), {17, 5}));
+}
+
 TEST_CASE("a process's files lie below its pid") {
   CHECK(proc_path("/proc", 17, "task/23/maps") == "/proc/17/task/23/maps");
 }

@@ -3,6 +3,7 @@
 // What the table of processes makes of it when events were lost, and how late samples find what was mapped then.
 #include "symbolizer/process_table.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -143,6 +144,22 @@ TEST_CASE("after events were lost, places that changed hands in a process that i
   fixture.table.on_events_lost(fixture.at(10));
   CHECK(fixture.locate(kShell, 20, {kLibrary}).trust == StackTrust::kDoubt);
   CHECK(fixture.locate(kShell, 20, {kProgram}).trust == StackTrust::kAll);
+}
+
+TEST_CASE("modules that only samples from before a look at /proc are in are named among those that are mapped") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  const ModuleId shell_file = fixture.locate(kShell, 5, {kProgram}).frames.at(0).module;
+  FakeProcess now = shell();
+  now.maps = code_line(kProgram, kProgram + 0x10000, 0x3000, 50, "/bin/ls");
+  fixture.proc.put(now);
+  fixture.set_clock(50);
+  fixture.table.on_events_lost(fixture.at(30));
+  static_cast<void>(fixture.table.resolve(kShell, fixture.at(40)));
+  REQUIRE(fixture.table.resolve(kShell, fixture.at(20)).earlier_maps != nullptr);
+  std::vector<ModuleId> modules;
+  fixture.table.append_mapped_modules(modules);
+  CHECK(std::count(modules.begin(), modules.end(), shell_file) == 1);
 }
 
 TEST_CASE("a process that events should have told of is believed from the look at /proc on") {

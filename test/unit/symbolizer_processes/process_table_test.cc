@@ -236,6 +236,40 @@ TEST_CASE("a process that goes on mapping at new addresses is read again before 
   CHECK(fixture.place(kShell, 2002, kProgram) == "/bin/sh+1000");
 }
 
+TEST_CASE("of a process that maps more and more and whose mappings can't be read, those that are known are let go") {
+  Fixture fixture;
+  fixture.proc.put(shell());
+  fixture.table.scan();
+  static_cast<void>(fixture.table.resolve(kShell, fixture.at(1)));
+  std::filesystem::remove(fixture.proc.directory().path("100/maps"));
+  for (std::uint64_t i = 0; i < 131'072; ++i) fixture.map(2000, 100, 0x7f1000000000 + i * 0x10000, 0, "//anon");
+  const Process& process = fixture.table.resolve(kShell, fixture.at(2000));
+  CHECK(process.maps->mappings().size() < 100);
+  CHECK(process.stale);
+  // What is mapped from then on is known again.
+  fixture.map(2001, 100, 0x900000, 30, "/lib/plugin.so");
+  CHECK(fixture.place(kShell, 2002, 0x900000) == "/lib/plugin.so+1000");
+}
+
+TEST_CASE("mappings that can't be read are tried after ever longer pauses") {
+  Fixture fixture;
+  fixture.proc.directory().write("100/stat", test::stat_line(shell()));
+  static_cast<void>(fixture.table.resolve(kShell, fixture.at(0)));
+  const auto looks_at = [&](std::int64_t ms) {
+    return fixture.table.resolve(kShell, fixture.at(ms)).looked_at == fixture.at(ms);
+  };
+  CHECK_FALSE(looks_at(999));
+  CHECK(looks_at(1000));
+  CHECK_FALSE(looks_at(2999));
+  CHECK(looks_at(3000));
+  CHECK_FALSE(looks_at(6999));
+  CHECK(looks_at(7000));
+  fixture.proc.put(shell());
+  CHECK_FALSE(looks_at(14'999));
+  CHECK(looks_at(15'000));
+  CHECK(fixture.place(kShell, 15'001, kProgram) == "/bin/sh+1000");
+}
+
 // -- Changes to tell -------------------------------------------------------------------------------------------------
 
 TEST_CASE("changes are told of processes that were sampled, once") {
