@@ -17,7 +17,9 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/executable_lines.h"
 #include "symbolizer/module_opener.h"
+#include "symbolizer/mount_info.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
@@ -26,17 +28,11 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kStatLimitBytes = 16'384;
-constexpr std::size_t kMapsLimitBytes = 16U << 20;
+constexpr std::size_t kStatusLimitBytes = 16'384;
+constexpr std::size_t kMountInfoLimitBytes = 4U << 20;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the stack's limit, which is 8 MiB by default
 
 constexpr const char* kEnded = "the process ended before it was looked for what names its JIT code";
-
-bool is_alive(const ProcessId& owner, const std::string& proc) {
-  const Result<std::string> text = read_file(proc_path(proc, owner.pid, "stat"), kStatLimitBytes);
-  const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
-  return stat && stat->start_ticks == owner.start_ticks && stat->state != 'Z' && stat->state != 'X';
-}
 
 std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -102,6 +98,8 @@ std::string why_not(const struct stat& status, const ProcessStatus& process) {
     return "belongs to uid " + std::to_string(status.st_uid) + ", not to the process's " +
            std::to_string(process.uid.effective);
   }
+  // flamed may read more than the process's user: what is for root alone is not for that user's eyes.
+  if (!process.acts_for(status.st_uid) && (status.st_mode & S_IROTH) == 0) return "may be read by root alone";
   // Somebody else may have made this name for a file that was never meant to be read as this.
   if (status.st_nlink > 1) return "has other names, too (hard links)";
   return {};
@@ -141,6 +139,12 @@ Result<JitFilePtr> open_jitdump(std::int32_t pid, const MapsLine& line, const Pr
   const Result<Fd> found = open_module(request, proc);
   if (!found) return Error(found.error());
   return finish(JitFormat::kJitDump, request.path, *found, process);
+}
+
+/// Whoever looks at it later, with a question to answer, would wait as well.
+Error hanging(std::string_view path, std::string_view type) {
+  return Error(clean_name(path, 255) + " lies on " + clean_name(type, 32) +
+               ", which may not answer: not used; have it written to a disk of this machine");
 }
 
 struct Finding {
@@ -207,13 +211,15 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
     if (result.files.empty()) result.why_none = std::move(why);
     return std::move(result);
   };
-  if (!is_alive(owner, proc)) return give_up(kEnded);
-  const Result<std::string> status_text = read_file(proc_path(proc, owner.pid, "status"), kStatLimitBytes);
+  if (!is_alive(proc, owner)) return give_up(kEnded);
+  const Result<std::string> status_text = read_file(proc_path(proc, owner.pid, "status"), kStatusLimitBytes);
   const std::optional<ProcessStatus> status = status_text ? parse_process_status(*status_text) : std::nullopt;
   if (!status) return give_up("cannot read " + proc_path(proc, owner.pid, "status"));
   const Result<RootDirectory> root = RootDirectory::of_process(proc, owner.pid);
   if (!root) return give_up(root.error().message());
 
+  const Result<std::string> mount_text = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
+  const std::string_view mounts = mount_text ? *mount_text : std::string_view();
   Finding finding;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
   for (const std::string& folder : perf_map_folders(owner.pid, proc)) {
@@ -221,20 +227,25 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
     std::string path = folder;
     path += '/';
     path += map_name;
-    finding.take(open_perf_map(*root, path, *status));
+    if (const std::string_view type = may_hang_on_the_way(mounts, path); !type.empty())
+      finding.take(hanging(path, type));
+    else
+      finding.take(open_perf_map(*root, path, *status));
   }
-  if (const Result<std::string> maps = read_file(proc_path(proc, owner.pid, "maps"), kMapsLimitBytes)) {
+  if (const Result<std::string> maps = read_executable_lines(proc_path(proc, owner.pid, "maps"))) {
     for (const MapsLine& line : parse_executable_maps(*maps)) {
       const std::string_view name = file_name(line.path);
       if (name == "libjvm.so") result.is_jvm = true;
       if (line.file.is_file() && is_jitdump_name(name) && !finding.has(JitFormat::kJitDump)) {
-        finding.take(open_jitdump(owner.pid, line, *status, proc));
+        const std::string_view type = file_system_of(mounts, line.file);
+        finding.take(!type.empty() && may_hang(type) ? hanging(line.path, type)
+                                                     : open_jitdump(owner.pid, line, *status, proc));
       }
     }
   }
   const std::string program = program_of(owner.pid, proc);
   // Had the pid changed hands meanwhile, all of this would be another process's.
-  if (!is_alive(owner, proc)) return give_up(kEnded);
+  if (!is_alive(proc, owner)) return give_up(kEnded);
 
   keep_known(known, finding);
   result.files = std::move(finding.files);

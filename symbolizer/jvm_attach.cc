@@ -18,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "base/file.h"
 #include "base/handle.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/executable_lines.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/process_status.h"
@@ -32,8 +34,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::size_t kStatLimitBytes = 16'384;
-constexpr std::size_t kMapsLimitBytes = 16U << 20;
+constexpr std::size_t kStatusLimitBytes = 16'384;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;
 constexpr std::size_t kAnswerLimitBytes = 4096;
 constexpr long kLookEveryNs = 20'000'000;
@@ -73,14 +74,8 @@ struct Plan {
   std::int64_t deadline_ns = 0;
 };
 
-bool is_alive(const ProcessId& process, const std::string& proc) {
-  const Result<std::string> text = read_file(proc_path(proc, process.pid, "stat"), kStatLimitBytes);
-  const std::optional<StatLine> stat = text ? parse_stat(*text) : std::nullopt;
-  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
-}
-
 bool has_libjvm(const ProcessId& process, const std::string& proc) {
-  const Result<std::string> maps = read_file(proc_path(proc, process.pid, "maps"), kMapsLimitBytes);
+  const Result<std::string> maps = read_executable_lines(proc_path(proc, process.pid, "maps"));
   if (!maps) return false;
   const std::vector<MapsLine> lines = parse_executable_maps(*maps);
   return std::any_of(lines.begin(), lines.end(), [](const MapsLine& line) {
@@ -106,27 +101,37 @@ std::int64_t now_ns() {
 // -- In the child ----------------------------------------------------------------------------------------------------
 
 /// For this thread only, which is all there is; the library's functions would look for others. The kernel takes root's
-/// capabilities along with its user, but leaves any other user those it has.
+/// capabilities along with its user, but leaves any other user those it has. Nobody needs them from here on: what
+/// stands in the folder is up to the process.
 bool become(const Plan& plan) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-  return ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, plan.gid, plan.gid, plan.gid) == 0 &&
-         ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0 &&
-         ::syscall(SYS_capset, &header, none.data()) == 0;
+  const bool is_user = !plan.becomes_other || (::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                                               ::syscall(SYS_setresgid, plan.gid, plan.gid, plan.gid) == 0 &&
+                                               ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) == 0);
+  return is_user && ::syscall(SYS_capset, &header, none.data()) == 0;
 }
 
-bool is_own_socket(const Plan& plan, int* error) {
+/// Is what stands there the process's, and of that type (S_IFSOCK)? Opens it as a path alone, so that nothing else can
+/// take its place; -1 when not, with why: 0 when it is of another type or another's.
+int find_own(const Plan& plan, const std::string& name, mode_t type, int* error) {
+  const int found = ::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat status {};
-  if (::fstatat(AT_FDCWD, plan.socket_name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    *error = errno;
-    return false;
-  }
-  *error = 0;
-  return S_ISSOCK(status.st_mode) && status.st_uid == plan.uid;
+  *error = found < 0 || ::fstat(found, &status) != 0 ? errno : 0;
+  if (*error == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == plan.uid) return found;
+  if (found >= 0) ::close(found);
+  return -1;
 }
 
-Report start_listener(const Plan& plan) {
-  const int file = ::open(plan.attach_file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+/// `socket` is what find_own() gives of it.
+Report start_listener(const Plan& plan, int* socket) {
+  int file = ::open(plan.attach_file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0 && errno == EEXIST) {
+    // Left by who asked before: as good. Anything else may do more than be opened.
+    int error = 0;
+    file = find_own(plan, plan.attach_file, S_IFREG, &error);
+    errno = error != 0 ? error : EEXIST;
+  }
   if (file < 0) return {Stage::kAttachFile, errno};
   ::close(file);
   Report report{Stage::kNoSocket, 0};
@@ -135,7 +140,8 @@ Report start_listener(const Plan& plan) {
   } else {
     while (now_ns() < plan.deadline_ns) {
       int error = 0;
-      if (is_own_socket(plan, &error)) {
+      *socket = find_own(plan, plan.socket_name, S_IFSOCK, &error);
+      if (*socket >= 0) {
         report = {};
         break;
       }
@@ -151,7 +157,8 @@ Report start_listener(const Plan& plan) {
   return report;
 }
 
-Report talk(const Plan& plan, int to_parent) {
+/// `socket` is that of the file system.
+Report talk(const Plan& plan, int socket, int to_parent) {
   const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connection < 0) return {Stage::kConnect, errno};
   const std::int64_t left_us = std::max<std::int64_t>((plan.deadline_ns - now_ns()) / 1000, 1);
@@ -160,8 +167,7 @@ Report talk(const Plan& plan, int to_parent) {
   ::setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, plan.socket_name.data(),
-              std::min(plan.socket_name.size(), sizeof address.sun_path - 1));
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", socket);
   if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return {Stage::kConnect, errno};
   }
@@ -190,18 +196,19 @@ Report talk(const Plan& plan, int to_parent) {
 
 /// What went wrong; nothing when the answer has been handed over.
 Report ask(const Plan& plan, int to_parent) {
-  if (plan.becomes_other && !become(plan)) return {Stage::kUser, errno};
+  if (!become(plan)) return {Stage::kUser, errno};
   open_how how{};
   how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   const auto folder = static_cast<int>(::syscall(SYS_openat2, plan.root, "/tmp", &how, sizeof how));
   if (folder < 0 || ::fchdir(folder) != 0) return {Stage::kFolder, errno};
   int error = 0;
-  if (!is_own_socket(plan, &error)) {
+  int socket = find_own(plan, plan.socket_name, S_IFSOCK, &error);
+  if (socket < 0) {
     if (error != ENOENT) return {Stage::kSocket, error};
-    if (const Report report = start_listener(plan); report.stage != Stage::kAnswered) return report;
+    if (const Report report = start_listener(plan, &socket); report.stage != Stage::kAnswered) return report;
   }
-  return talk(plan, to_parent);
+  return talk(plan, socket, to_parent);
 }
 
 // -- In the daemon ---------------------------------------------------------------------------------------------------
@@ -294,7 +301,7 @@ Status ask_for_perf_map(const ProcessId& jvm, const std::string& proc, std::chro
   plan.deadline_ns = now_ns() + std::chrono::nanoseconds(limit).count();
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, jvm.pid, 0)));
   if (!pidfd) return Error::from_errno("pidfd_open");
-  const Result<std::string> text = read_file(proc_path(proc, jvm.pid, "status"), kStatLimitBytes);
+  const Result<std::string> text = read_file(proc_path(proc, jvm.pid, "status"), kStatusLimitBytes);
   const std::optional<ProcessStatus> status = text ? parse_process_status(*text) : std::nullopt;
   if (!status) return Error("the process has ended");
   if (!has_libjvm(jvm, proc)) return Error("it has no JVM in it");
@@ -305,7 +312,7 @@ Status ask_for_perf_map(const ProcessId& jvm, const std::string& proc, std::chro
   const Fd root(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error::from_errno("open " + root_path);
   // The descriptors lead to this process from here on, whoever gets its pid.
-  if (!is_alive(jvm, proc)) return Error("the process has ended");
+  if (!is_alive(proc, jvm)) return Error("the process has ended");
 
   plan.uid = status->uid.effective;
   plan.gid = status->gid.effective;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string>
 
 namespace flamed::symbolizer {
 namespace {
@@ -30,23 +31,73 @@ bool is_device(std::string_view text, const FileKey& key) {
   return major == key.device_major && minor == key.device_minor;
 }
 
-}  // namespace
+/// Blanks and the like as the kernel writes them: "\\040".
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
 
-std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) {
+struct Mount {
+  std::string_view device;  ///< "98:0"
+  std::string_view where;   ///< escaped
+  std::string_view type;
+};
+
+/// Of each line, until `visit(mount)` is false. All of a line that is not of the kernel's form may be empty.
+template <typename Visit>
+void visit_mounts(std::string_view mountinfo, Visit&& visit) {
   while (!mountinfo.empty()) {
     // 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
     const std::size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
     std::string_view line = mountinfo.substr(0, end);
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
+    Mount mount;
     take_word(line);
     take_word(line);
-    if (!is_device(take_word(line), key)) continue;
-    // Blanks in paths are escaped: the first word that is a dash ends the optional fields.
+    mount.device = take_word(line);
+    take_word(line);
+    mount.where = take_word(line);
+    // The first word that is a dash ends the optional fields.
     while (!line.empty() && take_word(line) != "-") {
     }
-    return take_word(line);
+    mount.type = take_word(line);
+    if (!visit(mount)) return;
   }
-  return {};
+}
+
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.substr(0, folder.size()) == folder && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+}  // namespace
+
+std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) {
+  std::string_view type;
+  visit_mounts(mountinfo, [&](const Mount& mount) {
+    const bool is_it = is_device(mount.device, key);
+    if (is_it) type = mount.type;
+    return !is_it;
+  });
+  return type;
+}
+
+std::string_view may_hang_on_the_way(std::string_view mountinfo, std::string_view path) {
+  std::string_view type;
+  visit_mounts(mountinfo, [&](const Mount& mount) {
+    if (mount.where.empty() || mount.where == "/" || !may_hang(mount.type)) return true;
+    if (is_within(path, unescaped(mount.where))) type = mount.type;
+    return type.empty();
+  });
+  return type;
 }
 
 bool may_hang(std::string_view file_system) {

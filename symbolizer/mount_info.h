@@ -13,6 +13,10 @@ namespace flamed::symbolizer {
 /// The type of the file system on the key's device, such as "ext4"; empty when no line has the device.
 std::string_view file_system_of(std::string_view mountinfo, const FileKey& key);
 
+/// The type of a file system that lies on the way to the absolute `path` and may hang; empty when none does. That of
+/// "/" does not count: without it the process could not even run. Links on the way are not followed.
+std::string_view may_hang_on_the_way(std::string_view mountinfo, std::string_view path);
+
 /// Whether opening a file there may wait for somebody else than this machine's kernel and its disks: another host, or a
 /// process that serves the file system. Of what isn't known to be local that has to be assumed.
 bool may_hang(std::string_view file_system);

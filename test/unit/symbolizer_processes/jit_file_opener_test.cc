@@ -120,7 +120,10 @@ TEST_CASE("somebody else's file is not used as a perf map") {
   fixture.put_status(us + 1);
   if (us == 0) {
     // Root may write maps for others.
+    REQUIRE(::chmod((fixture.root() + "/tmp/perf-17.map").c_str(), 0644) == 0);
     CHECK(text_of(fixture.open()) == "x");
+    REQUIRE(::chmod((fixture.root() + "/tmp/perf-17.map").c_str(), 0640) == 0);
+    CHECK(fixture.open().why_none == "/tmp/perf-17.map may be read by root alone: not used");
     REQUIRE(::chown((fixture.root() + "/tmp/perf-17.map").c_str(), 1001, 1001) == 0);
     fixture.put_status(1000);
     CHECK(fixture.open().why_none == "/tmp/perf-17.map belongs to uid 1001, not to the process's 1000: not used");
@@ -148,6 +151,15 @@ TEST_CASE("a folder on the way to a perf map may be a link, which leads to the p
   CHECK(text_of(fixture.open()) == "of the container");
 }
 
+TEST_CASE("what lies on a file system that may not answer is not looked for") {
+  const Fixture fixture;
+  fixture.proc.directory().write("4242/mountinfo",
+                                 "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n23 22 0:9 / /tmp rw - nfs4 server:/tmp rw\n");
+  fixture.write("/tmp/perf-17.map", "x");
+  CHECK(fixture.open().why_none ==
+        "/tmp/perf-17.map lies on nfs4, which may not answer: not used; have it written to a disk of this machine");
+}
+
 TEST_CASE("a jitdump is found by its mapping") {
   const Fixture fixture;
   const std::string dump = fixture.write("/home/a/jit-17.dump", "JiTD");
@@ -164,8 +176,16 @@ TEST_CASE("a jitdump is found by its mapping") {
   CHECK(found.files[0]->format == JitFormat::kJitDump);
   CHECK(found.files[0]->path == "/home/a/jit-17.dump");
 
-  fixture.write("/tmp/perf-17.map", "x");
+  const std::string map = fixture.write("/tmp/perf-17.map", "x");
   CHECK(fixture.open().files.size() == 2);
+
+  std::filesystem::remove(map);
+  std::snprintf(line, sizeof line, "22 1 %u:%u / /home rw - fuse.sshfs host:/ rw\n", major(status.st_dev),
+                minor(status.st_dev));
+  fixture.proc.directory().write("4242/mountinfo", line);
+  CHECK(fixture.open().why_none ==
+        "/home/a/jit-17.dump lies on fuse.sshfs, which may not answer: not used; have it written to a disk of this "
+        "machine");
 }
 
 TEST_CASE("a file that is open already stays open, also when its name, or the process, is gone") {

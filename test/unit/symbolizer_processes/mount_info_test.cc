@@ -23,6 +23,25 @@ TEST_CASE("a device's file system is found, with and without optional fields") {
   CHECK(file_system_of("1 2 0:5", {0, 5, 0}).empty());
 }
 
+TEST_CASE("what may hang on the way to a folder is known without a look at it") {
+  CHECK(may_hang_on_the_way(kMounts, "/data") == "nfs4");
+  CHECK(may_hang_on_the_way(kMounts, "/data/tmp") == "nfs4");
+  CHECK(may_hang_on_the_way(kMounts, "/mnt/with blank/tmp") == "fuse.sshfs");
+  CHECK(may_hang_on_the_way(kMounts, "/database").empty());
+  CHECK(may_hang_on_the_way(kMounts, "/merged/tmp").empty());
+  CHECK(may_hang_on_the_way(kMounts, "/tmp").empty());
+  CHECK(may_hang_on_the_way("", "/tmp").empty());
+}
+
+TEST_CASE("a process whose root may hang is looked into all the same") {
+  CHECK(may_hang_on_the_way("22 1 0:1 / / rw - nfs4 server:/ rw\n", "/tmp").empty());
+}
+
+TEST_CASE("a mount on top of another does not hide what lies on the way") {
+  CHECK(may_hang_on_the_way("22 1 0:1 / /net rw - nfs4 server:/ rw\n23 1 0:2 / /net/tmp rw - tmpfs tmpfs rw\n",
+                            "/net/tmp") == "nfs4");
+}
+
 TEST_CASE("only what this machine's kernel serves from its own disks and memory cannot hang") {
   for (const char* local : {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "squashfs"}) CHECK_FALSE(may_hang(local));
   for (const char* other : {"fuse", "fuse.sshfs", "fuseblk", "nfs4", "cifs", "9p", "ceph", "virtiofs", ""}) {
