@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -264,35 +265,72 @@ TEST_CASE("short of memory it gives back samples that are kept one by one before
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("a file system that does not answer holds up neither the names of other programs nor the daemon's end") {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("flamed-fuse-" + std::to_string(::getpid()));
-  std::filesystem::create_directory(folder);
-  {
-    ChildProcess hanging({victim("hanging_fuse"), folder.string(), victim("known_chain")},
-                         ChildProcess::Capture::kOutputAndErrors);
-    const auto line = hanging.read_line(seconds(5));
-    if (!line || line->find_first_not_of("0123456789") != std::string::npos) {
+/// A file system that does not answer, and what runs from it.
+class HangingFileSystem {
+ public:
+  explicit HangingFileSystem(const char* program)
+      : folder_(std::filesystem::path("/tmp") / ("flamed-fuse-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directory(folder_);
+    ::setenv("TMPDIR", folder_.c_str(), 1);
+    server_.emplace(std::vector<std::string>{victim("hanging_fuse"), folder_.string(), victim(program)},
+                    ChildProcess::Capture::kOutputAndErrors);
+    ::unsetenv("TMPDIR");
+    const auto line = server_->read_line(seconds(5));
+    if (!line || line->find_first_not_of("0123456789") != std::string::npos)
       WARN("SKIP: no FUSE here: " << line.value_or("nothing was said"));
-      std::filesystem::remove(folder);
-      return;
-    }
-    const pid_t pid = std::stoi(*line);
-    RunningDaemon daemon;
-    // Its rows never come, so that none of its samples settles.
-    REQUIRE(RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(pid))) >= 100; }));
-    CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 1; }));
-    ChildProcess other({victim("known_chain")});
-    REQUIRE(has_samples(daemon, other.pid(), 50));
-    CHECK(RunningDaemon::eventually(seconds(15),
-                                    [&] { return with(daemon.folded(profile_of(other.pid())), ";main;outer;") > 0; }));
-    CHECK(daemon.get("/healthz").status == 200);
-    const RunningDaemon::End end = daemon.end();
-    CHECK(end.exit_code == 0);
-    CHECK(end.took < seconds(3) * patience());
-    CHECK(end.taken == end.whole + end.truncated + end.lost);
+    else
+      pid_ = std::stoi(*line);
   }
-  std::filesystem::remove(folder);
+  ~HangingFileSystem() {
+    server_.reset();
+    std::filesystem::remove(folder_);
+  }
+  HangingFileSystem(const HangingFileSystem&) = delete;
+  HangingFileSystem& operator=(const HangingFileSystem&) = delete;
+
+  /// Of the program, whose TMPDIR is there, too. Empty where there is no FUSE.
+  [[nodiscard]] std::optional<pid_t> pid() const { return pid_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::optional<ChildProcess> server_;
+  std::optional<pid_t> pid_;
+};
+
+void check_others_are_named_and_it_ends(RunningDaemon& daemon) {
+  ChildProcess other({victim("known_chain")});
+  REQUIRE(has_samples(daemon, other.pid(), 50));
+  CHECK(RunningDaemon::eventually(seconds(15),
+                                  [&] { return with(daemon.folded(profile_of(other.pid())), ";main;outer;") > 0; }));
+  CHECK(daemon.get("/healthz").status == 200);
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.exit_code == 0);
+  CHECK(end.took < seconds(3) * patience());
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+TEST_CASE("a file system that does not answer holds up neither the names of other programs nor the daemon's end") {
+  const HangingFileSystem hanging("known_chain");
+  if (!hanging.pid()) return;
+  RunningDaemon daemon;
+  // Its rows never come, so that none of its samples settles.
+  REQUIRE(
+      RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(*hanging.pid()))) >= 100; }));
+  CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 1; }));
+  check_others_are_named_and_it_ends(daemon);
+}
+
+TEST_CASE("a JIT compiler whose folder lies on a file system that does not answer holds up nobody either") {
+  const HangingFileSystem hanging("jit");
+  if (!hanging.pid()) return;
+  // Without the map in /tmp the other folder is looked into.
+  const std::filesystem::path map = "/tmp/perf-" + std::to_string(*hanging.pid()) + ".map";
+  REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return std::filesystem::remove(map); }));
+  RunningDaemon daemon;
+  REQUIRE(
+      RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(*hanging.pid()))) >= 100; }));
+  CHECK(with(daemon.folded(profile_of(*hanging.pid())), "[unknown] (anon") > 0);
+  check_others_are_named_and_it_ends(daemon);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 /*
  * hanging_fuse FOLDER PROGRAM: serves a file system of one file, /program, which holds PROGRAM, at FOLDER in a mount
  * namespace of its own, and runs the file. Its first opening is answered, that for running it, and no other: whoever
- * opens it then hangs until this program ends. Prints the pid of what it runs.
+ * opens it then hangs until this program ends, and so does whoever looks for a file perf-... Prints the pid of what it
+ * runs.
  *
  * Speaks the kernel's protocol itself (linux/fuse.h): what is to be shown needs seven of its requests.
  */
@@ -59,6 +60,7 @@ static void answer_init(const struct fuse_in_header* head, const struct fuse_ini
 
 static void answer_lookup(const struct fuse_in_header* head, const char* name) {
   struct fuse_entry_out out = {0};
+  if (strncmp(name, "perf-", 5) == 0) return;
   if (strcmp(name, "program") != 0) {
     reply(head->unique, ENOENT, NULL, 0);
     return;
