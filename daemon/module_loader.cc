@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/handle.h"
 #include "base/heap.h"
 #include "base/result.h"
 #include "daemon/sampler/kernel_orc.h"
+#include "symbolizer/jit_file.h"
 #include "symbolizer/jit_file_opener.h"
+#include "symbolizer/module.h"
 #include "symbolizer/module_rows.h"
 #include "unwinder/row.h"
 

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <optional>
 #include <utility>

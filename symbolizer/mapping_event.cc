@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/mapping_event.h"
 
+#include <cstddef>
+
+#include "base/identity.h"
 #include "symbolizer/proc_text.h"
 
 namespace flamed::symbolizer {
