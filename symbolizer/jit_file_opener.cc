@@ -218,8 +218,9 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
   const Result<RootDirectory> root = RootDirectory::of_process(proc, owner.pid);
   if (!root) return give_up(root.error().message());
 
-  const Result<std::string> mount_text = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
-  const std::string_view mounts = mount_text ? *mount_text : std::string_view();
+  // Without it nobody knows what may hang: a process can have more mounts than are read.
+  const Result<std::string> mounts = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
+  if (!mounts) return give_up("cannot tell where its files lie: " + mounts.error().message());
   Finding finding;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
   for (const std::string& folder : perf_map_folders(owner.pid, proc)) {
@@ -227,7 +228,7 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
     std::string path = folder;
     path += '/';
     path += map_name;
-    if (const std::string_view type = may_hang_on_the_way(mounts, path); !type.empty())
+    if (const std::string_view type = may_hang_on_the_way(*mounts, path); !type.empty())
       finding.take(hanging(path, type));
     else
       finding.take(open_perf_map(*root, path, *status));
@@ -237,7 +238,7 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
       const std::string_view name = file_name(line.path);
       if (name == "libjvm.so") result.is_jvm = true;
       if (line.file.is_file() && is_jitdump_name(name) && !finding.has(JitFormat::kJitDump)) {
-        const std::string_view type = file_system_of(mounts, line.file);
+        const std::string_view type = file_system_of(*mounts, line.file);
         finding.take(!type.empty() && may_hang(type) ? hanging(line.path, type)
                                                      : open_jitdump(owner.pid, line, *status, proc));
       }

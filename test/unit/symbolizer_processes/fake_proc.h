@@ -54,6 +54,7 @@ class FakeProc {
     directory_.write(folder + "maps", process.maps);
     directory_.write(folder + "cmdline", process.cmdline);
     directory_.write(folder + "cgroup", process.cgroup);
+    directory_.write(folder + "mountinfo", "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n");
     directory_.write(folder + "status", "Name:\t" + process.comm + "\nUmask:\t0022\nUid:\t1\t" +
                                             std::to_string(process.uid) + "\t2\t3\nGid:\t4\t5\t6\t7\nNSpid:\t" +
                                             std::to_string(process.pid) + "\nSigCgt:\t0000000000000000\n");

@@ -160,6 +160,16 @@ TEST_CASE("what lies on a file system that may not answer is not looked for") {
         "/tmp/perf-17.map lies on nfs4, which may not answer: not used; have it written to a disk of this machine");
 }
 
+TEST_CASE("nothing is looked for where it can't be told what may not answer") {
+  const Fixture fixture;
+  fixture.write("/tmp/perf-17.map", "x");
+  const JitFiles known = fixture.open();
+  fixture.proc.directory().write("4242/mountinfo", std::string((4U << 20) + 1, 'x'));
+  CHECK(fixture.open().files.empty());
+  CHECK(fixture.open().why_none.find("cannot tell where its files lie") == 0);
+  CHECK(fixture.open(&known).files == known.files);
+}
+
 TEST_CASE("a jitdump is found by its mapping") {
   const Fixture fixture;
   const std::string dump = fixture.write("/home/a/jit-17.dump", "JiTD");
