@@ -2,6 +2,7 @@
 #include "symbolizer/executable_lines.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 
 #include "symbolizer/proc_text.h"
@@ -33,7 +34,7 @@ TEST_CASE("lines are found wherever a read ends") {
   const test::TemporaryDirectory directory;
   std::string all;
   std::string wanted;
-  for (int i = 0; i < 20'000; ++i) {
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
     const std::string line =
         test::code_line(0x1000ULL * (i + 1), 0x1000ULL * (i + 2), 0, 5, "/lib/" + std::to_string(i));
     all += kData + line;
