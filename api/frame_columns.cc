@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/keyed_hash.h"
+
 namespace flamed::api {
 namespace {
 
@@ -25,7 +27,7 @@ class StringTable {
  private:
   std::vector<std::string_view> strings_;
   std::uint64_t last_ = 0;  ///< what was asked for last
-  std::unordered_map<std::string_view, std::uint64_t> indices_;
+  std::unordered_map<std::string_view, std::uint64_t, KeyedTextHash> indices_;
 };
 
 /// So many frames before one is looked at, it is on its way into the processor's cache.

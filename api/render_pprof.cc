@@ -11,6 +11,7 @@
 #include "api/protobuf_writer.h"
 #include "api/stack_frames.h"
 #include "api/utf8.h"
+#include "base/keyed_hash.h"
 
 namespace flamed::api {
 namespace {
@@ -202,12 +203,12 @@ class Encoder {
   const store::StackProfile& profile_;
   std::string out_;
   std::vector<std::string_view> strings_;  ///< keys of string_ids_, whose places do not change
-  std::unordered_map<std::string, std::uint64_t> string_ids_;
+  std::unordered_map<std::string, std::uint64_t, KeyedTextHash> string_ids_;
   std::vector<std::uint64_t> locations_;  ///< by frame; 0: not written yet
   std::uint64_t last_location_ = 0;
-  std::unordered_map<std::string, std::uint64_t> markers_;
-  std::unordered_map<std::string, std::uint64_t> mappings_;
-  std::unordered_map<std::string, std::uint64_t> functions_;
+  std::unordered_map<std::string, std::uint64_t, KeyedTextHash> markers_;
+  std::unordered_map<std::string, std::uint64_t, KeyedTextHash> mappings_;
+  std::unordered_map<std::string, std::uint64_t, KeyedTextHash> functions_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "api/json_writer.h"
 #include "api/stack_frames.h"
+#include "base/keyed_hash.h"
 
 namespace flamed::api {
 namespace {
@@ -31,7 +32,7 @@ class FrameList {
  private:
   std::string text_;
   JsonWriter json_{text_};
-  std::unordered_map<std::string, std::uint64_t> indices_;
+  std::unordered_map<std::string, std::uint64_t, KeyedTextHash> indices_;
 };
 
 /// One profile of the file.

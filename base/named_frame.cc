@@ -2,9 +2,10 @@
 #include "base/named_frame.h"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 #include <utility>
+
+#include "base/keyed_hash.h"
 
 namespace flamed {
 
@@ -39,8 +40,7 @@ bool operator==(const NamedFrame& a, const NamedFrame& b) {
 }
 
 std::uint64_t hash_of(std::string_view name, std::string_view module) {
-  const std::hash<std::string_view> hash;
-  const std::uint64_t both = hash(name) ^ (hash(module) * 31);
+  const std::uint64_t both = hash_with(keyed_hash(name), keyed_hash(module) + 1, process_hash_key());
   return both != 0 ? both : 1;
 }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <unordered_set>
 
-#include "store/keyed_hash.h"
+#include "base/keyed_hash.h"
 
 namespace flamed::store {
 namespace {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/keyed_hash.h"
 #include "store/budget.h"
 #include "store/id_index.h"
 #include "store/profile.h"
@@ -129,7 +130,7 @@ class FunctionTable {
   std::vector<Function> functions_;
   std::vector<std::uint64_t> hashes_;  ///< by function, beside each other for who looks for one
   std::deque<std::string> texts_ = std::deque<std::string>(1);  ///< by number
-  std::unordered_map<std::string_view, std::uint32_t> number_of_;
+  std::unordered_map<std::string_view, std::uint32_t, KeyedTextHash> number_of_;
   std::vector<Common> commons_;                                         ///< by function: the first that was asked for
   std::unordered_map<std::uint64_t, const NamedFrame*> other_commons_;  ///< by variant and differences
   std::vector<Place> order_;                                            ///< of the first functions

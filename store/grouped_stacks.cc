@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/keyed_hash.h"
+
 namespace flamed::store {
 namespace {
 
@@ -160,7 +162,7 @@ void GroupedStacks::form_parts_of_single(bool threads) {
   for (std::uint32_t process : processes_) ++pid_uses[snapshot_.processes[process].id.pid];
 
   std::vector<std::uint32_t> part_of(keys_.size(), 0);
-  std::unordered_map<std::string, std::uint32_t> shared;
+  std::unordered_map<std::string, std::uint32_t, KeyedTextHash> shared;
   std::vector<std::size_t> sharers;  // by part
   std::vector<std::string> names;    // by part
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -190,7 +192,7 @@ void GroupedStacks::form_parts_of_single(bool threads) {
 }
 
 void GroupedStacks::form_named_parts(Group by) {
-  std::unordered_map<std::string, std::uint32_t> parts;
+  std::unordered_map<std::string, std::uint32_t, KeyedTextHash> parts;
   std::vector<std::uint32_t> part_of(keys_.size(), 0);
   for (std::size_t key = 0; key < keys_.size(); ++key) {
     std::string name;

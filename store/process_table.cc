@@ -105,7 +105,7 @@ ProcessTable::SharedPlace ProcessTable::share_place(const ProcessInfo& info) {
 
 void ProcessTable::forget_unused_strings() {
   // A string that only snapshots still hold is forgotten one sweep later, which costs nothing but a little memory.
-  const auto forget = [&](std::unordered_map<std::string_view, SharedString>& strings) {
+  const auto forget = [&](std::unordered_map<std::string_view, SharedString, KeyedTextHash>& strings) {
     std::size_t bytes = 0;
     for (auto it = strings.begin(); it != strings.end();) {
       if (!it->second.is_only_holder()) {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/identity.h"
+#include "base/keyed_hash.h"
 #include "store/budget.h"
 #include "store/id_index.h"
 #include "store/process_info.h"
@@ -106,11 +107,11 @@ class ProcessTable {
   Budget& budget_;
   Records records_;
   IdIndex index_;
-  std::unordered_map<std::string_view, SharedString> strings_;        ///< keys view into the values
-  std::unordered_map<std::string_view, SharedString> command_lines_;  ///< likewise
+  std::unordered_map<std::string_view, SharedString, KeyedTextHash> strings_;        ///< keys view into the values
+  std::unordered_map<std::string_view, SharedString, KeyedTextHash> command_lines_;  ///< likewise
   std::size_t command_line_bytes_ = 0;
   unsigned sweeps_ = 0;  ///< that found nothing
-  std::unordered_map<std::string, SharedPlace> places_;
+  std::unordered_map<std::string, SharedPlace, KeyedTextHash> places_;
 };
 
 }  // namespace flamed::store

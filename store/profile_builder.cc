@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/keyed_hash.h"
+
 namespace flamed::store {
 namespace {
 
@@ -119,7 +121,8 @@ std::uint32_t ProfileBuilder::root_frame(const Sides& sides) {
 }
 
 bool ProfileBuilder::add_parts(ProfileTree& tree, Sides& sides, const std::vector<Described>& described) {
-  std::vector<std::unordered_map<std::string_view, std::size_t>> parts(sides.size());  // by label, of later sides
+  std::vector<std::unordered_map<std::string_view, std::size_t, KeyedTextHash>> parts(
+      sides.size());  // by label, of later sides
   for (std::size_t side = 1; side < sides.size(); ++side) {
     for (std::size_t part = 0; part < sides[side].parts(); ++part) parts[side].emplace(sides[side].label(part), part);
   }

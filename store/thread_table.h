@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "base/identity.h"
+#include "base/keyed_hash.h"
 #include "store/budget.h"
 #include "store/id_index.h"
-#include "store/keyed_hash.h"
 #include "store/process_table.h"
 #include "store/shared_array.h"
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/keyed_hash.h"
+
 namespace flamed::symbolizer {
 
 /// Device and inode as the kernel shows them in /proc/PID/maps and in MMAP2 records. On overlayfs and btrfs they differ
@@ -25,7 +27,9 @@ struct FileKey {
 template <>
 struct std::hash<flamed::symbolizer::FileKey> {
   std::size_t operator()(const flamed::symbolizer::FileKey& key) const noexcept {
+    // Who serves a file system chooses the numbers of its files.
     const std::uint64_t device = (static_cast<std::uint64_t>(key.device_major) << 32) | key.device_minor;
-    return static_cast<std::size_t>((key.inode * 0x9e3779b97f4a7c15ULL) ^ (device * 0xff51afd7ed558ccdULL));
+    const std::uint64_t secret = flamed::process_hash_key();
+    return static_cast<std::size_t>(flamed::hash_with(flamed::hash_with(~secret, device, secret), key.inode, secret));
   }
 };

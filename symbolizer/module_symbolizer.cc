@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/keyed_hash.h"
 #include "symbolizer/clean_name.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/vdso_symbols.h"
@@ -164,7 +165,7 @@ class Names {
   [[nodiscard]] std::span<const std::string> mangled() const { return mangled_; }
 
  private:
-  std::unordered_map<std::string, std::size_t> numbers_;
+  std::unordered_map<std::string, std::size_t, KeyedTextHash> numbers_;
   std::vector<std::string> mangled_;
 };
 
