@@ -389,8 +389,9 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of what they name.", jit.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
-  metrics.push_back(counter("flamed_cpu_seconds_total", "CPU time that the daemon has used, its ELF worker included.",
-                            own_cpu_seconds() + static_cast<double>(worker.cpu_ns) / kNsPerSecond));
+  metrics.push_back(counter("flamed_cpu_seconds_total",
+                            "CPU time that the daemon has used, its ELF worker and open helper included.",
+                            own_cpu_seconds() + static_cast<double>(worker.cpu_ns + opener.cpu_ns) / kNsPerSecond));
   metrics.push_back(gauge("flamed_resident_bytes", "Resident memory of the daemon.", resident_bytes()));
   return metrics;
 }

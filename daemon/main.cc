@@ -219,7 +219,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   symbolizer::KernelSymbols kernel_symbols(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod = start_debuginfod(config, clock);
-  symbolizer::DebugFileFinder debug_files(module_reader, {}, debuginfod.get());
+  symbolizer::GuardedOpener opener;
+  symbolizer::DebugFileFinder debug_files(module_reader, opener, {}, debuginfod.get());
   symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
@@ -229,7 +230,6 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   ingest.begin();
   accounts.begin();
   JvmAsker jvm_asker(modules, clock);
-  symbolizer::GuardedOpener opener;
   Vitals vitals(read_vital_signs(clock, sampler, reader));
   DaemonSources sources({config, clock, sampler, queues, vitals, store, modules, symbolizer, module_reader,
                          kernel_symbols, cache, namer, debuginfod.get(), unwind_or_null, accounts, opener, budget,
@@ -250,7 +250,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) { loader.run(stop); });
   std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
   if (config.jvm_attach) background.emplace_back(jvm_thread);
-  meter.emplace(clock, sampler, **server, module_reader, std::move(background));
+  meter.emplace(clock, sampler, **server, module_reader, opener, std::move(background));
   std::jthread ingest_thread =
       start_thread("ingest", [&](const std::stop_token& stop) { run_ingest(stop, ingest, queues, stored); });
   std::jthread reader_thread = start_thread("reader", [&](const std::stop_token& stop) { reader.run(stop); });

@@ -88,7 +88,7 @@ void ModuleLoader::load_kernel_walk() {
 void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_token& stop) {
   const symbolizer::ModulePtr known = parts_.modules.find(request.module);
   if (known == nullptr || !known->file) {
-    Result<Fd> file = parts_.opener.open(request);
+    Result<Fd> file = parts_.opener.open_module(request);
     if (!file) spdlog::debug("cannot open {}: {}", request.path, file.error().message());
     parts_.modules.finish(request, std::move(file));
   }
@@ -134,11 +134,8 @@ bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::sto
 
 void ModuleLoader::look_for_jit_files(const ProcessId& owner) {
   symbolizer::ModuleTable& modules = parts_.modules;
-  if (parts_.opener.sees_hung(owner.pid)) {
-    return modules.finish_jit(owner, {{}, "a file system in the process's view does not answer", false});
-  }
   const symbolizer::JitFilesPtr known = modules.jit_files(owner);
-  symbolizer::JitFiles found = symbolizer::open_jit_files(owner, known.get(), "/proc");
+  symbolizer::JitFiles found = symbolizer::with_known(parts_.opener.find_jit_files(owner), known.get());
   const bool is_jvm = found.is_jvm;
   modules.finish_jit(owner, std::move(found));
   if (parts_.jvm_asker != nullptr && is_jvm && modules.has_new_jit_code(owner) && parts_.jvm_asker->want(owner)) {

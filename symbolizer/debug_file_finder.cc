@@ -55,29 +55,25 @@ DebugFiles DebugFileFinder::find(const Question& question) {
   DebugFiles files;
   const ElfFacts& facts = question.facts;
   const bool wants_debug = !facts.has_symtab || !facts.has_debug_info;
-  std::vector<RootDirectory> roots;
-  if (question.pid > 0) {
-    if (Result<RootDirectory> root = RootDirectory::of_process(options_.proc, question.pid)) {
-      roots.push_back(std::move(root).value());
-    }
-  }
-  if (Result<RootDirectory> root = RootDirectory::open(options_.host_root)) roots.push_back(std::move(root).value());
+  std::vector<std::int32_t> roots;
+  if (question.pid > 0) roots.push_back(question.pid);
+  roots.push_back(RootFiles::kHost);
 
-  for (const RootDirectory& root : roots) {
+  for (const std::int32_t root : roots) {
     if (!files.alternate) find_alternate(root, question.path, facts, files);
     if (wants_debug && find_debug(root, question, files)) break;
   }
   if (wants_debug && !files.debug && remote_ != nullptr && !facts.build_id.empty()) {
     RemoteDebugFiles::Answer answer = remote_->find(facts.build_id);
     files.pending = answer.pending;
-    if (answer.file && accept(std::move(answer.file), facts, files)) {
-      for (const RootDirectory& root : roots) find_alternate(root, "", files.debug_facts, files);
+    if (answer.file && accept({std::move(answer.file), true}, facts, files)) {
+      for (const std::int32_t root : roots) find_alternate(root, "", files.debug_facts, files);
     }
   }
   return files;
 }
 
-bool DebugFileFinder::find_debug(const RootDirectory& root, const Question& question, DebugFiles& files) {
+bool DebugFileFinder::find_debug(std::int32_t root, const Question& question, DebugFiles& files) {
   std::vector<std::string> candidates;
   if (std::string path = build_id_path(question.facts.build_id); !path.empty()) candidates.push_back(std::move(path));
   const std::string_view module_path = without_deleted_mark(question.path);
@@ -87,28 +83,31 @@ bool DebugFileFinder::find_debug(const RootDirectory& root, const Question& ques
     candidates.push_back(folder + "/.debug/" + name);
     candidates.push_back(options_.folder + folder + "/" + name);
   }
-  for (const std::string& path : candidates) {
-    Result<Fd> candidate = root.open_regular(path);
-    if (!candidate || !accept(std::move(candidate).value(), question.facts, files)) continue;
-    find_alternate(root, path, files.debug_facts, files);
+  std::vector<RootFile> opened = files_.open(root, candidates);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!opened[i].file || !accept(std::move(opened[i]), question.facts, files)) continue;
+    find_alternate(root, candidates[i], files.debug_facts, files);
     return true;
   }
   return false;
 }
 
-bool DebugFileFinder::accept(Fd candidate, const ElfFacts& module, DebugFiles& files) {
-  Result<ElfFacts> facts = reader_.inspect(candidate.get());
+bool DebugFileFinder::accept(RootFile candidate, const ElfFacts& module, DebugFiles& files) {
+  Result<ElfFacts> facts = reader_.inspect(candidate.file.get());
   if (!facts || !says_more(*facts, module)) return false;
   const bool has_both = !facts->build_id.empty() && !module.build_id.empty();
   const bool belongs = has_both ? facts->build_id == module.build_id
                                 : !module.debug_link.empty() && has_checksum(candidate, module.debug_link_crc);
   if (!belongs) return false;
-  files.debug = std::move(candidate);
+  files.debug = std::move(candidate.file);
   files.debug_facts = std::move(facts).value();
   return true;
 }
 
-bool DebugFileFinder::has_checksum(const Fd& file, std::uint32_t wanted) {
+bool DebugFileFinder::has_checksum(const RootFile& candidate, std::uint32_t wanted) {
+  // Whoever asks waits for all of the file: not for one that may not come.
+  if (!candidate.is_local) return false;
+  const Fd& file = candidate.file;
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return false;
   const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -127,7 +126,7 @@ bool DebugFileFinder::has_checksum(const Fd& file, std::uint32_t wanted) {
   return *checksum == wanted;
 }
 
-void DebugFileFinder::find_alternate(const RootDirectory& root, const std::string& path, const ElfFacts& facts,
+void DebugFileFinder::find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts,
                                      DebugFiles& files) {
   if (facts.alternate_link.empty() || files.alternate) return;
   const std::string& link = facts.alternate_link;
@@ -135,12 +134,11 @@ void DebugFileFinder::find_alternate(const RootDirectory& root, const std::strin
   std::vector<std::string> candidates{link.front() == '/' ? link : folder_of(without_deleted_mark(path)) + "/" + link};
   if (std::string by_id = build_id_path(facts.alternate_build_id); !by_id.empty()) candidates.push_back(by_id);
   candidates.push_back(options_.folder + "/.dwz/" + link.substr(link.find_last_of('/') + 1));
-  for (const std::string& candidate : candidates) {
-    Result<Fd> file = root.open_regular(candidate);
-    if (!file) continue;
-    const Result<ElfFacts> found = reader_.inspect(file->get());
+  for (RootFile& candidate : files_.open(root, candidates)) {
+    if (!candidate.file) continue;
+    const Result<ElfFacts> found = reader_.inspect(candidate.file.get());
     if (!found || found->build_id != facts.alternate_build_id) continue;
-    files.alternate = std::move(file).value();
+    files.alternate = std::move(candidate.file);
     return;
   }
 }

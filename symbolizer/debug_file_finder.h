@@ -21,7 +21,7 @@
 #include "symbolizer/elf_facts.h"
 #include "symbolizer/module_reader.h"
 #include "symbolizer/remote_debug_files.h"
-#include "symbolizer/root_directory.h"
+#include "symbolizer/root_files.h"
 
 namespace flamed::symbolizer {
 
@@ -36,16 +36,14 @@ struct DebugFiles {
 class DebugFileFinder {
  public:
   struct Options {
-    std::string proc = "/proc";   ///< where procfs is mounted
-    std::string host_root = "/";  ///< the host's own files
     std::string folder = "/usr/lib/debug";
     /// Larger files are not read for their checksum. At 1 GB/s, two seconds.
     std::uint64_t max_checksum_bytes = std::uint64_t{2} << 30;
   };
 
-  explicit DebugFileFinder(ModuleReader& reader) : DebugFileFinder(reader, Options()) {}
-  DebugFileFinder(ModuleReader& reader, Options options, RemoteDebugFiles* remote = nullptr)
-      : reader_(reader), options_(std::move(options)), remote_(remote) {}
+  DebugFileFinder(ModuleReader& reader, RootFiles& files) : DebugFileFinder(reader, files, Options()) {}
+  DebugFileFinder(ModuleReader& reader, RootFiles& files, Options options, RemoteDebugFiles* remote = nullptr)
+      : reader_(reader), files_(files), options_(std::move(options)), remote_(remote) {}
 
   struct Question {
     std::string path;      ///< of the module, in the mount namespace of `pid`
@@ -63,13 +61,15 @@ class DebugFileFinder {
     friend auto operator<=>(const FileVersion&, const FileVersion&) = default;
   };
 
-  bool find_debug(const RootDirectory& root, const Question& question, DebugFiles& files);
-  bool accept(Fd candidate, const ElfFacts& module, DebugFiles& files);
-  bool has_checksum(const Fd& file, std::uint32_t wanted);
-  void find_alternate(const RootDirectory& root, const std::string& path, const ElfFacts& facts, DebugFiles& files);
+  /// `root`: whose, see RootFiles.
+  bool find_debug(std::int32_t root, const Question& question, DebugFiles& files);
+  bool accept(RootFile candidate, const ElfFacts& module, DebugFiles& files);
+  bool has_checksum(const RootFile& candidate, std::uint32_t wanted);
+  void find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts, DebugFiles& files);
   [[nodiscard]] std::string build_id_path(const std::string& build_id) const;
 
   ModuleReader& reader_;
+  RootFiles& files_;
   const Options options_;
   RemoteDebugFiles* const remote_;
 

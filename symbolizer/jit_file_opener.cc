@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +30,6 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr std::size_t kStatusLimitBytes = 16'384;
-constexpr std::size_t kMountInfoLimitBytes = 4U << 20;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the stack's limit, which is 8 MiB by default
 
 constexpr const char* kEnded = "the process ended before it was looked for what names its JIT code";
@@ -148,10 +148,19 @@ Error hanging(std::string_view path, std::string_view type) {
 }
 
 struct Finding {
+  explicit Finding(std::string_view mountinfo) : mounts(mountinfo) {}
+
+  std::string_view mounts;
   std::vector<JitFilePtr> files;
   std::string refusal;  ///< of a file that is there and may not be used
 
   void take(Result<JitFilePtr> opened) {
+    // Links may have led there.
+    if (opened) {
+      const JitFile& file = **opened;
+      const std::string_view type = file_system_of(mounts, {major(file.device), minor(file.device), file.inode});
+      if (!type.empty() && may_hang(type)) opened = hanging(file.path, type);
+    }
     if (opened)
       files.push_back(std::move(opened).value());
     else if (opened.error().code() != ENOENT && refusal.empty())
@@ -161,19 +170,6 @@ struct Finding {
     return std::any_of(files.begin(), files.end(), [&](const JitFilePtr& file) { return file->format == format; });
   }
 };
-
-/// One open file for each there is, those that are open already first.
-void keep_known(const JitFiles* known, Finding& finding) {
-  if (known == nullptr) return;
-  for (const JitFilePtr& old : known->files) {
-    const auto now = std::find_if(finding.files.begin(), finding.files.end(),
-                                  [&](const JitFilePtr& file) { return file->format == old->format; });
-    if (now == finding.files.end())
-      finding.files.push_back(old);
-    else if ((*now)->device == old->device && (*now)->inode == old->inode)
-      *now = old;
-  }
-}
 
 }  // namespace
 
@@ -204,32 +200,47 @@ std::string jit_advice(const std::string& program) {
   return {};
 }
 
-JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std::string& proc) {
-  JitFiles result;
-  const auto give_up = [&](std::string why) {
-    if (known != nullptr) result = *known;
-    if (result.files.empty()) result.why_none = std::move(why);
-    return std::move(result);
-  };
-  if (!is_alive(proc, owner)) return give_up(kEnded);
+JitFiles with_known(Result<JitFiles> found, const JitFiles* known) {
+  if (!found) {
+    JitFiles kept = known != nullptr ? *known : JitFiles();
+    if (kept.files.empty()) kept.why_none = found.error().message();
+    return kept;
+  }
+  if (known == nullptr) return std::move(found).value();
+  std::vector<JitFilePtr>& files = found->files;
+  for (const JitFilePtr& old : known->files) {
+    const auto now =
+        std::find_if(files.begin(), files.end(), [&](const JitFilePtr& file) { return file->format == old->format; });
+    if (now == files.end())
+      files.push_back(old);
+    else if ((*now)->device == old->device && (*now)->inode == old->inode)
+      *now = old;
+  }
+  if (!files.empty()) found->why_none.clear();
+  return std::move(found).value();
+}
+
+Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc) {
+  if (!is_alive(proc, owner)) return Error(kEnded);
   const Result<std::string> status_text = read_file(proc_path(proc, owner.pid, "status"), kStatusLimitBytes);
   const std::optional<ProcessStatus> status = status_text ? parse_process_status(*status_text) : std::nullopt;
-  if (!status) return give_up("cannot read " + proc_path(proc, owner.pid, "status"));
+  if (!status) return Error("cannot read " + proc_path(proc, owner.pid, "status"));
   const Result<RootDirectory> root = RootDirectory::of_process(proc, owner.pid);
-  if (!root) return give_up(root.error().message());
+  if (!root) return root.error();
 
   // Without it nobody knows what may hang: a process can have more mounts than are read.
   const Result<std::string> mounts = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
-  if (!mounts) return give_up("cannot tell where its files lie: " + mounts.error().message());
-  Finding finding;
+  if (!mounts) return Error(mounts.error()).with_context("cannot tell where its files lie");
+  Finding finding(*mounts);
+  JitFiles result;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";
   for (const std::string& folder : perf_map_folders(owner.pid, proc)) {
     if (finding.has(JitFormat::kPerfMap)) break;
     std::string path = folder;
     path += '/';
     path += map_name;
-    if (const std::string_view type = may_hang_on_the_way(*mounts, path); !type.empty())
-      finding.take(hanging(path, type));
+    if (const std::optional<DoubtfulMount> mount = may_hang_on_the_way(*mounts, path))
+      finding.take(hanging(path, mount->type));
     else
       finding.take(open_perf_map(*root, path, *status));
   }
@@ -238,17 +249,14 @@ JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std
       const std::string_view name = file_name(line.path);
       if (name == "libjvm.so") result.is_jvm = true;
       if (line.file.is_file() && is_jitdump_name(name) && !finding.has(JitFormat::kJitDump)) {
-        const std::string_view type = file_system_of(*mounts, line.file);
-        finding.take(!type.empty() && may_hang(type) ? hanging(line.path, type)
-                                                     : open_jitdump(owner.pid, line, *status, proc));
+        finding.take(open_jitdump(owner.pid, line, *status, proc));
       }
     }
   }
   const std::string program = program_of(owner.pid, proc);
   // Had the pid changed hands meanwhile, all of this would be another process's.
-  if (!is_alive(proc, owner)) return give_up(kEnded);
+  if (!is_alive(proc, owner)) return Error(kEnded);
 
-  keep_known(known, finding);
   result.files = std::move(finding.files);
   if (!result.files.empty()) return result;
   result.why_none = finding.refusal;

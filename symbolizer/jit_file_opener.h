@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/identity.h"
+#include "base/result.h"
 #include "symbolizer/jit_file.h"
 
 namespace flamed::symbolizer {
@@ -17,9 +18,12 @@ namespace flamed::symbolizer {
 /// Whoever runs the process chooses what stands there. Only regular files are opened, never through a symbolic link at
 /// the end of the path, with one name at most, and owned by the process's user or root; otherwise `why_none` says why.
 ///
-/// What `known` (null: nothing) holds already is kept when it is the same file or when nothing stands in its place any
-/// more. `proc` is where procfs is mounted. May block on a slow file system.
-JitFiles open_jit_files(const ProcessId& owner, const JitFiles* known, const std::string& proc);
+/// Fails when nothing could be looked for. `proc` is where procfs is mounted. May block on a slow file system.
+Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc);
+
+/// What was found, but for what `known` (null: nothing) holds already: that is kept when it is the same file or when
+/// nothing stands in its place any more.
+JitFiles with_known(Result<JitFiles> found, const JitFiles* known);
 
 /// What to do so that a program names its JIT code, by the program's file name.
 std::string jit_advice(const std::string& program);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/jit_symbols.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -67,9 +68,11 @@ void JitSymbols::look(const JitFile& file, const SlotPtr& slot) {
   const std::int64_t now = clock_.monotonic().ns;
   if (slot->looked_at_ns && now - *slot->looked_at_ns < options_.look_again_after_ns) return;
   slot->looked_at_ns = now;
-  struct stat status {};
-  if (::fstat(file.file.get(), &status) == 0) {
-    slot->seen = {status.st_size, status.st_mtim.tv_sec * kNsPerSecond + status.st_mtim.tv_nsec};
+  // What the kernel knows: a file system that is asked may not answer.
+  struct statx status {};
+  if (::statx(file.file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &status) == 0) {
+    slot->seen = {static_cast<std::int64_t>(status.stx_size),
+                  status.stx_mtime.tv_sec * kNsPerSecond + status.stx_mtime.tv_nsec};
   }
   // What stands when reading begins is what was seen before: whatever is written meanwhile is a change.
   const bool again = slot->seen != slot->read || !slot->problem.empty();

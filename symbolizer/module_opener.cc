@@ -101,9 +101,9 @@ Result<Fd> open_in_root(const std::string& root, const std::string& path, const 
 
 }  // namespace
 
-Result<Fd> open_module(const OpenRequest& request, const std::string& proc) {
+Result<Fd> open_module(const OpenRequest& request, const std::string& proc, ModuleSearch search) {
   Result<Fd> mapped = open_mapping(request, proc);
-  if (mapped || request.path.empty() || request.path.front() != '/') return mapped;
+  if (mapped || search == ModuleSearch::kMappings || !request.path.starts_with('/')) return mapped;
   std::optional<Error> last_error;
   for (const std::string& root :
        {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {

@@ -90,14 +90,14 @@ std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) 
   return type;
 }
 
-std::string_view may_hang_on_the_way(std::string_view mountinfo, std::string_view path) {
-  std::string_view type;
+std::optional<DoubtfulMount> may_hang_on_the_way(std::string_view mountinfo, std::string_view path) {
+  std::optional<DoubtfulMount> found;
   visit_mounts(mountinfo, [&](const Mount& mount) {
     if (mount.where.empty() || mount.where == "/" || !may_hang(mount.type)) return true;
-    if (is_within(path, unescaped(mount.where))) type = mount.type;
-    return type.empty();
+    if (is_within(path, unescaped(mount.where))) found = {mount.device, mount.type};
+    return !found;
   });
-  return type;
+  return found;
 }
 
 bool may_hang(std::string_view file_system) {

@@ -6,8 +6,14 @@
 namespace flamed::daemon {
 
 CostMeter::CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
-                     const symbolizer::WorkerModuleReader& worker, std::vector<ThreadCpu> background)
-    : clock_(clock), sampler_(sampler), server_(server), worker_(worker), background_(std::move(background)) {}
+                     const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
+                     std::vector<ThreadCpu> background)
+    : clock_(clock),
+      sampler_(sampler),
+      server_(server),
+      worker_(worker),
+      opener_(opener),
+      background_(std::move(background)) {}
 
 CostReading CostMeter::read() const {
   CostReading cost;
@@ -18,7 +24,7 @@ CostReading CostMeter::read() const {
   cost.answers_ns = server_.cpu_ns();
   cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.background_ns - cost.answers_ns;
   const symbolizer::WorkerModuleReader::CpuUse worker = worker_.cpu_use();
-  cost.background_ns += worker.rows_ns;
+  cost.background_ns += worker.rows_ns + opener_.stats().cpu_ns;
   cost.answers_ns += worker.all_ns - worker.rows_ns;
   return cost;
 }

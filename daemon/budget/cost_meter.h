@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostMeter: what flamed has used so far, all of it: the kernel program, every thread, and the ELF worker.
+// CostMeter: what flamed has used so far, all of it: the kernel program, every thread, the ELF worker, and the helper
+// that opens files.
 //
-// What it does not see: the interrupt around the kernel program, what the kernel does for the side band in the threads
-// that map, fork and end, and the helper process that opens files of file systems which may hang.
+// What it does not see: the interrupt around the kernel program, and what the kernel does for the side band in the
+// threads that map, fork and end.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/thread_cpu.h"
 #include "daemon/budget/cpu_governor.h"
 #include "daemon/sampler/sampler.h"
+#include "symbolizer/guarded_opener.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {
@@ -21,7 +23,8 @@ class CostMeter {
  public:
   /// `background` are the threads whose work is not sampling and that nobody waits for. All must outlive it.
   CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
-            const symbolizer::WorkerModuleReader& worker, std::vector<ThreadCpu> background);
+            const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
+            std::vector<ThreadCpu> background);
 
   /// A dozen system calls of less than a microsecond.
   [[nodiscard]] CostReading read() const;
@@ -31,6 +34,7 @@ class CostMeter {
   const Sampler& sampler_;
   const api::Server& server_;
   const symbolizer::WorkerModuleReader& worker_;
+  const symbolizer::GuardedOpener& opener_;
   const std::vector<ThreadCpu> background_;
 };
 

@@ -268,12 +268,14 @@ TEST_CASE("short of memory it gives back samples that are kept one by one before
 /// A file system that does not answer, and what runs from it.
 class HangingFileSystem {
  public:
-  explicit HangingFileSystem(const char* program)
-      : folder_(std::filesystem::path("/tmp") / ("flamed-fuse-" + std::to_string(::getpid()))) {
+  enum class Tmpdir : std::uint8_t { kThere, kLinkToThere };
+  explicit HangingFileSystem(const char* program, Tmpdir tmpdir = Tmpdir::kThere, const std::string& other = "") {
     std::filesystem::create_directory(folder_);
-    ::setenv("TMPDIR", folder_.c_str(), 1);
-    server_.emplace(std::vector<std::string>{victim("hanging_fuse"), folder_.string(), victim(program)},
-                    ChildProcess::Capture::kOutputAndErrors);
+    std::filesystem::create_directory_symlink(folder_, link_);
+    ::setenv("TMPDIR", tmpdir == Tmpdir::kThere ? folder_.c_str() : link_.c_str(), 1);
+    std::vector<std::string> arguments{victim("hanging_fuse"), folder_.string(), victim(program)};
+    if (!other.empty()) arguments.push_back(other);
+    server_.emplace(arguments, ChildProcess::Capture::kOutputAndErrors);
     ::unsetenv("TMPDIR");
     const auto line = server_->read_line(seconds(5));
     if (!line || line->find_first_not_of("0123456789") != std::string::npos)
@@ -283,6 +285,7 @@ class HangingFileSystem {
   }
   ~HangingFileSystem() {
     server_.reset();
+    std::filesystem::remove(link_);
     std::filesystem::remove(folder_);
   }
   HangingFileSystem(const HangingFileSystem&) = delete;
@@ -292,7 +295,8 @@ class HangingFileSystem {
   [[nodiscard]] std::optional<pid_t> pid() const { return pid_; }
 
  private:
-  std::filesystem::path folder_;
+  const std::filesystem::path folder_ = "/tmp/flamed-fuse-" + std::to_string(::getpid());
+  const std::filesystem::path link_ = folder_.string() + "-link";
   std::optional<ChildProcess> server_;
   std::optional<pid_t> pid_;
 };
@@ -330,6 +334,46 @@ TEST_CASE("a JIT compiler whose folder lies on a file system that does not answe
   REQUIRE(
       RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(*hanging.pid()))) >= 100; }));
   CHECK(with(daemon.folded(profile_of(*hanging.pid())), "[unknown] (anon") > 0);
+  check_others_are_named_and_it_ends(daemon);
+}
+
+TEST_CASE("a link that leads a JIT compiler into a file system that does not answer holds up nobody either") {
+  const HangingFileSystem hanging("jit", HangingFileSystem::Tmpdir::kLinkToThere);
+  if (!hanging.pid()) return;
+  const std::filesystem::path map = "/tmp/perf-" + std::to_string(*hanging.pid()) + ".map";
+  REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return std::filesystem::remove(map); }));
+  RunningDaemon daemon;
+  REQUIRE(
+      RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(*hanging.pid()))) >= 100; }));
+  // The program, and its user's links.
+  CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 2; }));
+  check_others_are_named_and_it_ends(daemon);
+}
+
+/// Where debug files lie; it is there, and gone again if it was not.
+class DebugFolder {
+ public:
+  DebugFolder() : made_(std::filesystem::create_directories(path)) {}
+  ~DebugFolder() {
+    if (made_) std::filesystem::remove(path);
+  }
+  DebugFolder(const DebugFolder&) = delete;
+  DebugFolder& operator=(const DebugFolder&) = delete;
+  const std::string path = "/usr/lib/debug";
+
+ private:
+  const bool made_;
+};
+
+TEST_CASE("debug files on a file system that does not answer hold up neither the answer nor the daemon's end") {
+  const DebugFolder debug;
+  const HangingFileSystem hanging("known_chain", HangingFileSystem::Tmpdir::kThere, debug.path);
+  if (!hanging.pid()) return;
+  RunningDaemon daemon;
+  REQUIRE(has_samples(daemon, *hanging.pid(), 100));
+  CHECK(RunningDaemon::eventually(seconds(15),
+                                  [&] { return with(daemon.folded(profile_of(*hanging.pid())), ";main;outer;") > 0; }));
+  CHECK(daemon.metrics()["flamed_hung_file_systems"] == 1);
   check_others_are_named_and_it_ends(daemon);
 }
 

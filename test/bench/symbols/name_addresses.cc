@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   DirectModuleReader reader;
   const flamed::Result<ElfFacts> facts = reader.inspect(file.get());
   if (!facts) return fail(facts.error());
-  DebugFileFinder finder(reader);
+  flamed::symbolizer::DirectRootFiles files;
+  DebugFileFinder finder(reader, files);
   const DebugFiles debug = finder.find({argv[1], *facts, 0});
   const flamed::Result<ElfSymbols> symbols =
       reader.read_symbols({file.get(), debug.debug.get(), debug.alternate.get()});

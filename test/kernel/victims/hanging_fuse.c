@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hanging_fuse FOLDER PROGRAM: serves a file system of one file, /program, which holds PROGRAM, at FOLDER in a mount
- * namespace of its own, and runs the file. Its first opening is answered, that for running it, and no other: whoever
- * opens it then hangs until this program ends, and so does whoever looks for a file perf-... Prints the pid of what it
- * runs.
+ * hanging_fuse FOLDER PROGRAM [OTHER]: serves a file system of one file, /program, which holds PROGRAM, at FOLDER in a
+ * mount namespace of its own, and runs the file. Its first opening is answered, that for running it, and no other:
+ * whoever opens it then hangs until this program ends, and so does whoever looks for a file perf-... or for .build-id.
+ * Prints the pid of what it runs.
+ *
+ * With OTHER, another folder, the file system is there as well, and PROGRAM is run from where it lies.
  *
  * Speaks the kernel's protocol itself (linux/fuse.h): what is to be shown needs seven of its requests.
  */
@@ -60,7 +62,7 @@ static void answer_init(const struct fuse_in_header* head, const struct fuse_ini
 
 static void answer_lookup(const struct fuse_in_header* head, const char* name) {
   struct fuse_entry_out out = {0};
-  if (strncmp(name, "perf-", 5) == 0) return;
+  if (strncmp(name, "perf-", 5) == 0 || strcmp(name, ".build-id") == 0) return;
   if (strcmp(name, "program") != 0) {
     reply(head->unique, ENOENT, NULL, 0);
     return;
@@ -125,7 +127,7 @@ static void serve(void) {
 int main(int argc, char** argv) {
   struct stat status;
   char options[128];
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   program = open(argv[2], O_RDONLY | O_CLOEXEC);
   if (program < 0 || fstat(program, &status) != 0) fail(argv[2]);
   file.ino = kProgramNode;
@@ -139,6 +141,7 @@ int main(int argc, char** argv) {
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) fail("mount");
   snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
   if (mount("hanging", argv[1], "fuse", MS_NOSUID | MS_NODEV, options) != 0) fail("mount of fuse");
+  if (argc == 4 && mount(argv[1], argv[3], NULL, MS_BIND, NULL) != 0) fail(argv[3]);
 
   const pid_t server = getpid();
   const pid_t child = fork();
@@ -147,7 +150,10 @@ int main(int argc, char** argv) {
     char path[4096];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != server) return 1;
-    snprintf(path, sizeof(path), "%s/program", argv[1]);
+    if (argc == 4)
+      snprintf(path, sizeof(path), "%s", argv[2]);
+    else
+      snprintf(path, sizeof(path), "%s/program", argv[1]);
     execl(path, path, (char*)NULL);
     fail("exec");
   }

@@ -23,7 +23,8 @@ struct Machine {
   test::TemporaryDirectory host;
   test::TemporaryDirectory proc;
   DirectModuleReader reader;
-  DebugFileFinder finder{reader, {.proc = proc.path().string(), .host_root = host.path().string()}};
+  DirectRootFiles files{{.proc = proc.path().string(), .host_root = host.path().string()}};
+  DebugFileFinder finder{reader, files};
 
   static constexpr std::int32_t kPid = 7;
   void in_container(const std::string& path, const std::string& bytes) const { proc.write("7/root/" + path, bytes); }
@@ -90,10 +91,38 @@ TEST_CASE("a debug file whose checksum is not the one that the program names is 
 TEST_CASE("a file too large to be read for its checksum is not taken") {
   Machine machine;
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
-  DebugFileFinder finder(
-      machine.reader, {.proc = "/nonexistent", .host_root = machine.host.path().string(), .max_checksum_bytes = 1000});
+  DebugFileFinder finder(machine.reader, machine.files, {.max_checksum_bytes = 1000});
   const Fd file = open_victim(split("linked").c_str());
   CHECK_FALSE(finder.find({"/opt/app/linked", read_elf_facts(file.get()).value(), 0}).debug);
+}
+
+/// Says of all files that whoever reads them may wait.
+class FarFiles final : public RootFiles {
+ public:
+  explicit FarFiles(RootFiles& files) : files_(files) {}
+  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths) override {
+    std::vector<RootFile> files = files_.open(pid, paths);
+    for (RootFile& file : files) file.is_local = false;
+    return files;
+  }
+
+ private:
+  RootFiles& files_;
+};
+
+TEST_CASE("a file that lies where reading may take forever is not read for its checksum, but taken by its build-id") {
+  Machine machine;
+  machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  FarFiles far(machine.files);
+  DebugFileFinder finder(machine.reader, far);
+  const auto finds = [&](const char* victim, const char* path) {
+    const Fd file = open_victim(split(victim).c_str());
+    return static_cast<bool>(finder.find({path, read_elf_facts(file.get()).value(), 0}).debug);
+  };
+  CHECK(machine.finds("linked", "/opt/app/linked"));
+  CHECK_FALSE(finds("linked", "/opt/app/linked"));
+  CHECK(finds("stripped", "/usr/bin/victim"));
 }
 
 TEST_CASE("a program is not its own debug file") {
@@ -172,7 +201,7 @@ class FakeRemote final : public RemoteDebugFiles {
 TEST_CASE("another machine is asked only for what is not here, and what it sends must fit too") {
   Machine machine;
   FakeRemote remote;
-  DebugFileFinder finder(machine.reader, {.proc = "/nonexistent", .host_root = machine.host.path().string()}, &remote);
+  DebugFileFinder finder(machine.reader, machine.files, {}, &remote);
   const auto find = [&](const char* victim) {
     const Fd file = open_victim(split(victim).c_str());
     return finder.find({"/usr/bin/victim", read_elf_facts(file.get()).value(), 0});

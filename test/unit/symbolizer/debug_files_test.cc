@@ -134,7 +134,7 @@ struct Fixture {
   explicit Fixture(const std::string& victim, RemoteDebugFiles* remote = nullptr)
       : truth(truth_of(victim.c_str())),
         modules("/opt/app/victim", open_victim(victim.c_str())),
-        debug_files(reader, {.proc = "/nonexistent", .host_root = host.path().string()}, remote) {}
+        debug_files(reader, root_files, {}, remote) {}
 
   std::vector<SymbolChainPtr> name(const std::vector<std::uint64_t>& offsets) {
     std::vector<Frame> frames;
@@ -149,6 +149,7 @@ struct Fixture {
   OneModule modules;
   LineReader reader;
   KernelSymbols kernel{clock, {.path = "/nonexistent/kallsyms"}};
+  DirectRootFiles root_files{{.proc = "/nonexistent", .host_root = host.path().string()}};
   DebugFileFinder debug_files;
   ModuleSymbolizer symbolizer{modules, kernel, reader, debug_files, clock};
   CachingSymbolizer cache{symbolizer, clock};

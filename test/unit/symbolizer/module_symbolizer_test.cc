@@ -58,7 +58,8 @@ struct Fixture {
   CountingReader reader;
   KernelSymbols kernel{clock, {.path = "/nonexistent/kallsyms"}};
   // No debug file that happens to be installed here counts.
-  DebugFileFinder debug_files{reader, {.proc = "/nonexistent", .host_root = "/nonexistent"}};
+  DirectRootFiles root_files{{.proc = "/nonexistent", .host_root = "/nonexistent"}};
+  DebugFileFinder debug_files{reader, root_files};
   ModuleSymbolizer symbolizer{modules, kernel, reader, debug_files, clock};
 
   SymbolChain name(ModuleId module, std::uint64_t offset) {
@@ -349,7 +350,8 @@ TEST_CASE("a module that takes long to read doesn't keep others waiting, and is 
   reader.blocked_fd = slow_file.get();
   const ModuleId slow = modules.add_file(20, "slow", std::move(slow_file));
   const ModuleId quick = modules.add_file(21, "quick", open_victim(VICTIM_C));
-  DebugFileFinder debug_files(reader, {.proc = "/nonexistent", .host_root = "/nonexistent"});
+  DirectRootFiles root_files({.proc = "/nonexistent", .host_root = "/nonexistent"});
+  DebugFileFinder debug_files(reader, root_files);
   ModuleSymbolizer symbolizer(modules, kernel, reader, debug_files, clock);
   const std::uint64_t offset = truth_of(VICTIM_C).at("main");
 

@@ -49,7 +49,7 @@ struct Fixture {
     return proc.directory().write("4242/root" + name, text);
   }
   [[nodiscard]] JitFiles open(const JitFiles* known = nullptr) const {
-    return open_jit_files(kOwner, known, proc.path());
+    return with_known(find_jit_files(kOwner, proc.path()), known);
   }
 
   test::FakeProc proc;
@@ -158,6 +158,24 @@ TEST_CASE("what lies on a file system that may not answer is not looked for") {
   fixture.write("/tmp/perf-17.map", "x");
   CHECK(fixture.open().why_none ==
         "/tmp/perf-17.map lies on nfs4, which may not answer: not used; have it written to a disk of this machine");
+}
+
+TEST_CASE("what links lead to on a file system that may not answer is not used") {
+  const Fixture fixture;
+  const std::string file = fixture.write("/net/perf-17.map", "x");
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  using std::string_literals::operator""s;
+  fixture.proc.directory().write("4242/environ", "TMPDIR=/link\0"s);
+  std::filesystem::create_symlink("net", fixture.root() + "/link");
+  CHECK(text_of(fixture.open()) == "x");
+  char line[128];
+  std::snprintf(line, sizeof line, "22 1 %u:%u / /net rw - fuse.sshfs host:/ rw\n", major(status.st_dev),
+                minor(status.st_dev));
+  fixture.proc.directory().write("4242/mountinfo", line);
+  CHECK(fixture.open().why_none ==
+        "/link/perf-17.map lies on fuse.sshfs, which may not answer: not used; have it written to a disk of this "
+        "machine");
 }
 
 TEST_CASE("nothing is looked for where it can't be told what may not answer") {

@@ -13,6 +13,11 @@ constexpr const char* kMounts =
     "garbage\n"
     "32 22 0:28 / /merged rw - overlay overlay rw\n";
 
+std::string_view type_on_the_way(std::string_view mountinfo, std::string_view path) {
+  const std::optional<DoubtfulMount> mount = may_hang_on_the_way(mountinfo, path);
+  return mount ? mount->type : std::string_view();
+}
+
 TEST_CASE("a device's file system is found, with and without optional fields") {
   CHECK(file_system_of(kMounts, {254, 1, 5}) == "ext4");
   CHECK(file_system_of(kMounts, {0, 26, 0}) == "fuse.sshfs");
@@ -24,22 +29,23 @@ TEST_CASE("a device's file system is found, with and without optional fields") {
 }
 
 TEST_CASE("what may hang on the way to a folder is known without a look at it") {
-  CHECK(may_hang_on_the_way(kMounts, "/data") == "nfs4");
-  CHECK(may_hang_on_the_way(kMounts, "/data/tmp") == "nfs4");
-  CHECK(may_hang_on_the_way(kMounts, "/mnt/with blank/tmp") == "fuse.sshfs");
-  CHECK(may_hang_on_the_way(kMounts, "/database").empty());
-  CHECK(may_hang_on_the_way(kMounts, "/merged/tmp").empty());
-  CHECK(may_hang_on_the_way(kMounts, "/tmp").empty());
-  CHECK(may_hang_on_the_way("", "/tmp").empty());
+  CHECK(type_on_the_way(kMounts, "/data") == "nfs4");
+  CHECK(may_hang_on_the_way(kMounts, "/data")->device == "0:27");
+  CHECK(type_on_the_way(kMounts, "/data/tmp") == "nfs4");
+  CHECK(type_on_the_way(kMounts, "/mnt/with blank/tmp") == "fuse.sshfs");
+  CHECK(type_on_the_way(kMounts, "/database").empty());
+  CHECK(type_on_the_way(kMounts, "/merged/tmp").empty());
+  CHECK(type_on_the_way(kMounts, "/tmp").empty());
+  CHECK(type_on_the_way("", "/tmp").empty());
 }
 
 TEST_CASE("a process whose root may hang is looked into all the same") {
-  CHECK(may_hang_on_the_way("22 1 0:1 / / rw - nfs4 server:/ rw\n", "/tmp").empty());
+  CHECK(type_on_the_way("22 1 0:1 / / rw - nfs4 server:/ rw\n", "/tmp").empty());
 }
 
 TEST_CASE("a mount on top of another does not hide what lies on the way") {
-  CHECK(may_hang_on_the_way("22 1 0:1 / /net rw - nfs4 server:/ rw\n23 1 0:2 / /net/tmp rw - tmpfs tmpfs rw\n",
-                            "/net/tmp") == "nfs4");
+  CHECK(type_on_the_way("22 1 0:1 / /net rw - nfs4 server:/ rw\n23 1 0:2 / /net/tmp rw - tmpfs tmpfs rw\n",
+                        "/net/tmp") == "nfs4");
 }
 
 TEST_CASE("only what this machine's kernel serves from its own disks and memory cannot hang") {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OpenHelper: a process of flamed's own that opens files and sends the descriptors. Whoever looks for a file on a file
+// system that does not answer is held up for good, and not even SIGKILL frees him: here that is the helper.
+//
+// Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/handle.h"
+#include "base/identity.h"
+#include "base/result.h"
+#include "symbolizer/jit_file.h"
+#include "symbolizer/module_opener.h"
+#include "symbolizer/module_table.h"
+#include "symbolizer/root_files.h"
+#include "symbolizer/worker/wire.h"
+
+namespace flamed::symbolizer {
+
+/// The one argument that starts a program as the helper.
+inline constexpr const char* kOpenHelperArgument = "(open helper)";
+
+/// For the first lines of main(): when the program was started as the helper, serves until the daemon goes away, and
+/// returns what to exit with.
+std::optional<int> run_open_helper_if_asked(int argc, char** argv);
+
+class OpenHelper {
+ public:
+  /// `program` calls run_open_helper_if_asked() first thing in its main(); it is told where procfs is mounted, and
+  /// waited for up to `limit_ns` with each question.
+  static Result<OpenHelper> start(const std::string& program, const std::string& proc, std::int64_t limit_ns);
+
+  /// What open_module() says. The file can be read from: its beginning was. This and the next two fail with any code
+  /// when the helper is of no more use, which is_ready() tells.
+  Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
+  /// What find_jit_files() says.
+  Result<JitFiles> find_jit_files(const ProcessId& owner);
+  /// What DirectRootFiles says.
+  Result<std::vector<RootFile>> open_in_root(std::int32_t pid, std::span<const std::string> paths);
+
+  enum class State : std::uint8_t {
+    kReady,
+    kHangs,  ///< did not answer in time; it was told to end, and will when it can
+    kEnded,  ///< without being asked to
+  };
+  [[nodiscard]] State state() const { return state_; }
+  /// CPU time of the process so far; 0 when it can't be told any more.
+  [[nodiscard]] std::int64_t cpu_ns() const;
+
+  /// Is the process gone? Then it is reaped, and nothing of it is left.
+  bool reap();
+  /// Tells a helper that is ready to end and gives it a second for it; any other is killed and not waited for.
+  void end();
+
+ private:
+  struct Answer {
+    std::vector<std::byte> bytes;
+    std::vector<Fd> files;
+  };
+  /// Fails, too, when that is what the helper answers.
+  Result<Answer> ask(const WireWriter& question);
+  void kill() const;
+
+  pid_t pid_ = -1;  ///< -1: reaped
+  Fd pidfd_;
+  Fd socket_;
+  std::string proc_;
+  std::int64_t limit_ns_ = 0;
+  State state_ = State::kReady;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/guarded_opener.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "base/file.h"
+#include "symbolizer/jit_file_opener.h"
+#include "test/catch.h"
+#include "test/unit/symbolizer_processes/fake_proc.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::int32_t kPid = 4242;
+constexpr std::int32_t kStranger = 4243;
+constexpr std::uint64_t kStartTicks = 777;
+
+std::string status_text(std::uint32_t uid, std::int32_t pid) {
+  const std::string ids = "\t" + std::to_string(uid) + "\t" + std::to_string(uid) + "\t" + std::to_string(uid) + "\t" +
+                          std::to_string(uid) + "\n";
+  return "Name:\tprogram\nUid:" + ids + "Gid:" + ids + "NSpid:\t" + std::to_string(pid) +
+         "\nSigCgt:\t0000000000000000\n";
+}
+
+/// Two processes of two users, each with a root of its own, and helpers of which the first is made by a script.
+struct Fixture {
+  explicit Fixture(const std::string& first = "", std::int64_t quiet_ns = 3600 * kNsPerSecond) {
+    add(kPid, ::getuid());
+    add(kStranger, ::getuid() + 1);
+    const std::string mark = proc.directory().path("mark");
+    const std::string script = proc.directory().write("helper", "#!/bin/sh\nif ! [ -e " + mark + " ]; then : > " +
+                                                                    mark + "; " + (first.empty() ? "true" : first) +
+                                                                    "; fi\nexec " + OPEN_HELPER_PROGRAM + " \"$1\"\n");
+    REQUIRE(::chmod(script.c_str(), 0700) == 0);
+    opener.emplace(
+        GuardedOpener::Options{.program = script, .proc = proc.path(), .limit_ns = limit_ns, .quiet_ns = quiet_ns});
+  }
+  void add(std::int32_t pid, std::uint32_t uid) const {
+    test::FakeProcess process;
+    process.pid = pid;
+    process.start_ticks = kStartTicks;
+    proc.put(process);
+    proc.directory().write(std::to_string(pid) + "/status", status_text(uid, pid));
+    std::filesystem::create_directories(proc.path() + "/" + std::to_string(pid) + "/root/tmp");
+  }
+  std::string write(const std::string& name, const std::string& text, std::int32_t pid = kPid) const {
+    return proc.directory().write(std::to_string(pid) + "/root" + name, text);
+  }
+  /// Of a module that no process maps: what counts is its path.
+  [[nodiscard]] Result<Fd> open_module(const std::string& path, std::int32_t pid = kPid) {
+    struct stat status {};
+    ::stat((proc.path() + "/" + std::to_string(pid) + "/root" + path).c_str(), &status);
+    const FileKey key{major(status.st_dev), minor(status.st_dev), status.st_ino};
+    // Whatever the disk of the test is: here it is one that is mounted as the root.
+    proc.directory().write(std::to_string(pid) + "/mountinfo", "22 1 " + std::to_string(key.device_major) + ":" +
+                                                                   std::to_string(key.device_minor) +
+                                                                   " / / rw - ext4 /dev/vda1 rw\n");
+    return opener->open_module({ModuleId{16}, key, path, pid, 1, 0x1000, 0x2000});
+  }
+  std::vector<RootFile> open(const std::vector<std::string>& paths, std::int32_t pid = kPid) {
+    return opener->open(pid, paths);
+  }
+  Result<JitFiles> find_jit_files(std::int32_t pid = kPid) { return opener->find_jit_files({pid, kStartTicks}); }
+
+  static constexpr std::int64_t limit_ns = 10 * kNsPerSecond;
+  test::FakeProc proc;
+  std::optional<GuardedOpener> opener;
+};
+
+/// A first helper that never answers.
+struct HangingFixture : Fixture {
+  explicit HangingFixture(std::int64_t quiet_ns = 3600 * kNsPerSecond) : Fixture("exec sleep 1000", quiet_ns) {
+    opener.emplace(GuardedOpener::Options{.program = proc.directory().path("helper"),
+                                          .proc = proc.path(),
+                                          .limit_ns = kNsPerSecond,
+                                          .quiet_ns = quiet_ns});
+  }
+};
+
+std::string text_of(const Fd& file) {
+  REQUIRE(file);
+  return read_fd(file.get(), 1 << 20).value();
+}
+
+TEST_CASE("what the helper opens is what is there") {
+  Fixture fixture;
+  fixture.write("/lib/a.so", "code");
+  fixture.write("/tmp/perf-4242.map", "names");
+  fixture.write("/usr/one", "1");
+  fixture.write("/usr/two", "2");
+
+  const Result<Fd> module = fixture.open_module("/lib/a.so");
+  REQUIRE(module.ok());
+  CHECK(text_of(*module) == "code");
+
+  const Result<JitFiles> found = fixture.find_jit_files();
+  REQUIRE(found.ok());
+  REQUIRE(found->files.size() == 1);
+  const JitFile& map = *found->files.front();
+  CHECK(text_of(map.file) == "names");
+  CHECK(map.path == "/tmp/perf-4242.map");
+  CHECK(map.format == JitFormat::kPerfMap);
+  struct stat status {};
+  REQUIRE(::fstat(map.file.get(), &status) == 0);
+  CHECK(map.inode == status.st_ino);
+  CHECK(map.device == status.st_dev);
+  CHECK(found->why_none.empty());
+
+  const std::vector<RootFile> files = fixture.open({"/usr/one", "/usr/none", "/usr", "/usr/two"});
+  REQUIRE(files.size() == 4);
+  CHECK(text_of(files[0].file) == "1");
+  CHECK_FALSE(files[1].file);
+  CHECK_FALSE(files[2].file);
+  CHECK(text_of(files[3].file) == "2");
+  const std::vector<RootFile> direct =
+      DirectRootFiles({.proc = fixture.proc.path()}).open(kPid, std::vector<std::string>{"/usr/one"});
+  CHECK(files[0].is_local == direct[0].is_local);
+
+  CHECK(fixture.opener->stats().hung == 0);
+  CHECK(fixture.opener->stats().cpu_ns > 0);
+}
+
+TEST_CASE("why something is not there comes through") {
+  Fixture fixture;
+  const Result<Fd> module = fixture.open_module("/lib/none.so");
+  REQUIRE_FALSE(module.ok());
+  CHECK(module.error().code() != ETIMEDOUT);
+  CHECK(module.error().message().starts_with("/lib/none.so: "));
+  CHECK(module.error().message().find("open /lib/none.so: No such file or directory") != std::string::npos);
+  CHECK(fixture.find_jit_files()->why_none.starts_with("no file behind this memory"));
+  const Result<JitFiles> ended = fixture.opener->find_jit_files({kPid, kStartTicks + 1});
+  REQUIRE_FALSE(ended.ok());
+  CHECK(ended.error().message() == "the process ended before it was looked for what names its JIT code");
+}
+
+TEST_CASE("paths longer than any file's are left out") {
+  Fixture fixture;
+  fixture.write("/usr/one", "1");
+  const std::string longest = "/" + std::string(4094, 'x');
+  const std::vector<RootFile> files = fixture.open({longest + "x", longest, "/usr/one", longest});
+  CHECK(text_of(files[2].file) == "1");
+  CHECK_FALSE(files[0].file);
+}
+
+TEST_CASE("after a helper that ended comes another one") {
+  Fixture fixture("exit 1");
+  fixture.write("/lib/a.so", "code");
+  const Result<Fd> lost = fixture.open_module("/lib/a.so");
+  REQUIRE_FALSE(lost.ok());
+  CHECK(lost.error().code() == EAGAIN);
+  CHECK(text_of(fixture.open_module("/lib/a.so").value()) == "code");
+  CHECK(fixture.opener->stats().timeouts == 0);
+}
+
+TEST_CASE("a program that is no helper is an error, and not a crash") {
+  const test::FakeProc proc;
+  const std::string program = GENERATE("/nonexistent/program", "/bin/true");
+  GuardedOpener opener({.program = program, .proc = proc.path()});
+  CHECK_FALSE(opener.find_jit_files({kPid, kStartTicks}).ok());
+  CHECK_FALSE(opener.open(kPid, std::vector<std::string>{"/usr/one"}).front().file);
+}
+
+TEST_CASE("where a user's paths lead to what does not answer, others' files and his mapped ones are still opened") {
+  HangingFixture fixture;
+  fixture.write("/usr/one", "1");
+  fixture.write("/usr/one", "1", kStranger);
+  CHECK(fixture.find_jit_files().error().code() == ETIMEDOUT);
+  CHECK(fixture.opener->stats().timeouts == 1);
+
+  // Refused without being tried: the next helper would answer.
+  CHECK(fixture.find_jit_files().error().code() == ETIMEDOUT);
+  CHECK_FALSE(fixture.open({"/usr/one"}).front().file);
+  CHECK(text_of(fixture.open({"/usr/one"}, kStranger).front().file) == "1");
+  CHECK(fixture.find_jit_files(kStranger).ok());
+  const Result<Fd> mapped = fixture.open_module("/usr/one");
+  REQUIRE_FALSE(mapped.ok());
+  CHECK(mapped.error().message() == "/usr/one: process 4242 has ended or unmapped it");
+  CHECK(text_of(fixture.open_module("/usr/one", kStranger).value()) == "1");
+  CHECK(fixture.opener->stats().timeouts == 1);
+}
+
+TEST_CASE("files of a file system that does not answer are refused whoever asks, and those of others opened") {
+  HangingFixture fixture;
+  fixture.write("/usr/one", "1");
+  for (const std::int32_t pid : {kPid, kStranger}) {
+    fixture.proc.directory().write(std::to_string(pid) + "/mountinfo",
+                                   "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n23 22 0:77 / /net rw - nfs4 server:/ rw\n"
+                                   "24 22 0:78 / /other rw - nfs4 server:/ rw\n");
+  }
+  const auto open = [&](std::uint32_t minor, std::int32_t pid) {
+    return fixture.opener->open_module({ModuleId{16}, {0, minor, 5}, "/net/a.so", pid, 1, 0x1000, 0x2000});
+  };
+  CHECK(open(77, kPid).error().code() == ETIMEDOUT);
+  CHECK(open(77, kStranger).error().code() == ETIMEDOUT);
+  CHECK(open(78, kPid).error().code() != ETIMEDOUT);
+  fixture.write("/net/file", "far");
+  fixture.write("/other/file", "far, too");
+  const std::vector<RootFile> files = fixture.open({"/net/file", "/usr/one", "/other/file"});
+  CHECK_FALSE(files[0].file);
+  CHECK(text_of(files[1].file) == "1");
+  CHECK(text_of(files[2].file) == "far, too");
+  CHECK(fixture.opener->stats().timeouts == 1);
+}
+
+TEST_CASE("what has come back is asked again after a while") {
+  HangingFixture fixture(0);
+  fixture.write("/usr/one", "1");
+  CHECK_FALSE(fixture.open({"/usr/one"}).front().file);
+  CHECK(fixture.opener->stats().timeouts == 1);
+  // Until the first helper, which was killed, has ended.
+  for (int i = 0; i < 1000 && !fixture.open({"/usr/one"}).front().file; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(text_of(fixture.open({"/usr/one"}).front().file) == "1");
+  CHECK(fixture.opener->stats().hung == 0);
+  CHECK(fixture.opener->stats().timeouts == 1);
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
