@@ -4,14 +4,11 @@
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -28,7 +25,6 @@
 
 #include "base/handle.h"
 #include "daemon/sampler/busy_cpus.h"
-#include "daemon/sampler/cpu_news.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/online_cpus.h"
 #include "daemon/sampler/perf_event.h"
@@ -36,6 +32,7 @@
 #include "daemon/sampler/run_delay.h"
 #include "daemon/sampler/sample_ring.h"
 #include "daemon/sampler/timer_watch.h"
+#include "daemon/sampler/wake_ups.h"
 
 namespace flamed::daemon {
 namespace {
@@ -50,13 +47,6 @@ constexpr std::int64_t kRestfulCheckPeriodNs = 8 * kNsPerSecond;
 constexpr std::chrono::milliseconds kSlowestTick{20};
 /// A jump of CLOCK_BOOTTIME against CLOCK_MONOTONIC of more than this means that the machine was suspended.
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
-/// Stands for the wake-up descriptor where epoll's user data otherwise holds a CPU's number.
-constexpr int kWakeUp = -1;
-/// Likewise for news of CPUs.
-constexpr int kCpuNews = -2;
-/// Likewise for the ring of notices, and beside it for all else.
-constexpr int kNotices = -3;
-constexpr int kAllElse = -4;
 /// When the kernel tells of a CPU, that came or went less than this before we could have run.
 constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
 #ifdef __x86_64__
@@ -122,16 +112,9 @@ class Sampler::Impl {
   }
 
   Status open_all() {
-    for (Fd* epoll : {&epoll_, &epoll_and_notices_}) {
-      epoll->reset(::epoll_create1(EPOLL_CLOEXEC));
-      if (!*epoll) return Error::from_errno("epoll_create1");
-    }
-    if (Status watched = watch(epoll_and_notices_, epoll_.get(), kAllElse); !watched) return watched;
-    wake_up_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_up_) return Error::from_errno("eventfd");
-    if (Status watched = watch(wake_up_.get(), kWakeUp); !watched) return watched;
-    if (Status watched = watch(epoll_and_notices_, program_.notices_fd(), kNotices); !watched) return watched;
-    listen_for_cpus();
+    Result<WakeUps> wake_ups = WakeUps::open(program_.notices_fd(), clock_);
+    if (!wake_ups) return std::move(wake_ups).error();
+    wake_ups_.emplace(std::move(wake_ups).value());
     Result<std::vector<int>> cpus = online_cpus_.read();
     if (!cpus) return std::move(cpus).error();
     if (Status made = make_rings(*cpus); !made) return made;
@@ -150,20 +133,14 @@ class Sampler::Impl {
   }
 
   bool wait(int timeout_ms, MonotonicTime notices_from) {
-    const std::int64_t deaf_ns = notices_from.ns - clock_.monotonic().ns;
-    if (deaf_ns > 0) {
-      const int deaf_ms = static_cast<int>(std::min<std::int64_t>(deaf_ns / kNsPerMs + 1, timeout_ms));
-      if (take_events(deaf_ms) || deaf_ms == timeout_ms) return false;
-      timeout_ms -= deaf_ms;
+    const WakeUp brought = wake_ups_->wait(timeout_ms, notices_from);
+    hear_of_cpus(brought);
+    for (const int cpu : brought.dead_buffers) {
+      // check_cpus() opens it again.
+      if (const auto found = cpus_by_number_.find(cpu); found != cpus_by_number_.end()) found->second.hung_up = true;
     }
-    epoll_event event{};
-    if (::epoll_wait(epoll_and_notices_.get(), &event, 1, timeout_ms) <= 0) return false;
-    if (event.data.fd == kNotices) {
-      program_.consume_notices();
-      return true;
-    }
-    take_events(0);
-    return false;
+    if (brought.noticed) program_.consume_notices();
+    return brought.noticed;
   }
 
   void stretch_period(unsigned times) {
@@ -198,11 +175,7 @@ class Sampler::Impl {
     }
   }
 
-  void wake() {
-    const std::uint64_t one = 1;
-    // It can only fail because the counter is full, and then the wait ends anyhow.
-    static_cast<void>(::write(wake_up_.get(), &one, sizeof(one)) != sizeof(one));
-  }
+  void wake() { wake_ups_->wake(); }
 
   void drain(EventBatch& batch) {
     batch.clear();
@@ -278,7 +251,7 @@ class Sampler::Impl {
   [[nodiscard]] bool has_side_band() const { return side_band_; }
   [[nodiscard]] bool may_rest() const {
     const auto is_well = [](const auto& cpu) { return cpu.second.is_proven && !cpu.second.hung_up; };
-    return cpu_news_ && side_band_ && program_.walks_by_tables() && dead_since_.empty() &&
+    return wake_ups_->hears_of_cpus() && side_band_ && program_.walks_by_tables() && dead_since_.empty() &&
            std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
   }
   [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
@@ -374,59 +347,12 @@ class Sampler::Impl {
     return false;
   }
 
-  /// Where the kernel does not tell, the CPUs are looked at more often.
-  void listen_for_cpus() {
-    Result<CpuNews> news = CpuNews::open();
-    if (!news) {
-      spdlog::info("the kernel does not tell when CPUs come and go, so that is looked for each second: {}",
-                   news.error().message());
-      return;
-    }
-    if (const Status watched = watch(news->fd(), kCpuNews); !watched) {
-      spdlog::info("news of CPUs are not heard, so those are looked for each second: {}", watched.error().message());
-      return;
-    }
-    cpu_news_ = std::move(news).value();
-  }
-
-  /// Waits for anything but notices. False: nothing came.
-  bool take_events(int timeout_ms) {
-    std::array<epoll_event, 16> events{};
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
-    for (int i = 0; i < ready; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.fd == kCpuNews) {
-        const MonotonicTime now = clock_.monotonic();
-        if (const std::optional<std::vector<int>> changed = cpu_news_->take()) {
-          for (const int cpu : *changed) heard_at_.try_emplace(cpu, now);
-        } else {
-          for (const auto& [cpu, sampler] : cpus_by_number_) heard_at_.try_emplace(cpu, now);
-        }
-        continue;
-      }
-      if (event.data.fd == kWakeUp) {
-        std::uint64_t count = 0;
-        static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
-        continue;
-      }
-      // A perf buffer whose event is dead stays "ready" for ever. check_cpus() replaces it.
-      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
-        const auto found = cpus_by_number_.find(event.data.fd);
-        if (found == cpus_by_number_.end()) continue;
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.side_band.fd(), nullptr);
-        found->second.hung_up = true;
-      }
-    }
-    return ready > 0;
-  }
-
-  Status watch(int fd, int name) { return watch(epoll_, fd, name); }
-  static Status watch(const Fd& epoll, int fd, int name) {
-    epoll_event interest{};
-    interest.events = EPOLLIN;
-    interest.data.fd = name;
-    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &interest) != 0) return Error::from_errno("epoll_ctl");
-    return {};
+  void hear_of_cpus(const WakeUp& brought) {
+    if (brought.changed_cpus.empty() && !brought.lost_cpus) return;
+    const MonotonicTime now = clock_.monotonic();
+    for (const int cpu : brought.changed_cpus) heard_at_.try_emplace(cpu, now);
+    if (!brought.lost_cpus) return;
+    for (const auto& [cpu, sampler] : cpus_by_number_) heard_at_.try_emplace(cpu, now);
   }
 
   /// Those that are not there yet. They stay when their CPU goes: it may come back.
@@ -471,7 +397,7 @@ class Sampler::Impl {
     if (has_begun_) {
       if (Status begun = begin_cpu(cpu, sampler); !begun) return begun;
     }
-    if (Status watched = watch(fd, cpu); !watched) return watched;
+    if (Status watched = wake_ups_->watch_buffer(cpu, fd); !watched) return watched;
     cpus_by_number_.insert_or_assign(cpu, std::move(sampler));
     live_cpus_ = cpus_by_number_.size();
     return {};
@@ -582,10 +508,7 @@ class Sampler::Impl {
   const SamplerOptions options_;
   const Clock& clock_;
   KernelProgram program_;
-  Fd epoll_;              ///< everything but notices
-  Fd epoll_and_notices_;  ///< holds epoll_
-  Fd wake_up_;
-  std::optional<CpuNews> cpu_news_{};
+  std::optional<WakeUps> wake_ups_{};        ///< there from open_all() on
   std::map<int, MonotonicTime> heard_at_{};  ///< CPUs that the kernel has told of since check_cpus() last looked
   RunDelay run_delay_{};                     ///< of the reader thread
   std::optional<std::int64_t> late_ns_{};    ///< that delay from one check_cpus() to the next; empty: not known
