@@ -25,7 +25,7 @@ std::uint64_t keyed_hash(std::string_view text) {
     hash = hash_with(hash, word, key);
   }
   word = 0;
-  std::memcpy(&word, text.data(), text.size());
+  if (!text.empty()) std::memcpy(&word, text.data(), text.size());
   return hash_with(hash, word, key);
 }
 

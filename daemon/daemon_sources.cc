@@ -376,8 +376,8 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(
       counter("flamed_module_open_failures_total", "Files that could not be opened.", modules.failed_opens));
   const symbolizer::GuardedOpener::Stats opener = parts_.opener.stats();
-  metrics.push_back(
-      gauge("flamed_hung_file_systems", "File systems that do not answer: files there stay unopened.", opener.hung));
+  metrics.push_back(gauge("flamed_hung_file_systems",
+                          "Places in file systems that do not answer: files there stay unopened.", opener.hung));
   metrics.push_back(
       counter("flamed_module_open_timeouts_total", "Openings that were given up because of that.", opener.timeouts));
   append_symbol_metrics(parts_.cache.stats(), parts_.symbolizer.stats(), metrics);

@@ -219,7 +219,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   symbolizer::KernelSymbols kernel_symbols(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions});
   symbolizer::WorkerModuleReader module_reader({.program = worker_program()});
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod = start_debuginfod(config, clock);
-  symbolizer::GuardedOpener opener;
+  symbolizer::GuardedOpener opener(clock);
   symbolizer::DebugFileFinder debug_files(module_reader, opener, {}, debuginfod.get());
   symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
@@ -266,6 +266,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   supervisor.run(signals);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();
+  opener.stop();
   // In the direction of the flow: what was taken is still stored and counted.
   for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread}) {
     thread->request_stop();

@@ -74,8 +74,10 @@ DebugFiles DebugFileFinder::find(const Question& question) {
 }
 
 bool DebugFileFinder::find_debug(std::int32_t root, const Question& question, DebugFiles& files) {
+  if (const std::string path = build_id_path(question.facts.build_id); !path.empty()) {
+    if (accept_one(root, {&path, 1}, question, files)) return true;
+  }
   std::vector<std::string> candidates;
-  if (std::string path = build_id_path(question.facts.build_id); !path.empty()) candidates.push_back(std::move(path));
   const std::string_view module_path = without_deleted_mark(question.path);
   if (const std::string& name = question.facts.debug_link; !name.empty() && module_path.substr(0, 1) == "/") {
     const std::string folder = folder_of(module_path);
@@ -83,6 +85,12 @@ bool DebugFileFinder::find_debug(std::int32_t root, const Question& question, De
     candidates.push_back(folder + "/.debug/" + name);
     candidates.push_back(options_.folder + folder + "/" + name);
   }
+  return accept_one(root, candidates, question, files);
+}
+
+bool DebugFileFinder::accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
+                                 DebugFiles& files) {
+  if (candidates.empty()) return false;
   std::vector<RootFile> opened = files_.open(root, candidates);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!opened[i].file || !accept(std::move(opened[i]), question.facts, files)) continue;

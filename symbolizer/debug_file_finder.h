@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,8 @@ class DebugFileFinder {
 
   /// `root`: whose, see RootFiles.
   bool find_debug(std::int32_t root, const Question& question, DebugFiles& files);
+  bool accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
+                  DebugFiles& files);
   bool accept(RootFile candidate, const ElfFacts& module, DebugFiles& files);
   bool has_checksum(const RootFile& candidate, std::uint32_t wanted);
   void find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts, DebugFiles& files);

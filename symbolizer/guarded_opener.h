@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GuardedOpener: opens what other programs' users have a say in where it lies, without ever being held up by a file
-// system that does not answer: a helper process does it all, and is left behind when it takes too long. Until it comes
-// back, and a while longer, what would most likely hold up the next one is refused at once: files of the same file
-// system where the hang is one's that can be told beforehand, and otherwise, where links or layers led there, what that
-// user's processes have to open.
+// system that does not answer: a helper process does it all, and is left behind when it takes too long. Until that one
+// comes back, and a while longer, what would most likely hold up the next one is refused at once: see Place.
 //
 // Any thread. Who asks waits while another one is answered.
 #pragma once
@@ -14,10 +12,13 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
 #include "symbolizer/jit_file.h"
@@ -35,21 +36,23 @@ class GuardedOpener final : public RootFiles {
     std::int64_t limit_ns = 2 * kNsPerSecond;   ///< how long to wait for an answer
     std::int64_t quiet_ns = 30 * kNsPerSecond;  ///< how long to refuse after the file system has answered again
   };
-  GuardedOpener() : GuardedOpener(Options()) {}
-  explicit GuardedOpener(Options options) : options_(std::move(options)) {}
+  explicit GuardedOpener(const Clock& clock) : GuardedOpener(clock, Options()) {}
+  GuardedOpener(const Clock& clock, Options options);
   ~GuardedOpener() override;
   GuardedOpener(const GuardedOpener&) = delete;
   GuardedOpener& operator=(const GuardedOpener&) = delete;
 
-  // An error with code ETIMEDOUT: the file system does not answer, or did not a moment ago. EAGAIN: the helper was
-  // lost; the next question gets another one.
+  // An error with code ETIMEDOUT: a file system does not answer, or did not a moment ago.
 
-  /// What open_module() says. The file can be read from: its beginning was.
+  /// What open_module() says. The file can be read from and closed.
   Result<Fd> open_module(const OpenRequest& request);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
   /// What does not answer isn't there.
   std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths) override;
+
+  /// From now on nobody waits: who does is refused, and so is whoever asks.
+  void stop();
 
   struct Stats {
     std::size_t hung = 0;        ///< places that do not answer now
@@ -59,35 +62,55 @@ class GuardedOpener final : public RootFiles {
   [[nodiscard]] Stats stats() const { return {hung_count_, timeouts_, cpu_ns_}; }
 
  private:
-  /// What is refused together: "device 0:45", "user 1000", "mappings of user 1000", "host".
-  using Place = std::string;
-
+  /// What is refused together. Known before anything is opened: who is held up there may be gone afterwards.
+  struct Place {
+    std::string name;       ///< "device 0:45", "paths of user 1000", "files of user 1000", "folder /usr/lib/debug"
+    std::string user;       ///< whose process it is for; empty: not known
+    bool is_local = false;  ///< a mapped file on a disk of this machine: slow at most
+  };
   /// A helper that waits for a file system, or did until a moment ago.
   struct Hung {
     OpenHelper helper;
     Place place;
-    std::optional<MonotonicTime> quiet_until;  ///< given: it has come back
+    std::optional<MonotonicTime> quiet_until{};  ///< given: it has come back
+  };
+  /// A place that answers, but so slowly that others would wait for it all the time.
+  struct Slow {
+    std::string place;
+    MonotonicTime until;
+  };
+
+  /// What a process sees of the file systems, or flamed itself where that has ended.
+  struct View {
+    std::string user;    ///< whose process it is; empty: flamed's own view
+    std::string mounts;  ///< its mountinfo; empty where that can't be read
   };
 
   // With the mutex held.
 
-  /// `place` is asked for only where something hangs.
   template <typename Answer>
-  Result<Answer> ask(const std::function<Place()>& place, const std::function<Result<Answer>(OpenHelper&)>& question);
+  Result<Answer> ask(const Place& place, const std::function<Result<Answer>(OpenHelper&)>& question);
+  [[nodiscard]] std::optional<Error> refusal(const Place& place) const;
+  void leave_hung(const Place& place);
   void forget_ended();
-  [[nodiscard]] bool is_hung(const Place& place) const;
 
-  [[nodiscard]] Place place_of(const OpenRequest& request) const;
-  [[nodiscard]] Place user_of(std::int32_t pid) const;
-  /// One for each path.
-  [[nodiscard]] std::vector<Place> places_of(std::int32_t pid, std::span<const std::string> paths) const;
+  [[nodiscard]] Place place_of_mapping(const OpenRequest& request) const;
+  [[nodiscard]] View view_of(std::int32_t pid) const;
+  [[nodiscard]] static Place place_of_path(const View& view, std::string_view path);
+  /// Empty when the process has ended.
+  [[nodiscard]] std::string user_of(std::int32_t pid) const;
+  /// Of the process, or flamed's own.
+  [[nodiscard]] Result<std::string> mounts_of(std::int32_t pid) const;
 
+  const Clock& clock_;
   const Options options_;
-  SystemClock clock_;
+  Fd cancel_;  ///< readable once stop() was called
+  std::atomic<bool> stopped_ = false;
   std::mutex mutex_;  ///< guards what follows but the atomics; held while the helper is waited for
   std::optional<OpenHelper> helper_;
   std::vector<OpenHelper> ended_;  ///< still to be reaped
   std::vector<Hung> hung_;
+  std::vector<Slow> slow_;
   std::int64_t ended_cpu_ns_ = 0;
   std::atomic<std::size_t> hung_count_ = 0;
   std::atomic<std::uint64_t> timeouts_ = 0;

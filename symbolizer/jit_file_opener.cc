@@ -32,6 +32,8 @@ namespace {
 constexpr std::size_t kStatusLimitBytes = 16'384;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the stack's limit, which is 8 MiB by default
 
+constexpr std::size_t kMostFolders = 8;  ///< a process can name as many as it likes
+
 constexpr const char* kEnded = "the process ended before it was looked for what names its JIT code";
 
 std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
@@ -69,6 +71,7 @@ std::vector<std::string> perf_map_folders(std::int32_t pid, const std::string& p
                                  return folder.empty() || folder.front() != '/' || folder.size() >= PATH_MAX;
                                }),
                 folders.end());
+  if (folders.size() > kMostFolders) folders.resize(kMostFolders);
   return folders;
 }
 
@@ -249,7 +252,9 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
       const std::string_view name = file_name(line.path);
       if (name == "libjvm.so") result.is_jvm = true;
       if (line.file.is_file() && is_jitdump_name(name) && !finding.has(JitFormat::kJitDump)) {
-        finding.take(open_jitdump(owner.pid, line, *status, proc));
+        const std::string_view type = file_system_of(*mounts, line.file);
+        finding.take(!type.empty() && may_hang(type) ? hanging(line.path, type)
+                                                     : open_jitdump(owner.pid, line, *status, proc));
       }
     }
   }

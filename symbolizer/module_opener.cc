@@ -102,8 +102,12 @@ Result<Fd> open_in_root(const std::string& root, const std::string& path, const 
 }  // namespace
 
 Result<Fd> open_module(const OpenRequest& request, const std::string& proc, ModuleSearch search) {
-  Result<Fd> mapped = open_mapping(request, proc);
-  if (mapped || search == ModuleSearch::kMappings || !request.path.starts_with('/')) return mapped;
+  std::string why;
+  if (search != ModuleSearch::kPaths) {
+    Result<Fd> mapped = open_mapping(request, proc);
+    if (mapped || search == ModuleSearch::kMappings || !request.path.starts_with('/')) return mapped;
+    why = mapped.error().message() + "; ";
+  }
   std::optional<Error> last_error;
   for (const std::string& root :
        {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {
@@ -112,7 +116,7 @@ Result<Fd> open_module(const OpenRequest& request, const std::string& proc, Modu
     // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
     last_error = std::move(found).error();
   }
-  return Error(mapped.error().message() + "; " + last_error->message());
+  return Error(why + last_error->message());
 }
 
 }  // namespace flamed::symbolizer

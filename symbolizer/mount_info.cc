@@ -92,10 +92,14 @@ std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) 
 
 std::optional<DoubtfulMount> may_hang_on_the_way(std::string_view mountinfo, std::string_view path) {
   std::optional<DoubtfulMount> found;
+  std::size_t found_bytes = 0;
   visit_mounts(mountinfo, [&](const Mount& mount) {
     if (mount.where.empty() || mount.where == "/" || !may_hang(mount.type)) return true;
-    if (is_within(path, unescaped(mount.where))) found = {mount.device, mount.type};
-    return !found;
+    const std::string where = unescaped(mount.where);
+    if (where.size() < found_bytes || !is_within(path, where)) return true;
+    found = {mount.device, mount.type};
+    found_bytes = where.size();
+    return true;
   });
   return found;
 }

@@ -23,8 +23,8 @@ struct DoubtfulMount {
   std::string_view type;
 };
 
-/// One that lies on the way to the absolute `path`; empty when none does. That of "/" does not count: without it the
-/// process could not even run. Links on the way are not followed.
+/// The innermost that lies on the way to the absolute `path`; empty when none does. That of "/" does not count: without
+/// it the process could not even run. Links on the way are not followed.
 std::optional<DoubtfulMount> may_hang_on_the_way(std::string_view mountinfo, std::string_view path);
 
 /// Whether opening a file there may wait for somebody else than this machine's kernel and its disks: another host, or a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/open_helper.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -32,6 +33,9 @@ constexpr std::size_t kMaxTextBytes = PATH_MAX;
 /// More than all texts of a message together.
 constexpr std::size_t kMaxMessageBytes = 8 * kMaxTextBytes;
 static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
+
+/// What follows an answer once all is over that a file system could hold up.
+constexpr char kDone = 'd';
 
 enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles };
 
@@ -78,15 +82,18 @@ bool read(WireReader& from, JitFile& file) {
 // -- The helper's side
 // -------------------------------------------------------------------------------------------------
 
-/// To be opened is not to be readable: who reads it next must not be the first to find out.
-Status read_beginning(const Fd& file) {
+/// To be opened is not to be readable, and file systems have a say in each closing, too: who does it next must not be
+/// the first to find out.
+Status try_out(const Fd& file) {
   char first = 0;
   if (::pread(file.get(), &first, sizeof(first), 0) < 0) return Error::from_errno("read");
+  Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)).reset();
   return {};
 }
 
+/// Of no use to anybody who can't answer.
 void answer(const WireWriter& words, std::span<const int> files) {
-  static_cast<void>(send_message(kSocket, words.bytes(), files).ok());
+  if (!send_message(kSocket, words.bytes(), files)) ::_exit(1);
 }
 
 void answer(const Error& error) {
@@ -106,9 +113,7 @@ WireWriter good_answer() {
 void answer_module(const OpenRequest& request, const std::string& proc, ModuleSearch search) {
   const Result<Fd> file = open_module(request, proc, search);
   if (!file) return answer(file.error());
-  if (Status readable = read_beginning(*file); !readable) {
-    return answer(Error(readable.error()).with_context(request.path));
-  }
+  if (Status usable = try_out(*file); !usable) return answer(usable.error());
   const int fd = file->get();
   answer(good_answer(), std::span(&fd, 1));
 }
@@ -122,7 +127,7 @@ void answer_jit_files(const ProcessId& owner, const std::string& proc) {
   words.number(static_cast<std::uint8_t>(found->files.size()));
   std::vector<int> fds;
   for (const JitFilePtr& file : found->files) {
-    static_cast<void>(read_beginning(file->file).ok());  // its reader says what is wrong with it
+    static_cast<void>(try_out(file->file).ok());  // its reader says what is wrong with it
     write(words, *file);
     fds.push_back(file->file.get());
   }
@@ -134,7 +139,7 @@ void answer_root_files(std::int32_t pid, std::span<const std::string> paths, con
   WireWriter words = good_answer();
   std::vector<int> fds;
   for (const RootFile& file : files) {
-    const bool there = file.file && read_beginning(file.file).ok();
+    const bool there = file.file && try_out(file.file).ok();
     words.number(static_cast<std::uint8_t>(there));
     words.number(static_cast<std::uint8_t>(file.is_local));
     if (there) fds.push_back(file.file.get());
@@ -182,13 +187,21 @@ bool serve(std::span<const std::byte> bytes) {
 // -- The daemon's side
 // -------------------------------------------------------------------------------------------------
 
-bool is_readable(const Fd& fd, const Deadline& deadline) {
-  pollfd polled{fd.get(), POLLIN, 0};
+enum class Waited : std::uint8_t { kReadable, kCancelled, kTooLong };
+
+/// `cancel` may be -1.
+Waited wait_for(const Fd& fd, int cancel, const Deadline& deadline) {
+  std::array<pollfd, 2> polled{{{fd.get(), POLLIN, 0}, {cancel, POLLIN, 0}}};
   int ready = 0;
   do {
-    ready = ::poll(&polled, 1, deadline.left_ms());
+    ready = ::poll(polled.data(), polled.size(), deadline.left_ms());
   } while (ready < 0 && errno == EINTR);
-  return ready > 0;
+  if (polled[0].revents != 0) return Waited::kReadable;
+  return polled[1].revents != 0 ? Waited::kCancelled : Waited::kTooLong;
+}
+
+bool ends_within(const Fd& pidfd, std::int64_t ns) {
+  return wait_for(pidfd, -1, Deadline::after(ns)) == Waited::kReadable;
 }
 
 /// No environment, no descriptor but `control` as 0, signals as at first.
@@ -227,22 +240,25 @@ std::optional<int> run_open_helper_if_asked(int argc, char** argv) {
   if (argc != 2 || std::strcmp(argv[1], kOpenHelperArgument) != 0) return std::nullopt;
   ::prctl(PR_SET_NAME, "open-helper");
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   std::vector<std::byte> question(kMaxMessageBytes);
   for (;;) {
     const Result<ReceivedMessage> message = receive_message(kSocket, question);
     if (!message || message->bytes == 0) return 0;
     if (!serve(std::span(question).first(message->bytes))) return 1;
+    // All that was opened is closed by now.
+    if (!send_message(kSocket, std::as_bytes(std::span(&kDone, 1)), {})) return 1;
   }
 }
 
-Result<OpenHelper> OpenHelper::start(const std::string& program, const std::string& proc, std::int64_t limit_ns) {
+Result<OpenHelper> OpenHelper::start(const std::string& program, const std::string& proc, int cancel) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return Error::from_errno("cannot start the helper that opens files: socketpair");
   }
   OpenHelper helper;
   helper.proc_ = proc;
-  helper.limit_ns_ = limit_ns;
+  helper.cancel_ = cancel;
   helper.socket_.reset(ends[0]);
   const Fd theirs(ends[1]);
   if (const int error = spawn(program, theirs.get(), helper.pid_); error != 0) {
@@ -319,23 +335,29 @@ Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::sp
 }
 
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
-  const auto ended = [this] {
-    state_ = State::kEnded;
-    return Error("the helper that opens files has ended", EAGAIN);
+  const Error ended("the helper that opens files has ended", EAGAIN);
+  const Deadline deadline = Deadline::after(limit_ns_);
+  const auto wait = [&] { return wait_for(socket_, cancel_, deadline); };
+  const auto give_up = [&](Waited why) {
+    return why == Waited::kCancelled ? leave(State::kCancelled, Error("flamed is ending", ECANCELED))
+                                     : leave(State::kHangs, Error("a file system does not answer", ETIMEDOUT));
   };
-  if (!send_message(socket_.get(), question.bytes(), {})) return ended();
-  if (!is_readable(socket_, Deadline::after(limit_ns_))) {
-    state_ = State::kHangs;
-    socket_.reset();
-    kill();
-    return Error("a file system does not answer", ETIMEDOUT);
-  }
+  if (!send_message(socket_.get(), question.bytes(), {})) return leave(State::kEnded, ended);
+  if (const Waited waited = wait(); waited != Waited::kReadable) return give_up(waited);
   std::array<std::byte, kMaxMessageBytes> buffer;
   Result<ReceivedMessage> message = receive_message(socket_.get(), buffer);
-  if (!message || message->bytes == 0) return ended();
+  if (!message || message->bytes == 0) return leave(State::kEnded, ended);
+  if (const Waited waited = wait(); waited != Waited::kReadable) {
+    // Whoever closes them waits as the helper does now.
+    for (Fd& file : message->fds) static_cast<void>(file.release());
+    return give_up(waited);
+  }
+  std::byte done{};
+  if (!receive_message(socket_.get(), {&done, 1})) return leave(State::kEnded, ended);
+
   const std::span<const std::byte> bytes(buffer.data(), message->bytes);
   MemorySource source(bytes);
-  WireReader from(source, message->bytes);
+  WireReader from(source, bytes.size());
   bool good = false;
   if (!from.flag(good)) return nonsense();
   if (good) {
@@ -348,6 +370,13 @@ Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
   return Error(std::move(words), code);
 }
 
+Error OpenHelper::leave(State state, Error why) {
+  state_ = state;
+  socket_.reset();
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  return why;
+}
+
 std::int64_t OpenHelper::cpu_ns() const {
   clockid_t clock{};
   timespec used{};
@@ -357,7 +386,7 @@ std::int64_t OpenHelper::cpu_ns() const {
 
 bool OpenHelper::reap() {
   if (pid_ < 0) return true;
-  if (!is_readable(pidfd_, Deadline::after(0))) return false;
+  if (!ends_within(pidfd_, 0)) return false;
   ::waitpid(pid_, nullptr, WNOHANG);
   pid_ = -1;
   return true;
@@ -367,10 +396,10 @@ void OpenHelper::end() {
   if (pid_ < 0) return;
   // One without work ends by itself when its socket closes. One that hangs ends when its file system does.
   socket_.reset();
-  if (state_ != State::kReady || !is_readable(pidfd_, Deadline::after(kNsPerSecond))) kill();
+  if (state_ == State::kReady && !ends_within(pidfd_, kNsPerSecond)) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  }
   reap();
 }
-
-void OpenHelper::kill() const { ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0); }
 
 }  // namespace flamed::symbolizer

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
@@ -35,12 +36,15 @@ std::optional<int> run_open_helper_if_asked(int argc, char** argv);
 
 class OpenHelper {
  public:
-  /// `program` calls run_open_helper_if_asked() first thing in its main(); it is told where procfs is mounted, and
-  /// waited for up to `limit_ns` with each question.
-  static Result<OpenHelper> start(const std::string& program, const std::string& proc, std::int64_t limit_ns);
+  /// `program` calls run_open_helper_if_asked() first thing in its main(); it is told where procfs is mounted. The
+  /// helper is ended with the thread that started it. Once `cancel` is readable nothing is waited for any more.
+  static Result<OpenHelper> start(const std::string& program, const std::string& proc, int cancel);
 
-  /// What open_module() says. The file can be read from: its beginning was. This and the next two fail with any code
-  /// when the helper is of no more use, which is_ready() tells.
+  /// How long to wait for an answer from now on.
+  void set_limit(std::int64_t limit_ns) { limit_ns_ = limit_ns; }
+
+  /// What open_module() says. The file can be read from and closed: its beginning was read, and a duplicate closed.
+  /// This and the next two fail with any code when the helper is of no more use, which state() tells.
   Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
@@ -49,8 +53,9 @@ class OpenHelper {
 
   enum class State : std::uint8_t {
     kReady,
-    kHangs,  ///< did not answer in time; it was told to end, and will when it can
-    kEnded,  ///< without being asked to
+    kHangs,      ///< did not answer in time; it was told to end, and will when it can
+    kCancelled,  ///< it was not waited for; likewise
+    kEnded,      ///< without being asked to, or is of no more use
   };
   [[nodiscard]] State state() const { return state_; }
   /// CPU time of the process so far; 0 when it can't be told any more.
@@ -68,13 +73,14 @@ class OpenHelper {
   };
   /// Fails, too, when that is what the helper answers.
   Result<Answer> ask(const WireWriter& question);
-  void kill() const;
+  Error leave(State state, Error why);
 
   pid_t pid_ = -1;  ///< -1: reaped
   Fd pidfd_;
   Fd socket_;
   std::string proc_;
-  std::int64_t limit_ns_ = 0;
+  int cancel_ = -1;
+  std::int64_t limit_ns_ = 2 * kNsPerSecond;
   State state_ = State::kReady;
 };
 

@@ -27,13 +27,15 @@ bool is_local(const Fd& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return false;
   const FileKey device{major(status.st_dev), minor(status.st_dev), 0};
-  if (device.device_major != 0) return true;  // a disk
   const Result<std::string> mounts = read_file("/proc/self/mountinfo", kMountInfoLimitBytes);
   const std::string_view type = mounts ? file_system_of(*mounts, device) : std::string_view();
   if (!type.empty()) return !may_hang(type);
-  struct statfs system {};  // btrfs has devices that no mount shows
-  return ::fstatfs(file.get(), &system) == 0 &&
-         static_cast<std::uint32_t>(system.f_type) == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC);
+  if (device.device_major != 0) return true;  // a disk
+  struct statfs system {};
+  if (::fstatfs(file.get(), &system) != 0) return false;
+  // btrfs has devices that no mount shows, and everybody may mount a tmpfs of his own.
+  const auto magic = static_cast<std::uint32_t>(system.f_type);
+  return magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC) || magic == TMPFS_MAGIC;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WireWriter and WireReader: values as bytes between the daemon and the ELF worker. Both ends are the same program on
+// WireWriter and WireReader: values as bytes between the daemon and its helpers. Both ends are the same program on
 // the same machine, so numbers travel as they lie in memory.
 //
 // The writer keeps large arrays where they are and names them for sendmsg(). The reader takes its bytes for hostile: it

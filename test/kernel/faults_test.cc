@@ -373,7 +373,7 @@ TEST_CASE("debug files on a file system that does not answer hold up neither the
   REQUIRE(has_samples(daemon, *hanging.pid(), 100));
   CHECK(RunningDaemon::eventually(seconds(15),
                                   [&] { return with(daemon.folded(profile_of(*hanging.pid())), ";main;outer;") > 0; }));
-  CHECK(daemon.metrics()["flamed_hung_file_systems"] == 1);
+  CHECK(daemon.metrics()["flamed_hung_file_systems"] >= 1);
   check_others_are_named_and_it_ends(daemon);
 }
 

@@ -65,7 +65,7 @@ std::map<std::string, std::string> status_of(pid_t pid) {
   return lines;
 }
 
-/// Without the helper that opens files, which is there where one of a network or FUSE was sampled.
+/// Without the helper that opens files.
 std::vector<pid_t> spawners_of(pid_t daemon) {
   std::vector<pid_t> all = children_of(daemon);
   std::erase_if(all, [](pid_t pid) { return status_of(pid)["Name"] != "elf-worker"; });

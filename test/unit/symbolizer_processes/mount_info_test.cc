@@ -48,6 +48,18 @@ TEST_CASE("a mount on top of another does not hide what lies on the way") {
                         "/net/tmp") == "nfs4");
 }
 
+TEST_CASE("of several on the way it is the innermost, and of those at one place the last") {
+  const auto device = [](std::string_view path) {
+    return may_hang_on_the_way(
+               "22 1 0:1 / /net rw - nfs4 server:/ rw\n23 22 0:2 / /net/a rw - fuse f rw\n"
+               "24 1 0:3 / /net rw - cifs other:/ rw\n",
+               path)
+        ->device;
+  };
+  CHECK(device("/net/a/b") == "0:2");
+  CHECK(device("/net/b") == "0:3");
+}
+
 TEST_CASE("only what this machine's kernel serves from its own disks and memory cannot hang") {
   for (const char* local : {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "squashfs"}) CHECK_FALSE(may_hang(local));
   for (const char* other : {"fuse", "fuse.sshfs", "fuseblk", "nfs4", "cifs", "9p", "ceph", "virtiofs", ""}) {
