@@ -98,7 +98,8 @@ Result<Answer> GuardedOpener::ask(const Place& place, const std::function<Result
   if (std::optional<Error> refused = refusal(place)) return *refused;
   // One that was lost, as to the kernel's search for memory, says nothing of the file: another one is asked.
   for (int attempt = 1;; ++attempt) {
-    if (!helper_) {
+    const bool is_new = !helper_;
+    if (is_new) {
       Result<OpenHelper> started = OpenHelper::start(options_.program, options_.proc, cancel_.get());
       if (!started) return std::move(started).error();
       helper_ = std::move(started).value();
@@ -111,7 +112,8 @@ Result<Answer> GuardedOpener::ask(const Place& place, const std::function<Result
       cpu_ns_ = ended_cpu_ns_ + helper_->cpu_ns();
       const MonotonicTime now = clock_.monotonic();
       const std::int64_t took_ns = now.ns - begun.ns;
-      if (!place.is_local && took_ns >= options_.limit_ns / kSlowParts) {
+      // What a start takes is no fault of the place.
+      if (!is_new && !place.is_local && took_ns >= options_.limit_ns / kSlowParts) {
         slow_.push_back({place.name, MonotonicTime{now.ns + kRests * took_ns}});
       }
       return answer;

@@ -262,6 +262,7 @@ TEST_CASE("a place that answers slowly rests, and others are asked meanwhile") {
   const SlowClock clock;
   GuardedOpener opener(clock, {.program = OPEN_HELPER_PROGRAM, .proc = files.proc.path()});
   const std::vector<std::string> path{"/usr/one"};
+  REQUIRE(opener.find_jit_files({kStranger, kStartTicks}).ok());  // starts the helper
   CHECK(opener.open(kPid, path).front().file);
   CHECK_FALSE(opener.open(kPid, path).front().file);
   CHECK(opener.open(kStranger, path).front().file);
