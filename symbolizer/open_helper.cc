@@ -41,8 +41,7 @@ enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
-// -- What is asked and answered, on the wire
-// ---------------------------------------------------------------------------
+// -- What is asked and answered, on the wire ------------------------------------------------------------------------
 
 void write(WireWriter& to, const OpenRequest& request) {
   to.number(request.pid);
@@ -79,8 +78,7 @@ bool read(WireReader& from, JitFile& file) {
   return true;
 }
 
-// -- The helper's side
-// -------------------------------------------------------------------------------------------------
+// -- The helper's side ----------------------------------------------------------------------------------------------
 
 /// To be opened is not to be readable, and file systems have a say in each closing, too: who does it next must not be
 /// the first to find out.
@@ -184,8 +182,7 @@ bool serve(std::span<const std::byte> bytes) {
   return false;
 }
 
-// -- The daemon's side
-// -------------------------------------------------------------------------------------------------
+// -- The daemon's side ----------------------------------------------------------------------------------------------
 
 enum class Waited : std::uint8_t { kReadable, kCancelled, kTooLong };
 
