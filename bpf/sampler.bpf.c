@@ -14,6 +14,7 @@
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
 #include "kernel_walk.h"
+#include "pointer_kinds.h"
 #include "sample_ring.h"
 #include "thread_owner.h"
 #include "unwind_walk.h"
@@ -187,7 +188,11 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   return 1;
 }
 
-static __always_inline int has_user_space_by_type(void) { return bpf_get_current_task_btf()->mm != 0; }
+static __always_inline int has_user_space_by_type(void) {
+  const int has_memory = bpf_get_current_task_btf()->mm != 0;
+  end_of_reads();
+  return has_memory;
+}
 
 /* Returns 1 when the stack is to be walked by tables, in the next program; otherwise the user stack is complete. */
 static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
@@ -353,16 +358,18 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
 
   sample->tgid = pid_tgid >> 32;
   sample->tid = (__u32)pid_tgid;
+  struct thread_ids ids;
   if (read_by_type) {
     struct task_struct* typed = bpf_get_current_task_btf();
     sample->start_boottime_ns = typed->group_leader->start_boottime;
     sample->exec_id = typed->self_exec_id;
-    sample->owner = owner_of_current_by_type();
+    read_ids_by_type(&ids);
   } else {
     sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     sample->exec_id = BPF_CORE_READ(task, self_exec_id);
-    sample->owner = owner_of_current(task);
+    read_ids(task, &ids);
   }
+  sample->owner = owner_of_current(&ids);
   sample->cgroup_id = bpf_get_current_cgroup_id();
   sample->weight_ns = period_ns;
   sample->kind = FLAMED_ON_CPU;

@@ -13,31 +13,41 @@
 
 #include "events.h"
 #include "kernel_types.h"
+#include "pointer_kinds.h"
+
+struct thread_ids {
+  __u32 euid, suid, egid, sgid;
+};
+
+static __always_inline void read_ids(struct task_struct* task, struct thread_ids* ids) {
+  struct cred* cred = (struct cred*)BPF_CORE_READ(task, real_cred);
+  ids->euid = BPF_CORE_READ(cred, euid.val);
+  ids->suid = BPF_CORE_READ(cred, suid.val);
+  ids->egid = BPF_CORE_READ(cred, egid.val);
+  ids->sgid = BPF_CORE_READ(cred, sgid.val);
+}
+
+/* Of the running thread, by loads that the verifier checks against BTF (5.11). */
+static __always_inline void read_ids_by_type(struct thread_ids* ids) {
+  const struct cred* cred = bpf_get_current_task_btf()->real_cred;
+  ids->euid = cred->euid.val;
+  ids->suid = cred->suid.val;
+  ids->egid = cred->egid.val;
+  ids->sgid = cred->sgid.val;
+  end_of_reads();
+}
 
 /*
  * The user who may look into the running thread, or FLAMED_NO_OWNER: what __ptrace_may_access() in kernel/ptrace.c asks
  * for. Real, effective and saved user must be one, and so must the groups: a setuid or setgid program has the caller's
  * real ids, but works with what the caller may not see.
  */
-static __always_inline __u32 owner_of_current(struct task_struct* task) {
-  const struct cred* cred = BPF_CORE_READ(task, real_cred);
+static __always_inline __u32 owner_of_current(const struct thread_ids* ids) {
   __u64 real = bpf_get_current_uid_gid();
   __u32 uid = (__u32)real;
   __u32 gid = real >> 32;
-  if (BPF_CORE_READ(cred, euid.val) != uid || BPF_CORE_READ(cred, suid.val) != uid) return FLAMED_NO_OWNER;
-  if (BPF_CORE_READ(cred, egid.val) != gid || BPF_CORE_READ(cred, sgid.val) != gid) return FLAMED_NO_OWNER;
-  return uid;
-}
-
-/* The same by loads that the verifier checks against BTF (5.11). */
-static __always_inline __u32 owner_of_current_by_type(void) {
-  struct task_struct* task = bpf_get_current_task_btf();
-  const struct cred* cred = task->real_cred;
-  __u64 real = bpf_get_current_uid_gid();
-  __u32 uid = (__u32)real;
-  __u32 gid = real >> 32;
-  if (cred->euid.val != uid || cred->suid.val != uid) return FLAMED_NO_OWNER;
-  if (cred->egid.val != gid || cred->sgid.val != gid) return FLAMED_NO_OWNER;
+  if (ids->euid != uid || ids->suid != uid) return FLAMED_NO_OWNER;
+  if (ids->egid != gid || ids->sgid != gid) return FLAMED_NO_OWNER;
   return uid;
 }
 

@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "kernel_types.h"
+#include "pointer_kinds.h"
 
 /*
  * Is kernel memory read by loads that the verifier checks against BTF, and not by bpf_probe_read_kernel()? Lockdown in
@@ -142,14 +143,17 @@ static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, 
   if (registers_are_user(&ctx->regs)) {
     registers_read(&ctx->regs, out);
     registers_by_number(&ctx->regs, by_number);
+    end_of_reads();
     return 0;
   }
   if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
     struct task_struct* current_task = (struct task_struct*)bpf_get_current_task_btf();
-    if (read_by_type)
+    if (read_by_type) {
       registers_copy((const flamed_registers*)bpf_task_pt_regs(current_task), &regs);
-    else if (bpf_probe_read_kernel(&regs, sizeof(regs), (void*)bpf_task_pt_regs(current_task)))
+      end_of_reads();
+    } else if (bpf_probe_read_kernel(&regs, sizeof(regs), (void*)bpf_task_pt_regs(current_task))) {
       return -1;
+    }
   } else {
     if (read_by_type) return -1;
     if (!FLAMED_THREAD_SIZE) return -1;

@@ -27,7 +27,11 @@
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Woverlength-strings"
-#include "bpf/sampler.skel.h"
+// Tests load the objects of other compilers.
+#ifndef FLAMED_SAMPLER_SKELETON
+#define FLAMED_SAMPLER_SKELETON "bpf/sampler.skel.h"
+#endif
+#include FLAMED_SAMPLER_SKELETON
 #pragma GCC diagnostic pop
 
 namespace flamed::daemon {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel programs as one compiler makes them: does the running kernel take all of them, and do samples come out?
+// There is a program of this for each compiler (meson.build), which has its object; FLAMED_BINARY is the daemon with
+// the same object.
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "daemon/sampler/kernel_orc.h"
+#include "daemon/sampler/kernel_program.h"
+#include "symbolizer/kernel_symbols.h"
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using daemon::KernelProgram;
+
+bool is_whole(const std::string& stack) { return stack.rfind("[truncated", 0) != 0; }
+
+template <typename T>
+std::string why(const Result<T>& result) {
+  return result ? "" : result.error().message();
+}
+
+/// Is the running kernel of this version or a later one?
+bool kernel_is_from(int major, int minor) {
+  utsname name{};
+  int running_major = 0;
+  int running_minor = 0;
+  if (::uname(&name) != 0 || std::sscanf(name.release, "%d.%d", &running_major, &running_minor) != 2) return false;
+  return running_major > major || (running_major == major && running_minor >= minor);
+}
+
+TEST_CASE("the kernel takes every program in every way in which the daemon loads it") {
+  const bool use_unwind_tables = GENERATE(true, false);
+  const bool read_by_type = GENERATE(false, true);
+  INFO("unwind tables: " << use_unwind_tables << ", kernel memory read by type: " << read_by_type);
+  // Registers can be read by type since bpf_task_pt_regs().
+  if (read_by_type && !kernel_is_from(5, 15)) return;
+
+  Result<KernelProgram> program = KernelProgram::load_variant({use_unwind_tables, read_by_type});
+  INFO(why(program));
+  REQUIRE(program);
+  if (!use_unwind_tables) return;
+  const Status walk = program->load_walk();
+  INFO(why(walk));
+  CHECK(walk);
+  if (read_by_type) return;
+  const SystemClock clock;
+  symbolizer::KernelSymbols symbols(clock);
+  const Result<flamed_kernel_orc> orc = daemon::find_kernel_orc(
+      [&](const std::vector<std::string_view>& names) { return symbols.addresses(names); });
+  if (!orc) return;  // kernel_walk_test says why
+  const Status kernel_walk = program->load_kernel_walk(orc);
+  INFO(why(kernel_walk));
+  CHECK(kernel_walk);
+}
+
+TEST_CASE("stacks of a program without frame pointers are whole") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("chains"), "recursion", "60"});
+  REQUIRE(has_samples(daemon, program.pid(), 300));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  const std::uint64_t whole = count_if(stacks, is_whole);
+  utsname name{};
+  ::uname(&name);
+  WARN(FLAMED_BPF_COMPILER << " on Linux " << name.release << ": loads, " << total(stacks) << " samples, " << whole
+                           << " whole");
+  CHECK(static_cast<double>(whole) >= 0.99 * static_cast<double>(total(stacks)));
+  CHECK(static_cast<double>(with(stacks, ";main;" + repeated("descend", 61) + ";work")) >=
+        0.85 * static_cast<double>(total(stacks)));
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.exit_code == 0);
+  CHECK(end.lost == 0);
+}
+
+}  // namespace
+}  // namespace flamed::test
