@@ -145,7 +145,7 @@ static __always_inline __u32 walk_kernel_stack(struct kernel_frame* frame, __u64
   if (!sites) return 0;
   fetch_kernel_sites(sites);
   window->start = 0;
-  for (__u32 i = 0; i < FLAMED_KERNEL_WALK_FRAMES && i < limit; i++) {
+  for (__u64 i = 0; i < FLAMED_KERNEL_WALK_FRAMES && i < limit; i++) { /* 64 bits: see walk_user_stack() */
     addresses[i] = frame->ip;
     /* A return address belongs to the call before it, whose row may differ. */
     const __u64 wanted = frame->ip - 1 + frame->exact;
@@ -153,7 +153,7 @@ static __always_inline __u32 walk_kernel_stack(struct kernel_frame* frame, __u64
     __u32 hop = find_kernel_hop(sites, (__u32)wanted);
     if (!hop) hop = search_kernel_hop((__u32)wanted);
     const __u32 result = step_by_kernel_hop(frame, hop, window);
-    if (result == FLAMED_KERNEL_STEP_END) return i + 1;
+    if (result == FLAMED_KERNEL_STEP_END) return (__u32)i + 1;
     if (result != FLAMED_KERNEL_STEP_NEXT) return 0;
   }
   return 0;

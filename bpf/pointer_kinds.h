@@ -2,7 +2,7 @@
 /*
  * Keeps reads through different kinds of pointers apart.
  *
- * To the verifier a pointer to the context, to a kernel object (from bpf_get_current_task_btf()) and to the program's own
+ * To the verifier a pointer to the context, to a kernel object (bpf_get_current_task_btf()) and to the program's own
  * memory are of different kinds, and one instruction may read through one kind only: "same insn cannot be used with
  * different pointers" (save_aux_ptr_type() in kernel/bpf/verifier.c). A compiler knows nothing of that. Where two
  * branches end with the same reads, it may choose the pointer in the branches and read once behind them, as clang 19

@@ -316,7 +316,11 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   struct known_sites* known = sites_of(&work->walk);
   if (!known) return 0;
 
-  for (__u32 i = 0; i < FRAMES_PER_RUN; i++) {
+  /*
+   * 64 bits wide: where a compiler keeps the counter on the stack (clang 13), the verifier knows its value only if that
+   * fills the slot. Otherwise the loop looks endless to it.
+   */
+  for (__u64 i = 0; i < FRAMES_PER_RUN; i++) {
     const __u32 result = walk_one(&work->walk, known);
     if (result != FLAMED_STEP_NEXT) {
       sample->user_end = (__u8)result;
