@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proves that a bare Debian is enough: makes a minimal tree of the Debian release that this machine runs, puts the last
-# commit into it, and lets `./dev run` and `./dev test` install, build and run everything there, in a chroot on the
-# running kernel.
+# Proves that a bare Debian is enough: makes a minimal tree of a release, puts the last commit into it, and lets
+# `./dev run` and `./dev test` install, build and run everything there, in a chroot on the running kernel.
 #
-#   test/bare/run.sh               ./dev run until it answers, then ./dev test
-#   test/bare/run.sh COMMAND...    that command instead, in the copied tree, e.g. ./dev build
+#   test/releases/run.sh SUITE               ./dev run until it answers, then ./dev test; SUITE: bookworm, trixie, sid
+#   test/releases/run.sh SUITE COMMAND...    that command instead, in the copied tree, e.g. ./dev build
 #
-# Root, mmdebstrap, git and curl are needed here; nothing of what flamed needs is. The packages come from wherever this
-# machine's own apt gets its own. BARE_SUITE=trixie takes another release from there; BARE_KEEP=1 leaves the tree in
-# place for a look.
+# Root, mmdebstrap, git, curl and python3 are needed here; nothing of what flamed needs is. The packages come from wherever
+# this machine's own apt gets Debian's, and from nowhere else. RELEASE_KEEP=1 leaves the tree in place for a look.
 #
 # All mounts are made in a mount namespace of this run's own and go away with it. The tree is removed only from outside
 # that namespace, only when nothing is mounted below it, and never across a file system's border.
 set -euo pipefail
 
 source_dir=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
-work_dir=${BARE_DIR:-$source_dir/build/bare}
-readonly source_dir work_dir
+suite=${1:?usage: run.sh SUITE [COMMAND...]}
+shift
+work_dir=$source_dir/build/releases/$suite
+readonly source_dir suite work_dir
 readonly tree=$work_dir/tree
 readonly inside=/src/flamed # the copied sources, as seen in the chroot
 readonly listen=127.0.0.1:19090 # not flamed's own default: one may be running on this machine
 readonly answer_within_s=1800   # `./dev run` from nothing: packages and a whole build
 
 die() {
-  printf 'bare: %s\n' "$*" >&2
+  printf '%s: %s\n' "$suite" "$*" >&2
   exit 1
 }
 
@@ -42,14 +42,14 @@ remove_tree() {
 
 if [[ ${1:-} != --in-namespace ]]; then
   ((EUID == 0)) || die "this needs root"
-  for tool in mmdebstrap git curl unshare; do
+  for tool in mmdebstrap git curl python3 unshare; do
     command -v "$tool" >/dev/null || die "this needs $tool: apt-get install ${tool/unshare/util-linux}"
   done
   mkdir -p "$work_dir"
   remove_tree
   status=0
-  unshare --mount --propagation private -- "$0" --in-namespace "$@" || status=$?
-  if [[ ${BARE_KEEP:-} == 1 ]]; then echo "bare: the tree is left in $tree"; else remove_tree; fi
+  unshare --mount --propagation private -- "$0" "$suite" --in-namespace "$@" || status=$?
+  if [[ ${RELEASE_KEEP:-} == 1 ]]; then echo "$suite: the tree is left in $tree"; else remove_tree; fi
   exit "$status"
 fi
 shift
@@ -57,20 +57,10 @@ shift
 # ---- Inside the namespace ----
 
 make_tree() {
-  local here suite sources=() file include=()
-  # shellcheck source=/dev/null
-  here=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  suite=${BARE_SUITE:-$here}
-  rm -rf "$work_dir/sources"
-  mkdir "$work_dir/sources"
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    [[ -s $file ]] || continue
-    sources+=("$work_dir/sources/${file##*/}")
-    sed "s/\b$here\b/$suite/g" "$file" >"${sources[-1]}"
-  done
-  ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
-  grep -qs 'https:' "${sources[@]}" && include=(--include=ca-certificates)
-  mmdebstrap --mode=root --variant=minbase "${include[@]}" "$suite" "$tree" "${sources[@]}"
+  local include=()
+  "$source_dir/test/support/apt_sources.py" "$suite" >"$work_dir/sources.list"
+  ! grep -q 'https:' "$work_dir/sources.list" || include=(--include=ca-certificates)
+  mmdebstrap --mode=root --variant=minbase "${include[@]}" "$suite" "$tree" "$work_dir/sources.list"
 
   # The way to the network is the machine's; nothing else of it is.
   cp --dereference /etc/resolv.conf /etc/hosts "$tree/etc/"
@@ -105,7 +95,7 @@ in_tree() { # in_tree COMMAND...: replaces this shell
 }
 
 check_run() {
-  echo "=== bare: ./dev run"
+  echo "=== $suite: ./dev run"
   # A session of its own, so that packages and compilers that it started end with it.
   (
     export -f in_tree
@@ -121,7 +111,7 @@ check_run() {
     sleep 1
     waited=$((waited + 1))
   done
-  echo "bare: answered after $waited s: $(<"$work_dir/version")"
+  echo "$suite: answered after $waited s: $(<"$work_dir/version")"
   sleep 2 # samples to answer with
   curl -sf "http://$listen/profile?format=folded" | sed -n 1,3p
   kill -TERM "$session"
@@ -135,6 +125,6 @@ if (($# > 0)); then
   (in_tree "$@")
 else
   check_run
-  echo "=== bare: ./dev test"
+  echo "=== $suite: ./dev test"
   (in_tree ./dev test)
 fi
