@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Boots Debian's own kernels in a virtual machine with the built tree, under a real systemd, and runs test/vm/guest.sh there.
 #
-#   test/vm/run.sh BUILD_DIR [KERNEL...]   every kernel, or only those whose release begins with KERNEL, e.g. 6.1
+#   test/vm/run.sh BUILD_DIR [KERNEL...]   Debian's kernels since 5.10, or only those whose release begins with KERNEL, e.g. 6.1
 #
 # The machine is emulated (no KVM): slower by ten to twenty times, but it runs anywhere. Root is needed to make the tree;
 # nothing is mounted. The packages come from wherever this machine's own apt gets its own. The tree with the packages
@@ -15,6 +15,9 @@ shift
 readonly here build_dir work_dir=$build_dir/vm
 readonly boot_limit_s=${VM_LIMIT_S:-1500}
 
+# Whose kernels are booted: 5.10, 6.1, 6.12, and the newest one of backports.
+readonly kernels_of=(bullseye bookworm trixie trixie-backports)
+
 # What flamed itself is linked with comes on top, see libraries().
 readonly packages=(systemd systemd-sysv dbus udev kmod initramfs-tools zstd curl iproute2 procps python3 strace)
 
@@ -24,8 +27,8 @@ die() {
 }
 
 ((EUID == 0)) || die "this needs root"
-for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs; do
-  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs"
+for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3 strip; do
+  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs binutils python3"
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
 
@@ -37,28 +40,30 @@ libraries() {
     sed -n "\|/debug/|d; s/:$(dpkg --print-architecture): .*//p" | sort -u
 }
 
-# One kernel of the release, and one of its backports where there are any.
+# A tree of this machine's release, with the kernel of each Debian from 11 on and the newest of backports.
 make_base() { # make_base TAR
-  local release sources=() file
+  local release suite hooks=()
   # shellcheck source=/dev/null
-  release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  rm -rf "$work_dir/sources"
-  mkdir -p "$work_dir/sources"
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
-    [[ -s $file ]] || continue
-    sources+=("$work_dir/sources/${file##*/}")
-    # Backports stand beside "-updates" on every mirror.
-    sed -E "s/\b$release-updates\b/$release-updates $release-backports/" "$file" >"${sources[-1]}"
+  release=$(. /etc/os-release && echo "${VERSION_CODENAME:-sid}")
+  for suite in "${kernels_of[@]}"; do
+    "$here/../support/apt_sources.py" "$suite" >"$work_dir/$suite.list"
+    # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
+    # The package that names a release's kernel is called the same in all of them: from old to new, each seen alone.
+    hooks+=(--customize-hook="copy-in $work_dir/$suite.list /tmp"
+      --customize-hook='set -e
+        alone="-o Dir::Etc::sourcelist=/tmp/'"$suite"'.list -o Dir::Etc::sourceparts=-"
+        chroot "$1" apt-get $alone update -q
+        chroot "$1" apt-get $alone install -q -y --no-install-recommends linux-image-cloud-amd64
+        rm "$1/tmp/'"$suite"'.list"')
   done
-  ((${#sources[@]} > 0)) || die "this machine's apt has no sources"
+  "$here/../support/apt_sources.py" "$release" >"$work_dir/sources.list"
   # mmdebstrap mounts /proc, /sys and /dev into the tree: in a mount namespace of its own, where nothing that is removed
   # here later can reach them. Only the tar comes out.
   # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
   unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase \
-    --include="$(IFS=,; echo "${packages[*]},linux-image-cloud-amd64")" --include="$(libraries | paste -sd,)" \
-    --customize-hook='chroot "$1" apt-get install -y --no-install-recommends -t '"$release"'-backports linux-image-cloud-amd64' \
+    --include="$(IFS=,; echo "${packages[*]}")" --include="$(libraries | paste -sd,)" "${hooks[@]}" \
     --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*' \
-    "$release" "$work_dir/new.tar" "${sources[@]}"
+    "$release" "$work_dir/new.tar" "$work_dir/sources.list"
   mv "$work_dir/new.tar" "$1"
 }
 
@@ -70,6 +75,10 @@ make_disk() { # make_disk TREE DISK
   mkdir -p "$tests/victims"
   cp "$build_dir/test/kernel/kernel_tests" "$here/guest.sh" "$tests/"
   find "$build_dir/test/kernel/victims" -maxdepth 1 -type f -exec cp -t "$tests/victims" {} +
+  # Daemons and tests with the kernel programs of each compiler.
+  mkdir -p "$tests/compilers"
+  find "$build_dir/test/compilers" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tests/compilers" {} +
+  strip --strip-debug "$tests/compilers"/*
   install -m 0644 "$here/flamed-tests.service" "$1/etc/systemd/system/"
   ln -sf ../flamed-tests.service "$1/etc/systemd/system/multi-user.target.wants/flamed-tests.service"
   echo flamed-vm >"$1/etc/hostname"
@@ -98,7 +107,7 @@ boot() { # boot DISK KERNEL_RELEASE LOG
 main() {
   local base tree=$work_dir/tree release log failed=0 ran=0
   mkdir -p "$work_dir"
-  base=$work_dir/base-$( (declare -f make_base; echo "${packages[*]}"; libraries) | sha256sum | cut -c1-12).tar
+  base=$work_dir/base-$( (declare -f make_base; echo "${packages[*]} ${kernels_of[*]}"; libraries) | sha256sum | cut -c1-12).tar
   if [[ ! -e $base ]]; then
     rm -f "$work_dir"/base-*.tar
     make_base "$base"
