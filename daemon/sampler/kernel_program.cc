@@ -7,10 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdarg>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -21,6 +18,7 @@
 #include "base/file.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
+#include "daemon/sampler/libbpf_log.h"
 
 // Written by bpftool, in C.
 #pragma GCC diagnostic push
@@ -45,46 +43,6 @@ constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
-
-/// libbpf's last complaint on this thread, for the error message: its return code alone ("Permission denied") does not
-/// say of what. Two threads may load and attach programs at the same time.
-class LibbpfLog {
- public:
-  LibbpfLog() {
-    [[maybe_unused]] static const libbpf_print_fn_t replaced = ::libbpf_set_print(&LibbpfLog::print);
-    text().clear();
-    is_listening() = true;
-  }
-  ~LibbpfLog() { is_listening() = false; }
-  LibbpfLog(const LibbpfLog&) = delete;
-  LibbpfLog& operator=(const LibbpfLog&) = delete;
-  [[nodiscard]] static std::string& text() {
-    static thread_local std::string last;
-    return last;
-  }
-
- private:
-  [[nodiscard]] static bool& is_listening() {
-    static thread_local bool listens = false;
-    return listens;
-  }
-  static int print(libbpf_print_level level, const char* format, va_list arguments) {
-    if (level != LIBBPF_WARN) return 0;
-    if (!is_listening()) return std::vfprintf(stderr, format, arguments);
-    std::array<char, 1024> line{};
-    const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
-    text().assign(line.data(), std::min<std::size_t>(line.size() - 1, static_cast<std::size_t>(std::max(length, 0))));
-    while (!text().empty() && text().back() == '\n') text().pop_back();
-    return 0;
-  }
-};
-
-Error bpf_error(const char* what, int code) {
-  Error error = Error::from_errno(what, code);
-  std::string message = error.message();
-  if (!LibbpfLog::text().empty()) message += "; libbpf says: " + LibbpfLog::text();
-  return Error(std::move(message), code);
-}
 
 bool is_confidential() {
   const Result<std::string> mode = read_file(kLockdown, 256);
@@ -184,12 +142,13 @@ class UserReads {
   }
 };
 
-Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::Variant& variant) {
+Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::Variant& variant,
+                              LibbpfLog::Level level) {
   const bool use_unwind_tables = variant.use_unwind_tables;
-  const LibbpfLog log;
+  LibbpfLog log;
   const UserReads user_reads(variant.read_by_type);
   Skeleton skeleton(::sampler__open());
-  if (!skeleton) return bpf_error("opening the kernel program", errno);
+  if (!skeleton) return log.error("opening the kernel program", errno);
   ::sampler* program = skeleton.get();
   program->rodata->kernel_depth_limit = kernel_depth_limit();
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
@@ -208,13 +167,14 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
       ::bpf_map__set_autocreate(map, false);
     }
   }
-  if (const int err = ::sampler__load(program); err != 0) return bpf_error("loading the kernel program", -err);
+  const Status loaded = log.load("loading the kernel program", level, [&] { return ::sampler__load(program); });
+  if (!loaded) return loaded.error();
   return skeleton;
 }
 
 /// For another program of the same object file: the maps of the first one, but for `own`. What that does without is not
 /// made here either.
-Status share_maps(const ::sampler& first, const ::sampler& second, const bpf_map* own) {
+Status share_maps(const ::sampler& first, const ::sampler& second, const bpf_map* own, const LibbpfLog& log) {
   bpf_map* of_first = nullptr;
   bpf_map* of_second = nullptr;
   bpf_object__for_each_map(of_second, second.obj) {
@@ -222,42 +182,42 @@ Status share_maps(const ::sampler& first, const ::sampler& second, const bpf_map
     if (of_second == own) continue;
     const int fd = ::bpf_map__fd(of_first);
     const int err = fd < 0 ? ::bpf_map__set_autocreate(of_second, false) : ::bpf_map__reuse_fd(of_second, fd);
-    if (err != 0) return bpf_error("sharing the maps of the kernel program", -err);
+    if (err != 0) return log.error("sharing the maps of the kernel program", -err);
   }
   return {};
 }
 
 /// Loads nothing else of `second`. From then on the first one goes on in it.
-Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* program, std::uint32_t index) {
+Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* program, std::uint32_t index,
+                       LibbpfLog& log) {
   bpf_program* other = nullptr;
   bpf_object__for_each_program(other, second.obj) { ::bpf_program__set_autoload(other, other == program); }
-  if (const int err = ::sampler__load(&second); err != 0) {
-    const std::string what = std::string("loading the program ") + ::bpf_program__name(program);
-    return bpf_error(what.c_str(), -err);
-  }
+  const std::string what = std::string("loading the program ") + ::bpf_program__name(program);
+  const Status loaded = log.load(what, LibbpfLog::Level::kError, [&] { return ::sampler__load(&second); });
+  if (!loaded) return loaded.error();
   const int program_fd = ::bpf_program__fd(program);
   if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &index, &program_fd, BPF_ANY) != 0) {
-    return bpf_error("chaining the kernel programs", errno);
+    return log.error("chaining the kernel programs", errno);
   }
   return Fd(::fcntl(program_fd, F_DUPFD_CLOEXEC, 0));
 }
 
 Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
-  const LibbpfLog log;
+  LibbpfLog log;
   const UserReads user_reads(read_by_type);
   const Skeleton skeleton(::sampler__open());
-  if (!skeleton) return bpf_error("opening the program that walks stacks", errno);
-  if (const Status shared = share_maps(first, *skeleton.get(), nullptr); !shared) return Error(shared.error());
-  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, kWalkProgram);
+  if (!skeleton) return log.error("opening the program that walks stacks", errno);
+  if (const Status shared = share_maps(first, *skeleton.get(), nullptr, log); !shared) return Error(shared.error());
+  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, kWalkProgram, log);
 }
 
 Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_orc& orc) {
-  const LibbpfLog log;
+  LibbpfLog log;
   const Skeleton skeleton(::sampler__open());
-  if (!skeleton) return bpf_error("opening the program that walks kernel stacks", errno);
+  if (!skeleton) return log.error("opening the program that walks kernel stacks", errno);
   ::sampler* third = skeleton.get();
   // Where the tables are is not in the first one's, which is frozen. The other maps are of no use to it.
-  if (const Status shared = share_maps(first, *third, third->maps.rodata_kernel_orc); !shared) {
+  if (const Status shared = share_maps(first, *third, third->maps.rodata_kernel_orc, log); !shared) {
     return Error(shared.error());
   }
   third->rodata_kernel_orc->kernel_orc = orc;
@@ -265,7 +225,7 @@ Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_o
   for (bpf_map* map : {own.kernel_sites, own.orc_blocks, own.orc_copies}) ::bpf_map__set_autocreate(map, true);
   ::bpf_map__set_max_entries(own.orc_blocks,
                              static_cast<std::uint32_t>(FLAMED_ORC_BLOCKS(orc.text_end - orc.text_start)));
-  return load_beside(first, *third, third->progs.walk_kernel, kKernelWalkProgram);
+  return load_beside(first, *third, third->progs.walk_kernel, kKernelWalkProgram, log);
 }
 
 }  // namespace
@@ -292,7 +252,7 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
     for (const bool by_type : {false, true}) {
       // Before 5.12 the helper was there under lockdown too, and read nothing but zeros.
       if (!by_type && is_confidential()) continue;
-      Result<KernelProgram> program = load_variant({tables, by_type});
+      Result<KernelProgram> program = make({tables, by_type}, /*is_fallback=*/first.has_value());
       if (program) {
         if (!use_unwind_tables) program->loaded_->why_no_tables = "they are switched off";
         if (use_unwind_tables && !tables) program->loaded_->why_no_tables = first->message();
@@ -306,11 +266,16 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
 }
 
 Result<KernelProgram> KernelProgram::load_variant(const Variant& variant) {
+  return make(variant, /*is_fallback=*/false);
+}
+
+Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallback) {
   const int possible = ::libbpf_num_possible_cpus();
-  if (possible <= 0) return bpf_error("counting the CPUs", -possible);
+  if (possible <= 0) return Error::from_errno("counting the CPUs", -possible);
   const auto cpus = static_cast<std::uint32_t>(possible);
 
-  Result<Skeleton> skeleton = load_program(cpus, variant);
+  Result<Skeleton> skeleton =
+      load_program(cpus, variant, is_fallback ? LibbpfLog::Level::kDebug : LibbpfLog::Level::kError);
   if (!skeleton) return std::move(skeleton).error();
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
@@ -356,7 +321,7 @@ Result<Attachment> KernelProgram::attach(int cpu, const Fd& timer) {
   // The link takes the descriptor over only where it succeeds, and then closes it: it works on a duplicate.
   Fd duplicate(::dup(timer.get()));
   Attachment attachment(::bpf_program__attach_perf_event(loaded_->skeleton.get()->progs.sample_cpu, duplicate.get()));
-  if (!attachment) return bpf_error(("attaching the sampler to CPU " + std::to_string(cpu)).c_str(), errno);
+  if (!attachment) return log.error("attaching the sampler to CPU " + std::to_string(cpu), errno);
   static_cast<void>(duplicate.release());
   return attachment;
 }

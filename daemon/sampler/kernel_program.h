@@ -81,6 +81,8 @@ class KernelProgram {
 
  private:
   struct Loaded;
+  /// `is_fallback`: after another one was refused and told of.
+  static Result<KernelProgram> make(const Variant& variant, bool is_fallback);
   explicit KernelProgram(std::unique_ptr<Loaded> loaded);
   std::unique_ptr<Loaded> loaded_;
 };

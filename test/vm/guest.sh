@@ -306,7 +306,7 @@ kernel_tests() {
   local tests=('[#hotplug_test]' '[#kernel_walk_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
     'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' '*functions are named below*'
-    'a BPF program has its own name*' 'a program in a container is named*')
+    'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]')
   FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
 }
