@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "daemon/locked_memory.h"
 
 namespace flamed::daemon {
 namespace {
@@ -121,8 +122,12 @@ Refusal explain_refusal(const Error& error, const RefusalFacts& facts) {
       return {ExitStatus::kKernelLacks, "the kernel must be built with CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS"};
     case EMFILE:
     case ENFILE:
+      return {ExitStatus::kNoResources,
+              "raise the limit of open files (LimitNOFILE= in a unit, `ulimit -n` in a shell)"};
     case ENOMEM:
-      return {ExitStatus::kNoResources, "raise the limits of open files (LimitNOFILE=) and of memory (MemoryMax=)"};
+      return {ExitStatus::kNoResources, "raise the limit of memory (MemoryMax= in a unit), or free some"};
+    case kLockedMemoryIsShort:
+      return {ExitStatus::kNoResources, ""};  // what to do stands with the limit
     default:
       break;
   }

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
+#include "daemon/locked_memory.h"
 #include "daemon/sampler/libbpf_log.h"
 
 // Written by bpftool, in C.
@@ -258,7 +259,10 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
         if (use_unwind_tables && !tables) program->loaded_->why_no_tables = first->message();
         return program;
       }
-      if (program.error().code() == EPERM) return program;  // nothing of this kind is allowed
+      const int code = program.error().code();
+      if (code == EPERM) return program;  // nothing of this kind is allowed
+      // A limit that is easily raised, while what is freed counts on for a moment: no step down can rely on it.
+      if (code == kLockedMemoryIsShort) return program;
       if (!first) first = program.error();
     }
   }
@@ -276,7 +280,7 @@ Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallba
 
   Result<Skeleton> skeleton =
       load_program(cpus, variant, is_fallback ? LibbpfLog::Level::kDebug : LibbpfLog::Level::kError);
-  if (!skeleton) return std::move(skeleton).error();
+  if (!skeleton) return explain_bpf_memory(skeleton.error());
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
 
@@ -346,6 +350,7 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
 
 Status KernelProgram::load_walk() {
   Result<Fd> walk = load_walk_beside(*loaded_->skeleton.get(), loaded_->reads_by_type);
+  if (!walk) walk = explain_bpf_memory(walk.error());
   __atomic_store_n(&loaded_->skeleton.get()->bss->walk_state, walk ? FLAMED_WALK_LOADED : FLAMED_WALK_REFUSED,
                    __ATOMIC_RELEASE);
   const std::lock_guard lock(loaded_->mutex);
@@ -362,6 +367,7 @@ Status KernelProgram::load_kernel_walk(const Result<flamed_kernel_orc>& orc) {
     return load_kernel_walk_beside(*loaded_->skeleton.get(), *orc);
   };
   Result<Fd> walk = load();
+  if (!walk) walk = explain_bpf_memory(walk.error());
   const std::lock_guard lock(loaded_->mutex);
   loaded_->why_no_kernel_walk = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/sampler/locked_memory.h"
+#include "daemon/locked_memory.h"
 #include "daemon/sampler/perf_event.h"
 
 namespace flamed::daemon {
@@ -49,7 +49,7 @@ Result<PerfRing> PerfRing::open(int cpu, const Options& options) {
   Result<MappedMemory> memory = MappedMemory::map(
       event->get(), page_bytes + options.data_bytes, MappedMemory::Access::kReadAndWrite,
       "the perf buffer of " + std::to_string(options.data_bytes) + " bytes on CPU " + std::to_string(cpu));
-  if (!memory) return explain_locked_memory(memory.error());
+  if (!memory) return explain_perf_memory(memory.error());
   // data_head is written by the kernel with a release, data_tail is read by it with an acquire: the contract in the
   // comment on struct perf_event_mmap_page (linux/perf_event.h).
   auto* control = reinterpret_cast<perf_event_mmap_page*>(memory->data());

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bpf/sample_ring.h"
-#include "daemon/sampler/locked_memory.h"
+#include "daemon/locked_memory.h"
 
 namespace flamed::daemon {
 
@@ -21,7 +21,7 @@ Result<SampleRing> SampleRing::make(int cpu) {
   Fd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "flamed_samples", sizeof(std::uint32_t), sizeof(flamed_sample_ring), 1,
                           &options));
   if (!map) {
-    return explain_locked_memory(
+    return explain_bpf_memory(
         Error::from_errno("making a BPF map of " + std::to_string(sizeof(flamed_sample_ring)) + " bytes for " + what));
   }
   Result<MappedMemory> memory =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/handle.h"
+#include "daemon/locked_memory.h"
 
 namespace flamed::daemon {
 
@@ -50,7 +51,7 @@ Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
   Fd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "flamed_rows", sizeof(std::uint32_t), kBytes, 1, &options));
-  if (!map) return Error::from_errno("making a BPF map of 256 KiB for unwind rows");
+  if (!map) return explain_bpf_memory(Error::from_errno("making a BPF map of 256 KiB for unwind rows"));
   Result<MappedMemory> rows = map_table(map.get(), kBytes, "rows");
   if (!rows) return std::move(rows).error();
   const int fd = map.get();

@@ -2,10 +2,12 @@
 //
 // What the kernel or whoever starts flamed forbids: it ends within a second, each cause with an exit status of its own,
 // and says what to do.
+#include <bpf/btf.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +81,39 @@ TEST_CASE("without the kernel's BTF it ends with status 9 and says what the kern
 
 TEST_CASE("a limit of open files ends it with status 10 and says which limit to raise") {
   check(run_refused({"sh", "-c", "ulimit -n 12; exec \"$0\" \"$@\""}), 10, "LimitNOFILE");
+}
+
+/// Has the running kernel's types, and the one that tells those apart that count BPF maps as locked memory.
+std::filesystem::path write_types_of_an_old_kernel() {
+  btf* types = ::btf__parse_raw("/sys/kernel/btf/vmlinux");
+  REQUIRE(types != nullptr);
+  REQUIRE(::btf__add_struct(types, "bpf_map_memory", 0) > 0);
+  std::uint32_t bytes = 0;
+  const void* data = ::btf__raw_data(types, &bytes);
+  REQUIRE(data != nullptr);
+  std::filesystem::path file = std::filesystem::temp_directory_path() / ("flamed-types-" + std::to_string(::getpid()));
+  std::ofstream(file, std::ios::binary).write(static_cast<const char*>(data), bytes);
+  ::btf__free(types);
+  return file;
+}
+
+TEST_CASE("on a kernel that counts BPF maps as locked memory a small limit of that ends it with status 10") {
+  const std::filesystem::path types = write_types_of_an_old_kernel();
+  const std::string as_old = "set -e; mount -t tmpfs none /sys/kernel/btf; cp " + types.string() +
+                             " /sys/kernel/btf/vmlinux; ulimit -l 64; exec \"$0\" \"$@\"";
+  const std::vector<std::string> on_old{"unshare", "--mount", "--propagation=private", "sh", "-c", as_old};
+  SECTION("which is named") {
+    std::vector<std::string> short_of_it = on_old;
+    short_of_it.insert(short_of_it.end(), {victim("counted_memory"), "65536", "--"});
+    check(run_refused(short_of_it), 10,
+          "; this kernel counts BPF maps and programs as locked memory, and RLIMIT_MEMLOCK is 64KiB: raise it ");
+  }
+  SECTION("and a seccomp filter is not taken for it") {
+    std::vector<std::string> filtered = on_old;
+    filtered.insert(filtered.end(), {victim("forbidden"), std::to_string(EPERM), "bpf", "--"});
+    check(run_refused(filtered), 8, "a seccomp filter is in force");
+  }
+  std::filesystem::remove(types);
 }
 
 TEST_CASE("a bad configuration ends it with status 2, and the message names file and line") {

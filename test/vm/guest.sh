@@ -129,6 +129,15 @@ paranoid_3_works_with_the_drop_in() {
   service_starts && [[ $(status_of "$(main_pid)" CapEff) == 000001c000280004 ]]
 }
 
+# Before 5.11 maps and programs count as locked memory, and nothing says that this is why they are refused.
+short_locked_memory_is_refused_with_its_remedy() {
+  local said status=0
+  said=$(timeout 60 systemd-run --quiet --pipe --wait --property=User=flamed --property=LimitMEMLOCK=64K \
+    --property=AmbientCapabilities="CAP_BPF CAP_PERFMON" "$flamed" --listen 127.0.0.1:9191 2>&1) || status=$?
+  echo "status $status: $said"
+  ((status == 10)) && grep -q 'RLIMIT_MEMLOCK is 64KiB: raise it (LimitMEMLOCK=infinity' <<<"$said"
+}
+
 another_answers() { # another_answers PID: a daemon that isn't PID
   local now
   now=$(main_pid)
@@ -335,6 +344,9 @@ check "CAP_SYS_ADMIN by drop-in samples under kernel.perf_event_paranoid=3" para
 systemctl stop flamed
 sysctl -q kernel.perf_event_paranoid=2
 drop_in
+if is_before 5.11; then
+  check "locked memory that is too short is refused with its remedy" short_locked_memory_is_refused_with_its_remedy
+fi
 if output=$(kernel_tests 2>&1); then
   pass "kernel tests: $(tail -n 2 <<<"$output" | tr '\n' ' ')"
 else

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "daemon/locked_memory.h"
 #include "test/catch.h"
 
 namespace flamed::daemon {
@@ -60,6 +61,8 @@ TEST_CASE("each cause of a refusal has its own exit status and says what to do")
        ExitStatus::kLockdown,
        "lockdown=integrity"},
       {"too many files", EMFILE, {}, ExitStatus::kNoResources, "LimitNOFILE"},
+      {"no memory", ENOMEM, {}, ExitStatus::kNoResources, "MemoryMax"},
+      {"no locked memory", kLockedMemoryIsShort, {}, ExitStatus::kNoResources, ""},
       {"whatever else", EINVAL, {}, ExitStatus::kCannotSample, ""},
   };
   for (const Case& one : cases) {
