@@ -249,19 +249,22 @@ void begin_values(const Setting& setting, Config& config) {
   if (setting.clear != nullptr) setting.clear(config);
 }
 
-Status apply(const Setting& setting, std::string_view name, std::string_view value, Config& config) {
+/// `name` is the key or the flag, `by` the file or the flag.
+Status apply(const Setting& setting, std::string_view name, std::string_view value, const std::string& by,
+             Config& config) {
   Status set = setting.set(config, value);
   if (!set) return bad_value(name, value, setting, set.error());
+  config.set_by.insert_or_assign(setting.key, by);
   return {};
 }
 
-Status apply_json_value(const Setting& setting, const nlohmann::json& value, Config& config) {
+Status apply_json_value(const Setting& setting, const nlohmann::json& value, const std::string& file, Config& config) {
   if (!value.is_string() && !value.is_number()) {
     // dump() calls itself for every level of nesting, of which there may be as many as the file has bytes.
     const std::string shown = value.is_structured() ? value.type_name() : value.dump();
     return bad_value(setting.key, shown, setting, Error("not a string or a number"));
   }
-  return apply(setting, setting.key, value.is_string() ? value.get<std::string>() : value.dump(), config);
+  return apply(setting, setting.key, value.is_string() ? value.get<std::string>() : value.dump(), file, config);
 }
 
 /// A flag with its value, as "--flag value" or "--flag=value".
@@ -302,7 +305,12 @@ class Arguments {
 
 }  // namespace
 
-Status apply_json(std::string_view text, Config& config) {
+std::string where_set(const Config& config, std::string_view key) {
+  const auto found = config.set_by.find(key);
+  return found == config.set_by.end() ? "default" : found->second;
+}
+
+Status apply_json(std::string_view text, Config& config, const std::string& file) {
   nlohmann::json document;
   try {
     document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/true, /*ignore_comments=*/true);
@@ -319,9 +327,10 @@ Status apply_json(std::string_view text, Config& config) {
     begin_values(*setting, config);
     if (value.is_array() && setting->clear != nullptr) {
       for (const nlohmann::json& item : value) {
-        if (Status set = apply_json_value(*setting, item, config); !set) return on_line_of(text, key, set.error());
+        if (Status set = apply_json_value(*setting, item, file, config); !set)
+          return on_line_of(text, key, set.error());
       }
-    } else if (Status set = apply_json_value(*setting, value, config); !set) {
+    } else if (Status set = apply_json_value(*setting, value, file, config); !set) {
       return on_line_of(text, key, set.error());
     }
   }
@@ -361,7 +370,7 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   Result<std::string> text = read_file(file.value_or(kDefaultConfigFile), kConfigLimitBytes);
   if (text) {
     line.config_file = file.value_or(kDefaultConfigFile);
-    if (Status applied = apply_json(*text, line.config); !applied) {
+    if (Status applied = apply_json(*text, line.config, line.config_file); !applied) {
       return Error(applied.error()).with_context(line.config_file);
     }
   } else if (file || text.error().code() != ENOENT) {
@@ -369,7 +378,8 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   }
   for (const auto& flag : flags) begin_values(*flag.first, line.config);
   for (const auto& [setting, value] : flags) {
-    if (Status set = apply(*setting, setting->flag, value, line.config); !set) return Error(set.error());
+    if (Status set = apply(*setting, setting->flag, value, std::string(setting->flag), line.config); !set)
+      return Error(set.error());
   }
   for (const api::ListenAddress& address : line.config.listen) {
     if (line.config.token_file.empty() && api::is_beyond_loopback(address)) {

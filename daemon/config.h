@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,12 @@ struct Config {
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::string log_level = "info";
+  /// Where the values were set that are not the defaults: a flag, or a file's name. By their keys.
+  std::map<std::string_view, std::string> set_by{};
 };
+
+/// "--cpu-budget", "/etc/flamed/flamed.json" or "default": for people.
+std::string where_set(const Config& config, std::string_view key);
 
 /// What the command line asked for.
 struct CommandLine {
@@ -45,8 +51,8 @@ struct CommandLine {
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
 /// memory_budget, unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad
 /// value is an error that names the line, the key, the value and what is allowed. Values not given keep those of
-/// `config`.
-Status apply_json(std::string_view text, Config& config);
+/// `config`. `file` is its name.
+Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
 /// default one if it does.

@@ -212,7 +212,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   Ingest ingest(processes, details, modules, store, clock, unwind_or_null, &accounts);
   BatchQueues queues;
   std::optional<CostMeter> meter;  // when all threads are there
-  BudgetKeeper budget(config.frequency_hz, config.cpu_budget, [&meter] { return meter->read(); });
+  BudgetKeeper budget(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
+                      [&meter] { return meter->read(); });
   StoredUntil stored([&sampler] { sampler.wake(); });
   Reader reader(sampler, queues, clock, budget, stored);
 

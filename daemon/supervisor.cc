@@ -109,7 +109,7 @@ void Supervisor::reload() {
   if (again) {
     config_ = again->config;
     set_log_level(config_.log_level);
-    parts_.budget.set_budget(config_.cpu_budget);
+    parts_.budget.set_budget({config_.cpu_budget, where_set(config_, "cpu_budget")});
     spdlog::info("the configuration was read again: {}", describe(*again));
   } else {
     spdlog::error("the configuration stays as it was: {}", again.error().message());

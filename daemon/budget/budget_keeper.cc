@@ -16,10 +16,17 @@ constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
 /// cost.
 constexpr std::int64_t kIdleLookPeriodNs = 15 * kNsPerSecond;
 
+/// "cpu_budget (0.3 % by default)"
+std::string describe(double budget, const std::string& set_by) {
+  return "cpu_budget (" + format_percent(budget) + " by " + set_by + ")";
+}
+
 }  // namespace
 
-BudgetKeeper::BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost)
-    : read_cost_(std::move(read_cost)), governor_(frequency_hz, budget) {}
+BudgetKeeper::BudgetKeeper(unsigned frequency_hz, CpuBudget budget, std::function<CostReading()> read_cost)
+    : read_cost_(std::move(read_cost)),
+      governor_(frequency_hz, budget.share),
+      budget_set_by_(std::move(budget.set_by)) {}
 
 unsigned BudgetKeeper::look(MonotonicTime now, bool is_idle) {
   const std::lock_guard lock(mutex_);
@@ -46,20 +53,28 @@ void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
   if (!budget) return;
   const CostShares shares = governor_.shares();
   const bool slowed = governor_.is_background_slowed();
-  if (slowed != was_slowed) {
-    spdlog::info("{}: {} of the machine's CPU time is used, {} of it for unwind tables; the budget is {}",
-                 slowed ? "new unwind tables have to wait" : "new unwind tables need not wait any more",
-                 format_percent(shares.all()), format_percent(shares.background), format_percent(*budget));
-  }
+  const std::string limit = describe(*budget, budget_set_by_);
   // As designed, and to be seen in /healthz and the metrics: nothing that anybody has to be woken for.
-  if (hz < before_hz) {
-    spdlog::info("sampling at {} instead of {}: it took {} of the machine's CPU time, and the budget is {}",
-                 format_frequency(hz), format_frequency(before_hz), format_percent(shares.sampling()),
-                 format_percent(*budget));
-  } else if (hz > before_hz) {
-    spdlog::info("sampling at {} again instead of {}: it took {} of the machine's CPU time, and the budget is {}",
-                 format_frequency(hz), format_frequency(before_hz), format_percent(shares.sampling()),
-                 format_percent(*budget));
+  if (slowed && !was_slowed) {
+    spdlog::info(
+        "new unwind tables have to wait: what {} had left for them in the last minute is used up; in the last 5 s they "
+        "took {} of the machine's CPU time, and sampling {}",
+        limit, format_percent(shares.background), format_percent(shares.sampling()));
+  } else if (!slowed && was_slowed) {
+    spdlog::info(
+        "new unwind tables need not wait any more: half of what {} has for them in a minute is there again; in the "
+        "last "
+        "5 s they took {} of the machine's CPU time, and sampling {}",
+        limit, format_percent(shares.background), format_percent(shares.sampling()));
+  }
+  if (hz != before_hz) {
+    spdlog::info(
+        "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s; its limit is {}, which "
+        "is "
+        "{:.0f} % of {}",
+        format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz),
+        format_percent(shares.sampling()), format_percent(*budget * CpuGovernor::kSamplingPart),
+        CpuGovernor::kSamplingPart * 100, limit);
   }
 }
 
@@ -70,15 +85,17 @@ bool BudgetKeeper::may_work_in_background() {
   return may;
 }
 
-void BudgetKeeper::set_budget(std::optional<double> budget) {
+void BudgetKeeper::set_budget(CpuBudget budget) {
   const std::lock_guard lock(mutex_);
-  governor_.set_budget(budget);
+  governor_.set_budget(budget.share);
+  budget_set_by_ = std::move(budget.set_by);
 }
 
 BudgetKeeper::State BudgetKeeper::state() const {
   const std::lock_guard lock(mutex_);
   State state;
   state.budget = governor_.budget();
+  state.budget_set_by = budget_set_by_;
   state.frequency_hz = governor_.frequency_hz();
   state.full_frequency_hz = governor_.full_frequency_hz();
   state.is_background_slowed = governor_.is_background_slowed();
@@ -107,7 +124,7 @@ std::string describe(const BudgetKeeper::State& state) {
   std::string used = format_percent(shares.all()) + " of the machine's CPU time";
   if (shares.answers > shares.all() / 4) used += ", " + format_percent(shares.answers) + " of it for answers";
   if (!state.budget) return "there is no budget; flamed uses " + used;
-  used = "flamed uses " + used + "; the budget is " + format_percent(*state.budget);
+  used = "flamed uses " + used + "; its limit is " + describe(*state.budget, state.budget_set_by);
   std::string steps;
   if (state.frequency_hz < state.full_frequency_hz) {
     steps = "samples are taken at " + format_frequency(state.frequency_hz) + " instead of " +

@@ -14,10 +14,15 @@
 
 namespace flamed::daemon {
 
+struct CpuBudget {
+  std::optional<double> share;     ///< of the CPU time of all online CPUs; empty: there is no budget
+  std::string set_by = "default";  ///< or a flag, or a file's name: for people
+};
+
 class BudgetKeeper {
  public:
   /// `read_cost` is called on the reader thread, every few seconds.
-  BudgetKeeper(unsigned frequency_hz, std::optional<double> budget, std::function<CostReading()> read_cost);
+  BudgetKeeper(unsigned frequency_hz, CpuBudget budget, std::function<CostReading()> read_cost);
 
   // -- The reader ----------------------------------------------------------------------------------------------------
 
@@ -35,10 +40,11 @@ class BudgetKeeper {
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
 
-  void set_budget(std::optional<double> budget);
+  void set_budget(CpuBudget budget);
 
   struct State {
     std::optional<double> budget;
+    std::string budget_set_by;
     double frequency_hz = 0;
     double full_frequency_hz = 0;
     bool is_background_slowed = false;
@@ -55,6 +61,7 @@ class BudgetKeeper {
   const std::function<CostReading()> read_cost_;
   mutable std::mutex mutex_;  ///< for what follows
   CpuGovernor governor_;
+  std::string budget_set_by_;
   CostReading last_;
   bool has_read_ = false;
   std::uint64_t put_off_ = 0;

@@ -2,21 +2,16 @@
 //
 // What is told of a program that the kernel's verifier refuses. The programs are wrong and really refused; they are
 // loaded as the daemon loads its own.
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <memory>
-#include <sstream>
 #include <string>
-#include <utility>
 
 #include "base/handle.h"
 #include "base/result.h"
 #include "daemon/sampler/libbpf_log.h"
 #include "daemon/sampler/verifier_log.h"
 #include "test/catch.h"
+#include "test/support/captured_log.h"
 
 // Written by bpftool, in C.
 #pragma GCC diagnostic push
@@ -37,26 +32,6 @@ constexpr const char* kReason = "invalid access to map value, value_size=8 off=8
 
 constexpr const char* kLastLine = "\ninvalid access to map value, value_size=8 off=8 size=8\nR0 min value is ";
 
-/// What is logged while it lives, each message with its level before it.
-class Log {
- public:
-  explicit Log(spdlog::level::level_enum level) : before_(spdlog::default_logger()) {
-    auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text_));
-    logger->set_pattern("%l: %v");
-    logger->set_level(level);
-    spdlog::set_default_logger(std::move(logger));
-  }
-  ~Log() { spdlog::set_default_logger(before_); }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-
-  [[nodiscard]] std::string text() const { return text_.str(); }
-
- private:
-  const std::shared_ptr<spdlog::logger> before_;
-  std::ostringstream text_;
-};
-
 /// One of the programs by its name, which is not taken.
 Error refused(const char* name, LibbpfLog::Level level = LibbpfLog::Level::kError) {
   LibbpfLog log;
@@ -75,7 +50,7 @@ Error refused(const char* name, LibbpfLog::Level level = LibbpfLog::Level::kErro
 long lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 TEST_CASE("a program that the verifier refuses is named with the verifier's reason") {
-  const Log log(spdlog::level::off);
+  const CapturedLog log(spdlog::level::off);
   const Error error = refused("wrong_at_once");
   CAPTURE(error.message());
   CHECK(error.message().starts_with(
@@ -85,7 +60,7 @@ TEST_CASE("a program that the verifier refuses is named with the verifier's reas
 }
 
 TEST_CASE("the end of the verifier's log is logged as an error, and no more than that") {
-  const Log log(spdlog::level::info);
+  const CapturedLog log(spdlog::level::info);
   static_cast<void>(refused("wrong_after_a_long_way"));
   const std::string text = log.text();
   CAPTURE(text);
@@ -97,7 +72,7 @@ TEST_CASE("the end of the verifier's log is logged as an error, and no more than
 }
 
 TEST_CASE("the whole log of a program that is refused is logged for who debugs") {
-  const Log log(spdlog::level::debug);
+  const CapturedLog log(spdlog::level::debug);
   static_cast<void>(refused("wrong_at_once"));
   const std::string text = log.text();
   CAPTURE(text);
@@ -109,7 +84,7 @@ TEST_CASE("the whole log of a program that is refused is logged for who debugs")
 }
 
 TEST_CASE("of a log larger than the first buffer the end is there, and how much is missing") {
-  const Log log(spdlog::level::debug);
+  const CapturedLog log(spdlog::level::debug);
   static_cast<void>(refused("wrong_after_a_long_way", LibbpfLog::Level::kDebug));
   const std::string text = log.text();
   CAPTURE(text.substr(0, 300));

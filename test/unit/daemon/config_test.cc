@@ -330,6 +330,16 @@ TEST_CASE("without a configuration file the defaults are in force") {
   CHECK(line->config.log_level == "info");
 }
 
+TEST_CASE("where a value was set is known: by a flag, in the file, or nowhere") {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.write("flamed.json", R"({"cpu_budget": "1%", "retention": "1h"})");
+  const auto line = parse({"--config", file, "--retention", "2h"});
+  REQUIRE(line.ok());
+  CHECK(where_set(line->config, "cpu_budget") == file);
+  CHECK(where_set(line->config, "retention") == "--retention");
+  CHECK(where_set(line->config, "frequency_hz") == "default");
+}
+
 TEST_CASE("an unknown argument is named, with a value or without") {
   for (const std::string word : {"--frequenzy", "-x", "serve", "", "-", "--"}) {
     CAPTURE(word);

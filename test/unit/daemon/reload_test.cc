@@ -41,6 +41,7 @@ TEST_CASE("a CPU budget is applied while the daemon runs") {
   REQUIRE(reload.ok());
   CHECK(reload->config.cpu_budget == Approx(0.01));
   CHECK(describe(*reload) == "cpu_budget applied");
+  CHECK(where_set(reload->config, "cpu_budget") == daemon.file);
   reload = daemon.reload_with(R"({"cpu_budget": "off"})");
   REQUIRE(reload.ok());
   CHECK_FALSE(reload->config.cpu_budget);

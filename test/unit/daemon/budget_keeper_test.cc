@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the budget does is tested with the governor, which decides; here is what is told of it.
+#include "daemon/budget/budget_keeper.h"
+
+#include <string>
+
+#include "test/catch.h"
+#include "test/support/captured_log.h"
+
+namespace flamed::daemon {
+namespace {
+
+/// Sampling and work in the background that take these shares of a machine with 2 CPUs.
+class Machine {
+ public:
+  explicit Machine(const CpuBudget& budget) : keeper(99, budget, [this] { return reading_; }) {
+    static_cast<void>(keeper.look(reading_.now, false));
+  }
+  /// A second at a time.
+  void run(int seconds, double sampling, double background = 0) {
+    for (int i = 0; i < seconds; ++i) {
+      constexpr double kCpusNs = 2 * kNsPerSecond;
+      reading_.now.ns += kNsPerSecond;
+      reading_.program_ns += static_cast<std::int64_t>(sampling * kCpusNs);
+      reading_.background_ns += static_cast<std::int64_t>(background * kCpusNs);
+      static_cast<void>(keeper.look(reading_.now, false));
+    }
+  }
+
+  BudgetKeeper keeper;
+
+ private:
+  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 2};
+};
+
+TEST_CASE("a step down is told with what was measured, the limit that it acted on, and where that was set") {
+  Machine machine({0.003, "--cpu-budget"});
+  const test::CapturedLog log;
+  machine.run(3, 0.004);
+  CHECK(
+      log.text() ==
+      "info: sampling at 49.5 Hz instead of 99 Hz: it took 0.4 % of the machine's CPU time in the last 5 s; its limit "
+      "is 0.27 %, which is 90 % of cpu_budget (0.3 % by --cpu-budget)\n");
+}
+
+TEST_CASE("a step up is told in the same way, with the budget in force") {
+  Machine machine({0.003, "--cpu-budget"});
+  machine.run(3, 0.004);
+  machine.keeper.set_budget({0.01, "/etc/flamed/flamed.json"});
+  const test::CapturedLog log;
+  machine.run(35, 0.002);
+  CHECK(
+      log.text() ==
+      "info: sampling at 99 Hz again instead of 49.5 Hz: it took 0.2 % of the machine's CPU time in the last 5 s; its "
+      "limit is 0.9 %, which is 90 % of cpu_budget (1 % by /etc/flamed/flamed.json)\n");
+}
+
+TEST_CASE("tables that wait are told with what they have used up, and when they need not any more") {
+  Machine machine({0.003, "default"});
+  machine.run(40, 0.001, 0.001);
+  {
+    const test::CapturedLog log;
+    machine.run(40, 0.001, 0.01);
+    CHECK(
+        log.text() ==
+        "info: new unwind tables have to wait: what cpu_budget (0.3 % by default) had left for them in the last minute "
+        "is used up; in the last 5 s they took 1 % of the machine's CPU time, and sampling 0.1 %\n");
+  }
+  const test::CapturedLog log;
+  machine.run(600, 0.001);
+  CHECK(log.text() ==
+        "info: new unwind tables need not wait any more: half of what cpu_budget (0.3 % by default) has for them in a "
+        "minute is there again; in the last 5 s they took 0 % of the machine's CPU time, and sampling 0.1 %\n");
+}
+
+TEST_CASE("the state in force is told with the same limit") {
+  Machine machine({0.003, "default"});
+  machine.run(3, 0.004);
+  CHECK(
+      describe(machine.keeper.state()) ==
+      "to keep the budget samples are taken at 49.5 Hz instead of 99 Hz: flamed uses 0.4 % of the machine's CPU time; "
+      "its limit is cpu_budget (0.3 % by default)");
+}
+
+}  // namespace
+}  // namespace flamed::daemon
