@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "daemon/refusal.h"
 
 namespace flamed::daemon {
 namespace {
@@ -412,6 +413,13 @@ std::string help_text() {
       "  --check-config             say whether the configuration is good, and end\n"
       "  --version\n"
       "  --help\n\n"
+      "exit status:\n";
+  for (const ExitStatusMeaning& one : exit_statuses()) {
+    const std::string number = std::to_string(static_cast<int>(one.status));
+    text += std::string(4 - number.size(), ' ') + number + "  " + std::string(one.meaning) + "\n";
+  }
+  text +=
+      "\n"
       "Then ask: curl 'localhost:9090/profile?pid=PID', or open http://localhost:9090/ in a browser.\n";
   return text;
 }

@@ -301,8 +301,8 @@ api::Component DaemonSources::unwind_health() const {
                                     : "; kernel stacks are walked by the kernel: " + why_no_kernel_walk;
   if (parts_.unwind == nullptr || !why_no_tables.empty()) {
     return {"unwind", true,
-            "user stacks are walked by frame pointers alone, so those of most programs are cut short: " +
-                why_no_tables + of_kernel};
+            std::string(UnwindPublisher::kFramePointersAlone) +
+                ", so those of most programs are cut short: " + why_no_tables + of_kernel};
   }
   const UnwindPublisher::Stats unwind = parts_.unwind->stats();
   return {"unwind", true,

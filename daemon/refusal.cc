@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -57,35 +58,73 @@ std::string missing_capabilities(const RefusalFacts& facts) {
   return missing;
 }
 
-Refusal explain_no_permission(const RefusalFacts& facts) {
-  if (facts.in_user_namespace) {
-    return {
-        ExitStatus::kForbidden,
-        "it runs in a user namespace, such as that of an unprivileged container, where no capability counts for the "
-        "machine: run it on the host, or in a container that is privileged"};
+enum class Cause : std::size_t {
+  kUserNamespace,
+  kNoCapability,
+  kParanoid,
+  kSeccompRefuses,
+  kSecurityModule,
+  kSeccompHides,
+  kNotBuilt,
+  kOpenFiles,
+  kMemory,
+  kNoBtf,
+  kLockdown,
+  kUnknown,
+  kCount
+};
+
+/// In the order of Cause.
+constexpr std::array<RefusalText, static_cast<std::size_t>(Cause::kCount)> kTexts{{
+    {ExitStatus::kForbidden,
+     "it runs in a user namespace, such as that of an unprivileged container, where no capability counts for the "
+     "machine: run it on the host, or in a container that is privileged"},
+    {ExitStatus::kNoCapability, "it lacks {}: run it as root or as the installed service"},
+    {ExitStatus::kParanoid,
+     "kernel.perf_event_paranoid is {}, at which this kernel asks for CAP_SYS_ADMIN: either `sysctl "
+     "kernel.perf_event_paranoid=2`, as flamed's own file in sysctl.d does when the machine starts; or leave it at {} "
+     "and give flamed that right: `systemctl edit flamed`, with the lines [Service], AmbientCapabilities=CAP_SYS_ADMIN "
+     "and CapabilityBoundingSet=CAP_SYS_ADMIN"},
+    {ExitStatus::kForbidden,
+     "it has the capabilities, and a seccomp filter is in force: let it allow bpf and perf_event_open (Docker: "
+     "--security-opt seccomp=..., systemd: SystemCallFilter=bpf perf_event_open)"},
+    {ExitStatus::kForbidden,
+     "it has the capabilities: a security module (SELinux, AppArmor, ...) refuses; its log says which rule"},
+    {ExitStatus::kForbidden, "a seccomp filter is in force: let it allow bpf and perf_event_open"},
+    {ExitStatus::kKernelLacks, "the kernel must be built with CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS"},
+    {ExitStatus::kNoResources, "raise the limit of open files (LimitNOFILE= in a unit, `ulimit -n` in a shell)"},
+    {ExitStatus::kNoResources, "raise the limit of memory (MemoryMax= in a unit), or free some"},
+    {ExitStatus::kKernelLacks,
+     "there is no /sys/kernel/btf/vmlinux: the kernel must be built with CONFIG_DEBUG_INFO_BTF, as those of Debian 11 "
+     "and later, Ubuntu 20.10 and later, Fedora and RHEL 8.2 and later are"},
+    {ExitStatus::kLockdown,
+     "the kernel is locked down in confidentiality mode, and too old to show its memory to BPF by type (5.15): boot it "
+     "with lockdown=integrity"},
+    {ExitStatus::kCannotSample,
+     "flamed knows no cause for this: report it with the output of `uname -r` and what it logs with --log-level "
+     "debug"},
+}};
+
+/// `value` stands in all places of the text.
+Refusal refusal(Cause cause, std::string_view value = {}) {
+  constexpr std::string_view kPlace = "{}";
+  const RefusalText& text = kTexts.at(static_cast<std::size_t>(cause));
+  Refusal refusal{text.status, std::string(text.remedy)};
+  for (std::size_t at = 0; (at = refusal.remedy.find(kPlace, at)) != std::string::npos; at += value.size()) {
+    refusal.remedy.replace(at, kPlace.size(), value);
   }
+  return refusal;
+}
+
+Refusal explain_no_permission(const RefusalFacts& facts) {
+  if (facts.in_user_namespace) return refusal(Cause::kUserNamespace);
   if (!facts.has_cap_sys_admin && !(facts.has_cap_bpf && facts.has_cap_perfmon)) {
-    return {ExitStatus::kNoCapability,
-            "it lacks " + missing_capabilities(facts) + ": run it as root or as the installed service"};
+    return refusal(Cause::kNoCapability, missing_capabilities(facts));
   }
   if (!facts.has_cap_sys_admin && facts.paranoid > kMainlineParanoid) {
-    const std::string level = std::to_string(facts.paranoid);
-    return {
-        ExitStatus::kParanoid,
-        "kernel.perf_event_paranoid is " + level +
-            ", at which this kernel asks for CAP_SYS_ADMIN: either `sysctl kernel.perf_event_paranoid=2`, as flamed's "
-            "own file in sysctl.d does when the machine starts; or leave it at " +
-            level +
-            " and give flamed that right: `systemctl edit flamed`, with the lines [Service], "
-            "AmbientCapabilities=CAP_SYS_ADMIN and CapabilityBoundingSet=CAP_SYS_ADMIN"};
+    return refusal(Cause::kParanoid, std::to_string(facts.paranoid));
   }
-  if (facts.has_seccomp_filter) {
-    return {ExitStatus::kForbidden,
-            "it has the capabilities, and a seccomp filter is in force: let it allow bpf and perf_event_open (Docker: "
-            "--security-opt seccomp=..., systemd: SystemCallFilter=bpf perf_event_open)"};
-  }
-  return {ExitStatus::kForbidden,
-          "it has the capabilities: a security module (SELinux, AppArmor, ...) refuses; its log says which rule"};
+  return refusal(facts.has_seccomp_filter ? Cause::kSeccompRefuses : Cause::kSecurityModule);
 }
 
 }  // namespace
@@ -116,33 +155,39 @@ Refusal explain_refusal(const Error& error, const RefusalFacts& facts) {
     case EACCES:
       return explain_no_permission(facts);
     case ENOSYS:
-      if (facts.has_seccomp_filter) {
-        return {ExitStatus::kForbidden, "a seccomp filter is in force: let it allow bpf and perf_event_open"};
-      }
-      return {ExitStatus::kKernelLacks, "the kernel must be built with CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS"};
+      return refusal(facts.has_seccomp_filter ? Cause::kSeccompHides : Cause::kNotBuilt);
     case EMFILE:
     case ENFILE:
-      return {ExitStatus::kNoResources,
-              "raise the limit of open files (LimitNOFILE= in a unit, `ulimit -n` in a shell)"};
+      return refusal(Cause::kOpenFiles);
     case ENOMEM:
-      return {ExitStatus::kNoResources, "raise the limit of memory (MemoryMax= in a unit), or free some"};
+      return refusal(Cause::kMemory);
     case kLockedMemoryIsShort:
       return {ExitStatus::kNoResources, ""};  // what to do stands with the limit
     default:
       break;
   }
-  if (!facts.has_btf) {
-    return {
-        ExitStatus::kKernelLacks,
-        "there is no /sys/kernel/btf/vmlinux: the kernel must be built with CONFIG_DEBUG_INFO_BTF, as those of Debian "
-        "11 and later, Ubuntu 20.10 and later, Fedora and RHEL 8.2 and later are"};
-  }
-  if (facts.confidential) {
-    return {ExitStatus::kLockdown,
-            "the kernel is locked down in confidentiality mode, and too old to show its memory to BPF by type (5.15): "
-            "boot it with lockdown=integrity"};
-  }
-  return {};
+  if (!facts.has_btf) return refusal(Cause::kNoBtf);
+  if (facts.confidential) return refusal(Cause::kLockdown);
+  return refusal(Cause::kUnknown);
+}
+
+std::span<const RefusalText> refusal_texts() { return kTexts; }
+
+std::span<const ExitStatusMeaning> exit_statuses() {
+  static constexpr ExitStatusMeaning kMeanings[] = {
+      {ExitStatus::kEnded, "asked to end", false},
+      {ExitStatus::kUnexpected, "an unexpected error", true},
+      {ExitStatus::kUsage, "a bad flag or configuration", false},
+      {ExitStatus::kCannotSample, "it cannot sample, for none of the reasons below", true},
+      {ExitStatus::kCannotListen, "it cannot listen", true},
+      {ExitStatus::kNoCapability, "CAP_BPF or CAP_PERFMON is missing", false},
+      {ExitStatus::kParanoid, "kernel.perf_event_paranoid is above what the capabilities allow", false},
+      {ExitStatus::kLockdown, "the kernel is locked down in confidentiality mode and older than 5.15", false},
+      {ExitStatus::kForbidden, "a seccomp filter, a user namespace or a security module forbids it", false},
+      {ExitStatus::kKernelLacks, "the kernel was built without BTF, BPF or perf events", false},
+      {ExitStatus::kNoResources, "open files, memory or locked memory are limited too narrowly", true},
+  };
+  return kMeanings;
 }
 
 }  // namespace flamed::daemon

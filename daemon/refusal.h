@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why the kernel refuses to let flamed sample, told from an errno and from what the system shows of itself: the exit
-// status, and what to do. Each cause has its own status, so that whoever starts flamed need not read the message.
+// status, and what to do. Each cause has its own status, so that whoever starts flamed need not read the message. What
+// is said and what it ends with are tables, which docs/operations.md is compared with.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -14,16 +16,24 @@ namespace flamed::daemon {
 enum class ExitStatus : int {
   kEnded = 0,
   kUnexpected = 1,
-  kUsage = 2,         ///< a bad flag or configuration
-  kCannotSample = 3,  ///< for none of the reasons below
+  kUsage = 2,
+  kCannotSample = 3,
   kCannotListen = 4,
-  kNoCapability = 5,  ///< CAP_BPF or CAP_PERFMON is missing
-  kParanoid = 6,      ///< kernel.perf_event_paranoid
-  kLockdown = 7,      ///< the kernel is locked down
-  kForbidden = 8,     ///< a seccomp filter, a user namespace or a security module
-  kKernelLacks = 9,   ///< the kernel was built without BTF, BPF or perf events
-  kNoResources = 10,  ///< open files, locked memory or memory are limited
+  kNoCapability = 5,
+  kParanoid = 6,
+  kLockdown = 7,
+  kForbidden = 8,
+  kKernelLacks = 9,
+  kNoResources = 10,
 };
+
+struct ExitStatusMeaning {
+  ExitStatus status = ExitStatus::kEnded;
+  std::string_view meaning;
+  bool is_tried_again = false;  ///< by the unit (RestartPreventExitStatus=): another start may do better
+};
+/// All of them, in their order.
+std::span<const ExitStatusMeaning> exit_statuses();
 
 /// What the system shows. `read_refusal_facts()` reads it.
 struct RefusalFacts {
@@ -40,9 +50,16 @@ RefusalFacts read_refusal_facts();
 
 struct Refusal {
   ExitStatus status = ExitStatus::kCannotSample;
-  std::string remedy;  ///< a sentence; empty where there is none to give
+  std::string remedy;  ///< a sentence; empty where the error itself has it
 };
 /// `error` is what Sampler::start() or begin() returned.
 Refusal explain_refusal(const Error& error, const RefusalFacts& facts);
+
+struct RefusalText {
+  ExitStatus status = ExitStatus::kCannotSample;
+  std::string_view remedy;  ///< with {} for what differs
+};
+/// All that explain_refusal() says.
+std::span<const RefusalText> refusal_texts();
 
 }  // namespace flamed::daemon

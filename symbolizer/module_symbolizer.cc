@@ -170,9 +170,7 @@ class Names {
 };
 
 const char* why_no_symbol(ElfSymbols::Source source) {
-  return source == ElfSymbols::Source::kDynsym
-             ? "no symbol covers this address (stripped? only dynamic symbols are left)"
-             : kNoSymbol;
+  return source == ElfSymbols::Source::kDynsym ? kOnlyDynamicSymbols : kNoSymbol;
 }
 
 }  // namespace

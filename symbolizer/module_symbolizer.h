@@ -33,6 +33,10 @@
 
 namespace flamed::symbolizer {
 
+/// Why an address of a stripped file has no name.
+inline constexpr const char* kOnlyDynamicSymbols =
+    "no symbol covers this address (stripped? only dynamic symbols are left)";
+
 class ModuleSymbolizer final : public Symbolizer {
  public:
   struct Options {

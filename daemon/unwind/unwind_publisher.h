@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ class UnwindPublisher {
   UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, const Clock& clock);
   ~UnwindPublisher();
 
+  static constexpr std::string_view kFramePointersAlone = "user stacks are walked by frame pointers alone";
   /// Has the log say why there is none, and what follows from it.
   static void tell_none(const std::string& why);
 

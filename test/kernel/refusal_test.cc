@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the kernel or whoever starts flamed forbids: it ends within a second, each cause with an exit status of its own,
-// and says what to do.
+// and says what to do, in the words that docs/operations.md has.
 #include <bpf/btf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
+#include "test/support/operations_page.h"
 #include "test/support/running_daemon.h"
 
 namespace flamed::test {
@@ -47,10 +49,19 @@ Refused run_refused(std::vector<std::string> prefix, const std::vector<std::stri
   return refused;
 }
 
+/// Does docs/operations.md have what was said, beside the status?
+bool is_in_the_manual(const Refused& refused) {
+  static const OperationsPage page = read_operations_page();
+  return std::any_of(page.quotes.begin(), page.quotes.end(), [&](const OperationsPage::Quote& quote) {
+    return quote.status == refused.status && is_quoted_from(quote.text, refused.words);
+  });
+}
+
 void check(const Refused& refused, int status, const std::string& says) {
   CAPTURE(refused.words);
   CHECK(refused.status == status);
   CHECK(refused.words.find(says) != std::string::npos);
+  CHECK(is_in_the_manual(refused));
   CHECK(refused.took < seconds(1) * patience());
 }
 
@@ -130,12 +141,14 @@ TEST_CASE("a port that is taken ends it with status 4, and the message names who
   const char* binary = std::getenv("FLAMED_BINARY");
   ChildProcess second({binary, "--listen", "127.0.0.1:" + std::to_string(first.port())},
                       ChildProcess::Capture::kOutputAndErrors);
-  CHECK(second.wait(seconds(10)) == 4);
-  std::string words;
-  while (const auto line = second.read_line(milliseconds(100))) words += *line + "\n";
-  CAPTURE(words);
-  CHECK(words.find("it is taken") != std::string::npos);
-  CHECK(words.find(std::to_string(first.process().pid())) != std::string::npos);
+  Refused refused;
+  refused.status = second.wait(seconds(10)).value_or(-1);
+  while (const auto line = second.read_line(milliseconds(100))) refused.words += *line + "\n";
+  CAPTURE(refused.words);
+  CHECK(refused.status == 4);
+  CHECK(refused.words.find("it is taken") != std::string::npos);
+  CHECK(refused.words.find(std::to_string(first.process().pid())) != std::string::npos);
+  CHECK(is_in_the_manual(refused));
 }
 
 }  // namespace

@@ -7,35 +7,13 @@
 
 #include "test/catch.h"
 #include "test/support/captured_log.h"
+#include "test/unit/daemon/budgeted_machine.h"
 
 namespace flamed::daemon {
 namespace {
 
-/// Sampling and work in the background that take these shares of a machine with 2 CPUs.
-class Machine {
- public:
-  explicit Machine(const CpuBudget& budget) : keeper(99, budget, [this] { return reading_; }) {
-    static_cast<void>(keeper.look(reading_.now, false));
-  }
-  /// A second at a time.
-  void run(int seconds, double sampling, double background = 0) {
-    for (int i = 0; i < seconds; ++i) {
-      constexpr double kCpusNs = 2 * kNsPerSecond;
-      reading_.now.ns += kNsPerSecond;
-      reading_.program_ns += static_cast<std::int64_t>(sampling * kCpusNs);
-      reading_.background_ns += static_cast<std::int64_t>(background * kCpusNs);
-      static_cast<void>(keeper.look(reading_.now, false));
-    }
-  }
-
-  BudgetKeeper keeper;
-
- private:
-  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 2};
-};
-
 TEST_CASE("a step down is told with what was measured, the limit that it acted on, and where that was set") {
-  Machine machine({0.003, "--cpu-budget"});
+  BudgetedMachine machine({0.003, "--cpu-budget"});
   const test::CapturedLog log;
   machine.run(3, 0.004);
   CHECK(
@@ -45,7 +23,7 @@ TEST_CASE("a step down is told with what was measured, the limit that it acted o
 }
 
 TEST_CASE("a step up is told in the same way, with the budget in force") {
-  Machine machine({0.003, "--cpu-budget"});
+  BudgetedMachine machine({0.003, "--cpu-budget"});
   machine.run(3, 0.004);
   machine.keeper.set_budget({0.01, "/etc/flamed/flamed.json"});
   const test::CapturedLog log;
@@ -57,7 +35,7 @@ TEST_CASE("a step up is told in the same way, with the budget in force") {
 }
 
 TEST_CASE("tables that wait are told with what they have used up, and when they need not any more") {
-  Machine machine({0.003, "default"});
+  BudgetedMachine machine({0.003, "default"});
   machine.run(40, 0.001, 0.001);
   {
     const test::CapturedLog log;
@@ -75,7 +53,7 @@ TEST_CASE("tables that wait are told with what they have used up, and when they 
 }
 
 TEST_CASE("the state in force is told with the same limit") {
-  Machine machine({0.003, "default"});
+  BudgetedMachine machine({0.003, "default"});
   machine.run(3, 0.004);
   CHECK(
       describe(machine.keeper.state()) ==

@@ -388,6 +388,12 @@ TEST_CASE("the help text has every flag and the default file") {
   }
 }
 
+TEST_CASE("the help text has every exit status") {
+  const std::string help = help_text();
+  CHECK(help.find("\n   0  asked to end\n") != std::string::npos);
+  CHECK(help.find("\n  10  open files, memory or locked memory are limited too narrowly\n") != std::string::npos);
+}
+
 TEST_CASE("debuginfod is off unless it is told its servers") {
   Config config;
   CHECK(config.debuginfod_urls.empty());

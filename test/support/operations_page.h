@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OperationsPage: what docs/operations.md quotes of the program, for tests that compare it with the program. On the
+// page
+//   *italics*         are words of the program's, with ... for what differs or was left out
+//   status N: *...*   is what it ends with when it says so; the same in row N of the table of statuses
+//   HTTP NNN          is a status of its answers
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flamed::test {
+
+struct OperationsPage {
+  struct Quote {
+    std::string text;
+    std::optional<int> status{};  ///< that the page has beside it
+  };
+  struct StatusRow {
+    int status = 0;
+    std::string meaning;
+    bool is_tried_again = false;
+  };
+  std::vector<StatusRow> statuses;  ///< the rows of the table
+  std::vector<Quote> quotes;
+  std::vector<int> http_statuses;
+  /// Statuses without the message that belongs to them, and numbers that look like an HTTP status without HTTP.
+  std::vector<std::string> stray;
+};
+
+OperationsPage parse_operations_page(std::string_view markdown);
+/// The file that FLAMED_OPERATIONS_PAGE names.
+OperationsPage read_operations_page();
+
+/// Are the words of `quote` in `text`, in their order, with anything in the place of each "..."?
+bool is_quoted_from(std::string_view quote, std::string_view text);
+
+}  // namespace flamed::test

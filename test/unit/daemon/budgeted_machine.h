@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BudgetedMachine: a BudgetKeeper on a machine with 2 CPUs whose costs a test chooses.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "daemon/budget/budget_keeper.h"
+
+namespace flamed::daemon {
+
+/// Sampling and work in the background that take these shares of a machine with 2 CPUs.
+class BudgetedMachine {
+ public:
+  explicit BudgetedMachine(const CpuBudget& budget) : keeper(99, budget, [this] { return reading_; }) {
+    static_cast<void>(keeper.look(reading_.now, false));
+  }
+  /// A second at a time.
+  void run(int seconds, double sampling, double background = 0) {
+    for (int i = 0; i < seconds; ++i) {
+      constexpr double kCpusNs = 2 * kNsPerSecond;
+      reading_.now.ns += kNsPerSecond;
+      reading_.program_ns += static_cast<std::int64_t>(sampling * kCpusNs);
+      reading_.background_ns += static_cast<std::int64_t>(background * kCpusNs);
+      static_cast<void>(keeper.look(reading_.now, false));
+    }
+  }
+
+  BudgetKeeper keeper;
+
+ private:
+  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 2};
+};
+
+}  // namespace flamed::daemon
