@@ -244,7 +244,7 @@ class MemoryGroup {
 TEST_CASE("short of memory it gives back samples that are kept one by one before its control group's limit is met") {
   const MemoryGroup group;
   if (!group.exists()) {
-    WARN("SKIP: no control group for memory can be made here");
+    WARN("SKIP memory-cgroup: no control group for memory can be made here");
     return;
   }
   Wrapped wrapped("echo $$ >" + group.processes() + " && exec \"$FLAMED_WRAPPED\" \"$@\"");
@@ -279,7 +279,7 @@ class HangingFileSystem {
     ::unsetenv("TMPDIR");
     const auto line = server_->read_line(seconds(5));
     if (!line || line->find_first_not_of("0123456789") != std::string::npos)
-      WARN("SKIP: no FUSE here: " << line.value_or("nothing was said"));
+      WARN("SKIP fuse: no FUSE here: " << line.value_or("nothing was said"));
     else
       pid_ = std::stoi(*line);
   }

@@ -2,7 +2,10 @@
 #include "test/kernel/folded_stacks.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
+
+#include "test/catch.h"
 
 namespace flamed::test {
 
@@ -10,6 +13,18 @@ std::string victim(const std::string& name) {
   const char* folder = std::getenv("FLAMED_VICTIMS");
   if (folder == nullptr) throw std::runtime_error("FLAMED_VICTIMS does not name the folder of the victims");
   return std::string(folder) + "/victim_" + name;
+}
+
+std::vector<std::string> builds_of(const std::string& name) {
+  std::vector<std::string> builds{name};
+  if (const std::string other = name + "_by_path"; std::filesystem::exists(victim(other))) builds.push_back(other);
+  return builds;
+}
+
+bool has_victim(const std::string& name) {
+  if (std::filesystem::exists(victim(name))) return true;
+  WARN("SKIP: there was no compiler for the " << name << " program when this was configured");
+  return false;
 }
 
 std::string profile_of(pid_t pid) { return "/profile?format=folded&pid=" + std::to_string(pid); }

@@ -18,6 +18,11 @@ using FoldedStacks = std::map<std::string, std::uint64_t>;
 /// Path of a victim in the folder that FLAMED_VICTIMS names.
 std::string victim(const std::string& name);
 
+/// The names of a program of another language's, by each compiler that it was built with (victims/meson.build), e.g.
+/// "go" and "go_by_path". At least `name`: has_victim() tells whether it is there, and says SKIP where it isn't.
+std::vector<std::string> builds_of(const std::string& name);
+bool has_victim(const std::string& name);
+
 std::string profile_of(pid_t pid);
 
 /// All samples, or those whose stack is as `wanted` says.

@@ -63,7 +63,7 @@ TEST_CASE("a CPU that was taken offline is sampled again when it is back") {
   RunningDaemon daemon;
   const double before = daemon.metrics()["flamed_sampled_cpus"];
   if (before < 2 || !SecondCpu::set_online(false)) {
-    WARN("SKIP: this machine has no second CPU that can be taken offline");
+    WARN("SKIP hotplug: this machine has no second CPU that can be taken offline");
     return;
   }
   CHECK(RunningDaemon::eventually(seconds(5), [&] { return daemon.metrics()["flamed_sampled_cpus"] == before - 1; }));
@@ -90,7 +90,7 @@ TEST_CASE("a CPU that goes and comes back before anybody looks is found silent a
   const double came_ms = now_ms();
   daemon.process().signal(SIGCONT);
   if (!went) {
-    WARN("SKIP: this machine has no second CPU that can be taken offline");
+    WARN("SKIP hotplug: this machine has no second CPU that can be taken offline");
     return;
   }
   REQUIRE(came);

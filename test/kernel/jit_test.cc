@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Code that is in no file: named by what its compiler wrote down, as long as stacks name it.
+#include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -42,11 +48,14 @@ bool names_come(const RunningDaemon& daemon, pid_t pid, const std::string& part,
 
 std::string perf_map_of(pid_t pid) { return "/tmp/perf-" + std::to_string(pid) + ".map"; }
 
+bool has_jit_victim() {
+  const bool is_there = std::filesystem::exists(victim("jit"));
+  if (!is_there) WARN("SKIP x86-64: the program that makes code is for x86-64 only");
+  return is_there;
+}
+
 TEST_CASE("code in no file is named by the program's perf map, also when program and map are gone") {
-  if (!std::filesystem::exists(victim("jit"))) {
-    WARN("SKIP: the program that makes code is for x86-64 only");
-    return;
-  }
+  if (!has_jit_victim()) return;
   RunningDaemon daemon;
   ChildProcess program({victim("jit")});
   REQUIRE(has_samples(daemon, program.pid(), 200));
@@ -63,7 +72,7 @@ TEST_CASE("code in no file is named by the program's perf map, also when program
 }
 
 TEST_CASE("a program that ended before anybody asked has the names of its perf map") {
-  if (!std::filesystem::exists(victim("jit"))) return;
+  if (!has_jit_victim()) return;
   RunningDaemon daemon;
   ChildProcess program({victim("jit"), "3000"});
   REQUIRE(program.wait(seconds(60)) == 0);
@@ -73,7 +82,7 @@ TEST_CASE("a program that ended before anybody asked has the names of its perf m
 }
 
 TEST_CASE("a program in a container is named by the map in its own root, by the pid that it knows") {
-  if (!std::filesystem::exists(victim("jit"))) return;
+  if (!has_jit_victim()) return;
   if (!has_command("unshare") || !has_command("mount")) {
     WARN("SKIP: no unshare and mount here");
     return;
@@ -119,16 +128,42 @@ TEST_CASE("functions of a node program have their names") {
   std::filesystem::remove(perf_map_of(program.pid()));
 }
 
+/// Debian's, and the first one in the path, where that is another. One that is not there where there is none.
+std::vector<std::string> jvms() {
+  std::vector<std::string> found;
+  std::string in_path = "java";
+  if (FILE* pipe = ::popen("command -v java", "r"); pipe != nullptr) {
+    std::array<char, 4096> line{};
+    if (std::fgets(line.data(), line.size(), pipe) != nullptr) in_path = line.data();
+    ::pclose(pipe);
+    in_path.erase(in_path.find_last_not_of('\n') + 1);
+  }
+  for (const std::string& java : {std::string("/usr/lib/jvm/default-java/bin/java"), in_path}) {
+    std::error_code ignored;
+    const std::string file = std::filesystem::canonical(java, ignored).string();
+    if (!ignored && std::find(found.begin(), found.end(), file) == found.end()) found.push_back(file);
+  }
+  if (found.empty()) found.push_back(in_path);
+  return found;
+}
+
 TEST_CASE("functions of a JVM have their names where flamed may ask for them, and only there") {
-  if (!has_command("javac") || !has_command("setpriv")) {
-    WARN("not checked: no Java here");
+  const std::string java = GENERATE(from_range(jvms()));
+  INFO(java);
+  // Jit.java is run from its source, which takes a JDK.
+  if (!std::filesystem::exists(std::filesystem::path(java).parent_path() / "javac")) {
+    WARN("SKIP: no JDK here (Debian: default-jdk-headless)");
+    return;
+  }
+  if (!has_command("setpriv")) {
+    WARN("SKIP: no setpriv here");
     return;
   }
   const bool may_ask = GENERATE(true, false);
   CAPTURE(may_ask);
   RunningDaemon daemon(may_ask ? std::vector<std::string>{"--jvm-attach", "on"} : std::vector<std::string>{});
   // By a user of its own, whom the JVM listens to.
-  ChildProcess program({"setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "java",
+  ChildProcess program({"setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", java,
                         "-XX:+PreserveFramePointer", victim("Jit.java")});
   REQUIRE(has_samples(daemon, program.pid(), 300));
   if (may_ask) {

@@ -169,7 +169,7 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   const Result<flamed_kernel_orc> orc =
       daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); });
   if (!orc || is_locked_down()) {
-    WARN("SKIP: " << (orc ? "the kernel is locked down" : orc.error().message()));
+    WARN("SKIP kernel-unwind-tables: " << (orc ? "the kernel is locked down" : orc.error().message()));
     return;
   }
 

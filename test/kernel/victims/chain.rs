@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // main > outer > middle > work, in Rust as cargo builds releases: optimised, without frame pointers.
-use std::hint::black_box;
+
+/// The compiler can't see through it. (std::hint::black_box is there since Rust 1.66, Debian 12 has 1.63.)
+#[inline(always)]
+fn opaque(n: u64) -> u64 {
+    unsafe { std::ptr::read_volatile(&n) }
+}
 
 #[inline(never)]
 fn work(n: u64) -> u64 {
     let mut sum = 0;
     for i in 0..n {
-        sum = black_box(sum + i);
+        sum = opaque(sum + i);
     }
     sum
 }
 
 #[inline(never)]
 fn middle(n: u64) -> u64 {
-    black_box(work(n)) + 1
+    opaque(work(n)) + 1
 }
 
 #[inline(never)]
 fn outer(n: u64) -> u64 {
-    black_box(middle(n)) + 1
+    opaque(middle(n)) + 1
 }
 
 fn main() {
     loop {
-        black_box(outer(black_box(20_000)));
+        opaque(outer(opaque(20_000)));
     }
 }

@@ -101,7 +101,7 @@ TEST_CASE("the kernel tells who made the client's socket") {
 
 TEST_CASE("the owner is found whichever of the two protocols each side speaks") {
   if (!has_ipv6()) {
-    WARN("SKIP: no IPv6 on the loopback interface");
+    WARN("SKIP ipv6: no IPv6 on the loopback interface");
     return;
   }
   auto owners = KernelSocketOwners::open();

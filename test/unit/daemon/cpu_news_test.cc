@@ -32,7 +32,7 @@ TEST_CASE("what tells of another device or of something else is no news of a CPU
 TEST_CASE("without any news there is nothing to take") {
   Result<CpuNews> news = CpuNews::open();
   if (!news) {
-    WARN("SKIP: " << news.error().message());
+    WARN("SKIP cpu-news: " << news.error().message());
     return;
   }
   CHECK(news->fd() >= 0);

@@ -12,9 +12,17 @@
 namespace flamed::symbolizer {
 namespace {
 
-#if defined(VICTIM_GO) && defined(__x86_64__)
+#ifndef __x86_64__
+TEST_CASE("a Go program's signal handlers return to code with the rule of a signal frame") {
+  WARN("SKIP x86-64: signal frames are recognised by x86-64's code");
+}
+#elif !defined(VICTIM_GO)
+TEST_CASE("a Go program's signal handlers return to code with the rule of a signal frame") {
+  WARN("SKIP: there was no Go compiler (Debian: golang-go) when this was configured");
+}
+#else
 TEST_CASE("a Go program's signal handlers return to code with the rule of a signal frame, and no other code has it") {
-  const std::string victim = GENERATE(VICTIM_GO, VICTIM_GO_STRIPPED, VICTIM_GO_PIE);
+  const std::string victim = GENERATE(as<std::string>{}, VICTIMS_GO);
   INFO(victim);
   const Fd fd = open_victim(victim.c_str());
   const Result<unwinder::UnwindRows> rows = read_module_rows(fd.get());

@@ -27,7 +27,7 @@ TEST_CASE("the mapping that holds an address is found, its end excluded") {
 TEST_CASE("this process's vdso names its clock function") {
   const std::uint64_t base = ::getauxval(AT_SYSINFO_EHDR);
   if (base == 0) {
-    WARN("SKIP: this kernel maps no vdso");
+    WARN("SKIP vdso: this kernel maps no vdso");
     return;
   }
   const Result<ElfSymbols> vdso = read_vdso_symbols();

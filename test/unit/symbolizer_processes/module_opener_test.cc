@@ -260,7 +260,7 @@ TEST_CASE("a deleted file that a process still has mapped is opened through its 
   const Result<Fd> opened = open_module(request, "/proc");
   ::munmap(memory, 4096);
   if (!opened.ok() && opened.error().message().find("Operation not permitted") != std::string::npos) {
-    std::cout << "SKIP: the kernel forbids /proc/PID/map_files without CAP_CHECKPOINT_RESTORE\n";
+    std::cout << "SKIP map-files: the kernel forbids /proc/PID/map_files without CAP_CHECKPOINT_RESTORE\n";
     return;
   }
   CHECK(text_of(opened) == std::string(4096, 'x'));
