@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 class Mappers {
  public:
   /// A process's mappings must fit into a block of 1,024.
-  static constexpr int kFilesPerProcess = 60;
+  static constexpr int kFilesPerProcess = 50;
   static constexpr int kProcesses = 2;
   static constexpr int kFiles = kFilesPerProcess * kProcesses;
 
