@@ -39,18 +39,19 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 std::optional<Problem> check_processes(const store::Selection& selection, const store::Snapshot& snapshot,
-                                       const Sources& sources) {
+                                       const Sources& sources, const std::string& prefix) {
   for (const auto* list : {&selection.processes, &selection.trees}) {
     for (const store::ProcessSelector& process : *list) {
       if (store::knows(snapshot, process)) continue;
       // Told by its start, a process that no sample names cannot be told from an earlier one with its pid.
       if (!process.start_ticks && sources.user_of(process.pid)) continue;
       // The same whether there is no such process or one of somebody else.
-      return unknown_process("flamed has never seen " + describe(process) +
-                             (store::only_user(snapshot) ? " of yours" : "") +
-                             ", or no longer remembers it. /processes lists who used CPU in a window; "
-                             "leave " +
-                             (list == &selection.trees ? "tree" : "pid") + " out for the whole machine.");
+      const std::string parameter = prefix + (list == &selection.trees ? "tree" : "pid");
+      return unknown_process(parameter, "flamed has never seen " + describe(process) +
+                                            (store::only_user(snapshot) ? " of yours" : "") +
+                                            ", or no longer remembers it. /processes lists who used CPU in a window; "
+                                            "leave " +
+                                            parameter + " out" + (prefix.empty() ? " for the whole machine." : "."));
     }
   }
   return std::nullopt;

@@ -26,12 +26,13 @@ struct ReadyQuestion {
 /// The window and selection of the query, or what is wrong with them: also that a process in them was never seen.
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context);
 
-/// Empty when each process named is known to the snapshot, or runs.
+/// Empty when each process named is known to the snapshot, or runs. `prefix` is that of the parameters that name them,
+/// "base_" for the side to compare with.
 std::optional<Problem> check_processes(const store::Selection& selection, const store::Snapshot& snapshot,
-                                       const Sources& sources);
+                                       const Sources& sources, const std::string& prefix = "");
 
 /// Narrows a selection to the part of each second that the query asks for, or says why it cannot: that of time of which
-/// only minutes' counts are kept is not known. `prefix` is "base_" for the side to compare with.
+/// only minutes' counts are kept is not known.
 std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,
                                       const AnswerContext& context, const std::string& prefix = "");
 

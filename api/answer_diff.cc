@@ -20,7 +20,8 @@ Response answer_diff(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
   store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
   if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);
-  if (const auto problem = check_processes(base, ready.snapshot, context.sources)) return problem_response(*problem);
+  if (const auto problem = check_processes(base, ready.snapshot, context.sources, "base_"))
+    return problem_response(*problem);
 
   const std::string_view format = context.parameters.choice("format");
   const bool is_table = format == "top" || format == "top-text";

@@ -44,8 +44,8 @@ Problem malformed_request(std::string_view fault) {
                      ". Try: curl -i http://HOST:PORT/profile");
 }
 
-Problem unknown_process(std::string detail) {
-  return {404, "unknown-process", "Unknown process", std::move(detail), "pid"};
+Problem unknown_process(std::string_view parameter, std::string detail) {
+  return {404, "unknown-process", "Unknown process", std::move(detail), std::string(parameter)};
 }
 
 Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths) {

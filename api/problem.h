@@ -25,7 +25,7 @@ std::string render_problem(const Problem& problem);
 Problem bad_parameter(std::string_view parameter, std::string detail);
 Problem bad_request(std::string detail);
 Problem malformed_request(std::string_view fault);
-Problem unknown_process(std::string detail);
+Problem unknown_process(std::string_view parameter, std::string detail);
 Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths);
 Problem too_costly(std::string detail);
 Problem no_single_samples(std::string detail);

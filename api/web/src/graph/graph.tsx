@@ -21,7 +21,7 @@ import { Crumbs, Legend, SearchResult, Toolbar } from "./toolbar";
 
 function describe(problem: Problem) {
   const actions: Action[] = [{ label: "Try again", act: () => profile.again() }];
-  if (problem.parameter === "pid") actions.unshift({ label: "Whole machine", act: () => ask(NO_SELECTION) });
+  if (problem.parameter === "pid" || problem.parameter === "tree") actions.unshift({ label: "Whole machine", act: () => ask(NO_SELECTION) });
   if (problem.parameter === "from" || problem.parameter === "to") actions.unshift({ label: "Last 15 minutes", act: () => ask({ from: "", to: "" }) });
   return <Notice title={problem.title ?? "Refused"} sentences={[printable(problem.detail ?? "")]} actions={actions} isBad={problem !== CANCELLED} />;
 }
