@@ -150,7 +150,7 @@ void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& m
   metrics.push_back(gauge("flamed_store_exact_samples", "Samples that are kept one by one.", store.exact_samples));
   if (store.exact_from) {
     metrics.push_back(gauge("flamed_store_exact_from_timestamp_seconds",
-                            "Start of the oldest minute since which samples are kept one by one.",
+                            "Start of the oldest minute since which samples are kept one by one, or of sampling in it.",
                             static_cast<double>(store.exact_from->ns) / kNsPerSecond));
   }
   metrics.push_back(gauge("flamed_store_slots", "Minutes held.", store.slots));
@@ -170,7 +170,8 @@ void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& m
                             "Memory that the store let go of because the daemon was short of it.",
                             store.given_back_bytes));
   if (store.oldest) {
-    metrics.push_back(gauge("flamed_store_oldest_timestamp_seconds", "Start of the oldest minute held.",
+    metrics.push_back(gauge("flamed_store_oldest_timestamp_seconds",
+                            "Start of the oldest minute held, or of sampling in it.",
                             static_cast<double>(store.oldest->ns) / kNsPerSecond));
   }
 }

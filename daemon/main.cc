@@ -226,6 +226,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
   FrameNamer namer(cache);
 
+  store.begin();
   // Changes have been told of since before the scan: every sample finds its process known.
   if (const Status begun = sampler.begin(); !begun) return refuse(begun.error());
   ingest.begin();

@@ -63,10 +63,12 @@ void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vec
   log.for_each_entry(from, to, [&](std::uint32_t entry) { ++all[entry]; });
 }
 
-/// What a slot covers. An open one ends in the future; what it holds ends now.
+/// What a slot covers. The first begins with its minute; what it holds began with sampling. An open one ends in the
+/// future; what it holds ends now.
 WallWindow window_of(const SlotBounds& bounds, const SnapshotData& snapshot) {
-  const MonotonicTime end = std::max(bounds.start, std::min(bounds.end, snapshot.until));
-  return {bounds.wall_start(), {end.ns + bounds.wall_offset_ns}};
+  const MonotonicTime start = std::max(bounds.start, std::min(bounds.end, snapshot.since));
+  const MonotonicTime end = std::max(start, std::min(bounds.end, snapshot.until));
+  return {{start.ns + bounds.wall_offset_ns}, {end.ns + bounds.wall_offset_ns}};
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class SnapshotData {
   std::shared_ptr<SlotSums> sums;                         ///< of runs of sealed slots; never null
   std::shared_ptr<SlotSums> side_sums;                    ///< by side, of single ones; never null
   std::shared_ptr<KeptIndex> index;                       ///< never null
+  MonotonicTime since;                                    ///< nothing here is older: cuts the first slot's start
   MonotonicTime until;                                    ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;

@@ -53,7 +53,7 @@ class Store::State {
   State(Limits limits, const Clock& clock, std::int64_t period_ns)
       : limits_(limits),
         clock_(clock),
-        created_(clock.monotonic()),
+        began_(clock.monotonic()),
         period_ns_(period_ns),
         log_budget_(log_limit_of(limits)),
         budget_(growth_limit_of(limits) - log_limit_of(limits) - sums_limit_of(limits)),
@@ -68,9 +68,15 @@ class Store::State {
     budget_.take(sizeof(State));
   }
 
+  void begin() {
+    std::lock_guard lock(mutex_);
+    began_ = clock_.monotonic();
+  }
+
   void add(const StackSample& sample) {
     std::lock_guard lock(mutex_);
     tell_of_news();
+    began_ = std::min(began_, sample.time);
     latest_ = std::max(latest_, sample.time);
     OpenSlot* slot = slot_for(sample.time);
     if (slot == nullptr) {
@@ -206,6 +212,7 @@ class Store::State {
     data->sums = sums_;
     data->side_sums = side_sums_;
     data->index = index_;
+    data->since = began_;
     data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
     data->period_ns = period_ns_;
     data->budget_bytes = budget_of(limits_);
@@ -237,23 +244,27 @@ class Store::State {
     stats.gaps = gaps_.totals();
     add_log_stats(stats);
     if (!sealed_.empty()) {
-      stats.oldest = sealed_.front().slot->bounds.wall_start();
+      stats.oldest = start_of(sealed_.front().slot->bounds);
     } else if (!open_.empty()) {
-      stats.oldest = open_.front()->bounds.wall_start();
+      stats.oldest = start_of(open_.front()->bounds);
     }
     return stats;
   }
 
  private:
+  [[nodiscard]] WallTime start_of(const SlotBounds& bounds) const {
+    return {std::max(bounds.start, began_).ns + bounds.wall_offset_ns};
+  }
+
   void tell_of_news() { revision_.store(revision_.load(std::memory_order_relaxed) + 1); }
 
   /// The open slot that a sample of `time` belongs to, opened if need be. Null when the sample is older than anything
   /// retained; at least one slot is open then. A sample whose own slot is sealed goes to the oldest open one.
   OpenSlot* slot_for(MonotonicTime time) {
     if (open_.empty()) {
-      // The first samples of the CPUs come in no order, none of them from before the store was there.
-      bool just_created = created_ <= time && time.ns - created_.ns <= kSealDelayNs;
-      open_slot(just_created ? created_ : time, std::nullopt);
+      // The first samples of the CPUs come in no order, none of them from before sampling began.
+      bool just_begun = began_ <= time && time.ns - began_.ns <= kSealDelayNs;
+      open_slot(just_begun ? began_ : time, std::nullopt);
     }
     while (time >= open_.back()->bounds.end) open_slot(time, open_.back()->bounds.end);
     for (auto slot = open_.rbegin(); slot != open_.rend(); ++slot) {
@@ -328,9 +339,9 @@ class Store::State {
       stats.exact_samples += slot->log.count();
       if (!slot->log.whole()) return;
     }
-    if (!open_.empty()) stats.exact_from = open_.front()->bounds.wall_start();
+    if (!open_.empty()) stats.exact_from = start_of(open_.front()->bounds);
     for (auto sealed = sealed_.rbegin(); sealed != sealed_.rend() && sealed->log; ++sealed) {
-      stats.exact_from = sealed->slot->bounds.wall_start();
+      stats.exact_from = start_of(sealed->slot->bounds);
     }
   }
 
@@ -418,7 +429,7 @@ class Store::State {
 
   const Limits limits_;
   const Clock& clock_;
-  const MonotonicTime created_;
+  MonotonicTime began_;  ///< or the time of a sample that is older
   std::atomic<std::uint64_t> revision_{0};
   mutable std::mutex mutex_;  ///< guards everything below; held for one sample, one sweep, or one snapshot's pointers
   std::int64_t period_ns_;
@@ -458,6 +469,7 @@ Store::Store(Limits limits, const Clock& clock, std::int64_t period_ns)
     : state_(std::make_unique<State>(limits, clock, period_ns)) {}
 Store::~Store() = default;
 
+void Store::begin() { state_->begin(); }
 void Store::add(const StackSample& sample) { state_->add(sample); }
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }

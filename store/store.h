@@ -58,11 +58,12 @@ struct StoreStats {
   std::uint64_t slots_dropped_for_budget = 0;
   std::uint64_t slots_dropped_for_memory = 0;  ///< because give_back() was asked for
   std::uint64_t given_back_bytes = 0;          ///< likewise
-  std::optional<WallTime> oldest;              ///< start of the oldest slot held
+  std::optional<WallTime> oldest;              ///< start of the oldest slot held, or of sampling in it
   std::size_t exact_bytes = 0;                 ///< of samples that are kept one by one; part of used_bytes
   std::size_t exact_budget_bytes = 0;          ///< the most that exact_bytes may be
   std::size_t exact_samples = 0;
-  std::optional<WallTime> exact_from;  ///< start of the oldest minute since which samples are kept one by one
+  /// Start of the oldest minute since which samples are kept one by one, or of sampling in it.
+  std::optional<WallTime> exact_from;
   std::array<GapLog::Total, kGapReasonCount> gaps{};  ///< since start
 };
 
@@ -74,6 +75,9 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // -- Writer: the ingest thread only --------------------------------------------------------------------------------
+
+  /// Sampling begins now: there is nothing to be known of the time before. Without it that is when the store was made.
+  void begin();
 
   /// Counts the sample in exactly one bucket: stored whole, stored truncated, or lost.
   void add(const StackSample& sample);

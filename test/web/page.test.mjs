@@ -57,6 +57,15 @@ describe("the page", () => {
     assert.match(await text(page, "#warnings"), /outside of what is retained/);
   });
 
+  it("tells how many CPUs were used over the time that flamed ran, and nothing of the time before", async () => {
+    // The machine's history is three hours long.
+    await open(page, `${daemon.url}/?from=2026-01-31T11:00:30Z&to=2026-01-31T11:11:00Z`);
+    const facts = await page.evaluate(async () => (await fetch("/processes?from=2026-01-31T11:05:30Z&to=2026-01-31T11:11:00Z")).json());
+    assert.ok((await text(page, "#facts")).includes(`${(facts.cpu_seconds / 330).toFixed(2)} CPUs`), await text(page, "#facts"));
+    await open(page, `${daemon.url}/?from=2026-01-31T10:00:00Z&to=2026-01-31T10:10:00Z`);
+    assert.match(await text(page, "#facts"), /CPU0 s(?!.*CPUs)/);
+  });
+
   it("keeps what is looked at in the address, through reload and back", async () => {
     await open(page, daemon.url);
     await page.click('[data-id="31337@70000"]');

@@ -41,14 +41,14 @@ useFixture();
 afterEach(() => assert.deepEqual(page.troubles, []));
 
 const OVER = "#timeline .u-over";
-// Of the three hours that are retained, from a whole minute on.
-const share = (secondsAgo) => 1 - secondsAgo / 10830;
+// Of the three hours that are retained.
+const share = (secondsAgo) => 1 - secondsAgo / 10800;
 
 describe("the timeline", () => {
   it("shows all that is retained, and says in words what it shows", async () => {
     await open(page, daemon.url);
     const told = await text(page, "#timeline-text");
-    assert.match(told, /^CPU use from 11:05:00 to 14:05:30 \(UTC\+00:00\), in steps of 1 min: 0\.\d\d CPUs on average, 1\.9\d at most/);
+    assert.match(told, /^CPU use from 11:05:30 to 14:05:30 \(UTC\+00:00\), in steps of 1 min: 0\.\d\d CPUs on average, 1\.9\d at most/);
     assert.match(told, /Nothing is known from 12:30:\d\d to 12:40:\d\d\./);
     assert.match(told, /5,000 samples were lost from 13:35:00 to 13:36:00\./);
     assert.ok((await colours(page, "#timeline canvas")) > 4);
@@ -119,7 +119,7 @@ describe("the timeline", () => {
     await answered(page, async () => {
       await page.mouse.move(x, y);
       await page.mouse.down();
-      await page.mouse.move(x + width * (1800 / 10830), y);
+      await page.mouse.move(x + width * (1800 / 10800), y);
       await page.mouse.up();
     });
     const moved = await address(page);
@@ -129,7 +129,7 @@ describe("the timeline", () => {
     await answered(page, async () => {
       await page.mouse.move(edge.x + 4, edge.y + 30);
       await page.mouse.down();
-      await page.mouse.move(edge.x + 4 - width * (600 / 10830), edge.y + 30);
+      await page.mouse.move(edge.x + 4 - width * (600 / 10800), edge.y + 30);
       await page.mouse.up();
     });
     const shortened = await address(page);
@@ -147,7 +147,7 @@ describe("the timeline", () => {
     assert.equal(Date.parse("2026-01-31T13:20:00Z") - Date.parse((await address(page)).to), 11 * once);
     await slider(page, "Move the window").focus();
     await answered(page, () => page.keyboard.press("Home"));
-    assert.equal((await address(page)).from, "2026-01-31T11:05:00.000Z");
+    assert.equal((await address(page)).from, "2026-01-31T11:05:30.000Z");
     assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Move the window");
   });
 
@@ -185,7 +185,7 @@ describe("the timeline", () => {
     assert.equal((await address(page)).base_to, "2026-01-31T13:50:30.000Z");
     await slider(page, "Move the baseline").focus();
     await answered(page, () => page.keyboard.press("Home"));
-    assert.equal((await address(page)).base_from, "2026-01-31T11:05:00.000Z");
+    assert.equal((await address(page)).base_from, "2026-01-31T11:05:30.000Z");
   });
 
   it("shows the busiest processes on demand, and selects one that is clicked", async () => {
@@ -258,7 +258,7 @@ describe("the timeline", () => {
   it("is told in the reader's own time zone", async () => {
     const far = await browser.page(daemon.url, { timeZone: "Asia/Kathmandu" });
     await open(far, daemon.url);
-    assert.match(await text(far, "#timeline-text"), /^CPU use from 16:50:00 to 19:50:30 \(UTC\+05:45\)/);
+    assert.match(await text(far, "#timeline-text"), /^CPU use from 16:50:30 to 19:50:30 \(UTC\+05:45\)/);
     assert.deepEqual(far.troubles, []);
     await far.close();
   });

@@ -138,6 +138,9 @@ describe("a history of CPU use", () => {
     const known = history.historyOf(answer(10_000, [1000, 1000, 0, 0, 500], {
       gaps: [{ from_ms: 12_000, to_ms: 14_000 }], window: { used: { from_ms: 10_500, to_ms: 14_900 } } }));
     assert.deepEqual(history.busyCpus(known, known.userMs).map((value) => value && Number(value.toFixed(3))), [2, 1, null, null, 0.556]);
+    assert.equal(history.meanCpus(known, known.userMs).toFixed(3), (2500 / 2400).toFixed(3));
+    const unknown = history.historyOf(answer(10_000, [0], { gaps: [{ from_ms: 10_000, to_ms: 11_000 }] }));
+    assert.equal(history.meanCpus(unknown, unknown.userMs), null);
     assert.deepEqual(history.stacked([[1, null, 3], [1, null, 1]]), [[1, null, 3], [2, null, 4]]);
   });
 });

@@ -181,7 +181,7 @@ TEST_CASE("a profile of one process is its flame graph") {
 TEST_CASE("without a start the window is the last 15 minutes, as far as the profiler has run that long") {
   Fixture fixture;
   const json fresh = json::parse(fixture.get("/profile?pid=123").body);
-  CHECK(fresh["window"]["asked"]["from"] == "2026-01-31T14:05:00.000Z");
+  CHECK(fresh["window"]["asked"]["from"] == "2026-01-31T14:05:20.000Z");
   CHECK(fresh["warnings"].empty());
   const json asked = json::parse(fixture.get("/profile?pid=123&from=now-15m").body);
   CHECK(asked["window"]["asked"]["from"] == "2026-01-31T13:50:30.000Z");

@@ -194,6 +194,27 @@ TEST_CASE("functions that call themselves count once, whatever is hidden and whe
   }
 }
 
+TEST_CASE("CPUs in use are those of the time that was sampled, also where a window begins before it") {
+  TestStore t;
+  t.clock.advance_ns(40 * kNsPerSecond);
+  t.store.begin();
+  // One CPU that is busy all the time.
+  for (int i = 0; i < 2000; ++i) {
+    t.add({code(16)});
+    t.clock.advance_ns(kPeriodNs);
+  }
+  const WallTime border{kNoon.ns + 50 * kNsPerSecond};
+  TestNamer namer;
+  QueryBudget unlimited;
+  const auto diff =
+      build_diff(t.store.snapshot(), Selection{{{kNoon.ns - 60 * kNsPerSecond}, border}},
+                 Selection{{border, {border.ns + 10 * kNsPerSecond}}}, {}, {Normalise::kTime}, namer, unlimited);
+  REQUIRE(diff);
+  CHECK(diff->nodes.front().before.total_samples == 1000);
+  CHECK(diff->nodes.front().after.total_samples == 1000);
+  CHECK(diff->nodes.front().change_total == Approx(0).margin(1e-6));
+}
+
 TEST_CASE("of two windows of the same load nothing is significant") {
   std::mt19937_64 random(11);
   const Program program(300);

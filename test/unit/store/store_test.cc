@@ -94,6 +94,44 @@ TEST_CASE("first samples may come in any order around the turn of a minute") {
   CHECK(store.stats().slots == 2);
 }
 
+TEST_CASE("what is known begins with sampling, not with the minute in which that began") {
+  TestStore t;
+  t.pass(20);
+  t.clock.advance_ns(20 * kNsPerSecond);
+  t.store.begin();
+  const WallTime began = t.clock.wall();
+  t.pass(10);
+  // One CPU that is busy all the time, for ten seconds.
+  for (int i = 0; i < 1000; ++i) t.add_at({t.clock.monotonic().ns - i * kPeriodNs}, {code(1)});
+  CHECK(t.store.stats().oldest == began);
+  CHECK(t.store.stats().exact_from == began);
+  CHECK(retained_window(t.store.snapshot())->from == began);
+  const Profile profile = t.profile();
+  CHECK(profile.used.from == began);
+  CHECK(profile.cpu_ns(profile.nodes.front().total_samples) == 10 * kNsPerSecond);
+  CHECK(profile.used.to.ns - profile.used.from.ns == 10 * kNsPerSecond + 1);
+
+  // Once the minute is over and its samples are only counted, and when it is no longer held.
+  TestStore counted{{.retention_ns = 10 * kNsPerMinute, .exact_budget_bytes = 0}};
+  counted.clock.advance_ns(40 * kNsPerSecond);
+  counted.store.begin();
+  counted.add({code(1)});
+  counted.pass_minutes(2);
+  CHECK(counted.profile_of({{0}, {kNoon.ns + kNsPerMinute}}).used.from.ns == kNoon.ns + 40 * kNsPerSecond);
+  counted.pass_minutes(9);
+  CHECK(retained_window(counted.store.snapshot())->from.ns == kNoon.ns + kNsPerMinute);
+}
+
+TEST_CASE("a sample from before sampling is said to have begun takes the beginning back") {
+  TestStore t;
+  t.clock.advance_ns(40 * kNsPerSecond);
+  t.store.begin();
+  t.add_at({t.clock.monotonic().ns - kNsPerSecond}, {code(1)});
+  const Profile profile = t.profile();
+  CHECK(profile.nodes.front().total_samples == 1);
+  CHECK(profile.used.from.ns == kNoon.ns + 39 * kNsPerSecond);
+}
+
 TEST_CASE("idle minutes are slots without entries") {
   TestStore t;
   t.store.advance(t.clock.monotonic());

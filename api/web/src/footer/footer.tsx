@@ -49,7 +49,8 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   const { quality, window: { used }, samples, before } = facts;
   const truncated = sum(quality.truncated);
   const lost = sum(quality.lost);
-  const length = used.to_ms - used.from_ms;
+  const length = used.to_ms - used.from_ms; // without the time before flamed began
+  const wasSampled = quality.frequencies.length > 0;
   const whole = quality.whole + truncated === 0 ? 1 : quality.whole / (quality.whole + truncated);
   const named = facts.symbolised_share;
   return (
@@ -60,7 +61,7 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
       <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
-      <Fact about="cpu" name="CPU" more={length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and how many CPUs that are over the window">
+      <Fact about="cpu" name="CPU" more={wasSampled && length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and how many CPUs that are over the window that was sampled">
         {seconds(facts.cpu_seconds)}
       </Fact>
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />

@@ -94,6 +94,12 @@ export function busyCpus(history: History, cpuMs: readonly number[]): (number | 
   });
 }
 
+// The same over all that is known; null where that is nothing. Steps that are known in part count for that part.
+export function meanCpus(history: History, cpuMs: readonly number[]): number | null {
+  const known = cpuMs.reduce((sum, _, index) => sum + Math.max(0, knownMs(history, index)), 0);
+  return known > 0 ? cpuMs.reduce((sum, ms) => sum + ms, 0) / known : null;
+}
+
 // The CPUs that were not sampled at some time of a span, each once.
 export function missingCpus({ missing }: History, span: Span): number[] {
   return [...new Set(missing.filter(({ from, to }) => from < span.to && to > span.from).map(({ cpu }) => cpu))].sort((a, b) => a - b);

@@ -13,7 +13,7 @@ import { Waiting } from "../states";
 import { count, duration, printable } from "../text";
 import { isDark } from "../theme";
 import { Chart, type Layer } from "./chart";
-import { type History, appended, busyCpus, historyOf, missingCpus, nextFrom, stepAt } from "./history";
+import { type History, appended, busyCpus, historyOf, meanCpus, missingCpus, nextFrom, stepAt } from "./history";
 import { type Span, asText, before, contains, fromText, length } from "./span";
 import { moment, zone } from "./ticks";
 
@@ -124,12 +124,13 @@ const baselineSpan = computed<Span | null>(() => {
 });
 
 function describe(history: History): string {
-  const cores = busyCpus(history, history.userMs.map((user, index) => user + history.kernelMs[index]));
+  const cpuMs = history.userMs.map((user, index) => user + history.kernelMs[index]);
+  const cores = busyCpus(history, cpuMs);
   const known = cores.filter((value) => value !== null);
-  if (known.length === 0) return "Nothing is known yet.";
+  const mean = meanCpus(history, cpuMs);
+  if (known.length === 0 || mean === null) return "Nothing is known yet.";
   const most = Math.max(...known);
   const peak = history.startMs + cores.indexOf(most) * history.stepMs;
-  const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
   const gaps = history.gaps.map((gap) => ` Nothing is known from ${moment(gap.from)} to ${moment(gap.to)}.`);
   const told = history.missing.slice(-MOST_TOLD).map(({ cpu, from, to }) => ` CPU ${cpu} was not sampled from ${moment(from)} to ${moment(to)}.`);
   const untold = history.missing.length - told.length;
