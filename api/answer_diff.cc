@@ -16,7 +16,7 @@ Response answer_diff(const AnswerContext& context) {
   const auto question = prepare(context);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
-  const auto base_window = base_window_of(context.parameters, ready.selection.window);
+  const auto base_window = base_window_of(context.parameters, context.moments, ready.selection.window);
   if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
   store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
   if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);

@@ -247,8 +247,8 @@ bool Parameters::takes(std::string_view name) const {
   return std::any_of(table_.begin(), table_.end(), [&](const ParameterSpec& spec) { return spec.name == name; });
 }
 
-std::optional<WallTime> Parameters::time(std::string_view name) const {
-  const auto* value = find<WallTime>(name, ParameterType::kTime);
+std::optional<GivenTime> Parameters::time(std::string_view name) const {
+  const auto* value = find<GivenTime>(name, ParameterType::kTime);
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 

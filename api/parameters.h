@@ -72,7 +72,7 @@ class Parameters {
   [[nodiscard]] bool takes(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const { return values_.contains(name); }
 
-  [[nodiscard]] std::optional<WallTime> time(std::string_view name) const;
+  [[nodiscard]] std::optional<GivenTime> time(std::string_view name) const;
   [[nodiscard]] std::vector<store::ProcessSelector> processes(std::string_view name) const;
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
@@ -86,7 +86,7 @@ class Parameters {
   [[nodiscard]] std::optional<NamePattern> pattern(std::string_view name) const;
 
  private:
-  using Value = std::variant<WallTime, std::vector<store::ProcessSelector>, std::vector<std::int64_t>,
+  using Value = std::variant<GivenTime, std::vector<store::ProcessSelector>, std::vector<std::int64_t>,
                              std::vector<std::string>, std::string_view, bool, std::int64_t, double, NamePattern>;
 
   explicit Parameters(std::span<const ParameterSpec> table) : table_(table) {}

@@ -52,6 +52,21 @@ store::Selection read_selection(const Parameters& parameters, const std::string&
   return selection;
 }
 
+/// A window's edges as they are meant; empty where they are not given.
+struct Edges {
+  std::optional<WallTime> from;
+  std::optional<WallTime> to;
+};
+
+Edges edges_of(const Parameters& parameters, const std::string& prefix, WallTime now) {
+  const std::optional<GivenTime> from = parameters.time(prefix + "from");
+  const std::optional<GivenTime> to = parameters.time(prefix + "to");
+  Edges edges;
+  if (from) edges.from = from->moment;
+  if (to) edges.to = end_meant(*to, from, now);
+  return edges;
+}
+
 store::NameMatcher matcher_of(const Parameters& parameters, std::string_view name) {
   auto pattern = parameters.pattern(name);
   if (!pattern) return {};
@@ -71,8 +86,9 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
   if (const auto wait = wait_ns(parameters)) {
     return store::WallWindow{moments.asked, {moments.asked.ns + *wait}};
   }
-  auto from = parameters.time("from");
-  auto to = parameters.time("to");
+  const Edges given = edges_of(parameters, "", moments.now);
+  std::optional<WallTime> from = given.from;
+  std::optional<WallTime> to = given.to;
   if (parameters.takes("seconds") && parameters.given("seconds")) {
     if (from && to) {
       return bad_parameter("seconds", "The window has a start and an end already. Leave out one of from, to, seconds.");
@@ -93,14 +109,16 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
   return *window;
 }
 
-std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const store::WallWindow& window) {
+std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,
+                                                        const store::WallWindow& window) {
   const std::int64_t length_ns = window.to.ns - window.from.ns;
   const bool other = std::any_of(kSelectors.begin(), kSelectors.end(),
                                  [&](std::string_view name) { return parameters.given("base_" + std::string(name)); });
-  if (!parameters.given("base_from") && !parameters.given("base_to") && other) return window;
-  const WallTime to = parameters.time("base_to").value_or(
-      parameters.given("base_from") ? WallTime{parameters.time("base_from")->ns + length_ns} : window.from);
-  const WallTime from = parameters.time("base_from").value_or(WallTime{to.ns - length_ns});
+  const Edges given = edges_of(parameters, "base_", moments.now);
+  if (!given.from && !given.to && other) return window;
+  WallTime to = given.to.value_or(given.from ? WallTime{given.from->ns + length_ns} : window.from);
+  const WallTime from = given.from.value_or(WallTime{to.ns - length_ns});
+  if (from < moments.now) to = std::min(to, moments.now);
   if (from >= to) {
     return bad_parameter("base_from", "Nothing lies between base_from (" + format_time(from) + ") and base_to (" +
                                           format_time(to) + "). base_from must be before base_to.");

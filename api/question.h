@@ -31,7 +31,8 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
                                                    const store::Snapshot& snapshot);
 
 /// The window to compare `window` with.
-std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const store::WallWindow& window);
+std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,
+                                                        const store::WallWindow& window);
 
 /// offset_from and offset_to, or those of the side to compare with ("base_"): empty where whole seconds are asked for.
 std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters& parameters,

@@ -30,7 +30,7 @@ constexpr double kLongestWait = 3600;
 
 constexpr std::array<ParameterSpec, 4> kWindow{{
     {"from", kTime, "start of the window; default 15 minutes before its end, or when flamed began if that was later"},
-    {"to", kTime, "end of the window, itself not in it; default now"},
+    {"to", kTime, "end of the window, itself not in it; default now; one in the future is now"},
     {"offset_from", kNumber, "only the part of each second that begins so many milliseconds into it", {}, 0, 1000},
     {"offset_to", kNumber, "end of that part, itself not in it; default 1000", {}, 0, 1000},
 }};

@@ -207,16 +207,18 @@ std::int64_t local_to_utc(std::int64_t local_seconds, const TimeContext& context
   return local_seconds - offset_at(guess);
 }
 
-std::optional<Moment> parse_local_clock(std::string_view text, const TimeContext& context) {
+std::optional<GivenTime> parse_local_clock(std::string_view text, const TimeContext& context) {
   Scanner scanner(text);
   const auto clock = take_clock(scanner, false);
   if (!clock || !scanner.at_end()) return std::nullopt;
   const std::int64_t now_s = context.now.ns / kNsPerSecond;
   const std::int64_t local_now_s = now_s + context.local_offset_s(context.now);
   const std::int64_t midnight_s = local_now_s - ((local_now_s % kSecondsPerDay) + kSecondsPerDay) % kSecondsPerDay;
-  std::int64_t seconds = local_to_utc(midnight_s + *clock, context);
-  if (seconds > now_s) seconds = local_to_utc(midnight_s - kSecondsPerDay + *clock, context);
-  return Moment{seconds, 0};
+  const auto of_day = [&](std::int64_t day) {
+    return WallTime{local_to_utc(midnight_s + day * kSecondsPerDay + *clock, context) * kNsPerSecond};
+  };
+  const bool is_over = of_day(0).ns <= now_s * kNsPerSecond;
+  return GivenTime{of_day(is_over ? 0 : -1), of_day(is_over ? 1 : 0), !is_over};
 }
 
 std::string quoted(std::string_view text) {
@@ -237,17 +239,27 @@ std::int64_t system_local_offset_s(WallTime moment) {
   return parts.tm_gmtoff;
 }
 
-Result<WallTime> parse_time(std::string_view text, const TimeContext& context) {
-  if (const auto back_ns = parse_relative(text, context.now.ns)) return WallTime{context.now.ns - *back_ns};
+Result<GivenTime> parse_time(std::string_view text, const TimeContext& context) {
+  if (const auto back_ns = parse_relative(text, context.now.ns)) return GivenTime{{context.now.ns - *back_ns}};
   std::optional<Moment> moment = parse_rfc3339(text);
   if (!moment) moment = parse_unix(text);
-  if (!moment) moment = parse_local_clock(text, context);
-  if (!moment) return Error(quoted(text) + " is not a time. Write " + std::string(kTimeForms) + ".");
+  if (!moment) {
+    if (const auto clock = parse_local_clock(text, context)) return *clock;
+    return Error(quoted(text) + " is not a time. Write " + std::string(kTimeForms) + ".");
+  }
   if (moment->seconds < 0 || moment->seconds >= kEndSeconds) {
     return Error(quoted(text) +
                  " is outside the years 1970 to 2199. Unix times are seconds, or milliseconds from 100000000000 on.");
   }
-  return WallTime{moment->seconds * kNsPerSecond + moment->ns};
+  return GivenTime{{moment->seconds * kNsPerSecond + moment->ns}};
+}
+
+WallTime end_meant(const GivenTime& end, const std::optional<GivenTime>& start, WallTime now) {
+  if (!end.next) return end.moment;
+  const bool is_near = end.next->ns - now.ns <= kLittleAheadNs;
+  if (start && end.moment <= start->moment) return end.is_next_today || is_near ? *end.next : end.moment;
+  const bool follows_clock = start && start->next;
+  return is_near && !follows_clock ? *end.next : end.moment;
 }
 
 std::string format_time(WallTime moment) {
@@ -269,6 +281,7 @@ std::string format_time(WallTime moment) {
 Result<store::WallWindow> resolve_window(std::optional<WallTime> from, std::optional<WallTime> to, WallTime now) {
   store::WallWindow window;
   window.to = to.value_or(now);
+  if (from.value_or(WallTime{0}) < now) window.to = std::min(window.to, now);
   window.from = from.value_or(WallTime{std::max<std::int64_t>(window.to.ns - kDefaultWindowNs, 0)});
   if (window.from >= window.to) {
     return Error("The window is empty: from is " + format_time(window.from) + " and to is " + format_time(window.to) +

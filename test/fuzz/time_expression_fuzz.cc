@@ -17,8 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                  }};
   if (const auto moment = api::parse_time(text, context)) {
     // format_time() cuts to milliseconds.
-    const auto again = api::parse_time(api::format_time(*moment), context);
-    if (!again || again->ns / kNsPerMs != moment->ns / kNsPerMs) std::abort();
+    const auto again = api::parse_time(api::format_time(moment->moment), context);
+    if (!again || again->moment.ns / kNsPerMs != moment->moment.ns / kNsPerMs) std::abort();
+    const bool is_right = !moment->next || (moment->moment <= context.now && context.now < *moment->next);
+    if (!is_right) std::abort();
   }
   static_cast<void>(api::parse_process(text));
   return 0;

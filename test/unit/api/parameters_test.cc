@@ -65,7 +65,7 @@ TEST_CASE("parameters come out typed, and those not given as their defaults") {
   REQUIRE(parameters->processes("pid").size() == 3);
   CHECK(parameters->processes("pid")[0].start_ticks == 8U);
   CHECK(parameters->processes("pid")[2].pid == 10);
-  CHECK(parameters->time("from") == WallTime{990 * kNsPerSecond});
+  CHECK(parameters->time("from")->moment == WallTime{990 * kNsPerSecond});
   CHECK(parameters->choice("format") == "flamegraph");
   CHECK(parameters->integers("tid") == std::vector<std::int64_t>{1, 2});
   CHECK(parameters->texts("comm") == std::vector<std::string>{"a,b", "c"});

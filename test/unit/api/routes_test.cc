@@ -302,6 +302,30 @@ TEST_CASE("a window may be given in the host's local time") {
   CHECK(tree["window"]["asked"]["from"] == "2026-01-31T14:05:00.000Z");
 }
 
+TEST_CASE("a window that ends a little in the future ends now, on every route and on both sides of a comparison") {
+  Fixture fixture;
+  for (const std::string path : {"/profile", "/processes", "/threads", "/timeline", "/heatmap"}) {
+    for (const std::string to : {"15:10", "2026-01-31T14:10:00Z", "1769868600000"}) {
+      INFO(path << " " << to);
+      std::string target = path;
+      const Response response = fixture.get(target.append("?from=15:05&to=").append(to));
+      REQUIRE(response.status == 200);
+      const json answer = json::parse(response.body);
+      CHECK(answer["window"]["asked"]["from"] == "2026-01-31T14:05:00.000Z");
+      CHECK(answer["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
+      CHECK(answer["samples"] == 30);
+    }
+  }
+  const json length = json::parse(fixture.get("/profile?from=15:05&seconds=300").body);
+  CHECK(length["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
+  const json diff = json::parse(fixture.get("/diff?from=15:05&to=15:10&base_from=15:04&base_to=15:09").body);
+  CHECK(diff["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:00.000Z");
+  CHECK(diff["before"]["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
+  // As long before as there is of the window.
+  const json before = json::parse(fixture.get("/diff?from=15:05&to=15:10").body);
+  CHECK(before["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:30.000Z");
+}
+
 TEST_CASE("processes are listed, those that used most CPU first") {
   Fixture fixture;
   fixture.sources.add_samples({300, 1}, "other", {"main"}, 50);

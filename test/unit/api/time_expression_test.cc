@@ -20,7 +20,7 @@ WallTime at(const std::string& text) {
   const auto moment = parse_time(text, context);
   INFO(text);
   REQUIRE(moment.ok());
-  return *moment;
+  return moment->moment;
 }
 
 TEST_CASE("every form of a moment is understood") {
@@ -64,7 +64,7 @@ TEST_CASE("every form of a moment is understood") {
     INFO(c.text);
     const auto moment = parse_time(c.text, context);
     CHECK(moment.ok());
-    if (moment) CHECK(format_time(*moment) == c.expected);
+    if (moment) CHECK(format_time(moment->moment) == c.expected);
   }
 }
 
@@ -144,16 +144,114 @@ TEST_CASE("a refused text is quoted by its beginning only") {
 TEST_CASE("a clock time before a change of the clocks is read with the offset of then") {
   // 08:00 in Berlin on the day on which summer time began.
   const TimeContext context{at("2026-03-29T06:00:00Z"), berlin_offset_s};
-  CHECK(format_time(*parse_time("01:30", context)) == "2026-03-29T00:30:00.000Z");
-  CHECK(format_time(*parse_time("03:30", context)) == "2026-03-29T01:30:00.000Z");
-  CHECK(format_time(*parse_time("09:00", context)) == "2026-03-28T08:00:00.000Z");
+  CHECK(format_time(parse_time("01:30", context)->moment) == "2026-03-29T00:30:00.000Z");
+  CHECK(format_time(parse_time("03:30", context)->moment) == "2026-03-29T01:30:00.000Z");
+  CHECK(format_time(parse_time("09:00", context)->moment) == "2026-03-28T08:00:00.000Z");
 }
 
 TEST_CASE("the local day is that of the time zone, not of UTC") {
   // 00:30 on 1 February in Berlin is still 31 January in UTC.
   const TimeContext context{at("2026-01-31T23:30:00Z"), berlin_offset_s};
-  CHECK(format_time(*parse_time("00:15", context)) == "2026-01-31T23:15:00.000Z");
-  CHECK(format_time(*parse_time("23:45", context)) == "2026-01-31T22:45:00.000Z");
+  CHECK(format_time(parse_time("00:15", context)->moment) == "2026-01-31T23:15:00.000Z");
+  CHECK(format_time(parse_time("23:45", context)->moment) == "2026-01-31T22:45:00.000Z");
+}
+
+TEST_CASE("of a time of day both the latest and the next one are told") {
+  const TimeContext context{at("2026-01-31T14:05:30Z"), berlin_offset_s};
+  for (const std::string_view text : {"now", "now-1h", "2026-01-31T14:06:00Z", "1769868360"}) {
+    INFO(text);
+    CHECK_FALSE(parse_time(text, context)->next.has_value());
+  }
+  const auto later = parse_time("15:06", context);
+  CHECK(format_time(later->moment) == "2026-01-30T14:06:00.000Z");
+  CHECK(format_time(later->next.value()) == "2026-01-31T14:06:00.000Z");
+  CHECK(later->is_next_today);
+  const auto over = parse_time("15:05:30", context);
+  CHECK(format_time(over->moment) == "2026-01-31T14:05:30.000Z");
+  CHECK(format_time(over->next.value()) == "2026-02-01T14:05:30.000Z");
+  CHECK_FALSE(over->is_next_today);
+  // Clocks are put forward between the two.
+  const TimeContext spring{at("2026-03-29T00:30:00Z"), berlin_offset_s};
+  const auto after = parse_time("03:30", spring);
+  CHECK(format_time(after->moment) == "2026-03-28T02:30:00.000Z");
+  CHECK(format_time(after->next.value()) == "2026-03-29T01:30:00.000Z");
+}
+
+TEST_CASE("a window may end a little in the future, and then ends now") {
+  const WallTime now = at("2026-01-31T14:07:00Z");
+  const TimeContext context{now, utc_offset_s};
+  struct Case {
+    std::string_view from;  // empty: not given
+    std::string_view to;
+    std::string_view from_meant;
+    std::string_view to_meant;
+  };
+  constexpr std::string_view kNow = "2026-01-31T14:07:00.000Z";
+  const Case cases[] = {
+      {"14:05", "14:10", "2026-01-31T14:05:00.000Z", kNow},
+      {"", "14:10", "2026-01-31T13:52:00.000Z", kNow},
+      {"", "14:22", "2026-01-31T13:52:00.000Z", kNow},
+      {"now-1h", "14:10", "2026-01-31T13:07:00.000Z", kNow},
+      {"now-2d", "14:10", "2026-01-29T14:07:00.000Z", kNow},
+      {"2026-01-31T14:05:00Z", "14:10", "2026-01-31T14:05:00.000Z", kNow},
+      // Further ahead, but yesterday's is before the start.
+      {"14:05", "23:59", "2026-01-31T14:05:00.000Z", kNow},
+      {"now-1h", "20:00", "2026-01-31T13:07:00.000Z", kNow},
+      // Both are still to come, so both are yesterday's.
+      {"14:08", "14:10", "2026-01-30T14:08:00.000Z", "2026-01-30T14:10:00.000Z"},
+      {"20:00", "21:00", "2026-01-30T20:00:00.000Z", "2026-01-30T21:00:00.000Z"},
+      // Over midnight.
+      {"23:50", "00:10", "2026-01-30T23:50:00.000Z", "2026-01-31T00:10:00.000Z"},
+      {"14:20", "14:10", "2026-01-30T14:20:00.000Z", kNow},
+      // Further ahead than anybody's clock: yesterday's.
+      {"", "14:23", "2026-01-30T14:08:00.000Z", "2026-01-30T14:23:00.000Z"},
+      {"now-2d", "20:00", "2026-01-29T14:07:00.000Z", "2026-01-30T20:00:00.000Z"},
+      // Moments with a date.
+      {"2026-01-31T14:05:00Z", "2026-01-31T14:10:00Z", "2026-01-31T14:05:00.000Z", kNow},
+      {"2026-01-31T14:05:00Z", "2026-02-28T14:10:00Z", "2026-01-31T14:05:00.000Z", kNow},
+      {"", "1769868600", "2026-01-31T13:52:00.000Z", kNow},
+      {"2026-01-31T14:10:00Z", "2026-01-31T14:15:00Z", "2026-01-31T14:10:00.000Z", "2026-01-31T14:15:00.000Z"},
+  };
+  for (const Case& c : cases) {
+    INFO("from=" << c.from << " to=" << c.to);
+    std::optional<GivenTime> from;
+    std::optional<WallTime> start;
+    if (!c.from.empty()) {
+      from = *parse_time(c.from, context);
+      start = from->moment;
+    }
+    const auto window = resolve_window(start, end_meant(*parse_time(c.to, context), from, now), now);
+    REQUIRE(window.ok());
+    CHECK(format_time(window->from) == c.from_meant);
+    CHECK(format_time(window->to) == c.to_meant);
+  }
+}
+
+TEST_CASE("a window may end a little in the future on either side of midnight") {
+  struct Case {
+    std::string now;
+    std::string_view from;  // empty: not given
+    std::string_view to;
+    std::string_view meant;
+  };
+  const Case cases[] = {
+      {"2026-02-01T00:05:00Z", "23:50", "00:10", "2026-02-01T00:10:00.000Z"},
+      {"2026-01-31T23:57:00Z", "23:55", "00:05", "2026-02-01T00:05:00.000Z"},
+      {"2026-01-31T23:57:00Z", "now-1h", "00:05", "2026-02-01T00:05:00.000Z"},
+      {"2026-01-31T23:57:00Z", "", "00:05", "2026-02-01T00:05:00.000Z"},
+      // Today's first minutes.
+      {"2026-01-31T23:57:00Z", "00:00", "00:05", "2026-01-31T00:05:00.000Z"},
+      {"2026-01-31T23:57:00Z", "", "00:15", "2026-01-31T00:15:00.000Z"},
+      // Both are over, and in the wrong order: that is for resolve_window() to refuse.
+      {"2026-01-31T15:00:00Z", "14:30", "14:10", "2026-01-31T14:10:00.000Z"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.now << " from=" << c.from << " to=" << c.to);
+    const TimeContext context{at(c.now), utc_offset_s};
+    std::optional<GivenTime> from;
+    if (!c.from.empty()) from = *parse_time(c.from, context);
+    CHECK(format_time(end_meant(*parse_time(c.to, context), from, context.now)) == c.meant);
+  }
 }
 
 TEST_CASE("the window is the last 15 minutes unless it is said otherwise") {
