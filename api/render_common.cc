@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/utf8.h"
+
 namespace flamed::api {
 namespace {
 
@@ -188,6 +190,21 @@ void append_frame(JsonWriter& json, const store::NamedFrame& frame) {
   if (!frame.file.empty()) json.key("file").string(frame.file);
   if (frame.line != 0) json.key("line").number(std::uint64_t{frame.line});
   if (frame.inlined) json.key("inlined").boolean(true);
+}
+
+std::string one_line(std::string_view raw) {
+  std::string text = repair_utf8(raw);
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = '_';
+  }
+  return text;
+}
+
+std::string warning_lines(std::string_view prefix, std::span<const std::string> warnings) {
+  std::string lines;
+  for (const std::string& warning : warnings) lines.append(prefix).append(one_line(warning)).append("\n");
+  return lines;
 }
 
 double cpu_seconds(std::uint64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerSecond); }

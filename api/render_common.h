@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "api/json_writer.h"
 #include "store/profile.h"
@@ -38,6 +40,12 @@ double symbolised_share(const store::Profile& profile);
 /// The member coverage: {"cpu_seconds_accounted", "share"}, each null where it is not known, with the reason beside
 /// them.
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts);
+
+/// On one line of UTF-8: control characters become `_`.
+std::string one_line(std::string_view raw);
+
+/// For texts: a line for each sentence, which begins with `prefix`.
+std::string warning_lines(std::string_view prefix, std::span<const std::string> warnings);
 
 /// The members symbolised_share and coverage.
 void append_trust(JsonWriter& json, const store::Profile& profile);

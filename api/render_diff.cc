@@ -94,6 +94,12 @@ void append_head(JsonWriter& json, const store::ProfileDiff& diff, double freque
   json.end_array();
 }
 
+/// Of both sides, and of their comparison.
+std::string diff_warning_lines(const std::string& prefix, const store::ProfileDiff& diff) {
+  return warning_lines(prefix + "before: ", diff.before.warnings) +
+         warning_lines(prefix + "after: ", diff.after.warnings) + warning_lines(prefix, diff.warnings);
+}
+
 void append_node(JsonWriter& json, const store::ProfileDiff& diff, const store::DiffNode& node) {
   append_frame(json, diff.frames[node.frame]);
   json.key("value").number(node.after.total_samples);
@@ -186,7 +192,7 @@ std::string render_diff_folded(const store::ProfileDiff& diff) {
     before += node.before.self_samples;
     after += node.after.self_samples;
   }
-  std::string out;
+  std::string out = diff_warning_lines("# ", diff);
   for (const auto& [text, counts] : lines) {
     out += text + " " + std::to_string(counts.first) + " " + std::to_string(counts.second) + "\n";
   }
@@ -205,7 +211,8 @@ std::string render_diff_top_json(const store::ProfileDiff& diff, double frequenc
 }
 
 std::string render_diff_top_text(const store::ProfileDiff& diff, std::size_t rows) {
-  std::string out = "    before     after  change      z  function (module); changes of " +
+  std::string out = diff_warning_lines("warning: ", diff) +
+                    "    before     after  change      z  function (module); changes of " +
                     std::string(diff.normalise == store::Normalise::kTime ? "CPUs in use" : "the share") +
                     ", * where chance does not explain them\n";
   for (std::size_t i = 0; i < std::min(rows, diff.functions.size()); ++i) {

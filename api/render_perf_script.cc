@@ -5,19 +5,15 @@
 #include <cstdio>
 #include <vector>
 
+#include "api/render_common.h"
 #include "api/stack_frames.h"
-#include "api/utf8.h"
 
 namespace flamed::api {
 namespace {
 
 /// On one line, and not empty.
 std::string line_text(std::string_view raw, std::string_view if_empty) {
-  std::string text = repair_utf8(raw);
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '_';
-  }
+  std::string text = one_line(raw);
   return text.empty() ? std::string(if_empty) : text;
 }
 

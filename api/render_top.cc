@@ -9,22 +9,12 @@
 #include "api/json_writer.h"
 #include "api/render_common.h"
 #include "api/time_expression.h"
-#include "api/utf8.h"
 
 namespace flamed::api {
 namespace {
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string one_line(std::string_view raw) {
-  std::string text = repair_utf8(raw);
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '_';
-  }
-  return text;
 }
 
 }  // namespace
@@ -95,6 +85,7 @@ std::string render_top_text(const store::Profile& profile, std::size_t rows) {
   std::string out = line.data() + format_time(profile.used.from) + " to " + format_time(profile.used.to);
   if (profile.only_user) out += ", processes of uid " + std::to_string(*profile.only_user) + " only";
   out += '\n';
+  out += warning_lines("warning: ", profile.warnings);
   out += "      self  self%     total total%  function (module)\n";
   for (std::size_t i = 0; i < std::min(rows, functions.size()); ++i) {
     const TopFunction& function = functions[i];

@@ -28,7 +28,8 @@ std::vector<TopFunction> top_functions(const store::Profile& profile);
 /// total_percent}], the first `rows` of them.
 std::string render_top_json(const store::Profile& profile, double frequency_hz, std::size_t rows);
 
-/// "self  self%  total  total%  function (module)", a line each, with a head of two lines.
+/// "self  self%  total  total%  function (module)", a line each. The head is a line about all samples, a line for each
+/// warning, and that of the columns' names.
 std::string render_top_text(const store::Profile& profile, std::size_t rows);
 
 }  // namespace flamed::api

@@ -355,8 +355,7 @@ class Differ {
   void warn() {
     if (diff_.before.total_samples == 0 || diff_.after.total_samples == 0) {
       diff_.warnings.emplace_back("One side has no samples: there is nothing to compare with.");
-    }
-    if (diff_.before.resolution_ns != diff_.after.resolution_ns) {
+    } else if (diff_.before.resolution_ns != diff_.after.resolution_ns) {
       diff_.warnings.emplace_back("One side is exact to the sample and the other is rounded to whole minutes.");
     }
   }

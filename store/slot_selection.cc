@@ -19,6 +19,8 @@ namespace {
 
 // Who asks for "until now" reads the clock a moment before or after the snapshot is taken.
 constexpr std::int64_t kSlackNs = 2 * kNsPerSecond;
+// Who asks for a window again that an answer told has it in whole milliseconds.
+constexpr std::int64_t kToldNs = kNsPerMs;
 // Lengths of the runs of slots that have sums, each a part of the one before: of an hour that begins anywhere at most
 // six of each are needed, of a day twenty of the longest.
 constexpr std::array<std::size_t, 4> kRuns{256, 64, 16, 4};
@@ -431,14 +433,7 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
     warnings.emplace_back("Nothing is retained yet: the profiler has only just started.");
     return;
   }
-  const std::string span = to_text(retained->from) + " to " + to_text(retained->to);
-  if (asked.to <= asked.from) {
-    warnings.emplace_back("The window is empty: it ends before it begins.");
-  } else if (slots_.empty()) {
-    warnings.emplace_back("The window lies outside of what is retained, which is " + span + ".");
-  } else if (asked.from < retained->from || asked.to.ns > retained->to.ns + kSlackNs) {
-    warnings.emplace_back("The window lies partly outside of what is retained, which is " + span + ".");
-  }
+  warn_of_time(*retained);
   if (snapshot_.budget_dropped_until && asked.from < *snapshot_.budget_dropped_until && asked.from < retained->from) {
     warnings.emplace_back("Minutes up to " + to_text(*snapshot_.budget_dropped_until) +
                           " were dropped early to stay within the store's memory budget of " +
@@ -451,6 +446,31 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
   if (facts_.periods.size() > 1) {
     warnings.emplace_back("The sampling period changed within the window (" + std::to_string(facts_.periods.size()) +
                           " periods): a sample that stands for more time is counted as several.");
+  }
+}
+
+/// Where the window is not in what is retained.
+void SlotSelection::warn_of_time(const WallWindow& retained) {
+  const WallWindow& asked = facts_.asked;
+  std::vector<std::string>& warnings = facts_.warnings;
+  const auto& sealed = *snapshot_.sealed;
+  const std::uint32_t oldest = sealed.empty() ? snapshot_.open.front().sequence : sealed.front().slot->sequence;
+  const bool is_from_beginning = oldest == 1;  // nothing was dropped yet
+  const std::string span = to_text(retained.from) + " to " + to_text(retained.to);
+  const bool is_early = retained.from.ns - asked.from.ns >= kToldNs;
+  const bool is_late = asked.to.ns > retained.to.ns + kSlackNs;
+  if (asked.to <= asked.from) {
+    warnings.emplace_back("The window is empty: it ends before it begins.");
+  } else if (is_from_beginning && asked.to <= retained.from) {
+    warnings.emplace_back("The window lies before flamed began to sample, at " + to_text(retained.from) +
+                          ": nothing is known of it.");
+  } else if (slots_.empty()) {
+    warnings.emplace_back("The window lies outside of what is retained, which is " + span + ".");
+  } else if (is_from_beginning && is_early && !is_late) {
+    warnings.emplace_back("flamed began to sample at " + to_text(retained.from) +
+                          ", after the window's start: nothing is known of the time before.");
+  } else if (is_early || is_late) {
+    warnings.emplace_back("The window lies partly outside of what is retained, which is " + span + ".");
   }
 }
 

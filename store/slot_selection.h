@@ -224,6 +224,7 @@ class SlotSelection {
   /// Makes all slots count in units of one period. `windows` are theirs.
   void unify_periods(std::span<const WallWindow> windows);
   void warn(std::optional<WallWindow> retained);
+  void warn_of_time(const WallWindow& retained);
   void find_gaps();
 
   const SnapshotData& snapshot_;

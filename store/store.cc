@@ -76,13 +76,13 @@ class Store::State {
   void add(const StackSample& sample) {
     std::lock_guard lock(mutex_);
     tell_of_news();
-    began_ = std::min(began_, sample.time);
     latest_ = std::max(latest_, sample.time);
     OpenSlot* slot = slot_for(sample.time);
     if (slot == nullptr) {
       lose(*open_.front(), Loss::kTooOld, 1);
       return;
     }
+    began_ = std::min(began_, sample.time);
     std::size_t share = 16;
     for (;;) {
       std::optional<std::uint32_t> thread =

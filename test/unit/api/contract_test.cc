@@ -331,7 +331,7 @@ TEST_CASE("two windows are compared, by default with the time just before") {
   const json diff = json::parse(fixture.get("/diff?pid=123&from=now-15s&to=now&format=top").body);
   CHECK(diff["after"]["samples"] == 20);
   CHECK(diff["before"]["samples"] == 10);
-  const std::string folded = fixture.get("/diff?pid=123&from=now-15s&to=now&format=folded").body;
+  const std::string folded = fixture.get("/diff?pid=123&from=now-10s&to=now&format=folded").body;
   CHECK(folded == "main;rest 10 0\nmain;spin 0 20\n");
   const json other = json::parse(fixture.get("/diff?pid=123&base_pid=200&from=now-15s&to=now").body);
   CHECK(other["before"]["samples"] == 5);

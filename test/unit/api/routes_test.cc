@@ -2,6 +2,7 @@
 #include "api/routes.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "api/assets.h"
@@ -324,6 +325,42 @@ TEST_CASE("a window that ends a little in the future ends now, on every route an
   // As long before as there is of the window.
   const json before = json::parse(fixture.get("/diff?from=15:05&to=15:10").body);
   CHECK(before["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:30.000Z");
+}
+
+TEST_CASE("a comparison with time before flamed began says so in text, too") {
+  Fixture fixture;
+  const std::string before =
+      "The window lies before flamed began to sample, at 2026-01-31T14:05:20Z: nothing is known of it.";
+  const std::string alone = "One side has no samples: there is nothing to compare with.";
+  CHECK(fixture.get("/diff?format=folded").body ==
+        "# before: " + before + "\n# " + alone + "\nmain;rest 0 10\nmain;spin 0 20\n");
+  const std::string table = fixture.get("/diff?format=top-text").body;
+  CHECK(table.starts_with("warning: before: " + before + "\nwarning: " + alone + "\n    before     after "));
+  // In part.
+  const std::string partly =
+      "flamed began to sample at 2026-01-31T14:05:20Z, after the window's start: nothing is "
+      "known of the time before.";
+  const std::string query = "/diff?from=now-5s&base_from=now-1m&base_to=now-5s&format=";
+  CHECK(fixture.get(query + "folded").body.starts_with("# before: " + partly + "\n"));
+  CHECK(fixture.get(query + "top-text").body.starts_with("warning: before: " + partly + "\n"));
+  // Lines that no reader takes for a stack, since they do not end in a number.
+  for (const std::string& line : {before, alone, partly}) {
+    CHECK(line.back() == '.');
+    CHECK_FALSE(std::isdigit(static_cast<unsigned char>(line[line.size() - 2])));
+  }
+
+  fixture.sources.add_samples(kWorker, "worker", {"main"}, 1, 3 * kNsPerSecond);
+  CHECK(fixture.get("/diff?from=now-5s&base_from=now-10s&base_to=now-5s&format=folded").body ==
+        "main 0 1\nmain;rest 10 0\nmain;spin 20 0\n");
+}
+
+TEST_CASE("the table for reading has the warnings") {
+  Fixture fixture;
+  CHECK_FALSE(contains(fixture.get("/profile?format=top-text").body, "warning"));
+  const std::string table = fixture.get("/profile?from=now-1m&format=top-text").body;
+  CHECK(contains(table,
+                 "2026-01-31T14:05:30.000Z\nwarning: flamed began to sample at 2026-01-31T14:05:20Z, after the "
+                 "window's start: nothing is known of the time before.\n      self  self%"));
 }
 
 TEST_CASE("processes are listed, those that used most CPU first") {

@@ -152,15 +152,45 @@ TEST_CASE("what is used of the open slot ends now") {
   CHECK(profile.warnings.empty());
 }
 
-TEST_CASE("a window outside of what is retained says what is") {
+TEST_CASE("a window that begins before sampling did says when that was") {
   TestStore t;
+  t.clock.advance_ns(40 * kNsPerSecond);
+  t.store.begin();
   t.add({code(16)});
+  t.pass(5);
+  const Profile partly = t.profile_of({kNoon, t.clock.wall()});
+  CHECK(partly.warnings ==
+        std::vector<std::string>{"flamed began to sample at 2026-01-01T12:00:40Z, after the window's "
+                                 "start: nothing is known of the time before."});
+  for (const WallTime to : {WallTime{kNoon.ns + 20 * kNsPerSecond}, WallTime{kNoon.ns + 40 * kNsPerSecond}}) {
+    const Profile before = t.profile_of({kNoon, to});
+    CHECK(before.nodes[0].total_samples == 0);
+    CHECK(before.warnings == std::vector<std::string>{"The window lies before flamed began to sample, at "
+                                                      "2026-01-01T12:00:40Z: nothing is known of it."});
+  }
+  CHECK(t.profile_of({{kNoon.ns + 40 * kNsPerSecond}, t.clock.wall()}).warnings.empty());
+
+  // In whole milliseconds, as answers tell it, it is the same moment.
+  TestStore within;
+  within.clock.advance_ns(40 * kNsPerSecond + 300'000);
+  within.store.begin();
+  within.add({code(16)});
+  within.pass(5);
+  CHECK(within.profile_of({{kNoon.ns + 40 * kNsPerSecond}, within.clock.wall()}).warnings.empty());
+}
+
+TEST_CASE("a window outside of what is retained says what is") {
+  TestStore t({.retention_ns = 3 * kNsPerMinute});
   t.pass_minutes(3);
+  t.add({code(16)});
+  t.pass_minutes(2);
   Profile partly = t.profile_of({{kNoon.ns - kNsPerMinute}, t.clock.wall()});
   CHECK(partly.nodes[0].total_samples == 1);
-  CHECK(partly.used.from == kNoon);
+  CHECK(partly.used.from.ns == kNoon.ns + 2 * kNsPerMinute);
   CHECK(mentions(partly.warnings,
-                 "partly outside of what is retained, which is 2026-01-01T12:00:00Z to 2026-01-01T12:03:00Z"));
+                 "partly outside of what is retained, which is 2026-01-01T12:02:00Z to 2026-01-01T12:05:00Z"));
+  Profile late = t.profile_of({t.clock.wall(), {t.clock.wall().ns + kNsPerMinute}});
+  CHECK(mentions(late.warnings, "outside of what is retained"));
   Profile outside = t.profile_of({{kNoon.ns - 2 * kNsPerMinute}, {kNoon.ns - kNsPerMinute}});
   CHECK(outside.nodes.size() == 1);
   CHECK(outside.nodes[0].total_samples == 0);
