@@ -41,6 +41,7 @@ Response answer_timeline(const AnswerContext& context) {
   auto timeline = store::timeline(ready.snapshot, ready.selection, step_ns, processes, budget);
   if (!timeline) return error_response(timeline.error());
   add_coverage(*timeline, ready, context.sources);
+  look_further(*timeline, timeline->quality.stored(), ready, context);
   return settle(json_response(render_timeline(*timeline, context.sources.frequency_hz())), timeline->used, context);
 }
 
@@ -50,8 +51,9 @@ Response answer_heatmap(const AnswerContext& context) {
   const auto& ready = std::get<ReadyQuestion>(question);
   const auto rows = static_cast<std::uint32_t>(context.parameters.integer("rows").value_or(kUsualRows));
   store::QueryBudget budget = budget_for(context.sources);
-  const auto heatmap = store::heatmap(ready.snapshot, ready.selection, rows, budget);
+  auto heatmap = store::heatmap(ready.snapshot, ready.selection, rows, budget);
   if (!heatmap) return error_response(heatmap.error());
+  look_further(*heatmap, heatmap->total_samples, ready, context);
   return settle(json_response(render_heatmap(*heatmap, context.sources.frequency_hz())), heatmap->used, context);
 }
 

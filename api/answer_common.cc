@@ -5,11 +5,15 @@
 #include <array>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/column_writer.h"
+#include "api/question.h"
 #include "api/time_expression.h"
 #include "store/query.h"
+#include "store/slot_selection.h"
 
 namespace flamed::api {
 namespace {
@@ -18,6 +22,8 @@ constexpr std::int64_t kDeadlineNs = 20 * kNsPerSecond;
 constexpr std::uint64_t kMostNodes = 4U << 20;
 /// Pairs of thread and stack: a day of a busy host has tens of millions.
 constexpr std::uint64_t kMostVisits = 2'000'000'000;
+/// To look further than the question asks.
+constexpr std::int64_t kFurtherNs = 2 * kNsPerSecond;
 /// Answers have all samples up to a second ago, but where ingest is some seconds behind.
 constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
 
@@ -130,6 +136,36 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
   }
   const double sampled_ns = static_cast<double>(facts.quality.stored()) * static_cast<double>(facts.period_ns);
   coverage.share = sampled_ns / static_cast<double>(*sum.ns);
+}
+
+void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQuestion& question,
+                  const AnswerContext& context, const store::ProfileOptions& options, const std::string& prefix) {
+  const auto retained = store::retained_window(question.snapshot);
+  if (samples != 0 || !retained) return;
+  const Clock& clock = context.sources.clock();
+  store::QueryLimits limits;
+  limits.visits = kMostVisits / 10;
+  limits.nodes = kMostNodes;
+  limits.deadline = MonotonicTime{clock.monotonic().ns + kFurtherNs};
+  store::QueryBudget budget(limits, &clock);
+  facts.matched_ever =
+      store::matches_ever(question.snapshot, question.selection, options, context.sources.namer(), budget);
+  if (facts.matched_ever.value_or(true)) return;
+  std::vector<std::string> names = selecting_parameters(context.parameters, prefix);
+  if (options.focus) names.emplace_back("focus");
+  if (options.ignore) names.emplace_back("ignore");
+  if (!options.root.empty()) names.emplace_back("root");
+  std::string all = "all that is retained";
+  if (facts.only_user) all += " of processes of uid " + std::to_string(*facts.only_user);
+  all += ", from " + store::to_text(retained->from) + " on";
+  if (names.empty()) {
+    facts.warnings.push_back("There is no sample in " + all + ".");
+    return;
+  }
+  std::string listed = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) listed += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  facts.warnings.push_back("No sample in " + all + ", matches " + listed +
+                           ": another window would be as empty. /threads lists what was sampled.");
 }
 
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context) {

@@ -11,6 +11,7 @@
 #include "api/answers.h"
 #include "api/problem.h"
 #include "store/answer_facts.h"
+#include "store/profile_options.h"
 #include "store/query_budget.h"
 #include "store/selection.h"
 #include "store/snapshot.h"
@@ -41,6 +42,12 @@ store::QueryBudget budget_for(const Sources& sources);
 
 /// Sets facts.coverage: of the whole machine and of processes named by pid.
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources);
+
+/// Where an answer has no samples, looks whether another window would have any: sets facts.matched_ever, and warns
+/// where nothing that is retained fits what is asked for. `prefix` is "base_" for the side to compare with.
+void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQuestion& question,
+                  const AnswerContext& context, const store::ProfileOptions& options = {},
+                  const std::string& prefix = "");
 
 /// Marks an answer about time that lies far enough back for no sample to be on its way any more.
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);

@@ -47,6 +47,8 @@ Response answer_diff(const AnswerContext& context) {
   store::ProfileDiff& diff = *built;
   add_coverage(diff.before, {ready.snapshot, base}, context.sources);
   add_coverage(diff.after, ready, context.sources);
+  look_further(diff.before, diff.before.total_samples, {ready.snapshot, base}, context, options, "base_");
+  look_further(diff.after, diff.after.total_samples, ready, context, options);
 
   const double frequency_hz = context.sources.frequency_hz();
   Response response;

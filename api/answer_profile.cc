@@ -39,6 +39,13 @@ std::string title_of(const store::AnswerFacts& facts, const store::Selection& se
          std::to_string(facts.used.to.ns / kNsPerMs);
 }
 
+/// Without what is for trees.
+store::ProfileOptions stack_options_of(const Parameters& parameters) {
+  store::ProfileOptions options = options_of(parameters);
+  options.root.clear();
+  return options;
+}
+
 Response tree_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   store::ProfileOptions options = options_of(context.parameters);
   const bool is_table = format == "top" || format == "top-text";
@@ -55,6 +62,7 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
       store::build_profile(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!profile) return error_response(profile.error());
   add_coverage(*profile, question, context.sources);
+  look_further(*profile, profile->nodes.front().total_samples, question, context, options);
   const double frequency_hz = context.sources.frequency_hz();
   Response response;
   if (format == "folded") {
@@ -86,28 +94,34 @@ Response pprof_response(const AnswerContext& context, const store::StackProfile&
 }
 
 Response stacks_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
-  const store::ProfileOptions options = options_of(context.parameters);
+  const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::StackProfile> stacks =
       store::build_stacks(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!stacks) return error_response(stacks.error());
   add_coverage(*stacks, question, context.sources);
+  look_further(*stacks, stacks->total_samples, question, context, options);
   if (format == "pprof") return pprof_response(context, *stacks);
   if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
-  const std::string title = title_of(*stacks, question.selection);
+  std::string title = title_of(*stacks, question.selection);
+  if (stacks->total_samples == 0) {
+    // The only text of the format that is shown.
+    for (const std::string& warning : stacks->warnings) title += " - " + warning;
+  }
   Response response = json_response(render_speedscope(*stacks, options.group.value_or(store::Group::kNone), title));
   add_fact_headers(response, *stacks, stacks->total_samples, symbolised_share(*stacks));
   return settle(std::move(response), stacks->used, context);
 }
 
 Response samples_answer(const AnswerContext& context, const ReadyQuestion& question) {
-  const store::ProfileOptions options = options_of(context.parameters);
+  const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::TimedSamples> samples =
       store::timed_samples(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!samples) return error_response(samples.error());
   if (functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write("perf-script"));
   add_coverage(samples->stacks, question, context.sources);
+  look_further(samples->stacks, samples->stacks.total_samples, question, context, options);
   Response response = text_response(render_perf_script(*samples));
   add_fact_headers(response, samples->stacks, samples->stacks.total_samples, symbolised_share(*samples));
   return settle(std::move(response), samples->stacks.used, context);

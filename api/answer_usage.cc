@@ -14,8 +14,9 @@ Response answer_processes(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::QueryBudget budget = budget_for(context.sources);
-  const auto usage = store::process_usage(ready.snapshot, ready.selection, budget);
+  auto usage = store::process_usage(ready.snapshot, ready.selection, budget);
   if (!usage) return error_response(usage.error());
+  look_further(*usage, usage->total_samples, ready, context);
   return settle(json_response(render_processes(*usage, context.sources.frequency_hz())), usage->used, context);
 }
 
@@ -24,8 +25,9 @@ Response answer_threads(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::QueryBudget budget = budget_for(context.sources);
-  const auto usage = store::thread_usage(ready.snapshot, ready.selection, budget);
+  auto usage = store::thread_usage(ready.snapshot, ready.selection, budget);
   if (!usage) return error_response(usage.error());
+  look_further(*usage, usage->total_samples, ready, context);
   return settle(json_response(render_threads(*usage, context.sources.frequency_hz())), usage->used, context);
 }
 

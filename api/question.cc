@@ -31,6 +31,12 @@ store::Group group_of(std::string_view name) {
   return store::Group::kNone;
 }
 
+/// Is a selector with the prefix given?
+bool selects(const Parameters& parameters, const std::string& prefix) {
+  return std::any_of(kSelectors.begin(), kSelectors.end(),
+                     [&](std::string_view name) { return parameters.given(prefix + std::string(name)); });
+}
+
 store::Selection read_selection(const Parameters& parameters, const std::string& prefix,
                                 const store::WallWindow& window) {
   store::Selection selection;
@@ -112,10 +118,8 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,
                                                         const store::WallWindow& window) {
   const std::int64_t length_ns = window.to.ns - window.from.ns;
-  const bool other = std::any_of(kSelectors.begin(), kSelectors.end(),
-                                 [&](std::string_view name) { return parameters.given("base_" + std::string(name)); });
   const Edges given = edges_of(parameters, "base_", moments.now);
-  if (!given.from && !given.to && other) return window;
+  if (!given.from && !given.to && selects(parameters, "base_")) return window;
   WallTime to = given.to.value_or(given.from ? WallTime{given.from->ns + length_ns} : window.from);
   const WallTime from = given.from.value_or(WallTime{to.ns - length_ns});
   if (from < moments.now) to = std::min(to, moments.now);
@@ -145,9 +149,18 @@ store::Selection selection_of(const Parameters& parameters, const store::WallWin
 }
 
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window) {
-  const bool given = std::any_of(kSelectors.begin(), kSelectors.end(),
-                                 [&](std::string_view name) { return parameters.given("base_" + std::string(name)); });
-  return read_selection(parameters, given ? "base_" : "", window);
+  return read_selection(parameters, selects(parameters, "base_") ? "base_" : "", window);
+}
+
+std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix) {
+  std::vector<std::string> names;
+  const std::string own = selects(parameters, prefix) ? prefix : "";
+  for (const std::string_view selector : kSelectors) {
+    const std::string name = own + std::string(selector);
+    const bool leaves_out = selector != "side" || side_of(parameters.choice(name)) != store::Side::kBoth;
+    if (parameters.given(name) && leaves_out) names.push_back(name);
+  }
+  return names;
 }
 
 store::ProfileOptions options_of(const Parameters& parameters) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "api/parameters.h"
 #include "api/problem.h"
@@ -41,6 +42,9 @@ std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters
 store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window);
 /// That of the parameters which begin with "base_"; where none is given, the same as the other side's.
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);
+
+/// The names of the parameters by which the query selects, those of base_selection_of() with the prefix "base_".
+std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix = "");
 
 /// Nodes of an answer that does not say otherwise: more than anybody looks at, and 20 MB of JSON.
 inline constexpr std::size_t kDefaultMaxNodes = 200'000;

@@ -130,6 +130,12 @@ void append_facts(JsonWriter& json, const store::AnswerFacts& facts, double freq
   } else {
     json.null();
   }
+  json.key("matched_ever");
+  if (samples != 0 || facts.matched_ever) {
+    json.boolean(samples != 0 || *facts.matched_ever);
+  } else {
+    json.null();
+  }
   json.key("warnings").begin_array();
   for (const std::string& warning : facts.warnings) json.string(warning);
   json.end_array();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/folded_name.h"
+#include "api/render_common.h"
 
 namespace flamed::api {
 namespace {
@@ -117,6 +118,9 @@ class Folder {
 
 }  // namespace
 
-std::string render_folded(const store::Profile& profile) { return Folder(profile).fold(); }
+std::string render_folded(const store::Profile& profile) {
+  if (profile.nodes.front().total_samples == 0) return warning_lines("# ", profile.warnings);
+  return Folder(profile).fold();
+}
 
 }  // namespace flamed::api

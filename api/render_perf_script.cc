@@ -60,6 +60,7 @@ std::string render_perf_script(const store::TimedSamples& samples) {
   }
 
   std::string out;
+  if (samples.samples.empty()) out = warning_lines("# ", stacks.warnings);
   for (const store::TimedSample& sample : samples.samples) {
     std::array<char, 96> head{};
     std::snprintf(head.data(), head.size(), " [%03u] %lld.%06lld: %10lld cpu-clock: \n", unsigned{sample.cpu},

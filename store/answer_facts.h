@@ -46,6 +46,9 @@ struct AnswerFacts {
   std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
   /// Of samples that the answer could be made of: only those of this user's own processes. Empty: all.
   std::optional<std::uint32_t> only_user{};
+  /// Of an answer without samples: whether what is asked for has any at another time that is retained. Filled in by who
+  /// looks further; empty: not known.
+  std::optional<bool> matched_ever{};
   std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }

@@ -5,10 +5,30 @@
 #include <utility>
 
 #include "store/profile_builder.h"
+#include "store/slot_selection.h"
 #include "store/snapshot_data.h"
+#include "store/stack_states.h"
 #include "store/thread_filter.h"
 
 namespace flamed::store {
+namespace {
+
+bool has_samples(const SnapshotData& data, const Selection& selection, QueryBudget& budget) {
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  bool found = false;
+  const auto look = [&](std::uint32_t /*thread*/, const ThreadStacks& stacks) {
+    if (found) return;
+    stacks.for_each([&](StackRef ref, std::uint64_t) { found = found || states.has(ref, selection.side); });
+  };
+  // Whatever has samples has most likely some of late.
+  for (std::size_t slot = slots.size(); slot-- > 0 && !found;) {
+    if (!slots.for_each_thread_of(slot, look)) break;
+  }
+  return found;
+}
+
+}  // namespace
 
 Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user) {
   auto data = std::make_shared<SnapshotData>(snapshot.data());
@@ -33,6 +53,22 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
     if (selected.size() < most && record.in_use() && filter.wants_process(process)) selected.push_back(record.info());
   });
   return selected;
+}
+
+std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,
+                                 FrameNamer& namer, QueryBudget& budget) {
+  const auto retained = retained_window(snapshot);
+  if (!retained) return std::nullopt;
+  selection.window = {{0}, {retained->to.ns + kNsPerMinute}};
+  selection.part.reset();
+  if (!has_samples(snapshot.data(), selection, budget)) {
+    return budget.exhausted() ? std::nullopt : std::optional(false);
+  }
+  if (!options.focus && !options.ignore && options.root.empty()) return true;
+  options.min_percent = 0;
+  options.max_nodes = 1;
+  const Result<Profile> profile = build_profile(snapshot, selection, options, namer, budget);
+  return profile ? std::optional(profile->nodes.front().total_samples != 0) : std::nullopt;
 }
 
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,

@@ -33,6 +33,11 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
 /// From the start of the oldest slot to now; empty as long as nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
 
+/// Whether samples of any time that is retained fit the selection, whatever its window and part of seconds, and
+/// `focus`, `ignore` and `root` of the options. Empty: the budget has run out, or nothing is retained.
+std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,
+                                 FrameNamer& namer, QueryBudget& budget);
+
 /// Whether of some time in the window samples are kept one by one; also where nothing is retained of it.
 bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window);
 

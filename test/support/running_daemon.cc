@@ -91,6 +91,7 @@ std::map<std::string, std::uint64_t> RunningDaemon::folded(const std::string& ta
   std::istringstream lines(get(target).body);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t blank = line.rfind(' ');
+    if (line.starts_with("# ")) continue;  // why there are none
     if (blank != std::string::npos) stacks[line.substr(0, blank)] += std::stoull(line.substr(blank + 1));
   }
   return stacks;

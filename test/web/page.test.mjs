@@ -128,13 +128,21 @@ describe("the page", () => {
 
   it("says so where a known process has no samples", async () => {
     await open(page, `${daemon.url}/?pid=600`);
-    assert.match(await text(page, "#notice"), /No samples here.*Process 600 has no samples in the window/s);
+    assert.match(await text(page, "#notice"), /Never sampled.*Process 600 has no samples in the window.*No sample in all that is retained, from 2026-01-31T11:05:30Z on, matches pid/s);
+    assert.deepEqual(await page.$$eval("#notice button", (buttons) => buttons.map((button) => button.textContent)), ["Whole machine"]);
     assert.deepEqual(page.troubles, []);
     await shot(page, "empty");
     await page.click("#notice button");
     await loaded(page, 2);
     assert.ok(await page.isHidden("#notice"));
     assert.equal(await text(page, "#profile-title"), "Whole machine");
+  });
+
+  it("offers another window where there is something in it", async () => {
+    await open(page, `${daemon.url}/?pid=4242&from=2026-01-31T11:06:00Z&to=2026-01-31T11:07:00Z&focus=nosuch`);
+    assert.match(await text(page, "#notice"), /^Never sampled.*matches pid and focus/s);
+    await open(page, `${daemon.url}/?pid=2222`);
+    assert.match(await text(page, "#notice"), /^No samples here.*Process 2222 has no samples in the window.*Last hour/s);
   });
 
   it("says what is wrong with a window and which field it is", async () => {

@@ -35,6 +35,7 @@ export interface About {
   cpu_seconds: number;
   quality: Quality;
   visible_uid: number | null; // null: everybody's processes; else those of this user alone, since nobody else's may be seen
+  matched_ever: boolean | null; // whether what is asked for has samples at any time; null: not known
   warnings: string[];
 }
 

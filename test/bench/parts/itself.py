@@ -34,7 +34,7 @@ class Itself(Part):
         measured = results.get(self.name)
         if measured is None:
             return ""
-        stacks = [line.rsplit(" ", 1) for line in measured["folded"].splitlines() if line]
+        stacks = [line.rsplit(" ", 1) for line in measured["folded"].splitlines() if line and not line.startswith("# ")]
         total = sum(int(count) for _, count in stacks)
         if total == 0:
             return ""

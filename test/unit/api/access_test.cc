@@ -357,6 +357,23 @@ TEST_CASE("where the kernel lies in memory is told to those only who see everyth
   CHECK(host.ask_as(0, "/profile?format=folded").body.find("ffffffffa1234560") != std::string::npos);
 }
 
+TEST_CASE("that nothing ever matched is said of what the viewer may see") {
+  Host host;
+  for (const char* filter : {"comm=bobs-worker", "unit=bobs-worker.service", "tid=777202", "focus=bobs_secret"}) {
+    INFO(filter);
+    const std::string target = std::string("/profile?from=now-20s&format=flamegraph&") + filter;
+    CHECK(host.ask_as(0, target).body.find("\"matched_ever\":true") != std::string::npos);
+    CHECK(host.ask_as(kBob, target).body.find("\"matched_ever\":true") != std::string::npos);
+    const std::string told = host.ask_as(kAlice, target).body;
+    CHECK(told.find("\"matched_ever\":false") != std::string::npos);
+    CHECK(told.find("No sample in all that is retained of processes of uid 1001, from") != std::string::npos);
+  }
+  // Without a selection it is all that she may see.
+  const uid_t carol = 1009;
+  const std::string hers = host.ask_as(carol, "/threads").body;
+  CHECK(hers.find("There is no sample in all that is retained of processes of uid 1009, from") != std::string::npos);
+}
+
 TEST_CASE("the same answer has another tag for another viewer, and no cache in between may keep it") {
   Host host;
   const auto header = [](const Response& response, std::string_view name) {
@@ -364,11 +381,13 @@ TEST_CASE("the same answer has another tag for another viewer, and no cache in b
                                     [&](const auto& entry) { return entry.first == name; });
     return found == response.headers.end() ? std::string() : found->second;
   };
-  const std::string target = "/profile?from=now-1h&to=now-11s&format=folded&comm=nobody";
+  // Nobody has samples in it, and everybody some before.
+  const std::string target = "/profile?from=now-25s&to=now-11s&format=perf-script";
   const Response roots = host.ask_as(0, target);
   const Response alices = host.ask_as(kAlice, target);
   const Response bobs = host.ask_as(kBob, target);
   REQUIRE(roots.body == alices.body);
+  REQUIRE(bobs.body == alices.body);
   REQUIRE_FALSE(header(roots, "ETag").empty());
   CHECK(header(roots, "ETag") != header(alices, "ETag"));
   CHECK(header(bobs, "ETag") != header(alices, "ETag"));

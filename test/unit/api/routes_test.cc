@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "api/assets.h"
@@ -361,6 +362,123 @@ TEST_CASE("the table for reading has the warnings") {
   CHECK(contains(table,
                  "2026-01-31T14:05:30.000Z\nwarning: flamed began to sample at 2026-01-31T14:05:20Z, after the "
                  "window's start: nothing is known of the time before.\n      self  self%"));
+}
+
+/// Columns are JSON behind their first 16 bytes.
+json head_of(const Response& response) {
+  if (response.content_type != "application/x-flamed-columns") return json::parse(response.body);
+  const std::string& body = response.body;
+  std::uint32_t length = 0;
+  std::memcpy(&length, body.data() + 8, sizeof(length));
+  return json::parse(body.substr(16, length));
+}
+
+TEST_CASE("what nothing ever matched is told in every format") {
+  Fixture fixture;
+  struct Case {
+    std::string filter;
+    std::string names;  // empty: it has samples, before the window
+  };
+  const Case cases[] = {
+      {"comm=nosuch", "comm"},
+      {"pid=200", "pid"},
+      {"exe=worker&comm=nosuch", "comm and exe"},
+      {"pid=123&comm=worker&side=kernel", "pid, comm and side"},
+      {"comm=worker", ""},
+      {"pid=123", ""},
+      {"", ""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.filter);
+    const std::string said = "No sample in all that is retained, from 2026-01-31T14:05:20Z on, matches " + c.names +
+                             ": another window would be as empty. /threads lists what was sampled.";
+    const auto ask = [&](std::string target, const std::string& format = "") {
+      target.append("?from=now-5s&").append(c.filter);
+      if (!format.empty()) target.append("&format=").append(format);
+      return fixture.get(target);
+    };
+    const auto says = [&](const std::string& text) { return contains(text, "No sample in all"); };
+    const auto check_json = [&](const json& answer) {
+      CHECK(answer["samples"] == 0);
+      CHECK(answer["matched_ever"] == c.names.empty());
+      const auto warnings = answer["warnings"].get<std::vector<std::string>>();
+      CHECK((std::find(warnings.begin(), warnings.end(), said) != warnings.end()) != c.names.empty());
+    };
+    for (const std::string format : {"flamegraph", "columns", "columns-binary", "top"}) {
+      INFO(format);
+      check_json(head_of(ask("/profile", format)));
+      const json diff = head_of(ask("/diff", format));
+      check_json(diff["after"]);
+      CHECK(diff["before"]["matched_ever"] == c.names.empty());
+    }
+    for (const std::string path : {"/processes", "/threads", "/timeline", "/heatmap"}) {
+      INFO(path);
+      check_json(json::parse(ask(path).body));
+    }
+    for (const std::string format : {"folded", "top-text", "perf-script", "pprof", "speedscope"}) {
+      INFO(format);
+      const Response response = ask("/profile", format);
+      CHECK(contains(header(response, "Flamed-Quality"), "samples=0"));
+      CHECK(contains(header(response, "Flamed-Warnings"), said) != c.names.empty());
+      std::string text = response.body;
+      if (format == "pprof") {
+        text = *gunzip({reinterpret_cast<const unsigned char*>(response.body.data()), response.body.size()});
+      }
+      CHECK(says(text) != c.names.empty());
+      if (c.names.empty()) continue;
+      if (format == "folded" || format == "perf-script") CHECK(contains(text, "# " + said + "\n"));
+      if (format == "top-text") CHECK(contains(text, "\nwarning: " + said + "\n"));
+      if (format == "speedscope")
+        CHECK(contains(json::parse(text)["profiles"][0]["name"].get<std::string>(), " - " + said));
+    }
+    for (const std::string format : {"folded", "top-text"}) {
+      INFO(format);
+      const std::string text = ask("/diff", format).body;
+      CHECK(contains(text, "before: " + said) != c.names.empty());
+      CHECK(contains(text, "after: " + said) != c.names.empty());
+    }
+  }
+}
+
+TEST_CASE("a function, or a path of them, that was never sampled is told apart from one that was not in the window") {
+  Fixture fixture;
+  const std::string window = "/profile?from=now-5s&format=top&";
+  const auto ever = [&](const std::string& filter) {
+    return json::parse(fixture.get(window + filter).body)["matched_ever"].get<bool>();
+  };
+  CHECK(ever("focus=spin"));
+  CHECK_FALSE(ever("focus=spim"));
+  CHECK(ever("ignore=spin"));
+  CHECK_FALSE(ever("ignore=main"));
+  CHECK(ever("group=none&root=main&root=spin"));
+  CHECK_FALSE(ever("group=none&root=spin"));
+  CHECK_FALSE(ever("pid=123&focus=spin&ignore=main"));
+  const std::string text = fixture.get("/profile?from=now-1m&pid=123&focus=spim&ignore=x&format=top-text").body;
+  CHECK(contains(text, "matches pid, focus and ignore:"));
+  // Of stacks no path is asked for.
+  CHECK_FALSE(contains(fixture.get(window + "root=spin&format=folded").body, "No sample in all"));
+}
+
+TEST_CASE("each side of a comparison says which of its parameters nothing ever matched") {
+  Fixture fixture;
+  const json diff = json::parse(fixture.get("/diff?comm=worker&base_comm=nosuch&format=top").body);
+  CHECK(diff["after"]["matched_ever"] == true);
+  CHECK(diff["before"]["matched_ever"] == false);
+  CHECK(contains(diff["before"]["warnings"].dump(), "matches base_comm:"));
+  const std::string text = fixture.get("/diff?comm=worker&base_comm=nosuch&format=folded").body;
+  CHECK(
+      text.starts_with("# before: Nothing of what is selected has samples in the window.\n# before: No sample in all"));
+  CHECK(contains(text, "\nmain;spin 0 20\n"));
+}
+
+TEST_CASE("an answer with samples, and one of which nothing is retained yet, look no further") {
+  Fixture fixture;
+  CHECK(json::parse(fixture.get("/profile").body)["matched_ever"] == true);
+  FakeSources fresh;
+  RootsRouter router{fresh, local_offset_s};
+  const json answer = json::parse(router.handle({"GET", "/profile?comm=x", "", false}).body);
+  CHECK(answer["matched_ever"].is_null());
+  CHECK_FALSE(contains(answer["warnings"].dump(), "No sample in all"));
 }
 
 TEST_CASE("processes are listed, those that used most CPU first") {

@@ -211,6 +211,55 @@ TEST_CASE("an empty selection is a root without samples and a reason") {
   CHECK(mentions(t.profile_of({kNoon, kNoon}).warnings, "empty"));
 }
 
+TEST_CASE("whether a selection has samples of any time is found out of whole minutes, single samples and sides") {
+  TestStore t({.exact_budget_bytes = 0});
+  t.add({code(16)}, {1, 1});
+  t.add({code(16), {kKernelModule, 1}}, {2, 1});
+  t.pass_minutes(3);
+  t.add({code(32)}, {3, 1});
+  TestNamer namer;
+  const auto ever = [&](Selection selection, const ProfileOptions& options = {}) {
+    selection.window = {{1}, {2}};
+    QueryBudget budget;
+    return matches_ever(t.store.snapshot(), std::move(selection), options, namer, budget);
+  };
+  const auto of_pid = [](std::int32_t pid, Side side = Side::kBoth) {
+    Selection selection;
+    selection.processes = {{pid, {}}};
+    selection.side = side;
+    return selection;
+  };
+  CHECK(ever({}) == true);
+  for (const std::int32_t pid : {1, 2, 3}) CHECK(ever(of_pid(pid)) == true);
+  CHECK(ever(of_pid(4)) == false);
+  CHECK(ever(of_pid(1, Side::kKernel)) == false);
+  CHECK(ever(of_pid(2, Side::kKernel)) == true);
+  // Names are asked for only where it takes them.
+  CHECK(namer.calls == 0);
+  ProfileOptions focus;
+  focus.focus = [](std::string_view name) { return name == "f2"; };
+  CHECK(ever(of_pid(3), focus) == true);
+  CHECK(ever(of_pid(1), focus) == false);
+  // A part of the second is a part of the time.
+  Selection part = of_pid(3);
+  part.part = SecondPart{1, 2};
+  CHECK(ever(part) == true);
+}
+
+TEST_CASE("whether anything ever matched is not known of an empty store, nor beyond the budget") {
+  TestStore t;
+  TestNamer namer;
+  QueryBudget unlimited;
+  CHECK_FALSE(matches_ever(t.store.snapshot(), {}, {}, namer, unlimited).has_value());
+  t.add({code(16)});
+  t.pass_minutes(2);
+  QueryBudget none(QueryLimits{.nodes = 0}, nullptr);
+  REQUIRE_FALSE(none.grow());
+  Selection nobody;
+  nobody.comms = {"nobody"};
+  CHECK_FALSE(matches_ever(t.store.snapshot(), nobody, {}, namer, none).has_value());
+}
+
 TEST_CASE("an idle process that was asked for is described though it has no samples") {
   TestStore t;
   t.store.update_process({kProcess, "idle", "/bin/idle", 7, kNoon, {}});

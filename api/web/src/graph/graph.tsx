@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 
 import "./graph.css";
 import "./save";
-import type { Problem } from "../answers";
+import type { About, Problem } from "../answers";
 import { CANCELLED } from "../asking";
 import { isDiff, profile } from "../questions";
 import { type Key, useKeys } from "../keys";
@@ -26,11 +26,13 @@ function describe(problem: Problem) {
   return <Notice title={problem.title ?? "Refused"} sentences={[printable(problem.detail ?? "")]} actions={actions} isBad={problem !== CANCELLED} />;
 }
 
-function describeEmpty(warnings: string[]) {
-  const actions: Action[] = [{ label: "Last hour", act: () => ask({ from: "now-1h", to: "" }) }];
+function describeEmpty({ warnings, matched_ever }: About) {
+  // Another window helps only where there is something in it.
+  const isNever = matched_ever === false;
+  const actions: Action[] = isNever ? [] : [{ label: "Last hour", act: () => ask({ from: "now-1h", to: "" }) }];
   if (!isMachine.value) actions.unshift({ label: "Whole machine", act: () => ask(NO_SELECTION) });
   const sentences = warnings.length > 0 ? warnings.map((warning) => printable(warning)) : ["No CPU was used in this window."];
-  return <Notice title="No samples here" sentences={sentences} actions={actions} />;
+  return <Notice title={isNever ? "Never sampled" : "No samples here"} sentences={sentences} actions={actions} />;
 }
 
 // Not how far it is: all that is here would be made anew with each piece of the answer.
@@ -106,7 +108,7 @@ export function Graph() {
   const isEmpty = facts !== null && facts.samples === 0 && !(answer !== null && isDiff(answer) && answer.before.samples > 0);
   const { name, more } = heading.value;
   const warnings = answer === null || isEmpty || problem !== null ? [] : (answer.warnings ?? []);
-  const notice = problem !== null ? describe(problem) : isEmpty ? describeEmpty(facts.warnings) : null;
+  const notice = problem !== null ? describe(problem) : isEmpty ? describeEmpty(facts) : null;
   const isGraph = mode.value === "icicle" || mode.value === "flame";
   return (
     <section class="profile" aria-labelledby="profile-title">
