@@ -460,5 +460,67 @@ TEST_CASE("the next seconds are answered as folded stacks, and to go tool pprof 
   CHECK(any_line_holds(*lines, "work_two"));
 }
 
+TEST_CASE("a daemon that has only just been started says what it cannot know, and averages over the time it ran") {
+  const std::int64_t before_start = now_ms();
+  RunningDaemon daemon;
+  ChildProcess program({victim("known_chain")});
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+
+  // What newcomers ask first, of the whole machine.
+  const std::string table = daemon.get("/profile?format=top-text&max_nodes=20").body;
+  CHECK(std::count(table.begin(), table.end(), '\n') <= 22);
+  CHECK(table.find("warning") == std::string::npos);
+
+  // The window of a quarter of an hour has only what there is.
+  const auto usage = daemon.get_json("/processes?from=now-15m&" + pid_query(program.pid()));
+  const std::int64_t began = usage["window"]["used"]["from_ms"].get<std::int64_t>();
+  CHECK(began >= before_start);
+  CHECK(daemon.metrics().at("flamed_store_oldest_timestamp_seconds") == Approx(began / 1000.0).margin(0.002));
+  const auto timeline = daemon.get_json("/timeline?from=now-15m&step=3600&" + pid_query(program.pid()));
+  CHECK(timeline["window"]["used"]["from_ms"] == began);
+  // A little ahead of the clock is now.
+  const std::string ahead = std::to_string(now_ms() + 5 * 60'000);
+  const auto until_now = daemon.get_json("/profile?from=" + std::to_string(began) + "&to=" + ahead);
+  CHECK(until_now["window"]["asked"]["to_ms"].get<std::int64_t>() <= now_ms());
+  CHECK(until_now["warnings"].empty());
+
+  const std::string lies = ": The window lies before flamed began to sample, at ";
+  const std::string base = "base_from=" + std::to_string(began - 60'000) + "&base_to=" + std::to_string(began);
+  CHECK(daemon.get("/diff?format=top-text&" + base).body.find("warning: before" + lies) == 0);
+  CHECK(daemon.get("/diff?format=folded&" + base).body.find("# before" + lies) == 0);
+}
+
+TEST_CASE("what no stored sample ever was is told apart from what is not in the window, in every format") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("known_chain")});
+  REQUIRE(has_samples(daemon, program.pid(), 50));
+  const std::string empty = "&from=1000000000&to=1000000060";  // long before
+  const auto ever = [&](const std::string& filter) {
+    return daemon.get_json("/profile?format=top&" + filter + empty)["matched_ever"];
+  };
+  CHECK(ever(pid_query(program.pid())) == true);
+  CHECK(ever(pid_query(program.pid()) + "&focus=work_two") == true);
+  CHECK(ever(pid_query(program.pid()) + "&focus=work_three") == false);
+  CHECK(ever("comm=no-such-thread") == false);
+
+  const std::string said = "matches comm: another window would be as empty.";
+  for (const std::string format :
+       {"flamegraph", "columns", "columns-binary", "folded", "speedscope", "perf-script", "top", "top-text"}) {
+    INFO(format);
+    const HttpAnswer answer = daemon.get("/profile?comm=no-such-thread&format=" + format);
+    CHECK(answer.status == 200);
+    CHECK(answer.body.find(said) != std::string::npos);
+  }
+  for (const std::string path : {"/processes", "/threads", "/timeline", "/heatmap"}) {
+    INFO(path);
+    CHECK(daemon.get_json(path + "?comm=no-such-thread")["matched_ever"] == false);
+  }
+  const std::string file =
+      "http://127.0.0.1:" + std::to_string(daemon.port()) + "/profile?comm=no-such-thread&format=pprof";
+  const auto message = lines_of("curl -s '" + file + "' | gunzip | grep -a 'matches comm'");
+  REQUIRE(message.has_value());
+  CHECK(any_line_holds(*message, said));
+}
+
 }  // namespace
 }  // namespace flamed::test
