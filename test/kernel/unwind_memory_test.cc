@@ -97,8 +97,8 @@ struct Stacks {
 
 /// Of the process's next seconds.
 Stacks stacks_of(const RunningDaemon& daemon, pid_t pid, int for_seconds) {
-  const nlohmann::json quality = daemon.get_json("/profile?seconds=" + std::to_string(for_seconds) +
-                                                 "&pid=" + std::to_string(pid))["quality"];
+  const nlohmann::json quality =
+      daemon.get_json("/profile?seconds=" + std::to_string(for_seconds) + "&pid=" + std::to_string(pid))["quality"];
   Stacks stacks{.whole = quality["whole"].get<double>(), .all = quality["whole"].get<double>()};
   for (const auto& [reason, count] : quality["truncated"].items()) stacks.all += count.get<double>();
   return stacks;

@@ -196,8 +196,7 @@ void check_language(const std::string& name, const std::string& chain,
 TEST_CASE("a Rust program's chain comes out frame by frame") {
   const std::string name = GENERATE(from_range(builds_of("rust")));
   INFO(name);
-  check_language(name, "chain::main;chain::outer;chain::middle;chain::work;",
-                 [](const std::string&) { return true; });
+  check_language(name, "chain::main;chain::outer;chain::middle;chain::work;", [](const std::string&) { return true; });
 }
 
 TEST_CASE("a Go program's chain comes out frame by frame") {
