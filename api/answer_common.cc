@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,9 @@ void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQ
       store::matches_ever(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (facts.matched_ever.value_or(true)) return;
   std::vector<std::string> names = selecting_parameters(context.parameters, prefix);
+  const std::string_view what_there_is = names.empty()
+                                             ? "/profile?format=top-text lists the functions that were sampled."
+                                             : "/threads lists what was sampled.";
   if (options.focus) names.emplace_back("focus");
   if (options.ignore) names.emplace_back("ignore");
   if (!options.root.empty()) names.emplace_back("root");
@@ -164,8 +168,8 @@ void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQ
   }
   std::string listed = names.front();
   for (std::size_t i = 1; i < names.size(); ++i) listed += (i + 1 == names.size() ? " and " : ", ") + names[i];
-  facts.warnings.push_back("No sample in " + all + ", matches " + listed +
-                           ": another window would be as empty. /threads lists what was sampled.");
+  facts.warnings.push_back("No sample in " + all + ", matches " + listed + ": another window would be as empty. " +
+                           std::string(what_there_is));
 }
 
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context) {

@@ -455,6 +455,8 @@ TEST_CASE("a function, or a path of them, that was never sampled is told apart f
   CHECK_FALSE(ever("pid=123&focus=spin&ignore=main"));
   const std::string text = fixture.get("/profile?from=now-1m&pid=123&focus=spim&ignore=x&format=top-text").body;
   CHECK(contains(text, "matches pid, focus and ignore:"));
+  CHECK(contains(fixture.get("/profile?focus=spim&format=top-text").body,
+                 "matches focus: another window would be as empty. /profile?format=top-text lists the functions"));
   // Of stacks no path is asked for.
   CHECK_FALSE(contains(fixture.get(window + "root=spin&format=folded").body, "No sample in all"));
 }
