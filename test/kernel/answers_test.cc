@@ -475,7 +475,8 @@ TEST_CASE("a daemon that has only just been started says what it cannot know, an
   const auto usage = daemon.get_json("/processes?from=now-15m&" + pid_query(program.pid()));
   const std::int64_t began = usage["window"]["used"]["from_ms"].get<std::int64_t>();
   CHECK(began >= before_start);
-  CHECK(daemon.metrics().at("flamed_store_oldest_timestamp_seconds") == Approx(static_cast<double>(began) / 1000.0).margin(0.002));
+  CHECK(daemon.metrics().at("flamed_store_oldest_timestamp_seconds") ==
+        Approx(static_cast<double>(began) / 1000.0).margin(0.002));
   const auto timeline = daemon.get_json("/timeline?from=now-15m&step=3600&" + pid_query(program.pid()));
   CHECK(timeline["window"]["used"]["from_ms"] == began);
   // A little ahead of the clock is now.
