@@ -26,10 +26,10 @@ describe("the page's states", () => {
   it("tells what a long question waits for, and can be cancelled and asked again", async () => {
     const letGo = await hold("/profile");
     await page.goto(`${daemon.url}/?pid=4242`);
-    await page.waitForSelector(".waiting");
-    assert.match(await text(page, ".waiting"), /The daemon computes the profile/);
+    await page.waitForSelector("#stage .waiting");
+    assert.match(await text(page, "#stage .waiting"), /The daemon computes the profile/);
     await inspect(page, "waiting");
-    await page.click(".waiting button");
+    await page.click("#stage .waiting button");
     assert.match(await text(page, "#notice"), /Cancelled/);
     letGo();
     await loaded(page);
