@@ -62,16 +62,14 @@ void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
         limit, format_percent(shares.background), format_percent(shares.sampling()));
   } else if (!slowed && was_slowed) {
     spdlog::info(
-        "new unwind tables need not wait any more: half of what {} has for them in a minute is there again; in the "
-        "last "
-        "5 s they took {} of the machine's CPU time, and sampling {}",
+        "new unwind tables need not wait any more: half of what {} has for them in a minute is there again; "
+        "in the last 5 s they took {} of the machine's CPU time, and sampling {}",
         limit, format_percent(shares.background), format_percent(shares.sampling()));
   }
   if (hz != before_hz) {
     spdlog::info(
-        "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s; its limit is {}, which "
-        "is "
-        "{:.0f} % of {}",
+        "sampling at {}{} instead of {}: it took {} of the machine's CPU time in the last 5 s; "
+        "its limit is {}, which is {:.0f} % of {}",
         format_frequency(hz), hz > before_hz ? " again" : "", format_frequency(before_hz),
         format_percent(shares.sampling()), format_percent(*budget * CpuGovernor::kSamplingPart),
         CpuGovernor::kSamplingPart * 100, limit);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -134,7 +133,7 @@ std::vector<std::string> jvms() {
   std::string in_path = "java";
   if (FILE* pipe = ::popen("command -v java", "r"); pipe != nullptr) {
     std::array<char, 4096> line{};
-    if (std::fgets(line.data(), line.size(), pipe) != nullptr) in_path = line.data();
+    if (::fgets(line.data(), line.size(), pipe) != nullptr) in_path = line.data();
     ::pclose(pipe);
     in_path.erase(in_path.find_last_not_of('\n') + 1);
   }

@@ -232,7 +232,7 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   CHECK(in_handler >= 5);
   const auto exact = count_if(stacks, [&](const std::string& stack) {
     const std::string tail = tail_from(stack, "runtime.main");
-    // Go has called what the handler returns to by its second name since 1.20 at the latest.
+    // What the handler returns to has the first name in Go 1.19 and the second in 1.26.
     return tail.rfind("runtime.main;main.main;main.outer;main.interrupted;", 0) == 0 &&
            ((tail + ";").find(";runtime.sigreturn" + run.handler) != std::string::npos ||
             (tail + ";").find(";runtime.sigreturn__sigaction" + run.handler) != std::string::npos);
