@@ -58,7 +58,7 @@ RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
     }
     return get("/readyz").status == 200;
   });
-  if (!ready) throw std::runtime_error("the daemon did not become ready within 15 s");
+  if (!ready) throw std::runtime_error("the daemon did not become ready within 60 s");
 }
 
 HttpAnswer RunningDaemon::get(const std::string& target, const std::vector<std::string>& curl_options) const {
@@ -127,11 +127,12 @@ RunningDaemon::End RunningDaemon::end() {
   return end;
 }
 
-bool RunningDaemon::eventually(std::chrono::milliseconds limit, const std::function<bool()>& done) {
+bool RunningDaemon::eventually(std::chrono::milliseconds limit, const std::function<bool()>& done,
+                               std::chrono::milliseconds pause) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(pause);
   }
   return true;
 }

@@ -44,8 +44,10 @@ class RunningDaemon {
   };
   End end();
 
-  /// Asks again and again until `done` says yes or the time is over. Returns what `done` said last.
-  [[nodiscard]] static bool eventually(std::chrono::milliseconds limit, const std::function<bool()>& done);
+  /// Asks again and again, with a pause in between, until `done` says yes or the time is over. Returns what `done` said
+  /// last.
+  [[nodiscard]] static bool eventually(std::chrono::milliseconds limit, const std::function<bool()>& done,
+                                       std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 
   [[nodiscard]] ChildProcess& process() { return process_; }
   [[nodiscard]] std::uint16_t port() const { return port_; }
