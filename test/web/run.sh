@@ -6,6 +6,7 @@
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
 #   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
+#   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the README's pictures
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there.
 # Exit status 77, and a line with SKIP, where the tests cannot run here.
@@ -62,6 +63,15 @@ wait_until_ready() { # wait_until_ready URL PID
   done
 }
 
+start_daemon() { # start_daemon [FLAG...]: sets url
+  local port
+  port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
+  url=http://127.0.0.1:$port
+  "$program" --listen "127.0.0.1:$port" "$@" >"$output/flamed.log" 2>&1 &
+  started+=("$!")
+  wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
+}
+
 case $mode in
   fixture)
     # All tests but those of the daemon. In one time zone, so that what is shown is the same everywhere.
@@ -77,15 +87,26 @@ case $mode in
     ;;
   daemon)
     ((EUID == 0)) || skip "the daemon needs root"
-    port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
-    url=http://127.0.0.1:$port
     "$victim_program" &
     victim=$!
     started+=("$victim")
-    "$program" --listen "127.0.0.1:$port" >"$output/flamed.log" 2>&1 &
-    started+=("$!")
-    wait_until_ready "$url" "$!" || { cat "$output/flamed.log" >&2; exit 1; }
+    start_daemon
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs speedscope.test.mjs
+    ;;
+  picture)
+    ((EUID == 0)) || skip "the daemon needs root"
+    exec 9>/run/flamed-picture.lock # the load has one place, so one at a time
+    flock 9
+    # However many programs come and go beside the load, the pictures have as many samples.
+    start_daemon --cpu-budget off
+    "$here/picture/load.sh" &
+    started+=("$!")
+    if timeout "$4" tail --pid="$!" -f /dev/null; then
+      wait "$!" || exit # why, it has said
+      echo "the load has ended too soon" >&2
+      exit 1
+    fi
+    FLAMED_URL=$url FLAMED_SECONDS=$4 node picture.mjs
     ;;
   *)
     echo "no such mode: $mode" >&2

@@ -376,10 +376,9 @@ describe("the heat map", () => {
   });
 
   it("stands beside all the rest", async () => {
-    // docs/flamegraph.png is this picture.
     const whole = await browser.page(daemon.url, { width: 1280, height: 1040 });
     await open(whole, `${daemon.url}/?pid=4242&heat=1`);
-    await inspect(whole, "readme");
+    await inspect(whole, "time-whole");
     const [timeline, map, graph] = await Promise.all(["#timeline", "#heat", ".flame-canvas"].map((selector) => whole.$eval(selector, (element) => element.getBoundingClientRect().toJSON())));
     assert.ok(timeline.bottom <= map.top && map.bottom <= graph.top && graph.height > 200, JSON.stringify({ timeline, map, graph }));
     await whole.close();
