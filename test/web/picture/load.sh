@@ -38,7 +38,7 @@ service() { # service NAME COMMAND...: in the background
 serve() { exec node --perf-basic-prof $place/shop.js >$place/port; }
 visit() { exec /usr/bin/python3 $place/visitors.py "$1"; }
 report() {
-  while sleep 14; do sqlite3 -init $place/report.sql :memory: "" >/dev/null 2>&1; done
+  while sleep 17; do sqlite3 -init $place/report.sql :memory: "" >/dev/null 2>&1; done
 }
 back_up() {
   tar -cf $place/backup.tar -C /usr include
