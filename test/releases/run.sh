@@ -113,7 +113,8 @@ check_run() {
   done
   echo "$suite: answered after $waited s: $(<"$work_dir/version")"
   sleep 2 # samples to answer with
-  curl -sf "http://$listen/profile?format=folded" | sed -n 1,3p
+  curl -sf -o "$work_dir/folded" "http://$listen/profile?format=folded"
+  sed -n 1,3p "$work_dir/folded"
   kill -TERM "$session"
   wait "$session" || die "flamed ended with status $? at SIGTERM"
   trap - EXIT
