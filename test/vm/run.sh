@@ -48,13 +48,9 @@ make_base() { # make_base TAR
   for suite in "${kernels_of[@]}"; do
     "$here/../support/apt_sources.py" "$suite" >"$work_dir/$suite.list"
     # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
-    # The package that names a release's kernel is called the same in all of them: from old to new, each seen alone.
-    hooks+=(--customize-hook="copy-in $work_dir/$suite.list /tmp"
-      --customize-hook='set -e
-        alone="-o Dir::Etc::sourcelist=/tmp/'"$suite"'.list -o Dir::Etc::sourceparts=-"
-        chroot "$1" apt-get $alone update -q
-        chroot "$1" apt-get $alone install -q -y --no-install-recommends linux-image-cloud-amd64
-        rm "$1/tmp/'"$suite"'.list"')
+    hooks+=(--customize-hook="copy-in $work_dir/$suite.list $here/install_kernel.sh /tmp"
+      --customize-hook='chroot "$1" /tmp/install_kernel.sh /tmp/'"$suite"'.list'
+      --customize-hook='rm "$1/tmp/install_kernel.sh" "$1/tmp/'"$suite"'.list"')
   done
   "$here/../support/apt_sources.py" "$release" >"$work_dir/sources.list"
   # mmdebstrap mounts /proc, /sys and /dev into the tree: in a mount namespace of its own, where nothing that is removed
@@ -107,7 +103,8 @@ boot() { # boot DISK KERNEL_RELEASE LOG
 main() {
   local base tree=$work_dir/tree release log failed=0 ran=0
   mkdir -p "$work_dir"
-  base=$work_dir/base-$( (declare -f make_base; echo "${packages[*]} ${kernels_of[*]}"; libraries) | sha256sum | cut -c1-12).tar
+  base=$work_dir/base-$( (declare -f make_base; cat "$here/install_kernel.sh"; echo "${packages[*]} ${kernels_of[*]}"; libraries) |
+    sha256sum | cut -c1-12).tar
   if [[ ! -e $base ]]; then
     rm -f "$work_dir"/base-*.tar
     make_base "$base"
