@@ -276,7 +276,7 @@ is_before() { # is_before MAJOR.MINOR: the running kernel
   [[ $(printf '%s\n' "$(uname -r | cut -d. -f1,2)" "$1" | sort -V | head -n 1) != "$1" ]]
 }
 
-# The kernel programs of each compiler.
+# The kernel programs of each compiler: a line for each, of which run.sh makes a table.
 compilers() {
   local test name
   for test in compilers/compiler_test_*; do
@@ -284,9 +284,10 @@ compilers() {
     name=${name//_/-}
     if FLAMED_BINARY=$PWD/compilers/flamed-$name FLAMED_BPF_COMPILER=$name FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
       "$test" >/tmp/compiler 2>&1; then
-      pass "$name: $(grep -o 'loads, .*' /tmp/compiler)"
+      pass "$(grep '^compiler ' /tmp/compiler)"
     else
-      fail "$name: $(tail -n 40 /tmp/compiler)"
+      fail "$(grep '^compiler ' /tmp/compiler || echo "compiler $name on Linux $(uname -r): no figures, see below")"
+      tail -n 40 /tmp/compiler
     fi
   done
 }

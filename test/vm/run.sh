@@ -101,7 +101,7 @@ boot() { # boot DISK KERNEL_RELEASE LOG
 }
 
 main() {
-  local base tree=$work_dir/tree release log failed=0 ran=0
+  local base tree=$work_dir/tree release log logs=() failed=0 ran=0
   mkdir -p "$work_dir"
   base=$work_dir/base-$( (declare -f make_base; cat "$here/install_kernel.sh"; echo "${packages[*]} ${kernels_of[*]}"; libraries) |
     sha256sum | cut -c1-12).tar
@@ -121,6 +121,7 @@ main() {
     (($# == 0)) || [[ " $* " == *" ${release%%-*} "* || " $* " == *" ${release%.*} "* ]] || continue
     ran=$((ran + 1))
     log=$work_dir/$release.log
+    logs+=("$log")
     rm -f "$log" "$log.console"
     echo "=== Linux $release"
     cp --sparse=always "$work_dir/disk" "$work_dir/disk.$release"
@@ -132,6 +133,8 @@ main() {
   done
   [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk"
   ((ran > 0)) || die "no such kernel: $*"
+  echo "=== Compilers and kernels"
+  grep -h '^\(PASS\|FAIL\) compiler ' "${logs[@]}" || echo "nothing is known of any compiler"
   echo "vm: $((ran - failed)) of $ran kernels passed"
   ((failed == 0))
 }
