@@ -86,18 +86,19 @@ make_disk() { # make_disk TREE DISK
 # that panics ends the machine (-no-reboot). On a busy host some did because their timer seemed not to work, and 6.12's memory
 # allocator did because QEMU 7.2 spoils the flags of cmpxchg16b: so neither is used.
 boot() { # boot DISK KERNEL_RELEASE LOG
-  local status=0 stretch arguments
-  # How many processes share a CPU here: by so much the guest's one short time limit is stretched.
+  local status=0 stretch arguments limit_s
+  # How many processes share a CPU here: by so much the guest's one short time limit is stretched, and the whole run's.
   stretch=$(awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg)
   arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
   arguments+=" flamed.stretch=$stretch"
-  timeout --kill-after=5 "$boot_limit_s" qemu-system-x86_64 \
+  limit_s=$((boot_limit_s * stretch))
+  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 \
     -accel tcg,thread=multi -cpu max,-cx16 -smp 2 -m 2048 -nodefaults -nographic -no-reboot \
     -kernel "$work_dir/boot/vmlinuz-$2" -initrd "$work_dir/boot/initrd.img-$2" \
     -append "$arguments" \
     -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
     -serial "file:$3.console" -serial "file:$3" || status=$?
-  ((status == 0)) || echo "FAIL the machine did not end by itself within $boot_limit_s s (status $status)" >>"$3"
+  ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$3"
 }
 
 main() {
