@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/kernel/folded_stacks.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -44,8 +45,8 @@ std::uint64_t with(const FoldedStacks& stacks, const std::string& part) {
                   [&](const std::string& stack) { return (";" + stack + ";").find(part) != std::string::npos; });
 }
 
-FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid) {
-  FoldedStacks stacks = daemon.folded(profile_of(pid));
+FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid, const std::string& since) {
+  FoldedStacks stacks = daemon.folded(profile_of(pid) + since);
   for (auto it = stacks.begin(); it != stacks.end();) {
     const bool early = it->first.rfind("[truncated: the process had only just begun]", 0) == 0 ||
                        it->first.rfind("[truncated: unwind rows not ready]", 0) == 0;
@@ -54,16 +55,26 @@ FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid) {
   return stacks;
 }
 
-bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted) {
+bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, const std::string& since) {
   // As long as there are more of them: how much of the CPU a program gets beside others is not what is tested.
   std::uint64_t seen = 0;
   while (seen < wanted) {
     std::uint64_t now = seen;
-    const auto grows = [&] { return (now = total(settled_profile(daemon, pid))) > seen; };
+    const auto grows = [&] { return (now = total(settled_profile(daemon, pid, since))) > seen; };
     if (!RunningDaemon::eventually(std::chrono::seconds(30), grows)) return false;
     seen = now;
   }
   return true;
+}
+
+FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted) {
+  REQUIRE(RunningDaemon::eventually(std::chrono::seconds(60),
+                                    [&] { return with(settled_profile(daemon, pid), part) > 0; }));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string since =
+      "&from=" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  REQUIRE(has_samples(daemon, pid, wanted, since));
+  return settled_profile(daemon, pid, since);
 }
 
 std::string repeated(const std::string& frame, int times) {

@@ -32,11 +32,16 @@ std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(cons
 /// Samples whose stack holds `part`, which begins and ends with ';' where whole frames are meant.
 std::uint64_t with(const FoldedStacks& stacks, const std::string& part);
 
-/// Samples of the process that were taken once its tables stood.
-FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid);
+/// Samples of the process that were taken once its tables stood. `since`: nothing, or "&from=" and a time.
+FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid, const std::string& since = "");
 
 /// Waits until the process has as many samples of those that settled_profile() leaves.
-bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted);
+bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, const std::string& since = "");
+
+/// As many samples or more, all of them younger than one with `part`. What comes before lasts seconds on an emulated
+/// machine: the program's own beginning, and the making of its tables, when a chain of frame pointers may be whole as
+/// well but lacks the caller of a function without a frame.
+FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted);
 
 /// "a;b;c": the frame repeated.
 std::string repeated(const std::string& frame, int times);

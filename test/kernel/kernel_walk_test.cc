@@ -227,7 +227,7 @@ TEST_CASE("the daemon says by whom kernel stacks are walked") {
   const RunningDaemon daemon;
   const std::string said =
       may_walk ? "; kernel stacks by the kernel's own tables" : "; kernel stacks are walked by the kernel: ";
-  CHECK(RunningDaemon::eventually(seconds(10),
+  CHECK(RunningDaemon::eventually(seconds(10) * patience(),
                                   [&] { return daemon.get("/healthz").body.find(said) != std::string::npos; }));
 }
 

@@ -305,12 +305,15 @@ TEST_CASE("a BPF program has its own name, wherever in its code it is") {
   }
   REQUIRE(has_samples(daemon, program.pid(), 150));
   // Below the system call that runs it, as "bpf_prog_<tag>_<name>".
+  // An emulated CPU takes interrupts between blocks of at most 512 instructions: one that was due in the last of the
+  // program's eight blocks is seen in the loop around it.
+  const double share = patience() == 1 ? 0.9 : 0.8;
   const std::regex named("(^|;)__sys_bpf;.*;bpf_test_run;bpf_prog_[0-9a-f]{16}_flamed_spin(;|$)");
   FoldedStacks stacks;
   const bool is_named = RunningDaemon::eventually(seconds(45), [&] {
     stacks = settled_profile(daemon, program.pid());
     const auto in_program = count_if(stacks, [&](const std::string& stack) { return std::regex_search(stack, named); });
-    return 10 * in_program >= 9 * total(stacks);
+    return static_cast<double>(in_program) >= share * static_cast<double>(total(stacks));
   });
   for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
   CHECK(is_named);

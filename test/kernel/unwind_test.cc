@@ -29,7 +29,7 @@ bool is_whole(const std::string& stack) { return stack.rfind("[truncated", 0) !=
 
 /// Those that are not as `wanted` says, most samples first, for a message.
 std::string others(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted) {
-  constexpr std::size_t kShown = 12;
+  constexpr std::size_t kShown = 24;
   std::vector<std::pair<std::uint64_t, std::string>> found;
   for (const auto& [stack, count] : stacks) {
     if (!wanted(stack)) found.emplace_back(count, stack);
@@ -40,6 +40,10 @@ std::string others(const FoldedStacks& stacks, const std::function<bool(const st
     text += "\n  " + std::to_string(found[i].first) + "  " + found[i].second;
   }
   return text;
+}
+
+std::string listed(const FoldedStacks& stacks) {
+  return others(stacks, [](const std::string&) { return false; });
 }
 
 struct Chain {
@@ -78,23 +82,23 @@ TEST_CASE("every chain through code without frame pointers comes out frame by fr
     INFO("stacks that are not whole:" << others(stacks, is_whole));
     CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
   }
-  if (chain.arguments[0] == "qsort") {
-    // The sort itself is libc's; its functions are not in the dynamic symbol table.
-    const auto is_exact = [](const std::string& stack) {
-      const std::string tail = tail_from(stack, "main");
-      return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare");
-    };
-    const auto exact = count_if(stacks, is_exact);
-    INFO("stacks that are not exact:" << others(stacks, is_exact));
-    CHECK(static_cast<double>(exact) >= 0.9 * n);
-    return;
-  }
   // The kernel's interrupt code may stand above; it belongs to no chain.
   const auto without_interrupt = [](const std::string& stack) {
     const std::string tail = tail_from(stack + ";", "main");
     const std::size_t interrupt = tail.find(";asm_");
     return interrupt == std::string::npos ? tail : tail.substr(0, interrupt + 1);
   };
+  if (chain.arguments[0] == "qsort") {
+    // The sort itself is libc's; its functions are not in the dynamic symbol table.
+    const auto is_exact = [&](const std::string& stack) {
+      const std::string tail = without_interrupt(stack);
+      return tail.rfind("main;sort;qsort_r;", 0) == 0 && tail.ends_with(";compare;");
+    };
+    const auto exact = count_if(stacks, is_exact);
+    INFO("stacks that are not exact:" << others(stacks, is_exact));
+    CHECK(static_cast<double>(exact) >= 0.9 * n);
+    return;
+  }
   const auto is_complete = [&](const std::string& stack) {
     return std::any_of(chain.expected.begin(), chain.expected.end(),
                        [&](const std::string& expected) { return without_interrupt(stack) == expected + ";"; });
@@ -118,7 +122,7 @@ TEST_CASE("a stack through a signal handler goes on in the code that was interru
   ChildProcess program({victim("chains"), "signal", own_stack ? "1" : "0"});
   REQUIRE(has_samples(daemon, program.pid(), 300));
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  INFO("stacks:" << listed(stacks));
   const std::uint64_t in_handler = with(stacks, ";in_handler;");
   CHECK(in_handler >= 10);
   // Between handler and interrupted code stands the trampoline of libc that the handler returns to.
@@ -135,7 +139,7 @@ TEST_CASE("a thread's stack ends at the thread's start") {
   ChildProcess program({victim("chains"), "thread"});
   REQUIRE(has_samples(daemon, program.pid(), 200));
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  INFO("stacks:" << listed(stacks));
   const auto exact = count_if(stacks, [](const std::string& stack) {
     // clone3 and start_thread, which libc's dynamic symbols do not name.
     const std::size_t at = stack.find(";thread_start;thread_work;work");
@@ -153,13 +157,13 @@ TEST_CASE("stacks are whole from the inside of the vdso and of system calls") {
   REQUIRE(has_samples(daemon, calls.pid(), 200));
 
   const FoldedStacks in_vdso = settled_profile(daemon, clock.pid());
-  for (const auto& [stack, count] : in_vdso) UNSCOPED_INFO(count << "  " << stack);
+  INFO("stacks:" << listed(in_vdso));
   CHECK(static_cast<double>(with(in_vdso, ";main;ask_time;")) >= 0.97 * static_cast<double>(total(in_vdso)));
   CHECK(with(in_vdso, ";main;ask_time;clock_gettime;__vdso_clock_gettime;") > total(in_vdso) / 2);
   CHECK(static_cast<double>(count_if(in_vdso, is_whole)) >= 0.99 * static_cast<double>(total(in_vdso)));
 
   const FoldedStacks in_calls = settled_profile(daemon, calls.pid());
-  for (const auto& [stack, count] : in_calls) UNSCOPED_INFO(count << "  " << stack);
+  INFO("stacks:" << listed(in_calls));
   CHECK(with(in_calls, ";main;enter_kernel;syscall;entry_SYSCALL_64_after_hwframe;do_syscall_64;") >
         total(in_calls) / 4);
   CHECK(static_cast<double>(count_if(in_calls, is_whole)) >= 0.99 * static_cast<double>(total(in_calls)));
@@ -168,9 +172,9 @@ TEST_CASE("stacks are whole from the inside of the vdso and of system calls") {
 TEST_CASE("a C++ exception's way and its landing are whole") {
   RunningDaemon daemon;
   ChildProcess program({victim("exceptions")});
-  REQUIRE(has_samples(daemon, program.pid(), 300));
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  // Its libraries are told to the kernel program one after another.
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), ";__cxa_throw;", 300);
+  INFO("stacks:" << listed(stacks));
   // What a catch block calls stands in the cold half of its function.
   const std::uint64_t landed = with(stacks, ";(anonymous namespace)::landed;(anonymous namespace)::spin;");
   CHECK(landed > total(stacks) / 20);
@@ -184,13 +188,21 @@ void check_language(const std::string& name, const std::string& chain,
   if (!has_victim(name)) return;
   RunningDaemon daemon;
   ChildProcess program({victim(name)});
-  REQUIRE(has_samples(daemon, program.pid(), 200));
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), chain, 200);
+  INFO("stacks:" << listed(stacks));
   const std::uint64_t own = count_if(stacks, is_own);
   CHECK(own > total(stacks) / 2);
   CHECK(static_cast<double>(with(stacks, chain)) >= 0.95 * static_cast<double>(own));
-  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.98 * static_cast<double>(total(stacks)));
+  const auto is_own_and_whole = [&](const std::string& stack) { return is_own(stack) && is_whole(stack); };
+  CHECK(static_cast<double>(count_if(stacks, is_own_and_whole)) >= 0.98 * static_cast<double>(own));
+}
+
+/// Go's scheduler runs on stacks of its own, at whose ends the runtime leaves addresses that call nothing: some of
+/// these look like callers. It has a thousandth of all samples, and a tenth on a busy emulated machine.
+bool is_goroutine(const std::string& stack) {
+  const std::vector<std::string> starts{";runtime.mstart;", ";runtime.mcall;", ";runtime.morestack;"};
+  return std::none_of(starts.begin(), starts.end(),
+                      [&](const std::string& start) { return (";" + stack + ";").find(start) != std::string::npos; });
 }
 
 TEST_CASE("a Rust program's chain comes out frame by frame") {
@@ -202,9 +214,7 @@ TEST_CASE("a Rust program's chain comes out frame by frame") {
 TEST_CASE("a Go program's chain comes out frame by frame") {
   const std::string name = GENERATE(from_range(builds_of("go")));
   INFO(name);
-  // sysmon() looks after goroutines that run for long, every 10 ms at least.
-  check_language(name, ";runtime.main;main.main;main.outer;main.middle;main.work;",
-                 [](const std::string& stack) { return (";" + stack).find(";runtime.mstart;") == std::string::npos; });
+  check_language(name, ";runtime.main;main.main;main.outer;main.middle;main.work;", is_goroutine);
 }
 
 TEST_CASE("a stack through a Go program's signal handler goes on in the goroutine that was interrupted") {
@@ -224,9 +234,11 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   if (!has_victim(name)) return;
   RunningDaemon daemon;
   ChildProcess program({victim(name)});
-  REQUIRE(has_samples(daemon, program.pid(), 500));
-  const FoldedStacks stacks = settled_profile(daemon, program.pid());
-  for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
+  FoldedStacks stacks =
+      profile_once_seen(daemon, program.pid(), ";runtime.main;main.main;main.outer;main.interrupted;", 500);
+  // The runtime preempts its own threads by the same signal.
+  std::erase_if(stacks, [](const auto& stack) { return !is_goroutine(stack.first); });
+  INFO("stacks:" << listed(stacks));
 
   const std::uint64_t in_handler = with(stacks, run.handler);
   CHECK(in_handler >= 5);
@@ -237,7 +249,7 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
            ((tail + ";").find(";runtime.sigreturn" + run.handler) != std::string::npos ||
             (tail + ";").find(";runtime.sigreturn__sigaction" + run.handler) != std::string::npos);
   });
-  // The runtime preempts its other threads, and this one anywhere, by the same signal.
+  // The runtime preempts this thread anywhere.
   CHECK(static_cast<double>(exact) >= 0.8 * static_cast<double>(in_handler));
   const auto n = static_cast<double>(total(stacks));
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= run.whole * n - binomial_tolerance(n, run.whole));
