@@ -181,8 +181,9 @@ Status share_maps(const ::sampler& first, const ::sampler& second, const bpf_map
   bpf_object__for_each_map(of_second, second.obj) {
     of_first = ::bpf_object__next_map(first.obj, of_first);
     if (of_second == own) continue;
-    const int fd = ::bpf_map__fd(of_first);
-    const int err = fd < 0 ? ::bpf_map__set_autocreate(of_second, false) : ::bpf_map__reuse_fd(of_second, fd);
+    // Since libbpf 1.4 a map that was not made has a descriptor as well, of something else.
+    const int err = ::bpf_map__autocreate(of_first) ? ::bpf_map__reuse_fd(of_second, ::bpf_map__fd(of_first))
+                                                    : ::bpf_map__set_autocreate(of_second, false);
     if (err != 0) return log.error("sharing the maps of the kernel program", -err);
   }
   return {};
