@@ -23,11 +23,12 @@ Result<Reload> read_again(std::span<const char* const> arguments, const Config& 
       reload.config.log_level = line->config.log_level;
     } else if (key == "cpu_budget") {
       reload.config.cpu_budget = line->config.cpu_budget;
-      reload.config.set_by = line->config.set_by;
     } else {
       reload.at_restart.push_back(key);
       continue;
     }
+    reload.config.set_by.erase(key);
+    if (auto by = line->config.set_by.extract(key)) reload.config.set_by.insert(std::move(by));
     reload.applied.push_back(key);
   }
   return reload;

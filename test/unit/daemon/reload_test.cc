@@ -53,6 +53,8 @@ TEST_CASE("what takes a restart stays as it was, and is told") {
   REQUIRE(reload.ok());
   CHECK(reload->config.frequency_hz == 99);
   CHECK(reload->config.retention_ns == 24 * 60 * kNsPerMinute);
+  CHECK(where_set(reload->config, "log_level") == daemon.file);
+  CHECK(where_set(reload->config, "frequency_hz") == "default");
   CHECK(describe(*reload) == "log_level applied; frequency_hz, retention at the next restart");
 }
 
