@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
