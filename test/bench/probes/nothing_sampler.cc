@@ -9,8 +9,8 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
