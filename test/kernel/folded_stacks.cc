@@ -61,14 +61,14 @@ bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, c
   while (seen < wanted) {
     std::uint64_t now = seen;
     const auto grows = [&] { return (now = total(settled_profile(daemon, pid, since))) > seen; };
-    if (!RunningDaemon::eventually(std::chrono::seconds(30), grows)) return false;
+    if (!RunningDaemon::eventually(std::chrono::seconds(30) * patience(), grows)) return false;
     seen = now;
   }
   return true;
 }
 
 FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted) {
-  REQUIRE(RunningDaemon::eventually(std::chrono::seconds(60),
+  REQUIRE(RunningDaemon::eventually(std::chrono::seconds(60) * patience(),
                                     [&] { return with(settled_profile(daemon, pid), part) > 0; }));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string since =

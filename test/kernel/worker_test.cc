@@ -125,7 +125,7 @@ TEST_CASE("the worker has no capabilities, a filter of system calls, a user that
   const std::string proc = "/proc/" + std::to_string(workers.front());
   // While a request is under way there is the pipe by which the spawner tells of the child's end.
   std::vector<std::string> open;
-  CHECK(RunningDaemon::eventually(seconds(30), [&] {
+  CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] {
     open.clear();
     for (const auto& entry : std::filesystem::directory_iterator(proc + "/fd")) {
       std::error_code closed;
@@ -213,10 +213,11 @@ TEST_CASE("no process of the worker outlives the daemon, however that ends") {
     const std::vector<pid_t> workers = worker_processes(daemon.process().pid());
     REQUIRE_FALSE(workers.empty());
     daemon.process().signal(signal);
-    REQUIRE(daemon.process().wait(seconds(5)).has_value());
+    REQUIRE(daemon.process().wait(seconds(5) * patience()).has_value());
     for (const pid_t pid : workers) {
       // After SIGKILL it is init that takes its status, or whoever stands in for it: a zombie is no process any more.
-      CHECK(RunningDaemon::eventually(seconds(2), [&] { return !exists(pid) || status_of(pid)["State"][0] == 'Z'; }));
+      CHECK(RunningDaemon::eventually(seconds(2) * patience(),
+                                      [&] { return !exists(pid) || status_of(pid)["State"][0] == 'Z'; }));
     }
   }
 }

@@ -49,8 +49,7 @@ std::uint16_t free_port() {
 
 RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
     : port_(free_port()), process_(command_of(port_, arguments), ChildProcess::Capture::kOutputAndErrors) {
-  // In an emulated machine on a busy host the kernel takes half of this to verify the program.
-  const bool ready = eventually(std::chrono::seconds(60), [this] {
+  const bool ready = eventually(std::chrono::seconds(60) * patience(), [this] {
     if (process_.wait(std::chrono::milliseconds(1))) {
       std::string words;
       while (const auto line = process_.read_line(std::chrono::milliseconds(100))) words += *line + "\n";
@@ -58,18 +57,20 @@ RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
     }
     return get("/readyz").status == 200;
   });
-  if (!ready) throw std::runtime_error("the daemon did not become ready within 60 s");
+  if (!ready) throw std::runtime_error("the daemon did not become ready in time");
 }
 
 HttpAnswer RunningDaemon::get(const std::string& target, const std::vector<std::string>& curl_options) const {
   // --write-out puts status and type behind the body, on a line of their own.
-  std::vector<std::string> command{"curl",       "--silent", "--globoff",   "--path-as-is",
-                                   "--max-time", "20",       "--write-out", "\n%{http_code} %{content_type}\n"};
+  std::vector<std::string> command{"curl",        "--silent",
+                                   "--globoff",   "--path-as-is",
+                                   "--max-time",  std::to_string(20 * patience()),
+                                   "--write-out", "\n%{http_code} %{content_type}\n"};
   command.insert(command.end(), curl_options.begin(), curl_options.end());
   command.push_back("http://127.0.0.1:" + std::to_string(port_) + target);
   ChildProcess curl(command);
   std::vector<std::string> lines;
-  while (auto line = curl.read_line(std::chrono::seconds(25))) lines.push_back(std::move(*line));
+  while (auto line = curl.read_line(std::chrono::seconds(25) * patience())) lines.push_back(std::move(*line));
   static_cast<void>(curl.wait(std::chrono::seconds(5)));
 
   HttpAnswer answer;
@@ -111,7 +112,7 @@ RunningDaemon::End RunningDaemon::end() {
   const auto start = std::chrono::steady_clock::now();
   process_.signal(SIGTERM);
   End end;
-  end.exit_code = process_.wait(std::chrono::seconds(20)).value_or(-1);
+  end.exit_code = process_.wait(std::chrono::seconds(20) * patience()).value_or(-1);
   end.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   while (const auto line = process_.read_line(std::chrono::milliseconds(100))) {
     std::smatch found;
