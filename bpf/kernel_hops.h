@@ -56,17 +56,41 @@ enum flamed_kernel_step {
   FLAMED_KERNEL_STEP_UNKNOWN = 2, /* the kernel's own unwinder has to walk this stack */
 };
 
+/*
+ * Which numbering of the registers a row of FLAMED_ORC_SIGNAL has, by the row of a C function's first instruction: the
+ * CFA is always 8 bytes above sp there. The structure's fields are the same with both.
+ */
+static __always_inline __u32 layout_of_first_row(const struct flamed_orc_row* row) {
+  const __u32 sp_reg = row->bits & 15;
+  const __u32 type = row->bits >> 8 & 7;
+  if (row->sp_offset != 8 || type != 2) return FLAMED_ORC_UNKNOWN;
+  if (sp_reg == FLAMED_ORC_REG_SP) return FLAMED_ORC_SIGNAL;
+  return sp_reg == 3 ? FLAMED_ORC_RENUMBERED : FLAMED_ORC_UNKNOWN;
+}
+
+/* The number that the register has in all layouts but FLAMED_ORC_RENUMBERED. 15: none that is known. */
+static __always_inline __u32 orc_register(__u32 number, __u32 layout) {
+  if (layout != FLAMED_ORC_RENUMBERED) return number;
+  if (number == 0) return FLAMED_ORC_REG_UNDEFINED;
+  if (number == 3) return FLAMED_ORC_REG_SP;
+  if (number == 4) return FLAMED_ORC_REG_BP;
+  if (number == 8) return FLAMED_ORC_REG_PREV_SP;
+  if (number == 9) return FLAMED_ORC_REG_SP_INDIRECT;
+  if (number == 10) return FLAMED_ORC_REG_BP_INDIRECT;
+  return 15;
+}
+
 /* The row in one word. */
 static __always_inline __u32 hop_of_orc_row(const struct flamed_orc_row* row, __u32 layout) {
   const __u32 bits = row->bits;
-  const __u32 sp_reg = bits & 15;
-  const __u32 bp_reg = bits >> 4 & 15;
+  const __u32 sp_reg = orc_register(bits & 15, layout);
+  const __u32 bp_reg = orc_register(bits >> 4 & 15, layout);
   const __u32 bp_below = -(__u32)(__s32)row->bp_offset;
   __u32 type = bits >> 8 & 3;
   __u32 is_signal = bits >> 10 & 1;
   __u32 hop;
 
-  if (layout == FLAMED_ORC_SIGNAL) {
+  if (layout == FLAMED_ORC_SIGNAL || layout == FLAMED_ORC_RENUMBERED) {
     type = bits >> 8 & 7;
     is_signal = bits >> 11 & 1;
     if (type == 1) return FLAMED_KERNEL_HOP_END;

@@ -17,6 +17,7 @@ enum flamed_orc_layout {
   FLAMED_ORC_END = 1,        /* up to 6.2: type of 2 bits, end */
   FLAMED_ORC_SIGNAL_END = 2, /* 6.3: type of 2 bits, signal, end */
   FLAMED_ORC_SIGNAL = 3,     /* since 6.4: type of 3 bits, signal; another numbering of the types */
+  FLAMED_ORC_RENUMBERED = 4, /* 7.2 at the latest: the same, and another numbering of the registers */
 };
 
 /* One row of __start_orc_unwind. */
@@ -26,7 +27,7 @@ struct flamed_orc_row {
   __u16 bits; /* from the lowest: sp_reg, bp_reg, and what the layout says */
 } __attribute__((packed));
 
-/* sp_reg and bp_reg: what an offset counts from. */
+/* sp_reg and bp_reg: what an offset counts from. In all layouts but the last. */
 #define FLAMED_ORC_REG_UNDEFINED 0 /* of bp: it is untouched */
 #define FLAMED_ORC_REG_PREV_SP 1   /* the CFA */
 #define FLAMED_ORC_REG_BP 4
@@ -39,8 +40,8 @@ struct flamed_orc_row {
 #define FLAMED_ORC_TRAMPOLINES 4
 #define FLAMED_ORC_BLOCK_SHIFT 10 /* text is searched in blocks of 1 KiB: 19,000 of them, 75 KiB */
 
-/* Entries of the program's map of blocks: one more than there are, for the last one's end. */
-#define FLAMED_ORC_BLOCKS(text_bytes) (((text_bytes) >> FLAMED_ORC_BLOCK_SHIFT) + 2)
+/* Entries of the program's map of blocks: one more than there are, for the last one's end, and one for the layout. */
+#define FLAMED_ORC_BLOCKS(text_bytes) (((text_bytes) >> FLAMED_ORC_BLOCK_SHIFT) + 3)
 
 /* Addresses are the kernel's. */
 struct flamed_kernel_orc {
@@ -49,6 +50,7 @@ struct flamed_kernel_orc {
   __u64 row_count;
   __u64 text_start; /* of the kernel itself, without modules */
   __u64 text_end;
+  __u64 function; /* some function of C; what the row of its first instruction says tells the numbering of registers */
   /*
    * What tracers put in the place of return addresses; only the kernel's own unwinder finds what stood there. 0: none.
    */

@@ -33,7 +33,8 @@ struct {
 
 /*
  * The row that each block of text begins in, + 1; 0: not looked up yet. Makes a search in all rows, through a dozen
- * cold lines, one in two or three. Every CPU would write the same. Its size is set before loading.
+ * cold lines, one in two or three. Last the layout, see orc_layout_in_force(). Every CPU would write the same. Its size
+ * is set before loading.
  */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -111,6 +112,22 @@ static __always_inline __u64 find_orc_row(__u64 address) {
   return first + base;
 }
 
+/* kernel_orc.layout, or what is in force of the two that the kernel's types don't tell apart; looked at once. */
+static __always_inline __u32 orc_layout_in_force(void) {
+  if (kernel_orc.layout != FLAMED_ORC_SIGNAL) return kernel_orc.layout;
+  const __u32 last = (__u32)FLAMED_ORC_BLOCKS(kernel_orc.text_end - kernel_orc.text_start) - 1;
+  __u32* known = bpf_map_lookup_elem(&orc_blocks, &last);
+  if (!known) return FLAMED_ORC_UNKNOWN;
+  if (*known) return *known;
+  struct flamed_orc_row row = {};
+  const __u64 number = find_orc_row(kernel_orc.function);
+  if (number == FLAMED_ORC_NO_ROW) return FLAMED_ORC_UNKNOWN;
+  if (bpf_probe_read_kernel(&row, sizeof(row), (void*)(kernel_orc.rows + number * sizeof(row))))
+    return FLAMED_ORC_UNKNOWN;
+  *known = layout_of_first_row(&row);
+  return *known;
+}
+
 /*
  * Looks an address of the kernel's text up in the tables, and remembers it. `address` is its lower half. Not static,
  * see search_orc_rows().
@@ -125,7 +142,7 @@ __attribute__((noinline)) __u32 search_kernel_hop(__u32 address) {
   const __u64 number = find_orc_row(wanted);
   if (!sites || number == FLAMED_ORC_NO_ROW) return hop;
   if (bpf_probe_read_kernel(&row, sizeof(row), (void*)(kernel_orc.rows + number * sizeof(row)))) return hop;
-  hop = hop_of_orc_row(&row, kernel_orc.layout);
+  hop = hop_of_orc_row(&row, orc_layout_in_force());
   for (int i = 0; i < FLAMED_ORC_TRAMPOLINES; i++) {
     const __u64 trampoline = kernel_orc.trampolines[i];
     if (trampoline && wanted + 1 - trampoline <= 1) hop = FLAMED_KERNEL_HOP_UNSUPPORTED;

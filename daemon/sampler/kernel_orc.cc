@@ -83,10 +83,11 @@ Result<flamed_kernel_orc> find_kernel_orc(const FindKernelSymbols& find_symbols)
     return Error("the kernel has no unwind tables of its own (ORC), or some of an unknown layout");
   }
 
-  const Result<std::vector<std::uint64_t>> found = find_symbols(
-      {"__start_orc_unwind_ip", "__stop_orc_unwind_ip", "__start_orc_unwind", "__stop_orc_unwind", "_stext", "_etext",
-       // ftrace's, and kretprobes' by all of their names.
-       "return_to_handler", "arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"});
+  const Result<std::vector<std::uint64_t>> found =
+      find_symbols({"__start_orc_unwind_ip", "__stop_orc_unwind_ip", "__start_orc_unwind", "__stop_orc_unwind",
+                    "_stext", "_etext", "schedule",
+                    // ftrace's, and kretprobes' by all of their names.
+                    "return_to_handler", "arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"});
   if (!found) return Error(found.error());
   const std::vector<std::uint64_t>& at = *found;
   flamed_kernel_orc orc{};
@@ -95,9 +96,10 @@ Result<flamed_kernel_orc> find_kernel_orc(const FindKernelSymbols& find_symbols)
   orc.row_count = (at[1] - at[0]) / sizeof(std::int32_t);
   orc.text_start = at[4];
   orc.text_end = at[5];
-  std::copy(at.begin() + 6, at.end(), std::begin(orc.trampolines));
+  orc.function = at[6];
+  std::copy(at.begin() + 7, at.end(), std::begin(orc.trampolines));
   orc.layout = layout;
-  const bool is_whole = std::all_of(at.begin(), at.begin() + 6, [](std::uint64_t address) { return address != 0; }) &&
+  const bool is_whole = std::all_of(at.begin(), at.begin() + 7, [](std::uint64_t address) { return address != 0; }) &&
                         at[1] > at[0] && at[3] - at[2] == orc.row_count * sizeof(flamed_orc_row) &&
                         orc.row_count < std::uint64_t{1} << FLAMED_ORC_SEARCH_STEPS && orc.text_end > orc.text_start &&
                         orc.text_end - orc.text_start < std::uint64_t{1} << 31;

@@ -72,6 +72,35 @@ TEST_CASE("rows of all layouts say the same in their own numbers") {
   CHECK(hop_of(0, 0, 1 << 11, FLAMED_ORC_SIGNAL_END) == FLAMED_KERNEL_HOP_END);
 }
 
+TEST_CASE("registers are told apart in either numbering, by the row of a function's first instruction") {
+  constexpr unsigned kNewSp = 3;
+  constexpr unsigned kNewBp = 4;
+  constexpr unsigned kNewDi = 5;
+  constexpr unsigned kNewPrevSp = 8;
+  constexpr unsigned kNewSpIndirect = 9;
+  constexpr unsigned kNewBpIndirect = 10;
+  const auto layout_by = [](std::int16_t sp_offset, std::uint16_t row_bits) {
+    const flamed_orc_row row{sp_offset, 0, row_bits};
+    return layout_of_first_row(&row);
+  };
+  CHECK(layout_by(8, bits(FLAMED_ORC_REG_SP, 0, kCall)) == FLAMED_ORC_SIGNAL);
+  CHECK(layout_by(8, bits(kNewSp, 0, kCall)) == FLAMED_ORC_RENUMBERED);
+  CHECK(layout_by(8, bits(FLAMED_ORC_REG_BP, 0, kCall)) == FLAMED_ORC_UNKNOWN);
+  CHECK(layout_by(16, bits(kNewSp, 0, kCall)) == FLAMED_ORC_UNKNOWN);
+  CHECK(layout_by(8, bits(kNewSp, 0, kRegisters)) == FLAMED_ORC_UNKNOWN);
+
+  const auto hop = [](std::int16_t sp_offset, std::int16_t bp_offset, unsigned sp_reg, unsigned bp_reg) {
+    return hop_of(sp_offset, bp_offset, bits(sp_reg, bp_reg, kCall), FLAMED_ORC_RENUMBERED);
+  };
+  CHECK(hop(16, -16, kNewSp, kNewPrevSp) == hop_of(16, -16, bits(FLAMED_ORC_REG_SP, FLAMED_ORC_REG_PREV_SP, kCall)));
+  CHECK(hop(16, 0, kNewBp, 0) == hop_of(16, 0, bits(FLAMED_ORC_REG_BP, 0, kCall)));
+  CHECK(hop(24, 0, kNewSpIndirect, 0) == hop_of(24, 0, bits(FLAMED_ORC_REG_SP_INDIRECT, 0, kCall)));
+  CHECK(hop(-24, 0, kNewBpIndirect, kNewBp) ==
+        hop_of(-24, 0, bits(FLAMED_ORC_REG_BP_INDIRECT, FLAMED_ORC_REG_BP, kCall)));
+  CHECK(hop(8, 0, kNewDi, 0) == FLAMED_KERNEL_HOP_UNSUPPORTED);
+  CHECK(hop(8, 0, 1, 0) == FLAMED_KERNEL_HOP_UNSUPPORTED);
+}
+
 TEST_CASE("what only the kernel's own unwinder knows is left to it") {
   constexpr unsigned kR10 = 6;
   CHECK(hop_of(0, 0, bits(0, 0, 0)) == FLAMED_KERNEL_HOP_UNSUPPORTED);
