@@ -78,6 +78,8 @@ make_tree() {
 }
 
 mount_kernel() {
+  # A root directory that is a mount: tests make mount namespaces in it, and must be able to keep theirs to themselves.
+  mount --bind "$tree" "$tree"
   # /proc is the machine's own and not that of a new pid namespace: the kernel programs see the machine's pids.
   mount --rbind /proc "$tree/proc"
   mount --rbind /sys "$tree/sys"
