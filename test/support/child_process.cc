@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Waits until `fd` is readable or `end` is reached.
 bool wait_readable(int fd, Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   pollfd poll{fd, POLLIN, 0};
   return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) > 0;
 }
