@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -82,9 +83,13 @@ std::string without_landlock() {
   return std::string("; but without Landlock (") + std::strerror(errno) + ")";
 }
 
-std::uint64_t with_names(const FoldedStacks& stacks) {
-  return count_if(stacks, [](const std::string& stack) { return stack.find("[unknown]") == std::string::npos; });
+/// Of the C library only what it exports has a name, unless its debug package is installed.
+bool is_named(const std::string& stack) {
+  static const std::regex nameless(R"(\[unknown\](?! \((libc\.so|ld-linux)))");
+  return !std::regex_search(stack, nameless);
 }
+
+std::uint64_t with_names(const FoldedStacks& stacks) { return count_if(stacks, is_named); }
 
 /// Copies of a program, each of them a file that the daemon has never seen.
 class NewFiles {
