@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Proves that a bare Debian is enough: makes a minimal tree of a release, puts the last commit into it, and lets
-# `./dev run` and `./dev test` install, build and run everything there, in a chroot on the running kernel.
+# `./dev run` and `./dev test` install, build and run everything there, on the running kernel.
 #
 #   test/releases/run.sh SUITE               ./dev run until it answers, then ./dev test; SUITE: bookworm, trixie, sid
 #   test/releases/run.sh SUITE COMMAND...    that command instead, in the copied tree, e.g. ./dev build
@@ -78,7 +78,7 @@ make_tree() {
 }
 
 mount_kernel() {
-  # A root directory that is a mount: tests make mount namespaces in it, and must be able to keep theirs to themselves.
+  # A mount, as pivot_root wants its new root.
   mount --bind "$tree" "$tree"
   # /proc is the machine's own and not that of a new pid namespace: the kernel programs see the machine's pids.
   mount --rbind /proc "$tree/proc"
@@ -92,8 +92,16 @@ in_tree() { # in_tree COMMAND...: replaces this shell
   for name in CI http_proxy https_proxy no_proxy; do
     [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
   done
-  # shellcheck disable=SC2016  # The inner shell expands these.
-  exec env -i "${environment[@]}" chroot "$tree" bash -c 'cd "$0" && exec "$@"' "$inside" "$@"
+  # The tree becomes the root of a mount namespace of its own, and the machine's root leaves it: in a chroot nobody may make
+  # a user namespace, or keep a mount namespace's mounts to itself, as tests do.
+  # shellcheck disable=SC2016  # The inner shells expand these.
+  exec unshare --mount --propagation private bash -ec '
+    cd "$1"
+    pivot_root . mnt
+    umount --lazy mnt
+    cd "$2"
+    shift 2
+    exec env -i "$@"' bash "$tree" "$inside" "${environment[@]}" "$@"
 }
 
 check_run() {
