@@ -88,8 +88,12 @@ nlohmann::json RunningDaemon::get_json(const std::string& target) const {
 }
 
 std::map<std::string, std::uint64_t> RunningDaemon::folded(const std::string& target) const {
+  const HttpAnswer answer = get(target);
+  if (answer.status != 200) {
+    throw std::runtime_error(target + " was answered with status " + std::to_string(answer.status) + ": " + answer.body);
+  }
   std::map<std::string, std::uint64_t> stacks;
-  std::istringstream lines(get(target).body);
+  std::istringstream lines(answer.body);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t blank = line.rfind(' ');
     if (line.starts_with("# ")) continue;  // why there are none

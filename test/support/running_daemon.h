@@ -29,7 +29,7 @@ class RunningDaemon {
 
   [[nodiscard]] HttpAnswer get(const std::string& target, const std::vector<std::string>& curl_options = {}) const;
   [[nodiscard]] nlohmann::json get_json(const std::string& target) const;
-  /// Folded stacks: stack → count.
+  /// Folded stacks: stack → count. Throws with the answer if it is not one of status 200.
   [[nodiscard]] std::map<std::string, std::uint64_t> folded(const std::string& target) const;
   /// Metrics of one moment, each summed over its labels.
   [[nodiscard]] std::map<std::string, double> metrics() const;

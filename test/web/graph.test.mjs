@@ -588,6 +588,7 @@ describe("the graph", () => {
     const { x, y } = await place(CART);
     const light = await pixel(x + 1, y - 7);
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await page.waitForSelector('html[data-theme="dark"]'); // the browser says so some frames later
     await settled();
     assert.notDeepEqual(await pixel(x + 1, y - 7), light);
   });
