@@ -90,7 +90,8 @@ nlohmann::json RunningDaemon::get_json(const std::string& target) const {
 std::map<std::string, std::uint64_t> RunningDaemon::folded(const std::string& target) const {
   const HttpAnswer answer = get(target);
   if (answer.status != 200) {
-    throw std::runtime_error(target + " was answered with status " + std::to_string(answer.status) + ": " + answer.body);
+    throw std::runtime_error(target + " was answered with status " + std::to_string(answer.status) + ": " +
+                             answer.body);
   }
   std::map<std::string, std::uint64_t> stacks;
   std::istringstream lines(answer.body);
