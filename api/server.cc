@@ -258,6 +258,7 @@ class Server::Impl final : public GateUser {
     Turn turn{request, queue, {{request.client}}};
     try {
       if (auto reply = take_turn(turn, protocol)) return gate_->reply(std::move(*reply));
+      // NOLINTNEXTLINE(bugprone-empty-catch): the comment says why
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
     }

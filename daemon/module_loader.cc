@@ -46,11 +46,12 @@ void ModuleLoader::run(const std::stop_token& stop) {
   // Samples are taken by now: what the verifier takes for the walk holds up none of them.
   if (unwind_ != nullptr) load_walk();
   // It makes samples cheaper, but those of now have no tables yet: first a few of these.
-  int until_kernel_walk = 100;
-  while (!stop.stop_requested()) {
-    if (until_kernel_walk > 0 && (--until_kernel_walk == 0 || !parts_.modules.has_request())) {
+  constexpr int kTablesFirst = 100;
+  bool awaits_kernel_walk = true;
+  for (int requests = 0; !stop.stop_requested(); ++requests) {
+    if (awaits_kernel_walk && (requests == kTablesFirst || !parts_.modules.has_request())) {
       load_kernel_walk();
-      until_kernel_walk = 0;
+      awaits_kernel_walk = false;
     }
     const std::optional<symbolizer::OpenRequest> request = parts_.modules.next_request(stop);
     if (!request) return;

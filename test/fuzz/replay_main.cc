@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
       std::ifstream file(entry.path(), std::ios::binary);
       const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-      std::cout << entry.path().filename().string() << std::endl;  // flushed: it names the input of a crash
+      std::cout << entry.path().filename().string() << '\n' << std::flush;  // it names the input of a crash
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
       ++inputs;
     }

@@ -55,7 +55,6 @@ struct Chain {
 };
 
 TEST_CASE("every chain through code without frame pointers comes out frame by frame") {
-  const std::string kSyscall = "entry_SYSCALL_64_after_hwframe;do_syscall_64";
   const Chain chain = GENERATE_COPY(
       Chain{"60 frames", {"recursion", "60"}, {"main;" + repeated("descend", 61) + ";work"}, 0.95},
       Chain{"120 frames", {"recursion", "119"}, {"main;" + repeated("descend", 120) + ";work"}, 0.95},

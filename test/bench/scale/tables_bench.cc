@@ -71,7 +71,8 @@ int run(std::size_t modules) {
     step_ns += cpu_ns() - begin;
     step_rows += rows.rows.size();
     refused += outcome == daemon::UnwindPublisher::Outcome::kDone ? 0 : 1;
-    if (++done < until && done < modules) continue;
+    ++done;
+    if (done < until && done < modules) continue;
     // The figures are those of the modules since the last step, with all that stood there before.
     steps.push_back({{"modules", done}, {"ns_per_row", step_ns / static_cast<double>(step_rows)}});
     all_ns += std::exchange(step_ns, 0);

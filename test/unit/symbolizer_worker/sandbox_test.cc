@@ -66,7 +66,7 @@ TEST_CASE("the spawner, which may share the daemon's user, can't signal, limit, 
   };
   for (const auto& [name, attempt] : attempts) {
     INFO(name);
-    const int status = status_as_spawner([&attempt = attempt] { return attempt() == 0 ? 0 : 1; });
+    const int status = status_as_spawner([&tried = attempt] { return tried() == 0 ? 0 : 1; });
     if (is_not_tried(status)) {
       WARN("not tried: built with a sanitizer");
       return;
