@@ -278,6 +278,9 @@ void AcceptGate::advance(std::uint64_t id, Connection::Event event, Clock::time_
 Connection::Event AcceptGate::hand_out(std::uint64_t id, Client& client, Clock::time_point now) {
   const RequestReader& reader = client.connection.reader();
   if (const std::optional<Problem> fault = fault_of(reader)) return refuse(client, *fault, now);
+  if (client.connection.requests() == 1) {
+    client.connection.set_peer(peers_.look_up_again(client.connection.descriptor(), client.connection.peer()));
+  }
   GateRequest request{id, std::string(reader.head()), client.connection.peer(), client.asked,
                       client.connection.requests() >= kRequestsPerConnection};
   if (user_.take(std::move(request))) {

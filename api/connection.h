@@ -61,6 +61,7 @@ class Connection {
 
   [[nodiscard]] const RequestReader& reader() const { return reader_; }
   [[nodiscard]] const Peer& peer() const { return peer_; }
+  void set_peer(const Peer& peer) { peer_ = peer; }
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// For epoll; 0 while nothing is waited for.

@@ -89,6 +89,15 @@ Peer PeerLookup::look_up(int socket) {
   return peer;
 }
 
+Peer PeerLookup::look_up_again(int socket, const Peer& accepted) {
+  // A Unix socket's peer is noted for good, and who is not known has nothing to lose.
+  if (accepted.transport != Peer::Transport::kLoopback || !accepted.uid) return accepted;
+  const Peer now = look_up_peer(socket, owners_.get());
+  if (now == accepted) return accepted;
+  ++unknown_;
+  return {accepted.transport, std::nullopt};
+}
+
 Status PeerLookup::state() const {
   const std::lock_guard lock(mutex_);
   if (problem_.empty()) return {};

@@ -31,11 +31,13 @@ class PeerLookup {
   explicit PeerLookup(Open open = open_kernel_socket_owners);
 
   Peer look_up(int socket);
+  /// Who it is with the first request, which may come much later: nobody who is known, unless it is still `accepted`.
+  Peer look_up_again(int socket, const Peer& accepted);
 
   /// Why no TCP connection has a user, what that means and what to do; ok while the kernel tells.
   [[nodiscard]] Status state() const;
   /// TCP connections from this host that have no user: all of them while state() is an error, else those whose client
-  /// was gone at once.
+  /// was gone at once or is bound to an interface.
   [[nodiscard]] std::uint64_t unknown() const { return unknown_; }
 
  private:

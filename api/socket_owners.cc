@@ -23,6 +23,9 @@ constexpr std::size_t kMappedPrefixBytes = 12;
 constexpr std::size_t kAnswerBytes = 4096;
 /// Answers to questions that were given up, before the one that is waited for.
 constexpr int kMostAnswers = 8;
+/// Of `lo`, by which loopback addresses are reached: the same in every network namespace (loopback_net_init() of the
+/// kernel), and whatever it is called.
+constexpr std::uint32_t kLoopbackInterface = 1;
 
 void put_address(const IpEndpoint& endpoint, bool ipv4, __be32 (&words)[4]) {
   const std::size_t skipped = ipv4 ? kMappedPrefixBytes : 0;
@@ -41,6 +44,11 @@ IpEndpoint endpoint_of(const __be32 (&words)[4], __be16 port, std::uint8_t famil
   return endpoint;
 }
 
+/// Has it been connected, and is it not closed on both sides? In the order of its states.
+bool is_connected(std::uint8_t state) {
+  return state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSE_WAIT;
+}
+
 template <typename T>
 std::optional<T> take(std::span<const std::byte>& bytes) {
   if (bytes.size() < NLMSG_ALIGN(sizeof(T))) return std::nullopt;
@@ -52,7 +60,7 @@ std::optional<T> take(std::span<const std::byte>& bytes) {
 
 }  // namespace
 
-std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t sequence) {
+std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t interface, std::uint32_t sequence) {
   nlmsghdr header{};
   inet_diag_req_v2 question{};
   header.nlmsg_len = NLMSG_LENGTH(sizeof question);
@@ -67,6 +75,7 @@ std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t 
   question.id.idiag_dport = htons(ends.server.port);
   put_address(ends.client, ipv4, question.id.idiag_src);
   put_address(ends.server, ipv4, question.id.idiag_dst);
+  question.id.idiag_if = interface;
   question.id.idiag_cookie[0] = question.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
 
   std::vector<std::byte> bytes(header.nlmsg_len);
@@ -75,7 +84,8 @@ std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t 
   return bytes;
 }
 
-std::optional<uid_t> decode_owner(std::span<const std::byte> answer, const TcpEnds& ends, std::uint32_t sequence) {
+std::optional<OwnedSocket> decode_owner(std::span<const std::byte> answer, const TcpEnds& ends,
+                                        std::uint32_t sequence) {
   const auto header = take<nlmsghdr>(answer);
   if (!header || header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_seq != sequence) return std::nullopt;
   const auto found = take<inet_diag_msg>(answer);
@@ -83,11 +93,11 @@ std::optional<uid_t> decode_owner(std::span<const std::byte> answer, const TcpEn
   if (found->idiag_family != AF_INET && found->idiag_family != AF_INET6) return std::nullopt;
   const IpEndpoint own = endpoint_of(found->id.idiag_src, found->id.idiag_sport, found->idiag_family);
   const IpEndpoint other = endpoint_of(found->id.idiag_dst, found->id.idiag_dport, found->idiag_family);
-  if (own != ends.client || other != ends.server || found->idiag_state == TCP_LISTEN) return std::nullopt;
+  if (own != ends.client || other != ends.server || !is_connected(found->idiag_state)) return std::nullopt;
   // inet_diag_msg_attrs_fill() and inet_twsk_diag_fill() of the kernel: what no file stands for any more has inode 0,
   // and uid 0 whoever it was.
   if (found->idiag_inode == 0) return std::nullopt;
-  return found->idiag_uid;
+  return OwnedSocket{found->idiag_uid, std::uint64_t{found->id.idiag_cookie[1]} << 32 | found->id.idiag_cookie[0]};
 }
 
 Result<KernelSocketOwners> KernelSocketOwners::open() {
@@ -109,8 +119,14 @@ Result<std::unique_ptr<SocketOwners>> open_kernel_socket_owners() {
 }
 
 std::optional<uid_t> KernelSocketOwners::owner_of(const TcpEnds& ends) {
+  const std::optional<OwnedSocket> anywhere = find(ends, 0);
+  if (!anywhere || find(ends, kLoopbackInterface) != anywhere) return std::nullopt;
+  return anywhere->uid;
+}
+
+std::optional<OwnedSocket> KernelSocketOwners::find(const TcpEnds& ends, std::uint32_t interface) {
   const std::uint32_t sequence = ++sequence_;
-  const std::vector<std::byte> question = encode_owner_question(ends, sequence);
+  const std::vector<std::byte> question = encode_owner_question(ends, interface, sequence);
   if (::send(netlink_.get(), question.data(), question.size(), 0) != static_cast<ssize_t>(question.size())) {
     return std::nullopt;
   }

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,16 +61,23 @@ class Desk final : public GateUser {
 /// Gives each new connection to the port the next user of a list.
 class ListedOwners final : public SocketOwners {
  public:
-  ListedOwners(std::uint16_t port, std::vector<std::optional<uid_t>> users) : port_(port), users_(std::move(users)) {}
+  /// `forgets`: knows nobody any more.
+  ListedOwners(std::uint16_t port, std::vector<std::optional<uid_t>> users, const std::atomic<bool>& forgets)
+      : port_(port), users_(std::move(users)), forgets_(forgets) {}
   std::optional<uid_t> owner_of(const TcpEnds& ends) override {
     if (ends.server.port != port_) return ::getuid();  // flamed's own end
-    return next_ < users_.size() ? users_[next_++] : std::nullopt;
+    if (forgets_) return std::nullopt;
+    const auto [known, is_new] = by_client_.try_emplace(ends.client.port);
+    if (is_new && next_ < users_.size()) known->second = users_[next_++];
+    return known->second;
   }
 
  private:
   const std::uint16_t port_;
   std::vector<std::optional<uid_t>> users_;
+  const std::atomic<bool>& forgets_;
   std::size_t next_ = 0;
+  std::map<std::uint16_t, std::optional<uid_t>> by_client_;
 };
 
 struct Fixture {
@@ -80,7 +88,7 @@ struct Fixture {
     std::vector<ListeningSocket> listening;
     listening.push_back(std::move(*socket));
     peers = std::make_unique<PeerLookup>([this, users]() -> Result<std::unique_ptr<SocketOwners>> {
-      return std::unique_ptr<SocketOwners>(std::make_unique<ListedOwners>(port, users));
+      return std::unique_ptr<SocketOwners>(std::make_unique<ListedOwners>(port, users, owners_forget));
     });
     auto opened = AcceptGate::open(std::move(listening), limits, *peers, desk);
     REQUIRE(opened.ok());
@@ -112,6 +120,7 @@ struct Fixture {
   }
 
   Desk desk;
+  std::atomic<bool> owners_forget{false};
   std::uint16_t port = 0;
   std::unique_ptr<PeerLookup> peers;
   std::unique_ptr<AcceptGate> gate;
@@ -136,6 +145,31 @@ TEST_CASE("a request is handed out whole, with who asks, and the answer goes bac
   CHECK_FALSE(request->last);
   fixture.gate->reply({request->client, "answer"});
   CHECK(client.rest() == "answer");
+}
+
+TEST_CASE("who is not known any more with the first request stays nobody, and later requests are not looked up") {
+  Fixture fixture({}, {1000, 1001});
+  RawClient doubtful = fixture.client();
+  fixture.wait_for_accepted(1);
+  fixture.owners_forget = true;
+  doubtful.send(kRequest);
+  const auto first = fixture.desk.next();
+  REQUIRE(first.has_value());
+  CHECK(first->peer == Peer{Peer::Transport::kLoopback, std::nullopt});
+  fixture.owners_forget = false;
+  fixture.gate->reply({first->client, "a", true});
+  CHECK(doubtful.receive(1) == "a");
+  doubtful.send(kRequest);
+  CHECK_FALSE(fixture.desk.next()->peer.uid.has_value());
+
+  GateRequest request;
+  RawClient known = fixture.asking(request);
+  CHECK(request.peer.uid == 1001U);
+  fixture.gate->reply({request.client, "a", true});
+  CHECK(known.receive(1) == "a");
+  fixture.owners_forget = true;
+  known.send(kRequest);
+  CHECK(fixture.desk.next()->peer.uid == 1001U);
 }
 
 TEST_CASE("a request in pieces takes no place before it is complete") {

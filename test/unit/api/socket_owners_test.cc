@@ -20,16 +20,21 @@
 
 #include "api/peer_lookup.h"
 #include "test/catch.h"
+#include "test/support/same_ends.h"
 
 namespace flamed::api {
 namespace {
+
+using test::bind_to_loopback;
 
 constexpr uid_t kStranger = 54321;  ///< whoever that is: no account is needed to own a socket
 
 /// A connection from 127.0.0.1 or ::1 to a socket that listens there.
 class Connected {
  public:
-  explicit Connected(int client_family = AF_INET, int server_family = AF_INET)
+  enum class Client { kUsual, kBoundToLoopback };
+  explicit Connected(Client kind) : Connected(AF_INET, AF_INET, kind) {}
+  explicit Connected(int client_family = AF_INET, int server_family = AF_INET, Client kind = Client::kUsual)
       : listener_(::socket(server_family, SOCK_STREAM | SOCK_CLOEXEC, 0)),
         client(::socket(client_family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_storage address = loopback(server_family, 0, client_family != server_family);
@@ -39,6 +44,7 @@ class Connected {
     REQUIRE(::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
     const sockaddr_storage target =
         loopback(client_family, ip_endpoint(address)->port, client_family == AF_INET6 && server_family == AF_INET);
+    if (kind == Client::kBoundToLoopback) bind_to_loopback(client);
     REQUIRE(::connect(client.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) == 0);
     server.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     REQUIRE(server);
@@ -80,6 +86,9 @@ class Connected {
   Fd client;
   Fd server;
 };
+
+/// Another socket with the client's ends, which gets no answer.
+Fd connect_in_vain(const TcpEnds& ends) { return test::connect_in_vain(ends.client.port, ends.server.port); }
 
 bool has_ipv6() {
   const Fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -146,6 +155,21 @@ TEST_CASE("a socket that its client has closed belongs to nobody, and not to roo
   }
 }
 
+TEST_CASE("a client that is bound to an interface is not taken for who else has its port") {
+  auto owners = KernelSocketOwners::open();
+  REQUIRE(owners.ok());
+  const Connected connection(Connected::Client::kBoundToLoopback);
+  // Which socket the answers go to depends on who is first in the kernel's table.
+  CHECK_FALSE(owners->owner_of(connection.ends()).has_value());
+  PeerLookup lookup;
+  CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+  CHECK(lookup.state().ok());
+
+  const Fd connecting = connect_in_vain(connection.ends());
+  CHECK_FALSE(owners->owner_of(connection.ends()).has_value());
+  CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
+}
+
 TEST_CASE("a client that only sends no more keeps its name") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
@@ -195,6 +219,21 @@ class FakeKernel final : public SocketOwners {
   std::vector<IpEndpoint> known_;
 };
 
+/// A kernel that answers in turn.
+class ChangingKernel final : public SocketOwners {
+ public:
+  explicit ChangingKernel(std::vector<std::optional<uid_t>>& answers) : answers_(answers) {}
+  std::optional<uid_t> owner_of(const TcpEnds& /*ends*/) override {
+    REQUIRE_FALSE(answers_.empty());
+    const std::optional<uid_t> answer = answers_.front();
+    answers_.erase(answers_.begin());
+    return answer;
+  }
+
+ private:
+  std::vector<std::optional<uid_t>>& answers_;
+};
+
 PeerLookup lookup_with(const std::vector<IpEndpoint>& known) {
   return PeerLookup([known]() -> Result<std::unique_ptr<SocketOwners>> {
     return std::unique_ptr<SocketOwners>(std::make_unique<FakeKernel>(known));
@@ -222,6 +261,29 @@ TEST_CASE("a kernel that does not even know flamed's own end is told of, a clien
     CHECK(lookup.state().error().message().find("modprobe tcp_diag") != std::string::npos);
     CHECK(lookup.unknown() == 1);
   }
+}
+
+TEST_CASE("who asks is looked up again with the first request, and is nobody unless still the same") {
+  const Connected connection;
+  std::vector<std::optional<uid_t>> answers;
+  PeerLookup lookup([&]() -> Result<std::unique_ptr<SocketOwners>> {
+    return std::unique_ptr<SocketOwners>(std::make_unique<ChangingKernel>(answers));
+  });
+  const int socket = connection.server.get();
+  const Peer accepted{Peer::Transport::kLoopback, 0};
+  const Peer nobody{Peer::Transport::kLoopback, std::nullopt};
+  answers = {0};
+  CHECK(lookup.look_up_again(socket, accepted) == accepted);
+  CHECK(lookup.unknown() == 0);
+  answers = {kStranger};
+  CHECK(lookup.look_up_again(socket, accepted) == nobody);
+  answers = {std::nullopt};
+  CHECK(lookup.look_up_again(socket, accepted) == nobody);
+  CHECK(lookup.unknown() == 2);
+  answers = {0};
+  CHECK(lookup.look_up_again(socket, nobody) == nobody);
+  const Peer over_unix{Peer::Transport::kUnix, 0};
+  CHECK(lookup.look_up_again(socket, over_unix) == over_unix);
 }
 
 TEST_CASE("the kernel knows flamed's own end of a connection whose client has closed it") {
@@ -276,13 +338,17 @@ TEST_CASE("only an answer about exactly that socket names its owner") {
     std::memcpy(bytes.data() + NLMSG_HDRLEN, &found, sizeof found);
     return bytes;
   };
-  REQUIRE(decode_owner(answer(), ends, 7) == 1000U);
+  found.id.idiag_cookie[0] = 2;
+  found.id.idiag_cookie[1] = 1;
+  REQUIRE(decode_owner(answer(), ends, 7) == OwnedSocket{1000, 0x1'0000'0002});
 
   SECTION("another question's") { header.nlmsg_seq = 6; }
   SECTION("an error") { header.nlmsg_type = NLMSG_ERROR; }
   SECTION("another client") { found.id.idiag_sport = htons(40001); }
   SECTION("another address") { found.id.idiag_src[0] = htonl(INADDR_LOOPBACK + 1); }
   SECTION("a socket that listens") { found.idiag_state = TCP_LISTEN; }
+  SECTION("a socket that is only trying to connect") { found.idiag_state = TCP_SYN_SENT; }
+  SECTION("a socket that is being connected to") { found.idiag_state = TCP_SYN_RECV; }
   SECTION("a socket that no process holds") { found.idiag_inode = 0; }
   SECTION("another family") { found.idiag_family = AF_UNIX; }
   CHECK_FALSE(decode_owner(answer(), ends, 7).has_value());
