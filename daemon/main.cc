@@ -62,6 +62,7 @@
 #include "symbolizer/process_details.h"
 #include "symbolizer/process_table.h"
 #include "symbolizer/worker/spawner.h"
+#include "symbolizer/worker/unused_user.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {
@@ -144,7 +145,8 @@ Fd kallsyms_on_stdin() {
   return Fd(is_proc_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
 }
 
-/// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else nobody.
+/// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else one whom
+/// nobody is.
 symbolizer::WorkerProcess::Program worker_program() {
   symbolizer::WorkerProcess::Program program;
   passwd entry{};
@@ -152,6 +154,20 @@ symbolizer::WorkerProcess::Program worker_program() {
   std::array<char, 4096> text{};
   if (::getpwnam_r("flamed", &entry, text.data(), text.size(), &found) == 0 && found != nullptr && entry.pw_uid != 0) {
     program.user = entry.pw_uid;
+    return program;
+  }
+  if (::getuid() != 0) return program;  // and may take no other user
+  const auto has_account = [&](uid_t user) {
+    return ::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found != nullptr;
+  };
+  const auto own = static_cast<std::uint32_t>(::getpid());
+  if (const auto unused = symbolizer::find_unused_user({.has_account = has_account, .begin_at = own})) {
+    program.user = *unused;
+  } else {
+    spdlog::warn(
+        "the ELF worker runs as nobody, whose other processes may stop it: every user from {} to {} is taken "
+        "or missing here; add a user `flamed`",
+        symbolizer::kFirstUnusedUser, symbolizer::kFirstUnusedUser + symbolizer::kUnusedUsers - 1);
   }
   return program;
 }

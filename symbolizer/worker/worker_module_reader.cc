@@ -24,10 +24,16 @@ constexpr int kAttempts = 3;
 /// New workers: as many at once, and then as many a second. One costs about 10 ms of CPU time.
 constexpr double kStartsAtOnce = 20;
 constexpr double kStartsPerSecond = 12;
-/// After a worker that did not come up, and twice as long after each further one, up to the most.
+/// After a worker that did not come up, or the second that did not do its work, and twice as long after each further
+/// one, up to the most.
 constexpr std::int64_t kFirstPauseNs = kNsPerSecond;
 constexpr std::int64_t kMostPauseNs = 60 * kNsPerSecond;
 constexpr std::size_t kMaxErrorBytes = 1024;
+
+/// A name that is demangled in any process that works.
+constexpr const char* kTestName = "_ZN6flamed4testEv";
+/// One may be lost to a signal or for lack of memory.
+constexpr int kTestAttempts = 2;
 
 std::int64_t now_ns() { return SystemClock().monotonic().ns; }
 
@@ -40,6 +46,10 @@ bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows; 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+std::int64_t pause_ns(std::int64_t failures_before) {
+  return std::min(kMostPauseNs, kFirstPauseNs << std::min<std::int64_t>(failures_before, 16));
 }
 
 Error no_answer(const std::string& why, int code = 0) { return Error("the ELF worker " + why, code); }
@@ -108,7 +118,46 @@ void WorkerModuleReader::stop() {
 
 // ---- The worker ----
 
-void WorkerModuleReader::look_after() { static_cast<void>(worker().ok()); }
+void WorkerModuleReader::look_after() {
+  const Result<WorkerPtr> process = worker();
+  if (!process || !is_doubted_) return;
+  if (passes_test(**process)) {
+    note_success();
+  } else {
+    replace(**process, no_answer("does not demangle a name"));
+  }
+}
+
+bool WorkerModuleReader::passes_test(WorkerProcess& worker) {
+  Question question{RequestKind::kDemangle};
+  question.payload.number(std::uint64_t{1});
+  question.payload.text(kTestName);
+  for (int tries = 1; worker.is_alive(); ++tries) {
+    std::vector<DemangledName> names;
+    const Attempt result =
+        attempt_by(worker, question, [&](WireReader& from) { return ValueCodec::decode(from, names, std::size_t{1}); });
+    // Not tested for now: all its places are taken, or flamed is ending.
+    if (result.outcome == Outcome::kOk || (result.outcome == Outcome::kUnavailable && !result.is_odd)) return true;
+    if (tries == kTestAttempts) return false;
+  }
+  return true;  // it has ended, and is replaced for that
+}
+
+void WorkerModuleReader::replace(WorkerProcess& worker, const Error& failure) {
+  if (!worker.give_up()) return;
+  const std::lock_guard lock(worker_mutex_);
+  if (broken_in_a_row_ > 0) not_before_ns_ = now_ns() + pause_ns(broken_in_a_row_ - 1);
+  ++broken_in_a_row_;
+  how_broken_ = failure.message();
+  is_doubted_ = true;
+}
+
+void WorkerModuleReader::note_success() {
+  if (!is_doubted_) return;
+  const std::lock_guard lock(worker_mutex_);
+  broken_in_a_row_ = 0;
+  is_doubted_ = false;
+}
 
 Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
   WorkerPtr old;  // its end is waited for without the lock
@@ -122,7 +171,7 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
     stats_.peak_bytes = std::max(stats_.peak_bytes, usage.peak_bytes);
     old = std::move(worker_);
     worker_ = nullptr;
-    why_no_worker_ = "the ELF worker has ended";
+    why_no_worker_ = is_doubted_ ? how_broken_ : "the ELF worker has ended";
   }
   return start_locked(now_ns());
 }
@@ -142,8 +191,7 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::start_locked(std::int6
   }
   if (!started) {
     why_no_worker_ = started.error().message();
-    const std::int64_t pause_ns = kFirstPauseNs << std::min<std::int64_t>(failed_in_a_row_, 16);
-    not_before_ns_ = now_ns() + std::min(kMostPauseNs, pause_ns);
+    not_before_ns_ = now_ns() + pause_ns(failed_in_a_row_);
     ++failed_in_a_row_;
     return Error(why_no_worker_, EAGAIN);
   }
@@ -173,16 +221,18 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
       return {Outcome::kUnavailable, no_answer("does not respond", EAGAIN)};
     case Kind::kRefused:
       return {Outcome::kUnavailable,
-              Error::from_errno("the ELF worker cannot start another process", ending.detail).with_code(EAGAIN)};
+              Error::from_errno("the ELF worker cannot start another process", ending.detail).with_code(EAGAIN), false,
+              ending.detail != EBUSY};
     case Kind::kLost:
-      return {Outcome::kKilled, no_answer("was killed", EAGAIN), true};
+      return {Outcome::kKilled, no_answer("was killed", EAGAIN), true, true};
     case Kind::kEnded:
       break;
   }
   if (!WIFSIGNALED(ending.detail)) {
     const int code = WEXITSTATUS(ending.detail);
-    if (code == 0) return {Outcome::kDamaged, no_answer("gave a damaged answer (it ends too early)")};
-    return {Outcome::kCrashed, no_answer("ended with exit code " + std::to_string(code) + " while reading" + what)};
+    if (code == 0) return {Outcome::kDamaged, no_answer("gave a damaged answer (it ends too early)"), false, true};
+    return {Outcome::kCrashed, no_answer("ended with exit code " + std::to_string(code) + " while reading" + what),
+            false, true};
   }
   const int signal = WTERMSIG(ending.detail);
   switch (signal) {
@@ -192,25 +242,36 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
       return {Outcome::kTimeout,
               no_answer("used more than " + std::to_string(limits.cpu_seconds) + " s of CPU time to read" + what)};
     case SIGKILL:
-      return {Outcome::kKilled, no_answer(std::string("was killed while reading") + what, EAGAIN), true};
+      return {Outcome::kKilled, no_answer(std::string("was killed while reading") + what, EAGAIN), true, true};
     case SIGSYS:
-      return {Outcome::kCrashed, no_answer(std::string("was ended by SIGSYS, for a system call that it may not make, "
-                                                       "while reading") +
-                                           what)};
+      return {Outcome::kCrashed,
+              no_answer(std::string("was ended by SIGSYS, for a system call that it may not make, "
+                                    "while reading") +
+                        what),
+              false, true};
     default:
-      return {Outcome::kCrashed, no_answer("was ended by " + signal_name(signal) + " while reading" + what)};
+      return {Outcome::kCrashed, no_answer("was ended by " + signal_name(signal) + " while reading" + what), false,
+              true};
   }
 }
 
 template <typename Decode>
 WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question, Decode decode) {
-  const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
   Result<WorkerPtr> process = worker();
   if (!process) return {Outcome::kUnavailable, process.error()};
-  Result<WorkerProcess::Ends> ends = (*process)->order(question.kind, limits);
+  Attempt result = attempt_by(**process, question, decode);
+  result.worker = std::move(*process);
+  return result;
+}
+
+template <typename Decode>
+WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(WorkerProcess& worker, const Question& question,
+                                                           Decode decode) {
+  const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
+  Result<WorkerProcess::Ends> ends = worker.order(question.kind, limits);
   if (!ends) {
     const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
-    if (is_gone) (*process)->give_up();
+    if (is_gone) worker.give_up();
     return {Outcome::kUnavailable, Error(ends.error()).with_context("cannot ask the ELF worker").with_code(EAGAIN),
             is_gone};
   }
@@ -229,10 +290,10 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
   AnswerHead answer;
   if (!exchange.send(head, fds, question.payload).ok() ||
       !exchange.read(std::as_writable_bytes(std::span(&answer, 1))).ok()) {
-    return explain(exchange, **process, question.kind);
+    return explain(exchange, worker, question.kind);
   }
   const auto damaged = [](const char* what) {
-    return Attempt{Outcome::kDamaged, no_answer(std::string("gave a damaged answer (") + what + ")")};
+    return Attempt{Outcome::kDamaged, no_answer(std::string("gave a damaged answer (") + what + ")"), false, true};
   };
   if (answer.magic != AnswerHead::kMagic) return damaged("it has no head");
   if (answer.size > limits.answer_bytes) return damaged("it is too large");
@@ -247,7 +308,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt(const Question& question
     // EAGAIN is this class's own word.
     result = {Outcome::kError, Error(clean_name(message, kMaxErrorBytes), code == EAGAIN ? 0 : code)};
   }
-  if (reader.source_error()) return explain(exchange, **process, question.kind);
+  if (reader.source_error()) return explain(exchange, worker, question.kind);
   if (reader.damage() != nullptr) return damaged(reader.damage());
   return result;
 }
@@ -264,7 +325,13 @@ Result<T> WorkerModuleReader::ask(const Question& question, Decode decode) {
   for (int tries = 1;; ++tries) {
     T value;
     Attempt result = attempt(question, [&](WireReader& reader) { return decode(reader, value); });
+    if (result.is_odd && !passes_test(*result.worker)) {
+      replace(*result.worker, *result.error);
+      result.error = Error(*result.error).with_code(EAGAIN);
+      result.again = true;
+    }
     if (result.again && tries < kAttempts) continue;
+    if (result.outcome == Outcome::kOk || result.outcome == Outcome::kError) note_success();
     count(question.kind, result.outcome, now_ns() - start);
     if (result.error) return std::move(*result.error);
     return value;
@@ -356,7 +423,9 @@ WorkerModuleReader::CpuUse WorkerModuleReader::cpu_use() const {
 
 WorkerModuleReader::State WorkerModuleReader::state() const {
   std::lock_guard lock(worker_mutex_);
-  if (worker_ == nullptr) return {false, "files are not read for now: " + why_no_worker_};
+  if (worker_ == nullptr || is_doubted_) {
+    return {false, "files are not read for now: " + (worker_ == nullptr ? why_no_worker_ : how_broken_)};
+  }
   const Hello& hello = worker_->hello();
   std::string detail = "a process without rights reads the files (pid " + std::to_string(hello.pid);
   std::string missing;

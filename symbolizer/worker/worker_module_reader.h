@@ -4,11 +4,13 @@
 // a bound for the queries that people wait for and another one for what is built in the background.
 //
 // A file that crashes, stalls or takes over its reader costs that one request: it becomes an Error which says what
-// happened. When the worker itself is killed the request is asked again of a new one. An Error with code EAGAIN says
-// nothing of the file: to ask again may well help.
+// happened. When the worker itself is killed the request is asked again of a new one. After a request that ended badly
+// the worker is asked something that depends on no file; when it fails at that as well it is replaced, too. An Error
+// with code EAGAIN says nothing of the file: to ask again may well help.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +50,8 @@ class WorkerModuleReader final : public ModuleReader {
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 
-  /// Takes the status of a worker that has died, and starts another one. To be called now and then.
+  /// Takes the status of a worker that has died, and starts another one; tries out one whose forerunner did not do its
+  /// work. To be called now and then.
   void look_after();
 
   /// From now on nothing is read: requests under way end at once, with an Error, and so does every further one.
@@ -105,6 +108,8 @@ class WorkerModuleReader final : public ModuleReader {
     Outcome outcome;
     std::optional<Error> error;  ///< none: the value is there
     bool again = false;          ///< the file isn't to blame
+    bool is_odd = false;         ///< the worker may be to blame
+    WorkerPtr worker{};          ///< who was asked
   };
 
   class Turn;
@@ -115,7 +120,14 @@ class WorkerModuleReader final : public ModuleReader {
   Result<T> ask(const Question& question, Decode decode);
   template <typename Decode>
   Attempt attempt(const Question& question, Decode decode);
+  template <typename Decode>
+  Attempt attempt_by(WorkerProcess& worker, const Question& question, Decode decode);
   Attempt explain(WorkerExchange& exchange, WorkerProcess& worker, RequestKind kind) const;
+
+  /// Does the worker do what no file has a say in?
+  bool passes_test(WorkerProcess& worker);
+  void replace(WorkerProcess& worker, const Error& failure);
+  void note_success();
 
   Result<WorkerPtr> worker();
   Result<WorkerPtr> start_locked(std::int64_t now_ns);
@@ -131,6 +143,10 @@ class WorkerModuleReader final : public ModuleReader {
   std::int64_t starts_counted_ns_ = 0;
   std::int64_t failed_in_a_row_ = 0;
   std::int64_t not_before_ns_ = 0;
+  std::int64_t broken_in_a_row_ = 0;  ///< workers that came up and did not do their work
+  std::string how_broken_;            ///< the last of them
+
+  std::atomic<bool> is_doubted_ = false;  ///< broken_in_a_row_ is not 0
 
   mutable std::mutex mutex_;  ///< guards what follows
   std::condition_variable turn_;

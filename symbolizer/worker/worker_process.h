@@ -42,7 +42,8 @@ class WorkerProcess {
 
   [[nodiscard]] bool is_alive() const;
   /// Another one is to be started in its place, since it doesn't do its work.
-  void give_up() { given_up_ = true; }
+  /// True the first time.
+  bool give_up() { return !given_up_.exchange(true); }
   [[nodiscard]] const Hello& hello() const { return hello_; }
   /// What the process has told so far.
   [[nodiscard]] Usage usage();

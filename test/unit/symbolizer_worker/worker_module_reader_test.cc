@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -243,7 +244,8 @@ TEST_CASE("requests whose worker is killed under them again and again are answer
   std::atomic<bool> stop = false;
   std::jthread killer([&] {
     while (!stop) {
-      ::kill(pid_of(reader), SIGKILL);
+      // None while there is no worker; kill() takes -1 for everybody.
+      if (const pid_t pid = pid_of(reader); pid > 0) ::kill(pid, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   });
@@ -283,6 +285,54 @@ TEST_CASE("a worker that is stopped is given up after one request, and the next 
   CHECK(error_of(reader, "_Z1fv").message() == "the ELF worker does not respond");
   check_is_well(reader);
   CHECK(pid_of(reader) != pid);
+}
+
+TEST_CASE("a worker whose limits somebody has lowered is replaced within the request") {
+  WorkerModuleReader reader(options());
+  std::uint64_t starts = 1;
+  for (const auto& [resource, most] :
+       {std::pair<__rlimit_resource, rlim_t>(RLIMIT_NPROC, 0), {RLIMIT_NOFILE, 0}, {RLIMIT_AS, 1U << 20}}) {
+    INFO("resource " << resource);
+    const pid_t pid = pid_of(reader);
+    REQUIRE(pid > 0);
+    const rlimit none{most, most};
+    if (::prlimit(pid, resource, &none, nullptr) != 0) return;
+    CHECK(reader.inspect(own_program().get()).ok());
+    check_is_well(reader);
+    CHECK(reader.stats().starts == ++starts);
+    CHECK(pid_of(reader) != pid);
+    CHECK(reader.state().ok);
+  }
+}
+
+TEST_CASE("where no worker does its work the state says so until one does, and not every request starts another") {
+  if (::getuid() != 0) {
+    WARN("SKIP: only root starts workers that then may start nothing");
+    return;
+  }
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NPROC, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NPROC, &none) == 0);  // root's own processes are not counted
+  WorkerModuleReader reader(options());
+  for (int i = 0; i < 5; ++i) {
+    const Error error = error_of(reader, "_Z1fv");
+    CHECK(error.code() == EAGAIN);
+    CHECK(error.message().find("the ELF worker cannot start another process") != std::string::npos);
+  }
+  REQUIRE(::setrlimit(RLIMIT_NPROC, &before) == 0);
+  CHECK(reader.stats().starts == 2);
+  CHECK_FALSE(reader.state().ok);
+  CHECK(reader.state().detail.find("files are not read for now: the ELF worker cannot start another process") == 0);
+
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!reader.state().ok && std::chrono::steady_clock::now() < end) {
+    reader.look_after();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  CHECK(reader.state().ok);
+  check_is_well(reader);
+  CHECK(reader.stats().starts == 3);
 }
 
 TEST_CASE("requests overlap up to their number, and background work has places of its own") {
