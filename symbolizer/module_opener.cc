@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "symbolizer/clean_name.h"
 #include "symbolizer/executable_lines.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
@@ -79,14 +80,16 @@ std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const 
   return std::nullopt;
 }
 
+// Errors tell neither the process nor the folder: they are shown to everybody who has the file mapped by that name.
+
 Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   const std::optional<CurrentMapping> mapping = current_mapping(request, proc);
-  if (!mapping) return Error("process " + std::to_string(request.pid) + " has ended or unmapped it");
+  if (!mapping) return Error("its process has ended or unmapped it");
   const std::string name = map_files_path(proc, request.pid, mapping->start, mapping->end);
   const Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
-  if (!found) return Error::from_errno("open " + name);
-  if (!is_requested(found, request, mapping->file)) return Error("another file has taken the place of " + request.path);
-  return reopen_regular(found, name);
+  if (!found) return Error::from_errno("open its mapping");
+  if (!is_requested(found, request, mapping->file)) return Error("another file has taken its place");
+  return reopen_regular(found, "its mapping");
 }
 
 /// `path` in the tree `root`, when it is the file that was mapped.
@@ -94,9 +97,10 @@ Result<Fd> open_in_root(const std::string& root, const std::string& path, const 
   const Result<RootDirectory> directory = RootDirectory::open(root);
   if (!directory) return directory.error();
   const Result<Fd> found = directory->find(path);
-  if (!found) return found.error();
-  if (!is_same_file(*found, key)) return Error(path + " was deleted or replaced since it was mapped");
-  return reopen_regular(*found, path);
+  const std::string name = clean_name(path.substr(path.find_last_of('/') + 1), NAME_MAX);
+  if (!found) return Error::from_errno("open " + name, found.error().code());
+  if (!is_same_file(*found, key)) return Error(name + " was deleted or replaced since it was mapped");
+  return reopen_regular(*found, name);
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const Proc
   return module;
 }
 
+std::string_view last_part(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
+
 std::string too_many_files(std::size_t limit) {
   return "flamed holds its limit of " + std::to_string(limit) + " open files already; raise LimitNOFILE of its service";
 }
@@ -56,8 +58,9 @@ ModuleId ModuleTable::enter(ModuleKind kind, std::string path, const ProcessId& 
 
 ModuleId ModuleTable::file(const FileKey& key, std::string_view path) {
   std::unique_lock lock(mutex_);
-  const auto found = by_file_.find(key);
-  if (found != by_file_.end()) {
+  auto& names = by_file_[key];
+  const auto found = names.find(last_part(path));
+  if (found != names.end()) {
     Entry& entry = entries_.at(found->second);
     // While nobody holds it open, the file may be deleted and its inode be another file's; and of one file's names,
     // some may lead nowhere by now.
@@ -68,7 +71,7 @@ ModuleId ModuleTable::file(const FileKey& key, std::string_view path) {
     return found->second;
   }
   const ModuleId id = enter(ModuleKind::kFile, std::string(path), {}, key);
-  by_file_.emplace(key, id);
+  names.emplace(last_part(path), id);
   return id;
 }
 
@@ -244,7 +247,9 @@ void ModuleTable::forget(const Entry& entry) {
   const Module& module = *entry.module;
   if (entry.state == FileState::kOpen) --open_files_;
   if (module.kind == ModuleKind::kFile) {
-    by_file_.erase(entry.key);
+    const auto names = by_file_.find(entry.key);
+    names->second.erase(std::string(last_part(module.path)));
+    if (names->second.empty()) by_file_.erase(names);
     return;
   }
   for (auto* ids : {&anonymous_, &unmapped_}) {

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,8 +48,10 @@ class ModuleTable final : public Modules {
 
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
-  /// The module of a mapped file. The same file under another name is the same module; until its file is open, the
-  /// newest name counts.
+  /// The module of a mapped file. The same file at another path is the same module, and until it is open the newest
+  /// path counts; but under another name it is another module. For a module's name is shown to everybody who has it
+  /// mapped, and a process must neither learn by what name others have the file in their mount namespace nor choose it
+  /// for them.
   ModuleId file(const FileKey& key, std::string_view path);
 
   /// Memory of `owner` that is mapped as code but has no file behind it.
@@ -137,7 +141,7 @@ class ModuleTable final : public Modules {
 
   mutable std::shared_mutex mutex_;  ///< everything below
   std::unordered_map<ModuleId, Entry> entries_;
-  std::unordered_map<FileKey, ModuleId> by_file_;
+  std::unordered_map<FileKey, std::map<std::string, ModuleId, std::less<>>> by_file_;  ///< by the path's last part
   std::unordered_map<ProcessId, ModuleId> anonymous_;
   std::unordered_map<ProcessId, ModuleId> unmapped_;
   std::unordered_map<ProcessId, Jit> jit_;

@@ -108,7 +108,9 @@ TEST_CASE("another file at the same path is refused, with a reason that a person
   const Result<Fd> opened = fixture.open(old, "/usr/bin/tool");
   REQUIRE_FALSE(opened.ok());
   // The host has no such file; where it stands in the process's root, another one does.
-  CHECK(opened.error().message().find("/usr/bin/tool") != std::string::npos);
+  CHECK(opened.error().message().find("open tool: ") != std::string::npos);
+  // Others may have the same file mapped, at another place.
+  CHECK(opened.error().message().find("/usr/bin") == std::string::npos);
 }
 
 TEST_CASE("a file that was replaced on the host is said to be replaced") {
@@ -120,7 +122,7 @@ TEST_CASE("a file that was replaced on the host is said to be replaced") {
   std::filesystem::rename(host.path("tool.new"), file);
   const Result<Fd> opened = fixture.open(old, file);
   REQUIRE_FALSE(opened.ok());
-  CHECK(opened.error().message().find(file + " was deleted or replaced since it was mapped") != std::string::npos);
+  CHECK(opened.error().message().find("tool was deleted or replaced since it was mapped") != std::string::npos);
 }
 
 TEST_CASE("a file that was deleted on the host is named in the error") {
@@ -131,7 +133,7 @@ TEST_CASE("a file that was deleted on the host is named in the error") {
   std::filesystem::remove(file);
   const Result<Fd> opened = fixture.open(old, file);
   REQUIRE_FALSE(opened.ok());
-  CHECK(opened.error().message().find("open " + file + ": No such file or directory") != std::string::npos);
+  CHECK(opened.error().message().find("open tool: No such file or directory") != std::string::npos);
 }
 
 TEST_CASE("what is no regular file is not opened, and a FIFO does not hold anybody up") {

@@ -56,21 +56,42 @@ TEST_CASE("kernel and vdso are modules from the start") {
   CHECK(fixture.table.find(kNoModule) == nullptr);
 }
 
-TEST_CASE("the same file under another name is the same module") {
+TEST_CASE("the same file at another path is the same module, and under another name another one") {
   Fixture fixture;
   const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6");
   CHECK(first >= kFirstFreeModule);
   CHECK(fixture.table.file(kLibc, "/snap/libc.so.6") == first);
   CHECK(fixture.table.file(kOther, "/usr/lib/libc.so.6") != first);
+
+  const ModuleId renamed = fixture.table.file(kLibc, "/home/alice/project-x");
+  CHECK(renamed != first);
+  CHECK(fixture.table.file(kLibc, "/project-x") == renamed);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6") == first);
+  fixture.open(first);
+  CHECK(fixture.table.file(kLibc, "/home/alice/project-x") == renamed);
+  CHECK(fixture.table.find(renamed)->path == "/home/alice/project-x");
+  CHECK_FALSE(fixture.table.find(renamed)->file);
 }
 
-TEST_CASE("a file's newest name counts until the file is open") {
+TEST_CASE("a name that is let go of leaves the file's other names") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/tmp/a.out");
+  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6");
+  const ModuleId second = fixture.table.file(kLibc, "/usr/lib/libc-2.so");
+  fixture.table.retain(std::vector<ModuleId>{second});
+  CHECK(fixture.table.find(first) == nullptr);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so") == second);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6") != first);
+  fixture.table.retain({});
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so") != second);
+}
+
+TEST_CASE("a file's newest path counts until the file is open") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/tmp/tool");
   fixture.table.file(kLibc, "/usr/bin/tool");
   CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
   fixture.open(id);
-  fixture.table.file(kLibc, "/other/name");
+  fixture.table.file(kLibc, "/other/tool");
   CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
   CHECK(fixture.table.find(id)->file);
 }
