@@ -50,6 +50,21 @@ bool may_change(const InlineChain& chain) {
   });
 }
 
+std::size_t memory_of(const InlineChain& chain) {
+  // Short strings live inside the object.
+  const auto heap_bytes = [](const std::string& text) {
+    return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
+  };
+  std::size_t bytes = sizeof(InlineChain) + chain.capacity() * sizeof(NamedFrame);
+  for (const NamedFrame& frame : chain) {
+    for (const std::string* text :
+         {&frame.name, &frame.module, &frame.reason, &frame.full_name, &frame.build_id, &frame.file}) {
+      bytes += heap_bytes(*text);
+    }
+  }
+  return bytes;
+}
+
 std::shared_ptr<const InlineChain> share(InlineChain chain) {
   for (NamedFrame& frame : chain) frame.hash = hash_of(frame.name, frame.module);
   return std::make_shared<const InlineChain>(std::move(chain));

@@ -4,6 +4,7 @@
 // symbol cache to the bytes of an answer they are not copied.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -56,6 +57,9 @@ using InlineChain = std::vector<NamedFrame>;
 /// Whether the same address may have other names the next time: "don't know" may be only "not yet", and just-in-time
 /// compilers use their memory again for other functions.
 [[nodiscard]] bool may_change(const InlineChain& chain);
+
+/// Bytes of memory that the chain has, its texts included.
+[[nodiscard]] std::size_t memory_of(const InlineChain& chain);
 
 /// With the frames' hashes.
 [[nodiscard]] std::shared_ptr<const InlineChain> share(InlineChain chain);

@@ -374,6 +374,13 @@ std::vector<Metric> DaemonSources::metrics() const {
       gauge("flamed_batches_waiting", "Drained batches that ingest has not taken yet.", parts_.queues.full.size()));
   metrics.push_back(gauge("flamed_modules", "Files and other memory that mappings or stacks name.", modules.modules));
   metrics.push_back(gauge("flamed_module_files", "Files held open for naming.", modules.open_files));
+  metrics.push_back(gauge("flamed_closed_module_names_bytes",
+                          "Memory of the names of addresses in files that were closed.", modules.names_bytes));
+  metrics.push_back(counter("flamed_closed_modules_forgotten_total",
+                            "Closed files whose names were let go of for lack of room.", modules.names_dropped));
+  metrics.push_back(counter("flamed_module_files_crowded_out_total",
+                            "Files that were closed while mapped, to make room for other users' files.",
+                            modules.files_crowded_out));
   metrics.push_back(
       counter("flamed_module_open_failures_total", "Files that could not be opened.", modules.failed_opens));
   const symbolizer::GuardedOpener::Stats opener = parts_.opener.stats();

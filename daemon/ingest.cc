@@ -14,6 +14,8 @@ using symbolizer::StackTrust;
 
 /// Not worth a sweep: a machine's programs and libraries.
 constexpr std::size_t kFewModules = 8'192;
+/// A look at all mappings takes up to some hundred microseconds.
+constexpr std::int64_t kBetweenLooksNs = 2 * kNsPerSecond;
 /// NTP slews by at most 0.5 ms a second; more than this is a step.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;
 /// Tables that have stood for so long and do not show what is mapped will not get better by themselves.
@@ -132,6 +134,7 @@ void Ingest::apply(const EventBatch& batch) {
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
+  tell_what_is_mapped(batch.drained_at);
   let_go_of_modules();
 }
 
@@ -157,6 +160,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
     accounts_->saw(id);
   if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
+  process.user = header.owner;
   if (!process.sampled) {
     process.sampled = true;
     process.is_kernels = header.user_end == FLAMED_END_NO_USER_SPACE;
@@ -335,6 +339,16 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   // What no stack is walked by needs no copies of it.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
   unwind_->publish(process);
+}
+
+/// So that the files that nobody has mapped any more can be closed.
+void Ingest::tell_what_is_mapped(MonotonicTime now) {
+  if (processes_.releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
+  releases_told_ = processes_.releases();
+  mapped_told_ = now;
+  mapped_.clear();
+  processes_.append_mapped_modules(mapped_);
+  modules_.note_mapped(mapped_);
 }
 
 void Ingest::let_go_of_modules() {

@@ -47,6 +47,7 @@ class Ingest {
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
+  void tell_what_is_mapped(MonotonicTime now);
   void let_go_of_modules();
 
   symbolizer::ProcessTable& processes_;
@@ -60,8 +61,11 @@ class Ingest {
   std::int64_t period_ns_ = 0;       ///< of the samples that the store was given last
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
-  std::vector<Frame> user_frames_;   ///< innermost first
-  std::vector<Frame> stack_;         ///< outermost first: user, then kernel
+  std::uint64_t releases_told_ = 0;  ///< ProcessTable::releases() then
+  MonotonicTime mapped_told_;
+  std::vector<ModuleId> mapped_;    ///< scratch
+  std::vector<Frame> user_frames_;  ///< innermost first
+  std::vector<Frame> stack_;        ///< outermost first: user, then kernel
 };
 
 }  // namespace flamed::daemon

@@ -42,6 +42,7 @@
 #include "daemon/jvm_asker.h"
 #include "daemon/log.h"
 #include "daemon/module_loader.h"
+#include "daemon/name_keeper.h"
 #include "daemon/reader.h"
 #include "daemon/refusal.h"
 #include "daemon/sampler/sampler.h"
@@ -266,7 +267,12 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   ModuleLoader loader({modules, opener, module_reader, sampler, kernel_symbols, unwind_or_null,
                        config.jvm_attach ? &jvm_asker : nullptr, budget});
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) { loader.run(stop); });
-  std::vector<ThreadCpu> background{ThreadCpu(modules_thread)};
+  NameKeeper name_keeper({modules, symbolizer, store, clock, [&budget] { return budget.may_work_in_background(); },
+                          [&symbolizer] { symbolizer.let_go_of_closed(); }});
+  std::jthread names_thread = start_thread("names", [&](const std::stop_token& stop) { name_keeper.run(stop); });
+  std::vector<ThreadCpu> background;
+  background.emplace_back(modules_thread);
+  background.emplace_back(names_thread);
   if (config.jvm_attach) background.emplace_back(jvm_thread);
   meter.emplace(clock, sampler, **server, module_reader, opener, std::move(background));
   std::jthread ingest_thread =
@@ -286,7 +292,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   module_reader.stop();
   opener.stop();
   // In the direction of the flow: what was taken is still stored and counted.
-  for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread}) {
+  for (std::jthread* thread : {&reader_thread, &ingest_thread, &modules_thread, &names_thread}) {
     thread->request_stop();
     thread->join();
   }

@@ -87,14 +87,15 @@ void ModuleLoader::load_kernel_walk() {
 }
 
 void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_token& stop) {
-  const symbolizer::ModulePtr known = parts_.modules.find(request.module);
+  ModuleId id = request.module;
+  const symbolizer::ModulePtr known = parts_.modules.find(id);
   if (known == nullptr || !known->file) {
     Result<Fd> file = parts_.opener.open_module(request);
     if (!file) spdlog::debug("cannot open {}: {}", request.path, file.error().message());
-    parts_.modules.finish(request, std::move(file));
+    id = parts_.modules.finish(request, std::move(file));
   }
   if (unwind_ == nullptr) return;
-  const symbolizer::ModulePtr module = parts_.modules.find(request.module);
+  const symbolizer::ModulePtr module = parts_.modules.find(id);
   // Rows of much code wait until a walk has come there often enough (UnwindPublisher::should_build()).
   const bool is_worth_it = UnwindPublisher::is_cheap(request.end - request.start);
   if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/query.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -37,6 +38,16 @@ Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user) {
 }
 
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapshot.data().only_user; }
+
+std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules) {
+  std::vector<Frame> frames;
+  snapshot.data().tree.frames.for_each_place([&](std::uint32_t, const PackedFrame& frame) {
+    if (std::binary_search(modules.begin(), modules.end(), frame.module)) frames.push_back(frame);
+  });
+  std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  return frames;
+}
 
 bool knows(const Snapshot& snapshot, const ProcessSelector& process) {
   bool known = false;

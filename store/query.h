@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "store/diff.h"
@@ -23,6 +24,10 @@ namespace flamed::store {
 Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
 /// That user; empty where everything is told.
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
+
+/// What stored stacks have of these modules, which are sorted: each frame once, in order. Frames of stacks that are
+/// just being let go of may be among them.
+std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules);
 
 /// Has any retained slot, or the table of running processes, ever named this process?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);

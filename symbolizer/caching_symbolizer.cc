@@ -25,22 +25,6 @@ std::uint64_t random_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-std::size_t heap_bytes(const std::string& text) {
-  // Short strings live inside the object.
-  return text.capacity() > std::string().capacity() ? text.capacity() + 1 : 0;
-}
-
-std::size_t bytes_of(const SymbolChain& chain) {
-  std::size_t bytes = kChainBytes + sizeof(SymbolChain) + chain.capacity() * sizeof(Symbol);
-  for (const Symbol& symbol : chain) {
-    for (const std::string* text :
-         {&symbol.name, &symbol.module, &symbol.reason, &symbol.full_name, &symbol.build_id, &symbol.file}) {
-      bytes += heap_bytes(*text);
-    }
-  }
-  return bytes;
-}
-
 bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
@@ -162,7 +146,7 @@ void CachingSymbolizer::insert_locked(const Frame& frame, const SymbolChainPtr& 
   Slot slot;
   slot.frame = frame;
   slot.expires_ns = short_lived ? now_ns + options_.unknown_ttl_ns : std::numeric_limits<std::int64_t>::max();
-  const std::size_t chain_bytes = bytes_of(*chain);
+  const std::size_t chain_bytes = kChainBytes + memory_of(*chain);
   if (sizeof(Slot) + kPlaceBytes + chain_bytes > options_.budget_bytes) return;
 
   if (2 * (entries_ + 1) > places_.size()) double_places_locked();

@@ -52,6 +52,12 @@ void MappingSet::contest(const MappingSet& before) {
   }
 }
 
+void MappingSet::replace_module(ModuleId module, ModuleId other) {
+  for (Mapping& mapping : mappings_) {
+    if (mapping.module == module) mapping.module = other;
+  }
+}
+
 const Mapping* MappingSet::find(std::uint64_t address) const {
   const auto found = first_ending_after(mappings_, address);
   return found != mappings_.end() && found->start <= address ? &*found : nullptr;

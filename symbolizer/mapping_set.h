@@ -40,6 +40,8 @@ class MappingSet {
   void insert(const Mapping& mapping);
   /// Marks as contested what `before`, an earlier state of the same address space, shows differently.
   void contest(const MappingSet& before);
+  /// Whatever is mapped of `module` is another one's.
+  void replace_module(ModuleId module, ModuleId other);
   /// Null when nothing is mapped there.
   [[nodiscard]] const Mapping* find(std::uint64_t address) const;
   [[nodiscard]] const std::vector<Mapping>& mappings() const { return mappings_; }

@@ -22,6 +22,7 @@ namespace {
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
 constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
+constexpr const char* kClosed = "its file was closed when no process had it mapped any more";
 constexpr const char* kForgotten = "the module is no longer known";
 
 std::string hex(std::uint64_t value) {
@@ -64,11 +65,11 @@ bool same_module(const std::weak_ptr<const Module>& a, const ModulePtr& b) {
 
 }  // namespace
 
-ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
+ModuleSymbolizer::ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
                                    DebugFileFinder& debug_files, const Clock& clock)
     : ModuleSymbolizer(modules, kernel, reader, debug_files, clock, Options()) {}
 
-ModuleSymbolizer::ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
+ModuleSymbolizer::ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
                                    DebugFileFinder& debug_files, const Clock& clock, Options options)
     : modules_(modules),
       kernel_(kernel),
@@ -122,6 +123,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
       break;
   }
   const std::string name = display_name(module->path);
+  if (module->is_closed()) return name_closed(frames, group, *module, name, name, chains);
   if (!module->file) {
     // The `modules` thread opens it, or tries again; looking here once more costs nothing.
     for (const std::size_t i : group) {
@@ -131,6 +133,16 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     return;
   }
   name_elf(frames, group, *loaded(module), module->file.get(), name, SymbolKind::kNative, chains);
+}
+
+void ModuleSymbolizer::name_closed(std::span<const Frame> frames, Group group, const Module& closed,
+                                   std::string_view place, const std::string& module, Chains& chains) {
+  for (const std::size_t i : group) {
+    chains[i] = closed.names->find(frames[i].offset);
+    if (chains[i] != nullptr) continue;
+    const std::string_view why = closed.why_no_file.empty() ? kClosed : std::string_view(closed.why_no_file);
+    chains[i] = unknown(place, module, frames[i].offset, why);
+  }
 }
 
 void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, Chains& chains) {
@@ -305,6 +317,7 @@ ModuleSymbolizer::Lines ModuleSymbolizer::locate(std::span<const Frame> frames, 
 }
 
 void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains) {
+  if (module.is_closed()) return name_closed(frames, group, module, "anon", "[anon]", chains);
   if (module.jit == nullptr) {
     for (const std::size_t i : group) {
       chains[i] = unknown("anon", "[anon]", frames[i].offset, kNotLookedFor, SymbolKind::kJit, /*pending=*/true);
@@ -384,8 +397,11 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
     Entry& entry = entries_[module->id];
     if (!same_module(entry.module, module)) {
       drop_locked(entry);
-      entry = Entry();
-      entry.module = module;
+      // What a debug file would tell more of, it still would.
+      Entry anew;
+      anew.watch = std::move(entry.watch);
+      anew.module = module;
+      entry = std::move(anew);
     }
     const std::optional<MonotonicTime>& retry_at = entry.load_failures.retry_at;
     const bool retry = retry_at && clock_.monotonic() >= *retry_at;
@@ -476,6 +492,7 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
       const auto found = entries_.find(id);
       if (found == entries_.end() || !found->second.watch) continue;
       Entry& entry = found->second;
+      find_again_locked(id, entry);
       // What is on its way may be here with the next question.
       if (!entry.pending && now.ns - entry.watch->looked_at.ns < options_.look_again_after_ns) continue;
       entry.watch->looked_at = now;
@@ -493,10 +510,21 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
     // A search that ended without a file settles the answers that were given meanwhile: they can be kept.
     const bool ended = found->second.pending && !files.pending;
     if (!has_more && !ended) continue;
+    if (candidate.module->is_closed()) {
+      // Then it is another module, and the debug file found once more.
+      found->second.pending = has_more && modules_.reopen(candidate.module->id);
+      continue;
+    }
     drop_locked(found->second);
     renewed.push_back(candidate.module->id);
   }
   return renewed;
+}
+
+/// The same module may have been closed or opened since: then it is another value.
+void ModuleSymbolizer::find_again_locked(ModuleId id, Entry& entry) {
+  if (!entry.watch || !entry.module.expired()) return;
+  if (const ModulePtr now = modules_.find(id); now != nullptr && (now->file || now->is_closed())) entry.module = now;
 }
 
 /// Forgets the table, not what is known of the module.
@@ -515,6 +543,9 @@ void ModuleSymbolizer::evict_locked() {
     const bool loading = it->second.loaded.valid() && it->second.bytes == 0;
     if (!loading && it->second.module.expired()) {
       drop_locked(it->second);
+      find_again_locked(it->first, it->second);
+    }
+    if (!loading && it->second.module.expired()) {
       it = entries_.erase(it);
     } else {
       ++it;
@@ -536,6 +567,11 @@ void ModuleSymbolizer::evict_locked() {
   }
   while (open_debug_files_ > options_.max_open_debug_files && drop_oldest(true)) {
   }
+}
+
+void ModuleSymbolizer::let_go_of_closed() {
+  std::lock_guard lock(mutex_);
+  evict_locked();
 }
 
 ModuleSymbolizer::Stats ModuleSymbolizer::stats() const {

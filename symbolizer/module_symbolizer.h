@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -52,14 +53,17 @@ class ModuleSymbolizer final : public Symbolizer {
     std::size_t max_open_debug_files = 256;
   };
 
-  ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
+  ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
                    const Clock& clock);
-  ModuleSymbolizer(const Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
+  ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
                    const Clock& clock, Options options);
 
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
   /// Modules whose debug file appeared.
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
+
+  /// Lets go of what was read and is held open of modules that are closed by now. To be called after they were.
+  void let_go_of_closed();
 
   static constexpr std::size_t kSources = 6;  ///< values of ElfSymbols::Source
   struct Stats {
@@ -121,6 +125,9 @@ class ModuleSymbolizer final : public Symbolizer {
   using Group = std::span<const std::size_t>;
   using Chains = std::vector<SymbolChainPtr>;
   void name_group(std::span<const Frame> frames, Group group, Chains& chains);
+  /// `place` as in the names of what has none.
+  static void name_closed(std::span<const Frame> frames, Group group, const Module& closed, std::string_view place,
+                          const std::string& module, Chains& chains);
   void name_kernel(std::span<const Frame> frames, Group group, Chains& chains);
   /// `file` is -1 for what is no file.
   void name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file, const std::string& module,
@@ -144,8 +151,9 @@ class ModuleSymbolizer final : public Symbolizer {
   void drop_locked(Entry& entry);
   void evict_locked();
   const Loaded& vdso();
+  void find_again_locked(ModuleId id, Entry& entry);
 
-  const Modules& modules_;
+  Modules& modules_;
   KernelSymbols& kernel_;
   ModuleReader& reader_;
   DebugFileFinder& debug_files_;

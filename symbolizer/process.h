@@ -32,6 +32,7 @@ struct Process {
   std::uint64_t exec_id =
       0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec; 0: not known
   std::uint32_t account_round = 0;  ///< set by the caller: CpuAccounts::round() of the last sample
+  std::uint32_t user = kNobodys;    ///< likewise: whose the thread of the last sample was
   bool start_is_estimate = false;   ///< id.start_ticks is that of forked_at: right to a tick
   bool stale = false;               ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;

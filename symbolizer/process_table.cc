@@ -24,6 +24,8 @@ constexpr std::uint8_t kMostDoublings = 8;
 /// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
 constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
+/// The same for a file that was closed, as long as it is not known whether it is still the one that it was.
+constexpr std::int64_t kAskInDoubtNs = kNsPerSecond / 20;
 constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
 /// From when the kernel notes a process's start to when it tells of the fork: microseconds, unless another thread had
 /// its turn in between.
@@ -76,6 +78,7 @@ void ProcessTable::read_again(Process& process, MonotonicTime time) {
   // The samples that are being placed are older than the look: it can show what came in the place of theirs.
   process.earlier_maps = events_are_told_ ? std::move(process.maps) : nullptr;
   process.maps = std::move(look.maps);
+  ++releases_;
   if (process.earlier_maps != nullptr) process.maps->contest(*process.earlier_maps);
   note_remapping(process);
   process.maps_as_of = look.as_of;
@@ -137,13 +140,19 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   settle(process, time);
   // What else is mapped is not known.
   if (process.maps == nullptr) process.stale = true;
-  own(process.maps).insert(mapping_of(event, modules_));
+  const Mapping mapping = mapping_of(event, modules_);
+  own(process.maps).insert(mapping);
   note_remapping(process);
+  // Whether it is still the same file is to be known by its first sample.
+  if (modules_.is_closed(mapping.module)) {
+    if (const Mapping* const inserted = process.maps->find(mapping.start)) want_file(process, *inserted, time);
+  }
   if (process.maps->mappings().size() > kMostMappings && may_look_again(process, time)) read_again(process, time);
   if (process.maps->mappings().size() > 2 * kMostMappings) {
     // Nor does /proc tell: rather nothing than ever more of which most is gone.
     process.maps = std::make_shared<MappingSet>();
     process.stale = true;
+    ++releases_;
   }
   if (process.executable.empty() && event.file.is_file()) {
     // The first file that is mapped after an exec is the program itself.
@@ -201,6 +210,7 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   process.may_have_threads = process.leader_ended = false;
   process.failed_looks = 0;
   process.maps = std::make_shared<MappingSet>();
+  ++releases_;
   if (process.exec_id != 0) ++process.exec_id;
   note_remapping(process);
   process.maps_as_of = process.maps_sure_from = time;
@@ -311,10 +321,12 @@ void ProcessTable::forget_ended(MonotonicTime now) {
     const auto found = ended_.find(id);
     if (found == ended_.end()) continue;
     const MonotonicTime last_seen = found->second.last_seen;
-    if (now.ns - last_seen.ns >= kGraceNs)
+    if (now.ns - last_seen.ns >= kGraceNs) {
       ended_.erase(found);
-    else
+      ++releases_;
+    } else {
       to_forget_.emplace_back(last_seen, id);
+    }
   }
 }
 
@@ -416,10 +428,19 @@ Process* ProcessTable::parent_of(Process& process) {
   return parent;
 }
 
-void ProcessTable::want_file(const Process& process, const Mapping& mapping, MonotonicTime now) {
-  if (now.ns < mapping.ask_again_ns) return;
-  mapping.ask_again_ns = now.ns + kAskAgainNs;
-  modules_.want({mapping.module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end});
+/// True: the process's mappings are not what they were, since the file is another one.
+bool ProcessTable::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
+  if (now.ns < mapping.ask_again_ns) return false;
+  const ModuleId module = mapping.module;
+  const ModuleTable::Wanted wanted =
+      modules_.want({module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end, process.user});
+  mapping.ask_again_ns = now.ns + (wanted.is_in_doubt ? kAskInDoubtNs : kAskAgainNs);
+  if (wanted.module == module) return false;
+  for (auto* maps : {&process.maps, &process.earlier_maps}) {
+    if (*maps != nullptr) own(*maps).replace_module(module, wanted.module);
+  }
+  note_remapping(process);
+  return true;
 }
 
 void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
@@ -429,7 +450,7 @@ void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTi
   if (process.jit_blocks.insert(address >> 8).second) process.new_jit_code = true;
   if (now.ns < process.ask_jit_again_ns) return;
   process.ask_jit_again_ns = now.ns + kAskJitAgainNs;
-  modules_.want_jit(process.id, std::exchange(process.new_jit_code, false));
+  modules_.want_jit(process.id, std::exchange(process.new_jit_code, false), process.user);
 }
 
 StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
@@ -462,7 +483,9 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
       mapping = found.mapping;
       if (found.doubtful && i > 0) return StackTrust::kDoubt;
       is_doubtful = found.doubtful;
-      if (mapping != nullptr && mapping->module >= kFirstFreeModule) want_file(process, *mapping, time);
+      if (mapping != nullptr && mapping->module >= kFirstFreeModule && want_file(process, *mapping, time)) {
+        mapping = covering(process, time, address).mapping;
+      }
     }
     if (mapping != nullptr && mapping->module != kNoModule) {
       frames.push_back(mapping->frame_at(address));

@@ -118,6 +118,8 @@ class ProcessTable {
 
   /// Every module that a process has mapped, unsorted, with repeats.
   void append_mapped_modules(std::vector<ModuleId>& modules) const;
+  /// Another number whenever a process has let go of what it had mapped.
+  [[nodiscard]] std::uint64_t releases() const { return releases_; }
 
   [[nodiscard]] std::size_t running() const { return running_.size(); }
   [[nodiscard]] std::size_t ended() const { return ended_.size(); }
@@ -145,7 +147,7 @@ class ProcessTable {
   bool learn_start(Process& process) const;
   void set_start(Process& process, std::uint64_t start_ticks);
   void note_remapping(Process& process);
-  void want_file(const Process& process, const Mapping& mapping, MonotonicTime now);
+  bool want_file(Process& process, const Mapping& mapping, MonotonicTime now);
   void want_jit(Process& process, std::uint64_t address, MonotonicTime now);
 
   ModuleTable& modules_;
@@ -161,6 +163,7 @@ class ProcessTable {
   bool exits_missed_ = false;
   bool events_are_told_ = true;
   MonotonicTime forgot_editions_;
+  std::uint64_t releases_ = 0;
 };
 
 }  // namespace flamed::symbolizer

@@ -46,6 +46,17 @@ TEST_CASE("names are asked for once per profile, for distinct frames, never for 
   CHECK(namer.asked.size() == 2);
 }
 
+TEST_CASE("the frames of modules are told each once, in order") {
+  TestStore t;
+  t.add({code(0x20), code(0x10), Frame{ModuleId{17}, 0x30}});
+  t.add({code(0x10), Frame{ModuleId{18}, 0x30}, Frame{ModuleId{17}, 0x05}}, {7, 7}, Truncation::kUnreadableStack);
+  const ModuleId module = code(0).module;
+  const std::vector<ModuleId> two{module, ModuleId{17}};
+  CHECK(frames_of(t.store.snapshot(), two) ==
+        std::vector<Frame>{code(0x10), code(0x20), {ModuleId{17}, 0x05}, {ModuleId{17}, 0x30}});
+  CHECK(frames_of(t.store.snapshot(), {}).empty());
+}
+
 TEST_CASE("the whole machine has one node per process below the root, sorted by name") {
   TestStore t;
   t.store.update_process({{1, 1}, "systemd", "/sbin/init", 0, {}, {}});

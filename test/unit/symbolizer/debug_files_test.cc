@@ -106,6 +106,22 @@ class OneModule final : public Modules {
       : module_(std::make_shared<const Module>(
             Module{kId, ModuleKind::kFile, std::move(path), {}, std::move(file), "", nullptr})) {}
   ModulePtr find(ModuleId id) const override { return id == kId ? module_ : nullptr; }
+  bool reopen(ModuleId id) override {
+    reopens += id == kId ? 1 : 0;
+    return may_reopen;
+  }
+  void close(KeptNamesPtr names) {
+    auto closed = std::make_shared<Module>();
+    closed->id = kId;
+    closed->path = module_->path;
+    closed->names = std::move(names);
+    module_ = std::move(closed);
+  }
+  void open(Fd file) {
+    module_ = std::make_shared<const Module>(Module{kId, ModuleKind::kFile, module_->path, {}, std::move(file), ""});
+  }
+  int reopens = 0;
+  bool may_reopen = true;
 
  private:
   ModulePtr module_;
@@ -174,6 +190,40 @@ TEST_CASE("old addresses get names once a debug package is installed") {
   f.clock.advance_ns(120 * kNsPerSecond);
   CHECK(f.name("victim_private").name == "victim_private");
   CHECK(f.symbolizer.stats().loads == 2);
+}
+
+TEST_CASE("a closed module is opened once more when a debug package is installed") {
+  Fixture f(split("stripped"));
+  const std::uint64_t offset = f.truth.at("victim_private");
+  const SymbolChainPtr before = f.name({offset}).front();
+  CHECK(before->front().kind == SymbolKind::kUnknown);
+  f.modules.close(std::make_shared<const KeptNames>(std::vector<KeptNames::Named>{{offset, before}}));
+  f.symbolizer.let_go_of_closed();
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  f.clock.advance_ns(61 * kNsPerSecond);
+  f.name({offset});
+  CHECK(f.modules.reopens == 0);
+
+  f.host.write(kByBuildId, split_bytes("stripped.debug"));
+  f.clock.advance_ns(61 * kNsPerSecond);
+  f.modules.may_reopen = false;
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  CHECK(f.modules.reopens == 1);
+  f.name({offset});
+  CHECK(f.modules.reopens == 1);
+  f.clock.advance_ns(61 * kNsPerSecond);
+  f.modules.may_reopen = true;
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  CHECK(f.modules.reopens == 2);
+
+  f.modules.open(open_victim(split("stripped").c_str()));
+  CHECK(f.name({offset}).front()->front().name == "victim_private");
+  const SymbolChainPtr after = f.name({offset}).front();
+  f.modules.close(std::make_shared<const KeptNames>(std::vector<KeptNames::Named>{{offset, after}}));
+  f.symbolizer.let_go_of_closed();
+  f.clock.advance_ns(61 * kNsPerSecond);
+  CHECK(f.name({offset}).front()->front().name == "victim_private");
+  CHECK(f.modules.reopens == 2);
 }
 
 TEST_CASE("an address that had a name from elsewhere is named anew as well") {

@@ -162,6 +162,40 @@ TEST_CASE("a module that is opened later gets names") {
   CHECK(f.name(id, offset).front().name == "main");
 }
 
+TEST_CASE("a closed module is known by the names that were kept, and says why there are no others") {
+  Fixture f;
+  Module closed{{}, ModuleKind::kFile, "/mnt/usb/tool", {}, Fd(), "its file was closed"};
+  closed.names = std::make_shared<const KeptNames>(
+      std::vector<KeptNames::Named>{{16, share({Symbol{"kept", "tool", SymbolKind::kNative, {}}})}});
+  const ModuleId id = f.modules.add(20, std::move(closed));
+  CHECK(f.name(id, 16).front().name == "kept");
+  const Symbol other = f.name(id, 17).front();
+  CHECK(other.name == "[unknown] (tool+0x11)");
+  CHECK(other.reason == "its file was closed");
+  CHECK_FALSE(other.pending);
+  CHECK(f.reader.reads == 0);
+
+  Module memory{{}, ModuleKind::kAnonymous, "[anon]", {42, 1}, Fd(), "its files were closed"};
+  memory.names = f.modules.find(id)->names;
+  const ModuleId jit = f.modules.add(21, std::move(memory));
+  CHECK(f.name(jit, 16).front().name == "kept");
+  CHECK(f.name(jit, 17).front().name == "[unknown] (anon+0x11)");
+  CHECK(f.name(jit, 17).front().reason == "its files were closed");
+}
+
+TEST_CASE("nothing of a module is held on to once it is closed") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
+  f.name(id, truth_of(VICTIM_C).at("main"));
+  CHECK(f.symbolizer.stats().tables == 1);
+  Module closed{{}, ModuleKind::kFile, "victim_c", {}, Fd(), ""};
+  closed.names = std::make_shared<const KeptNames>();
+  f.modules.add(20, std::move(closed));
+  f.symbolizer.let_go_of_closed();
+  CHECK(f.symbolizer.stats().tables == 0);
+  CHECK(f.symbolizer.stats().table_bytes == 0);
+}
+
 TEST_CASE("a module that is replaced under its id is read anew") {
   Fixture f;
   const std::uint64_t offset = truth_of(VICTIM_C).at("main");

@@ -134,5 +134,16 @@ TEST_CASE("a set contests what it shows differently from an earlier one, and wha
   CHECK_FALSE(now.find(0x7000)->contested);
 }
 
+TEST_CASE("what is mapped of a module becomes another one's") {
+  MappingSet set;
+  set.insert(mapping(0x1000, 0x2000, 0, 16));
+  set.insert(mapping(0x3000, 0x4000, 0x2000, 17));
+  set.insert(mapping(0x5000, 0x6000, 0x4000, 16));
+  set.replace_module(ModuleId{16}, ModuleId{20});
+  CHECK(set.find(0x1000)->module == ModuleId{20});
+  CHECK(set.find(0x3000)->module == ModuleId{17});
+  CHECK(set.find(0x5000)->frame_at(0x5001) == Frame{ModuleId{20}, 0x4001});
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer

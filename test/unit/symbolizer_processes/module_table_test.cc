@@ -2,9 +2,13 @@
 #include "symbolizer/module_table.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,10 +22,26 @@ constexpr FileKey kOther{8, 1, 101};
 constexpr ProcessId kOwner{42, 1000};
 
 Fd some_file() { return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+KeptNamesPtr some_names(std::uint64_t offset = 0x10, const std::string& name = "f") {
+  return std::make_shared<const KeptNames>(
+      std::vector<KeptNames::Named>{{offset, share({Symbol{name, "tool", SymbolKind::kNative, {}}})}});
+}
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
+JitFiles jit_files(int files) {
+  JitFiles found;
+  for (int i = 0; i < files; ++i) {
+    auto file = std::make_shared<JitFile>();
+    file->file = some_file();
+    found.files.push_back(std::move(file));
+  }
+  if (files == 0) found.why_none = "no map";
+  return found;
+}
+
 struct Fixture {
-  explicit Fixture(std::size_t limit = 100) : table(limit, clock) {}
+  explicit Fixture(std::size_t limit = 100, std::size_t names_bytes = ModuleTable::kDefaultNamesBudgetBytes)
+      : table(limit, clock, names_bytes) {}
 
   /// What the `modules` thread would be given, or nothing.
   std::optional<OpenRequest> next() {
@@ -29,13 +49,24 @@ struct Fixture {
     stopped.request_stop();
     return table.next_request(stopped.get_token());
   }
-  void want(ModuleId module, std::int32_t pid = 42) { table.want({module, {}, {}, pid, 1, 0x1000, 0x2000}); }
+  ModuleTable::Wanted want(ModuleId module, std::int32_t pid = 42, std::uint32_t user = kNobodys) {
+    return table.want({module, {}, {}, pid, 1, 0x1000, 0x2000, user});
+  }
   /// Wants the module's file and answers the request.
-  void open(ModuleId module) {
-    want(module);
+  ModuleId open(ModuleId module, std::uint32_t user = kNobodys) { return open_as(module, some_file(), user); }
+  ModuleId open_as(ModuleId module, Fd file, std::uint32_t user = kNobodys) {
+    want(module, 42, user);
     std::optional<OpenRequest> request = next();
     REQUIRE(request);
-    table.finish(*request, some_file());
+    return table.finish(*request, std::move(file));
+  }
+  /// Closes what nobody has mapped.
+  ModulePtr close(ModuleId module, KeptNamesPtr names = some_names()) {
+    table.note_mapped({});
+    for (const ModuleTable::Abandoned& abandoned : table.abandoned(clock.monotonic())) {
+      if (abandoned.module->id == module) return table.close(abandoned.module, std::move(names), "closed");
+    }
+    return nullptr;
   }
   void fail(ModuleId module) {
     want(module);
@@ -183,21 +214,66 @@ TEST_CASE("a file that opens at the second attempt is open") {
   CHECK(fixture.table.find(id)->why_no_file.empty());
 }
 
-TEST_CASE("no more files are held open than allowed, and the module says what to raise") {
+TEST_CASE("no more files are held open than allowed: the oldest goes, says why, and may come back later") {
   Fixture fixture(1);
   const ModuleId first = fixture.table.file(kLibc, "/lib/a.so");
   const ModuleId second = fixture.table.file(kOther, "/lib/b.so");
   fixture.open(first);
   fixture.open(second);
-  CHECK_FALSE(fixture.table.find(second)->file);
-  CHECK(fixture.table.find(second)->why_no_file.find("LimitNOFILE") != std::string::npos);
-  CHECK(fixture.table.stats().open_files == 1);
-
-  fixture.table.retain(std::vector<ModuleId>{second});
-  CHECK(fixture.table.stats().open_files == 0);
-  fixture.clock.advance_ns(kNsPerSecond);
-  fixture.open(second);
   CHECK(fixture.table.find(second)->file);
+  CHECK_FALSE(fixture.table.find(first)->file);
+  CHECK(fixture.table.find(first)->why_no_file ==
+        "its file was closed to make room: flamed holds its limit of 1 open files, most of them for processes with "
+        "several users");
+  CHECK(fixture.table.stats().open_files == 1);
+  CHECK(fixture.table.stats().files_crowded_out == 1);
+
+  fixture.want(first);
+  CHECK_FALSE(fixture.next());
+  fixture.clock.advance_ns(30 * kNsPerSecond);
+  fixture.open(first);
+  CHECK(fixture.table.find(first)->file);
+  CHECK_FALSE(fixture.table.find(second)->file);
+}
+
+TEST_CASE("a user who has most of the open files loses his own, and others open theirs") {
+  Fixture fixture(10);
+  std::vector<ModuleId> many;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    many.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many"));
+    fixture.open(many.back(), 1000);
+  }
+  CHECK(fixture.table.stats().open_files == 10);
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    CHECK(static_cast<bool>(fixture.table.find(many[i])->file) == (i >= 10));
+  }
+  CHECK(fixture.table.find(many[0])->why_no_file.ends_with("most of them for user 1000"));
+  std::vector<ModuleId> roots;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    roots.push_back(fixture.table.file({8, 1, i + 1}, "/lib/root.so"));
+    fixture.open(roots.back(), 0);
+  }
+  for (std::uint64_t i = 0; i < 20; ++i) fixture.open(fixture.table.file({8, 1, 2000 + i}, "/tmp/more"), 1000);
+  for (const ModuleId id : roots) CHECK(fixture.table.find(id)->file);
+}
+
+TEST_CASE("JIT files count for their user, and make room like others") {
+  Fixture fixture(2);
+  const ModuleId memory = fixture.table.anonymous(kOwner);
+  fixture.table.want_jit(kOwner, true, 1000);
+  REQUIRE(fixture.next());
+  fixture.table.finish_jit(kOwner, jit_files(2));
+  CHECK(fixture.table.stats().open_files == 2);
+  fixture.open(fixture.table.file(kLibc, "/lib/a.so"), 0);
+  CHECK(fixture.table.stats().open_files == 1);
+  CHECK(fixture.table.find(memory)->jit->files.empty());
+  CHECK(fixture.table.find(memory)->jit->why_none.find("for user 1000") != std::string::npos);
+  // Too many for the whole limit.
+  Fixture small(1);
+  small.table.anonymous(kOwner);
+  small.table.want_jit(kOwner, true);
+  small.table.finish_jit(kOwner, jit_files(2));
+  CHECK(small.table.jit_files(kOwner)->why_none.find("LimitNOFILE") != std::string::npos);
 }
 
 TEST_CASE("a module that nothing names any more is forgotten and its file closed") {
@@ -280,17 +356,6 @@ TEST_CASE("requests that find the queue full are counted and can be made again")
   CHECK(request->module == ids.back());
 }
 
-JitFiles jit_files(int files) {
-  JitFiles found;
-  for (int i = 0; i < files; ++i) {
-    auto file = std::make_shared<JitFile>();
-    file->file = some_file();
-    found.files.push_back(std::move(file));
-  }
-  if (files == 0) found.why_none = "no map";
-  return found;
-}
-
 TEST_CASE("what names JIT code is asked for once, and then shown by all of the process's memory without a file") {
   Fixture fixture;
   fixture.table.want_jit(kOwner, true);
@@ -355,17 +420,6 @@ TEST_CASE("the files that name JIT code are let go with the last module that the
   CHECK(fixture.table.stats().open_files == 0);
 }
 
-TEST_CASE("files that name JIT code count among the open files, and at the limit the reason is said") {
-  Fixture fixture(1);
-  fixture.open(fixture.table.file(kLibc, "/lib/libc.so.6"));
-  const ModuleId anonymous = fixture.table.anonymous(kOwner);
-  fixture.table.want_jit(kOwner, true);
-  fixture.table.finish_jit(kOwner, jit_files(1));
-  CHECK(fixture.table.find(anonymous)->jit->files.empty());
-  CHECK(fixture.table.find(anonymous)->jit->why_none.find("LimitNOFILE") != std::string::npos);
-  CHECK(fixture.table.stats().open_files == 1);
-}
-
 TEST_CASE("code is new until that is cleared, and after a JVM was asked its map is looked for at once") {
   Fixture fixture;
   fixture.table.anonymous(kOwner);
@@ -392,6 +446,218 @@ TEST_CASE("why a JVM gave no map is part of the reason") {
   fixture.table.finish_jit(kOwner, jit_files(0));
   CHECK(fixture.table.find(anonymous)->jit->why_none ==
         "no map; flamed asked the JVM for it in vain: JDK 17 or later is needed");
+}
+
+TEST_CASE("a file that nobody has mapped is told of, closed, and known by the names that it was given") {
+  Fixture fixture;
+  const ModuleId gone = fixture.table.file(kLibc, "/mnt/tool");
+  const ModuleId mapped = fixture.table.file(kOther, "/lib/b.so");
+  const ModuleId never_open = fixture.table.file({8, 1, 1}, "/lib/c.so");
+  fixture.open(gone);
+  fixture.open(mapped);
+  const int fd = fixture.table.find(gone)->file.get();
+  CHECK(fixture.table.abandoned(fixture.clock.monotonic()).empty());
+  fixture.table.note_mapped(std::vector<ModuleId>{mapped, kNoModule, mapped});
+  const MonotonicTime since = fixture.clock.monotonic();
+  CHECK(fixture.table.await_abandoned({}));
+  CHECK(fixture.table.abandoned({since.ns - 1}).empty());
+  auto abandoned = fixture.table.abandoned(since);
+  REQUIRE(abandoned.size() == 1);
+  CHECK(abandoned[0].module->id == gone);
+  CHECK(abandoned[0].since == since);
+  CHECK(abandoned[0].names == nullptr);
+
+  const ModulePtr closed = fixture.table.close(abandoned[0].module, some_names(), "closed");
+  abandoned.clear();
+  REQUIRE(closed != nullptr);
+  CHECK(closed == fixture.table.find(gone));
+  CHECK(closed->is_closed());
+  CHECK(closed->names->find(0x10)->front().name == "f");
+  CHECK(closed->why_no_file == "closed");
+  CHECK_FALSE(is_open(fd));
+  CHECK(fixture.table.stats().open_files == 1);
+  CHECK(fixture.table.stats().names_bytes == closed->names->bytes());
+  CHECK(fixture.table.is_closed(gone));
+  CHECK_FALSE(fixture.table.is_closed(mapped));
+  CHECK_FALSE(fixture.table.is_closed(never_open));
+  CHECK(fixture.table.abandoned(since).empty());
+  std::stop_source stopped;
+  stopped.request_stop();
+  CHECK_FALSE(fixture.table.await_abandoned(stopped.get_token()));
+
+  fixture.table.retain(std::vector<ModuleId>{mapped});
+  CHECK(fixture.table.stats().names_bytes == 0);
+  CHECK(fixture.table.find(gone) == nullptr);
+}
+
+TEST_CASE("what is mapped again within the delay stays open") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/bin/cc1");
+  fixture.open(id);
+  fixture.table.note_mapped({});
+  auto abandoned = fixture.table.abandoned(fixture.clock.monotonic());
+  REQUIRE(abandoned.size() == 1);
+  SECTION("by a mapping") { CHECK(fixture.table.file(kLibc, "/bin/cc1") == id); }
+  SECTION("by a sample") { fixture.want(id); }
+  SECTION("by the next look") { fixture.table.note_mapped(std::vector<ModuleId>{id}); }
+  CHECK(fixture.table.abandoned(fixture.clock.monotonic()).empty());
+  CHECK(fixture.table.close(abandoned[0].module, some_names(), "closed") == nullptr);
+  CHECK(fixture.table.find(id)->file);
+}
+
+TEST_CASE("a file that was closed is the same module when it is mapped again and has not changed") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  const Fd file(::memfd_create("tool", MFD_CLOEXEC));
+  const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
+  fixture.open_as(id, again());
+  REQUIRE(fixture.close(id) != nullptr);
+
+  REQUIRE(fixture.table.file(kLibc, "/opt/tool") == id);
+  CHECK(fixture.table.find(id)->path == "/opt/tool");
+  CHECK(fixture.table.find(id)->names->find(0x10) != nullptr);
+  CHECK(fixture.want(id).is_in_doubt);
+  const auto request = fixture.next();
+  REQUIRE(request);
+
+  SECTION("it is open again, and its names are kept for the next time") {
+    CHECK(fixture.table.finish(*request, again()) == id);
+    CHECK(fixture.table.find(id)->file);
+    CHECK_FALSE(fixture.table.find(id)->is_closed());
+    CHECK_FALSE(fixture.want(id).is_in_doubt);
+    fixture.table.note_mapped({});
+    const auto abandoned = fixture.table.abandoned(fixture.clock.monotonic());
+    REQUIRE(abandoned.size() == 1);
+    REQUIRE(abandoned[0].names != nullptr);
+    CHECK(abandoned[0].names->find(0x10) != nullptr);
+  }
+  SECTION("what cannot be opened keeps its names") {
+    fixture.table.finish(*request, Error("no such file"));
+    CHECK(fixture.table.find(id)->is_closed());
+    CHECK(fixture.table.find(id)->why_no_file == "closed");
+    CHECK(fixture.table.find(id)->names->find(0x10) != nullptr);
+    fixture.want(id);
+    CHECK_FALSE(fixture.next());
+    fixture.clock.advance_ns(kNsPerSecond);
+    CHECK(fixture.want(id).is_in_doubt);
+    CHECK(fixture.next());
+  }
+}
+
+TEST_CASE("a file that has changed since it was closed is another module") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  const Fd file(::memfd_create("tool", MFD_CLOEXEC));
+  const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
+  fixture.open_as(id, again());
+  REQUIRE(fixture.close(id) != nullptr);
+  REQUIRE(::write(file.get(), "other", 5) == 5);
+  const ModuleId other = fixture.open_as(id, again());
+  CHECK(other != id);
+  CHECK(fixture.table.find(other)->file);
+  CHECK(fixture.table.find(other)->path == "/bin/tool");
+  CHECK(fixture.table.find(id)->is_closed());
+  CHECK(fixture.table.find(id)->names->find(0x10) != nullptr);
+  // Whoever still knows the old one is told.
+  CHECK(fixture.want(id).module == other);
+  CHECK_FALSE(fixture.next());
+  CHECK(fixture.table.file(kLibc, "/bin/tool") == other);
+  // The old one's end leaves the new one's name.
+  fixture.table.retain(std::vector<ModuleId>{other});
+  CHECK(fixture.table.file(kLibc, "/bin/tool") == other);
+  CHECK(fixture.table.stats().names_bytes == 0);
+}
+
+TEST_CASE("a closed file is opened once more for its names where it has not changed") {
+  Fixture fixture;
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  CHECK_FALSE(fixture.table.reopen(id));
+  const Fd file(::memfd_create("tool", MFD_CLOEXEC));
+  const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
+  fixture.open_as(id, again(), 1000);
+  CHECK_FALSE(fixture.table.reopen(id));
+  REQUIRE(fixture.close(id) != nullptr);
+  CHECK(fixture.table.reopen(id));
+  CHECK(fixture.table.reopen(id));
+  const auto request = fixture.next();
+  REQUIRE(request);
+  CHECK_FALSE(fixture.next());
+  CHECK(request->file == kLibc);
+  CHECK(request->path == "/bin/tool");
+  CHECK(request->pid == 0);
+
+  SECTION("and closed again by itself, with new names") {
+    CHECK(fixture.table.finish(*request, again()) == id);
+    CHECK(fixture.table.find(id)->file);
+    CHECK(fixture.table.stats().names_bytes == 0);
+    const auto abandoned = fixture.table.abandoned(fixture.clock.monotonic());
+    REQUIRE(abandoned.size() == 1);
+    CHECK(abandoned[0].names == nullptr);
+    CHECK(fixture.table.close(abandoned[0].module, some_names(0x10, "better"), "") != nullptr);
+    CHECK(fixture.table.find(id)->names->find(0x10)->front().name == "better");
+  }
+  SECTION("one that has changed stays closed") {
+    REQUIRE(::write(file.get(), "other", 5) == 5);
+    CHECK(fixture.table.finish(*request, again()) == id);
+    CHECK(fixture.table.find(id)->is_closed());
+    CHECK(fixture.table.stats().open_files == 0);
+    CHECK_FALSE(fixture.table.reopen(id));
+  }
+  SECTION("one that is gone stays closed") {
+    fixture.table.finish(*request, Error("no such file"));
+    CHECK(fixture.table.find(id)->is_closed());
+    CHECK_FALSE(fixture.table.reopen(id));
+    fixture.clock.advance_ns(kNsPerSecond);
+    CHECK(fixture.table.reopen(id));
+  }
+}
+
+TEST_CASE("names of closed files stay within their budget: whoever has most loses his oldest") {
+  const std::size_t one = some_names()->bytes();
+  Fixture fixture(100, 4 * one);
+  std::vector<ModuleId> users;
+  const ModuleId roots = fixture.table.file(kLibc, "/bin/root");
+  fixture.open(roots, 0);
+  fixture.close(roots);
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    users.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many"));
+    fixture.open(users.back(), 1000);
+    fixture.close(users.back());
+  }
+  CHECK(fixture.table.stats().names_bytes <= 4 * one);
+  CHECK(fixture.table.stats().names_dropped == 3);
+  CHECK(fixture.table.find(roots)->names->find(0x10) != nullptr);
+  CHECK(fixture.table.find(users[0])->names->find(0x10) == nullptr);
+  CHECK(fixture.table.find(users[0])->is_closed());
+  CHECK(fixture.table.find(users[0])->why_no_file.find("its names were let go of") != std::string::npos);
+  CHECK(fixture.table.find(users[5])->names->find(0x10) != nullptr);
+}
+
+TEST_CASE("JIT files are closed with the last memory of their process") {
+  Fixture fixture;
+  const ModuleId anonymous = fixture.table.anonymous(kOwner);
+  const ModuleId unmapped = fixture.table.unmapped(kOwner);
+  fixture.table.want_jit(kOwner, true, 1000);
+  REQUIRE(fixture.next());
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  const int fd = fixture.table.jit_files(kOwner)->files[0]->file.get();
+  fixture.table.note_mapped(std::vector<ModuleId>{anonymous, unmapped});
+  CHECK(fixture.table.abandoned(fixture.clock.monotonic()).empty());
+  REQUIRE(fixture.close(anonymous) != nullptr);
+  CHECK(is_open(fd));
+  REQUIRE(fixture.close(unmapped) != nullptr);
+  CHECK_FALSE(is_open(fd));
+  CHECK(fixture.table.stats().open_files == 0);
+  CHECK(fixture.table.find(anonymous)->is_closed());
+  CHECK(fixture.table.find(anonymous)->owner == kOwner);
+  // What was under way comes too late.
+  fixture.table.want_jit(kOwner, true);
+  CHECK_FALSE(fixture.next());
+  fixture.table.finish_jit(kOwner, jit_files(1));
+  CHECK(fixture.table.find(anonymous)->jit == nullptr);
+  CHECK(fixture.table.stats().open_files == 0);
+  fixture.table.retain({});
+  CHECK(fixture.table.stats().names_bytes == 0);
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/process_table.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -500,6 +505,47 @@ TEST_CASE("what /proc shows of a pid's next owner is not taken for the one that 
   CHECK(fixture.locate({200, 8000}, 2000, {kLibrary}).trust == StackTrust::kAll);
   CHECK(fixture.place({200, 8000}, 2000, kLibrary) == "[unmapped]+7f0000000000");
   CHECK(fixture.place({200, 8000}, 2000, kProgram) == "/bin/first+1000");
+}
+
+TEST_CASE("a closed file is opened anew when it is mapped again, and what it has become is what the process runs") {
+  Fixture fixture;
+  const Fd file(::memfd_create("tool", MFD_CLOEXEC));
+  const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
+  fixture.start(0, 100, "tool", 7);
+  const ModuleId before = fixture.locate({100, 5000}, 5, {kProgram}).frames.at(0).module;
+  auto request = fixture.next_request();
+  REQUIRE(request);
+  fixture.modules.finish(*request, again());
+  CHECK(fixture.table.releases() == 1);  // by its exec
+  fixture.table.on_exit(fixture.at(10), 100, 100);
+  fixture.set_clock(5000);
+  fixture.table.purge(fixture.at(5000));
+  CHECK(fixture.table.releases() == 2);
+  std::vector<ModuleId> mapped;
+  fixture.table.append_mapped_modules(mapped);
+  CHECK(mapped.empty());
+  fixture.modules.note_mapped(mapped);
+  for (const auto& abandoned : fixture.modules.abandoned(fixture.clock.monotonic())) {
+    fixture.modules.close(abandoned.module, std::make_shared<const KeptNames>(), "closed");
+  }
+  REQUIRE(fixture.modules.is_closed(before));
+
+  REQUIRE(::write(file.get(), "other", 5) == 5);
+  fixture.start(6000, 200, "tool", 7);
+  request = fixture.next_request();
+  REQUIRE(request);
+  CHECK(request->module == before);
+  CHECK(request->pid == 200);
+  const ProcessId second{200, 5600};
+  CHECK(fixture.locate(second, 6010, {kProgram}).frames.at(0).module == before);
+  const ModuleId after = fixture.modules.finish(*request, again());
+  CHECK(after != before);
+  CHECK(fixture.locate(second, 6100, {kProgram, kProgram + 2}).frames ==
+        std::vector<Frame>{{after, 0x1000}, {after, 0x1001}});
+  CHECK_FALSE(fixture.next_request());
+  // Whoever maps it from now on has it at once.
+  fixture.start(6200, 300, "tool", 7);
+  CHECK(fixture.locate({300, 5620}, 6210, {kProgram}).frames.at(0).module == after);
 }
 
 }  // namespace

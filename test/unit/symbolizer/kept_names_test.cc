@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/kept_names.h"
+
+#include <string>
+
+#include "test/catch.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+SymbolChainPtr chain(const std::string& name, std::uint32_t line = 0) {
+  Symbol symbol{name, "tool", SymbolKind::kNative, {}};
+  symbol.line = line;
+  return share({symbol});
+}
+
+TEST_CASE("addresses are found by their offset, and no others") {
+  const KeptNames names({{30, chain("c")}, {10, chain("a")}, {20, chain("b")}});
+  REQUIRE(names.find(10) != nullptr);
+  CHECK(names.find(10)->front().name == "a");
+  CHECK(names.find(30)->front().name == "c");
+  CHECK(names.find(9) == nullptr);
+  CHECK(names.find(31) == nullptr);
+  CHECK(KeptNames().find(0) == nullptr);
+}
+
+TEST_CASE("chains that are alike are kept once") {
+  const std::string long_name(1000, 'x');
+  std::vector<KeptNames::Named> many;
+  for (std::uint64_t i = 0; i < 100; ++i) many.push_back({i, chain(long_name, static_cast<std::uint32_t>(i / 50))});
+  const KeptNames names(std::move(many));
+  CHECK(names.find(0) == names.find(49));
+  CHECK(names.find(0) != names.find(50));
+  CHECK(names.find(50)->front().line == 1);
+  CHECK(names.bytes() > 2'000);
+  CHECK(names.bytes() < 10'000);
+}
+
+}  // namespace
+}  // namespace flamed::symbolizer
