@@ -14,8 +14,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/file.h"
 #include "symbolizer/clean_name.h"
 #include "symbolizer/executable_lines.h"
+#include "symbolizer/mount_info.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/root_directory.h"
@@ -27,16 +29,35 @@ namespace {
 constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 #endif
 
-/// Is it the file that was mapped? On file systems that show stat(2) another device than they show in mappings, the
-/// inode alone has to do.
-bool is_same_file(const Fd& fd, const FileKey& key) {
+std::uint32_t magic_of(const Fd& fd) {
+  struct statfs system {};
+  return ::fstatfs(fd.get(), &system) == 0 ? static_cast<std::uint32_t>(system.f_type) : 0;
+}
+
+/// Does the file lie on the device that the mapping shows? Empty where that can't be had: before Linux 5.8, and of
+/// mounts that neither the process nor flamed sees.
+std::optional<bool> lies_on_device(const Fd& fd, const FileKey& key, const std::string& proc, std::int32_t pid) {
+  struct statx status {};
+  if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status) != 0) return std::nullopt;
+  if ((status.stx_mask & STATX_MNT_ID) == 0) return std::nullopt;
+  for (const std::string& path : {proc_path(proc, pid, "mountinfo"), proc + "/self/mountinfo"}) {
+    const Result<std::string> mounts = read_file(path, kMountInfoLimitBytes);
+    if (!mounts) continue;
+    if (const std::optional<bool> found = is_mount_of(*mounts, status.stx_mnt_id, key)) return found;
+  }
+  return std::nullopt;
+}
+
+/// Is it the file that was mapped? Two kinds of file systems show stat(2) another device than they show in mappings. On
+/// btrfs stat(2) has the subvolume's, and mappings that of the whole, which the mount has, too. On overlayfs the inode
+/// alone has to do.
+bool is_same_file(const Fd& fd, const FileKey& key, const std::string& proc, std::int32_t pid) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0 || status.st_ino != key.inode) return false;
   if (major(status.st_dev) == key.device_major && minor(status.st_dev) == key.device_minor) return true;
-  struct statfs system {};
-  if (::fstatfs(fd.get(), &system) != 0) return false;
-  const auto magic = static_cast<std::uint32_t>(system.f_type);
-  return magic == OVERLAYFS_SUPER_MAGIC || magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC);
+  const std::uint32_t magic = magic_of(fd);
+  if (magic == OVERLAYFS_SUPER_MAGIC) return true;
+  return magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC) && lies_on_device(fd, key, proc, pid).value_or(true);
 }
 
 std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint64_t start, std::uint64_t end) {
@@ -52,14 +73,13 @@ struct CurrentMapping {
 };
 
 /// What stands at a mapping's addresses can change between the look at /proc/PID/maps and the opening: a program may
-/// load libraries in each other's place thousands of times a second. On overlayfs, where mappings can show an inode
-/// that stat(2) never does, the path has to do.
-bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown) {
-  if (is_same_file(fd, request.file) || is_same_file(fd, shown)) return true;
-  struct statfs system {};
-  if (::fstatfs(fd.get(), &system) != 0 || static_cast<std::uint32_t>(system.f_type) != OVERLAYFS_SUPER_MAGIC) {
-    return false;
-  }
+/// load libraries in each other's place thousands of times a second, and another file may be bound over the path of one
+/// and mapped at its addresses. Only on overlayfs, where mappings can show an inode that stat(2) never does, the place
+/// and the path have to do.
+bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown, const std::string& proc) {
+  if (is_same_file(fd, request.file, proc, request.pid)) return true;
+  if (magic_of(fd) != OVERLAYFS_SUPER_MAGIC) return false;
+  if (is_same_file(fd, shown, proc, request.pid)) return true;
   std::array<char, PATH_MAX> path{};
   const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), path.data(), path.size());
   return size > 0 && without_deleted_mark({path.data(), static_cast<std::size_t>(size)}) == request.path;
@@ -88,18 +108,21 @@ Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   const std::string name = map_files_path(proc, request.pid, mapping->start, mapping->end);
   const Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (!found) return Error::from_errno("open its mapping");
-  if (!is_requested(found, request, mapping->file)) return Error("another file has taken its place");
+  if (!is_requested(found, request, mapping->file, proc)) return Error("another file has taken its place");
   return reopen_regular(found, "its mapping");
 }
 
-/// `path` in the tree `root`, when it is the file that was mapped.
-Result<Fd> open_in_root(const std::string& root, const std::string& path, const FileKey& key) {
+/// The path in the tree `root`, when it is the file that was mapped.
+Result<Fd> open_in_root(const std::string& root, const OpenRequest& request, const std::string& proc) {
+  const std::string& path = request.path;
   const Result<RootDirectory> directory = RootDirectory::open(root);
   if (!directory) return directory.error();
   const Result<Fd> found = directory->find(path);
   const std::string name = clean_name(path.substr(path.find_last_of('/') + 1), NAME_MAX);
   if (!found) return Error::from_errno("open " + name, found.error().code());
-  if (!is_same_file(*found, key)) return Error(name + " was deleted or replaced since it was mapped");
+  if (!is_same_file(*found, request.file, proc, request.pid)) {
+    return Error(name + " was deleted or replaced since it was mapped");
+  }
   return reopen_regular(*found, name);
 }
 
@@ -115,7 +138,7 @@ Result<Fd> open_module(const OpenRequest& request, const std::string& proc, Modu
   std::optional<Error> last_error;
   for (const std::string& root :
        {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {
-    Result<Fd> found = open_in_root(root, request.path, request.file);
+    Result<Fd> found = open_in_root(root, request, proc);
     if (found) return found;
     // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
     last_error = std::move(found).error();

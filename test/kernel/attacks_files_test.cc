@@ -4,7 +4,6 @@
 // closed one's place, and a user who has so many mapped that there is no room for others'.
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/kernel/attack.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
@@ -33,23 +33,6 @@ constexpr unsigned kMallory = 64301;
 constexpr seconds kClosedWithin{25};
 /// What a whole stack of victim_names_c ends with.
 constexpr const char* kNamesWithLines = "main names.c:20;outer names.c:15;middle names.c:10;leaf names.c:6";
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "flamed-files-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-    REQUIRE(::chmod(pattern.c_str(), 0755) == 0);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string path(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// What the daemon and its helpers hold open, as their links say.
 std::multiset<std::string> open_files_of(pid_t daemon) {
@@ -80,7 +63,7 @@ std::string with_lines(pid_t pid) { return profile_of(pid) + "&lines=1"; }
 
 TEST_CASE("a file system from which a program ran can be unmounted, and the program's samples keep names and lines") {
   RunningDaemon daemon;
-  const Folder folder;
+  const OpenFolder folder;
   std::filesystem::create_directory(folder.path("disk"));
   // The mount namespace is the shell's own. It says the program's pid, ends it when told to, and unmounts.
   ChildProcess shell({"unshare", "--mount", "--propagation", "private", "bash", "-ec",
@@ -95,7 +78,7 @@ TEST_CASE("a file system from which a program ran can be unmounted, and the prog
                       "  sleep 0.1\n"
                       "done\n"
                       "echo busy\n",
-                      folder.path(""), victim("names_c")});
+                      folder.path(), victim("names_c")});
   const auto pid = shell.read_line(seconds(20));
   REQUIRE(pid);
   const pid_t tool = std::stoi(*pid);
@@ -112,7 +95,7 @@ TEST_CASE("a file system from which a program ran can be unmounted, and the prog
 TEST_CASE("a deleted program's blocks are freed once it has ended, and its samples keep their names") {
   RunningDaemon daemon;
   const pid_t pid = daemon.process().pid();
-  const Folder folder;
+  const OpenFolder folder;
   const std::string file = folder.path("tool");
   std::filesystem::copy_file(victim("names_c"), file);
   ChildProcess tool({file});
@@ -144,7 +127,7 @@ TEST_CASE("a perf map is let go of with its process, and what it named keeps its
 TEST_CASE("what is written over a closed program is another program, and the first one's samples keep their names") {
   RunningDaemon daemon;
   const pid_t pid = daemon.process().pid();
-  const Folder folder;
+  const OpenFolder folder;
   const std::string file = folder.path("tool");
   std::filesystem::copy_file(victim("known_chain"), file);
   ChildProcess first({file});
@@ -181,7 +164,7 @@ class OpenFileLimit {
 
 TEST_CASE("a user who has more files mapped than flamed may open takes nobody else's names") {
   constexpr int kFiles = 400;
-  const Folder folder;
+  const OpenFolder folder;
   {
     std::ofstream list(folder.path("list"));
     for (int i = 0; i < kFiles; ++i) {

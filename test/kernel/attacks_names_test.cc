@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/kernel/attack.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
@@ -26,22 +27,13 @@ constexpr unsigned kBob = 64102;
 class TwoNames {
  public:
   TwoNames() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "flamed-names-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-    REQUIRE(::chmod(pattern.c_str(), 0755) == 0);
-    std::filesystem::copy_file(victim("known_chain"), folder_ / "open-name");
-    REQUIRE(::chmod((folder_ / "open-name").c_str(), 0755) == 0);
-    std::ofstream(folder_ / "secret-name") << "";
+    std::filesystem::copy_file(victim("known_chain"), folder_.path("open-name"));
+    REQUIRE(::chmod(folder_.path("open-name").c_str(), 0755) == 0);
+    std::ofstream(folder_.path("secret-name")) << "";
   }
-  ~TwoNames() { std::filesystem::remove_all(folder_); }
-  TwoNames(const TwoNames&) = delete;
-  TwoNames& operator=(const TwoNames&) = delete;
 
   [[nodiscard]] std::vector<std::string> openly(unsigned user) const {
-    std::vector<std::string> command = as(user);
-    command.push_back((folder_ / "open-name").string());
-    return command;
+    return as_user(user, {folder_.path("open-name")});
   }
   [[nodiscard]] std::vector<std::string> secretly(unsigned user) const {
     std::vector<std::string> command{"unshare",
@@ -51,25 +43,18 @@ class TwoNames {
                                      "sh",
                                      "-ec",
                                      "mount --bind \"$0/open-name\" \"$0/secret-name\"; exec \"$@\"",
-                                     folder_.string()};
-    for (const std::string& word : as(user)) command.push_back(word);
-    command.push_back((folder_ / "secret-name").string());
+                                     folder_.path()};
+    for (const std::string& word : as_user(user, {folder_.path("secret-name")})) command.push_back(word);
     return command;
-  }
-  static std::vector<std::string> as(unsigned user) {
-    const std::string id = std::to_string(user);
-    return {"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
   }
 
  private:
-  std::filesystem::path folder_;
+  OpenFolder folder_;
 };
 
 std::string asked_by(unsigned user, const RunningDaemon& daemon, const std::string& target) {
-  std::vector<std::string> command = TwoNames::as(user);
-  command.insert(command.end(), {"curl", "--silent", "--max-time", "20",
-                                 "http://127.0.0.1:" + std::to_string(daemon.port()) + target});
-  ChildProcess client(command);
+  ChildProcess client(as_user(
+      user, {"curl", "--silent", "--max-time", "20", "http://127.0.0.1:" + std::to_string(daemon.port()) + target}));
   std::string text;
   while (const auto line = client.read_line(seconds(25))) text += *line + "\n";
   return text;

@@ -14,6 +14,7 @@
 
 #include "base/handle.h"
 #include "test/catch.h"
+#include "test/kernel/attack.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
@@ -25,7 +26,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr uid_t kMallory = 64107;
-constexpr int kTries = 5;
 
 /// A connection of the user's, bound to `lo`.
 Fd connect_as(uid_t user, std::uint16_t port) {
@@ -80,7 +80,8 @@ TEST_CASE("who shares the ends of a connection with a connecting socket of root'
   const std::string mark = "\"pid\":" + std::to_string(roots.pid());
   REQUIRE(daemon.get("/processes").body.find(mark) != std::string::npos);
 
-  for (int i = 0; i < kTries; ++i) {
+  const int tries = attack_tries(5);
+  for (int i = 0; i < tries; ++i) {
     CAPTURE(i);
     // The daemon comes to look at the connection while root's socket is there, by luck or for the work it has.
     daemon.process().signal(SIGSTOP);

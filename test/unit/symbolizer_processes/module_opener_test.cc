@@ -239,6 +239,23 @@ TEST_CASE("the same path at the same addresses will do where the kernel tells of
   CHECK(text_of(fixture.open(key_of(mapped), "/bin/tool")) == "code");
 }
 
+TEST_CASE("another file at the same path and the same addresses is not taken for the one that was mapped") {
+  const Fixture fixture;
+  const test::TemporaryDirectory elsewhere;
+  const std::string other = elsewhere.write("other", "bound over it");
+  fixture.write("/bin/tool", "bound over it");
+  std::filesystem::create_directory(fixture.process() + "/map_files");
+  std::filesystem::create_symlink(other, fixture.process() + "/map_files/1000-2000");
+  fixture.proc.directory().write(std::to_string(kPid) + "/maps", maps_line("1000-2000", key_of(other), "/bin/tool"));
+  for (const FileKey& gone :
+       {FileKey{key_of(other).device_major, key_of(other).device_minor, key_of(other).inode + 1},
+        FileKey{key_of(other).device_major, key_of(other).device_minor + 1, key_of(other).inode}}) {
+    const Result<Fd> opened = fixture.open(gone, "/bin/tool");
+    REQUIRE_FALSE(opened.ok());
+    CHECK(opened.error().message().starts_with("another file has taken its place; "));
+  }
+}
+
 TEST_CASE("a deleted file that a process still has mapped is opened through its mapping") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.write("victim", std::string(4096, 'x'));

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the attacks of the kernel tests have in common.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::test {
+
+/// How often something is tried that depends on who comes first: `few` times, or 200 in the long form
+/// (`./dev test attacks`).
+inline int attack_tries(int few) {
+  const char* form = std::getenv("FLAMED_ATTACKS");
+  return form != nullptr && std::string(form) == "long" ? 200 : few;
+}
+
+/// A command as another user runs it, who need not have an account.
+inline std::vector<std::string> as_user(unsigned user, const std::vector<std::string>& command) {
+  const std::string id = std::to_string(user);
+  std::vector<std::string> whole{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
+  whole.insert(whole.end(), command.begin(), command.end());
+  return whole;
+}
+
+/// A folder of the test's own, into which everybody may look.
+class OpenFolder {
+ public:
+  OpenFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "flamed-attack-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+    REQUIRE(::chmod(pattern.c_str(), 0755) == 0);
+  }
+  ~OpenFolder() { std::filesystem::remove_all(path_); }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  [[nodiscard]] std::string path(const std::string& name = "") const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace flamed::test
