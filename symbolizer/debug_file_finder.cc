@@ -55,19 +55,18 @@ DebugFiles DebugFileFinder::find(const Question& question) {
   DebugFiles files;
   const ElfFacts& facts = question.facts;
   const bool wants_debug = !facts.has_symtab || !facts.has_debug_info;
-  std::vector<std::int32_t> roots;
+  std::vector<std::int32_t> roots{RootFiles::kHost};
   if (question.pid > 0) roots.push_back(question.pid);
-  roots.push_back(RootFiles::kHost);
 
   for (const std::int32_t root : roots) {
-    if (!files.alternate) find_alternate(root, question.path, facts, files);
+    if (!files.alternate) find_alternate(root, question.owner, question.path, facts, files);
     if (wants_debug && find_debug(root, question, files)) break;
   }
   if (wants_debug && !files.debug && remote_ != nullptr && !facts.build_id.empty()) {
     RemoteDebugFiles::Answer answer = remote_->find(facts.build_id);
     files.pending = answer.pending;
     if (answer.file && accept({std::move(answer.file), true}, facts, files)) {
-      for (const std::int32_t root : roots) find_alternate(root, "", files.debug_facts, files);
+      for (const std::int32_t root : roots) find_alternate(root, question.owner, "", files.debug_facts, files);
     }
   }
   return files;
@@ -91,10 +90,10 @@ bool DebugFileFinder::find_debug(std::int32_t root, const Question& question, De
 bool DebugFileFinder::accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
                                  DebugFiles& files) {
   if (candidates.empty()) return false;
-  std::vector<RootFile> opened = files_.open(root, candidates);
+  std::vector<RootFile> opened = files_.open(root, question.owner, candidates);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!opened[i].file || !accept(std::move(opened[i]), question.facts, files)) continue;
-    find_alternate(root, candidates[i], files.debug_facts, files);
+    find_alternate(root, question.owner, candidates[i], files.debug_facts, files);
     return true;
   }
   return false;
@@ -134,7 +133,7 @@ bool DebugFileFinder::has_checksum(const RootFile& candidate, std::uint32_t want
   return *checksum == wanted;
 }
 
-void DebugFileFinder::find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts,
+void DebugFileFinder::find_alternate(std::int32_t root, uid_t owner, const std::string& path, const ElfFacts& facts,
                                      DebugFiles& files) {
   if (facts.alternate_link.empty() || files.alternate) return;
   const std::string& link = facts.alternate_link;
@@ -142,7 +141,7 @@ void DebugFileFinder::find_alternate(std::int32_t root, const std::string& path,
   std::vector<std::string> candidates{link.front() == '/' ? link : folder_of(without_deleted_mark(path)) + "/" + link};
   if (std::string by_id = build_id_path(facts.alternate_build_id); !by_id.empty()) candidates.push_back(by_id);
   candidates.push_back(options_.folder + "/.dwz/" + link.substr(link.find_last_of('/') + 1));
-  for (RootFile& candidate : files_.open(root, candidates)) {
+  for (RootFile& candidate : files_.open(root, owner, candidates)) {
     if (!candidate.file) continue;
     const Result<ElfFacts> found = reader_.inspect(candidate.file.get());
     if (!found || found->build_id != facts.alternate_build_id) continue;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/module_symbolizer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -19,6 +22,7 @@
 namespace flamed::symbolizer {
 namespace {
 
+constexpr uid_t kNobody = static_cast<uid_t>(-1);
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
 constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
@@ -57,6 +61,13 @@ std::string display_name(std::string_view path) {
   path = without_deleted_mark(path);
   path = path.substr(path.find_last_of('/') + 1);
   return path.empty() ? "[file]" : clean_name(path, kMaxBytes);
+}
+
+/// One that is not known has no debug files but root's.
+uid_t owner_of(const Fd& file) {
+  struct statx status {};
+  const int asked = ::statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status);
+  return asked == 0 && (status.stx_mask & STATX_UID) != 0 ? status.stx_uid : kNobody;
 }
 
 bool same_module(const std::weak_ptr<const Module>& a, const ModulePtr& b) {
@@ -423,8 +434,8 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
   return mine;
 }
 
-DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const ElfFacts& facts) {
-  return debug_files_.find({module.path, facts, modules_.process_of(module.id)});
+DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, uid_t owner, const ElfFacts& facts) {
+  return debug_files_.find({module.path, facts, modules_.process_of(module.id), owner});
 }
 
 ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
@@ -432,9 +443,11 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
   try {
     Result<ElfFacts> facts = reader_.inspect(module->file.get());
     if (!facts) return std::make_shared<const Loaded>(Loaded{std::move(facts).error()});
-    DebugFiles debug = find_debug_files(*module, *facts);
+    const uid_t owner = owner_of(module->file);
+    DebugFiles debug = find_debug_files(*module, owner, *facts);
     Result<ElfSymbols> symbols = reader_.read_symbols({module->file.get(), debug.debug.get(), debug.alternate.get()});
-    return std::make_shared<const Loaded>(Loaded{std::move(symbols), std::move(facts).value(), std::move(debug)});
+    return std::make_shared<const Loaded>(
+        Loaded{std::move(symbols), std::move(facts).value(), std::move(debug), owner});
   } catch (const std::exception& e) {
     return std::make_shared<const Loaded>(Loaded{Error(std::string("cannot read the symbols: ") + e.what())});
   }
@@ -471,7 +484,7 @@ void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& 
     note_failure(entry.load_failures, loaded->symbols.error());
   }
   if (loaded->may_improve()) {
-    entry.watch = Entry::Watch{loaded->facts, static_cast<bool>(loaded->debug.debug),
+    entry.watch = Entry::Watch{loaded->facts, loaded->owner, static_cast<bool>(loaded->debug.debug),
                                static_cast<bool>(loaded->debug.alternate), clock_.monotonic()};
   }
   stats_.table_bytes += entry.bytes;
@@ -501,7 +514,7 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
   }
   std::vector<ModuleId> renewed;
   for (const Due& candidate : due) {
-    const DebugFiles files = find_debug_files(*candidate.module, candidate.watch.facts);
+    const DebugFiles files = find_debug_files(*candidate.module, candidate.watch.owner, candidate.watch.facts);
     const bool has_more =
         (files.debug && !candidate.watch.has_debug) || (files.alternate && !candidate.watch.has_alternate);
     std::lock_guard lock(mutex_);

@@ -9,6 +9,8 @@
 // it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +92,7 @@ class ModuleSymbolizer final : public Symbolizer {
     Result<ElfSymbols> symbols;
     ElfFacts facts{};
     DebugFiles debug{};
+    uid_t owner = 0;  ///< of the module's file
     [[nodiscard]] bool has_lines() const;
     [[nodiscard]] bool may_improve() const;
     [[nodiscard]] std::size_t bytes() const;
@@ -115,6 +118,7 @@ class ModuleSymbolizer final : public Symbolizer {
     /// Of a module that a debug file would tell more of; outlives the table, because answers do.
     struct Watch {
       ElfFacts facts;
+      uid_t owner;
       bool has_debug, has_alternate;
       MonotonicTime looked_at;
     };
@@ -146,7 +150,7 @@ class ModuleSymbolizer final : public Symbolizer {
 
   LoadedPtr loaded(const ModulePtr& module);
   [[nodiscard]] LoadedPtr load(const ModulePtr& module);
-  [[nodiscard]] DebugFiles find_debug_files(const Module& module, const ElfFacts& facts);
+  [[nodiscard]] DebugFiles find_debug_files(const Module& module, uid_t owner, const ElfFacts& facts);
   void settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns);
   void drop_locked(Entry& entry);
   void evict_locked();

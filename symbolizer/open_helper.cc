@@ -132,8 +132,8 @@ void answer_jit_files(const ProcessId& owner, const std::string& proc) {
   answer(words, fds);
 }
 
-void answer_root_files(std::int32_t pid, std::span<const std::string> paths, const std::string& proc) {
-  std::vector<RootFile> files = DirectRootFiles({.proc = proc}).open(pid, paths);
+void answer_root_files(std::int32_t pid, uid_t user, std::span<const std::string> paths, const std::string& proc) {
+  std::vector<RootFile> files = DirectRootFiles({.proc = proc}).open(pid, user, paths);
   WireWriter words = good_answer();
   std::vector<int> fds;
   for (const RootFile& file : files) {
@@ -169,13 +169,14 @@ bool serve(std::span<const std::byte> bytes) {
     case Question::kRootFiles: {
       std::int32_t pid = 0;
       std::uint8_t count = 0;
-      if (!from.number(pid) || !from.number(count) || count > RootFiles::kMostPaths) return false;
+      uid_t user = 0;
+      if (!from.number(pid) || !from.number(user) || !from.number(count) || count > RootFiles::kMostPaths) return false;
       std::vector<std::string> paths(count);
       for (std::string& path : paths) {
         if (!from.text(path, kMaxTextBytes)) return false;
       }
       if (!from.finished()) return false;
-      answer_root_files(pid, paths, proc);
+      answer_root_files(pid, user, paths, proc);
       return true;
     }
   }
@@ -309,11 +310,13 @@ Result<JitFiles> OpenHelper::find_jit_files(const ProcessId& owner) {
   return found;
 }
 
-Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::span<const std::string> paths) {
+Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, uid_t user,
+                                                       std::span<const std::string> paths) {
   WireWriter question;
   question.text(proc_);
   question.number(Question::kRootFiles);
   question.number(pid);
+  question.number(user);
   question.number(static_cast<std::uint8_t>(paths.size()));
   for (const std::string& path : paths) question.text(short_text(path));
   Result<Answer> answer = ask(question);

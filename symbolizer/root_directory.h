@@ -4,6 +4,8 @@
 // into something that is no file. Any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -23,8 +25,10 @@ class RootDirectory {
   /// `path` with its links resolved inside the tree, opened with O_PATH: that touches nothing. The message of an error
   /// is fit to print.
   [[nodiscard]] Result<Fd> find(const std::string& path, LastLink last = LastLink::kTarget) const;
-  /// The same for reading, when it is a regular file.
-  [[nodiscard]] Result<Fd> open_regular(const std::string& path) const;
+  /// A regular file for reading, of root's or of `user`'s, where that user comes to it by links of root's or his own,
+  /// through folders that he may search, and may read it, whatever flamed may. By modes for himself and for all; groups
+  /// and access lists don't help him. Nothing of what the kernel shows as files (/proc, /sys).
+  [[nodiscard]] Result<Fd> open_regular_of(uid_t user, const std::string& path) const;
 
  private:
   explicit RootDirectory(Fd top) : top_(std::move(top)) {}

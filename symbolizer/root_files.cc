@@ -40,13 +40,13 @@ bool is_local(const Fd& file) {
 
 }  // namespace
 
-std::vector<RootFile> DirectRootFiles::open(std::int32_t pid, std::span<const std::string> paths) {
+std::vector<RootFile> DirectRootFiles::open(std::int32_t pid, uid_t user, std::span<const std::string> paths) {
   std::vector<RootFile> files(paths.size());
   const Result<RootDirectory> root =
       pid == kHost ? RootDirectory::open(options_.host_root) : RootDirectory::of_process(options_.proc, pid);
   if (!root) return files;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    Result<Fd> file = root->open_regular(paths[i]);
+    Result<Fd> file = root->open_regular_of(user, paths[i]);
     if (!file) continue;
     files[i].is_local = is_local(*file);
     files[i].file = std::move(file).value();

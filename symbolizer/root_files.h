@@ -3,6 +3,8 @@
 // RootFiles: files by their paths in the roots of processes, opened for reading.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,8 +28,8 @@ class RootFiles {
   static constexpr std::size_t kMostPaths = 4;
   static constexpr std::int32_t kHost = 0;
   /// One for each of `paths`, of which there are kMostPaths at most, in their order. Links are followed inside of the
-  /// root. `pid`: whose root; kHost: flamed's own.
-  virtual std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths) = 0;
+  /// root. `pid`: whose root; kHost: flamed's own. `user`: see RootDirectory::open_regular_of().
+  virtual std::vector<RootFile> open(std::int32_t pid, uid_t user, std::span<const std::string> paths) = 0;
 };
 
 /// Waits for as long as the file systems do. Any thread.
@@ -40,7 +42,7 @@ class DirectRootFiles final : public RootFiles {
   DirectRootFiles() : DirectRootFiles(Options()) {}
   explicit DirectRootFiles(Options options) : options_(std::move(options)) {}
 
-  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths) override;
+  std::vector<RootFile> open(std::int32_t pid, uid_t user, std::span<const std::string> paths) override;
 
  private:
   const Options options_;

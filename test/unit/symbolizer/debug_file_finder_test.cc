@@ -2,6 +2,7 @@
 #include "symbolizer/debug_file_finder.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -31,8 +32,9 @@ struct Machine {
 
   DebugFiles find(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
     const Fd file = open_victim(split(victim).c_str());
-    return finder.find({path, read_elf_facts(file.get()).value(), pid});
+    return finder.find({path, read_elf_facts(file.get()).value(), pid, owner});
   }
+  uid_t owner = ::getuid();  ///< of the module
   bool finds(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
     return static_cast<bool>(find(victim, path, pid).debug);
   }
@@ -93,15 +95,15 @@ TEST_CASE("a file too large to be read for its checksum is not taken") {
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
   DebugFileFinder finder(machine.reader, machine.files, {.max_checksum_bytes = 1000});
   const Fd file = open_victim(split("linked").c_str());
-  CHECK_FALSE(finder.find({"/opt/app/linked", read_elf_facts(file.get()).value(), 0}).debug);
+  CHECK_FALSE(finder.find({"/opt/app/linked", read_elf_facts(file.get()).value(), 0, ::getuid()}).debug);
 }
 
 /// Says of all files that whoever reads them may wait.
 class FarFiles final : public RootFiles {
  public:
   explicit FarFiles(RootFiles& files) : files_(files) {}
-  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths) override {
-    std::vector<RootFile> files = files_.open(pid, paths);
+  std::vector<RootFile> open(std::int32_t pid, uid_t user, std::span<const std::string> paths) override {
+    std::vector<RootFile> files = files_.open(pid, user, paths);
     for (RootFile& file : files) file.is_local = false;
     return files;
   }
@@ -118,7 +120,7 @@ TEST_CASE("a file that lies where reading may take forever is not read for its c
   DebugFileFinder finder(machine.reader, far);
   const auto finds = [&](const char* victim, const char* path) {
     const Fd file = open_victim(split(victim).c_str());
-    return static_cast<bool>(finder.find({path, read_elf_facts(file.get()).value(), 0}).debug);
+    return static_cast<bool>(finder.find({path, read_elf_facts(file.get()).value(), 0, ::getuid()}).debug);
   };
   CHECK(machine.finds("linked", "/opt/app/linked"));
   CHECK_FALSE(finds("linked", "/opt/app/linked"));
@@ -142,14 +144,44 @@ TEST_CASE("what is no regular file is not opened") {
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
 }
 
-TEST_CASE("a process's own root is searched before the host's") {
+TEST_CASE("the host's root is searched before a process's own") {
   Machine machine;
   machine.in_container(kByBuildId, split_bytes("stripped.debug"));
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+  const std::string hosts = machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  const DebugFiles files = machine.find("stripped", "/usr/bin/victim", Machine::kPid);
+  REQUIRE(files.debug);
+  struct stat found {};
+  struct stat wanted {};
+  REQUIRE(::fstat(files.debug.get(), &found) == 0);
+  REQUIRE(::stat(hosts.c_str(), &wanted) == 0);
+  CHECK(found.st_ino == wanted.st_ino);
   // The process has ended: what the host has is left.
-  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid + 1));
+}
+
+TEST_CASE("a debug file that is neither root's nor the module's owner's is not taken, whatever its build-id") {
+  constexpr uid_t kOther = 64'999;
+  const bool is_root = ::geteuid() == 0;
+  for (const bool in_container : {false, true}) {
+    CAPTURE(in_container);
+    Machine machine;
+    const std::string bytes = split_bytes("stripped.debug");
+    const std::string file = in_container ? machine.proc.write(std::string("7/root/") + kByBuildId, bytes)
+                                          : machine.host.write(kByBuildId, bytes);
+    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+    machine.owner = kOther;
+    // Root's is anybody's.
+    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid) == is_root);
+    if (!is_root) continue;
+    REQUIRE(::chown(file.c_str(), kOther, kOther) == 0);
+    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+    machine.owner = 0;
+    CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+    machine.owner = kOther + 1;
+    CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+  }
 }
 
 TEST_CASE("a link in a container can't lead out of it") {
@@ -204,7 +236,7 @@ TEST_CASE("another machine is asked only for what is not here, and what it sends
   DebugFileFinder finder(machine.reader, machine.files, {}, &remote);
   const auto find = [&](const char* victim) {
     const Fd file = open_victim(split(victim).c_str());
-    return finder.find({"/usr/bin/victim", read_elf_facts(file.get()).value(), 0});
+    return finder.find({"/usr/bin/victim", read_elf_facts(file.get()).value(), 0, ::getuid()});
   };
   remote.pending = true;
   CHECK(find("stripped").pending);
