@@ -167,11 +167,13 @@ void AcceptGate::admit(Fd socket, Clock::time_point now) {
   ++accepted_;
   const Peer peer = peers_.look_up(socket.get());
   const UserKey user = key_of(peer);
+  const bool keeps_some = limits_.clients > limits_.kept_for_root && !is_root(peer);
+  const std::size_t places = limits_.clients - (keeps_some ? limits_.kept_for_root : 0);
   bool has_place = true;
   if (clients_of(user) >= limits_.clients_per_user)
-    has_place = make_room(user);
-  else if (clients_.size() >= limits_.clients)
-    has_place = make_room(std::nullopt);
+    has_place = make_room_of(user);
+  else if (clients_.size() >= places)
+    has_place = make_room_for(user);
   if (!has_place && clients_.size() >= limits_.clients + kMostTurnedAway) {
     ++turned_away_;
     return;
@@ -188,28 +190,52 @@ void AcceptGate::admit(Fd socket, Clock::time_point now) {
   advance(id, refuse(client, too_many_clients(), now), now);
 }
 
-/// Closes whoever has been silent the longest: of one user, or of the one who has most clients.
-bool AcceptGate::make_room(std::optional<UserKey> user) {
-  const auto is_idle = [](const Client& client) { return client.connection.stage() == Connection::Stage::kReceiving; };
-  if (!user) {
-    std::size_t most = 0;
-    for (const auto& [id, client] : clients_) {
-      const std::size_t count = clients_of(client.user);
-      if (is_idle(client) && count > most) {
-        most = count;
-        user = client.user;
-      }
-    }
+/// Closes the one of the user that has been silent the longest.
+bool AcceptGate::make_room_of(UserKey user) {
+  const std::optional<std::uint64_t> longest = longest_of(user, /*only_idle=*/true);
+  if (longest) close_for_others(*longest);
+  return longest.has_value();
+}
+
+/// Of whoever has most, the one that has been silent the longest, else the one that has been in its stage the longest:
+/// who opens many connections and keeps them all busy is not to keep others out. Where nobody has more than the user
+/// would have, one that is silent makes room, or nobody.
+bool AcceptGate::make_room_for(UserKey user) {
+  std::optional<std::uint64_t> chosen;
+  if (const auto most = user_with_most(/*only_idle=*/false); most && clients_of(*most) > clients_of(user) + 1) {
+    chosen = longest_of(*most, /*only_idle=*/true);
+    if (!chosen) chosen = longest_of(*most, /*only_idle=*/false);
+  } else if (const auto idle = user_with_most(/*only_idle=*/true)) {
+    chosen = longest_of(*idle, /*only_idle=*/true);
   }
+  if (chosen) close_for_others(*chosen);
+  return chosen.has_value();
+}
+
+void AcceptGate::close_for_others(std::uint64_t id) {
+  ++made_room_;
+  drop(id);
+}
+
+std::optional<UserKey> AcceptGate::user_with_most(bool only_idle) const {
+  std::optional<UserKey> user;
+  std::size_t most = 0;
+  for (const auto& [id, client] : clients_) {
+    const std::size_t count = clients_of(client.user);
+    if (count <= most || (only_idle && !client.is_idle())) continue;
+    most = count;
+    user = client.user;
+  }
+  return user;
+}
+
+std::optional<std::uint64_t> AcceptGate::longest_of(UserKey user, bool only_idle) const {
   std::optional<std::uint64_t> longest;
   for (const auto& [id, client] : clients_) {
-    if (client.user != user || !is_idle(client)) continue;
+    if (client.user != user || (only_idle && !client.is_idle())) continue;
     if (!longest || is_older(id, *longest)) longest = id;
   }
-  if (!longest) return false;
-  ++made_room_;
-  drop(*longest);
-  return true;
+  return longest;
 }
 
 void AcceptGate::expire(Clock::time_point now) {

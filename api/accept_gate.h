@@ -2,7 +2,8 @@
 //
 // AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, hands them out as
 // plain values, and sends the answers that come back. However slow or silent clients are, they hold no other thread and
-// a bounded amount of memory; whoever is idle longest makes room when all places are taken.
+// a bounded amount of memory. When all places are taken whoever has most of them makes room, and some are kept for
+// root.
 //
 // Its thread runs until the gate is destroyed. What it is opened with by reference must outlive it.
 #pragma once
@@ -39,6 +40,7 @@ namespace flamed::api {
 struct GateLimits {
   std::size_t clients = 512;
   std::size_t clients_per_user = 128;  ///< those whose user is not known count as one user
+  std::size_t kept_for_root = 32;      ///< of `clients`, where there are more than these
   std::size_t waiting_clients = 64;    ///< for samples that are still to come
   ConnectionLimits connection{};
 };
@@ -89,7 +91,7 @@ class AcceptGate {
   struct Figures {
     std::uint64_t accepted = 0;
     std::uint64_t open = 0;         ///< now
-    std::uint64_t made_room = 0;    ///< idle ones that were closed for others
+    std::uint64_t made_room = 0;    ///< that were closed for others
     std::uint64_t turned_away = 0;  ///< there was nobody who could make room, or no place for the request
     std::uint64_t too_slow = 0;     ///< closed for a deadline in the middle of a request or an answer
   };
@@ -106,6 +108,8 @@ class AcceptGate {
     UserKey user;
     std::optional<WallTime> asked{};           ///< when its request came, which waits or has waited; holds a place
     std::optional<Clock::time_point> timer{};  ///< as it stands in timers_
+
+    [[nodiscard]] bool is_idle() const { return connection.stage() == Connection::Stage::kReceiving; }
   };
 
   AcceptGate(std::vector<ListeningSocket> listening, const GateLimits& limits, PeerLookup& peers, GateUser& user,
@@ -116,7 +120,11 @@ class AcceptGate {
   [[nodiscard]] bool is_older(std::uint64_t a, std::uint64_t b) const;
   void accept_clients(const ListeningSocket& listening, Clock::time_point now);
   void admit(Fd socket, Clock::time_point now);
-  bool make_room(std::optional<UserKey> user);
+  bool make_room_of(UserKey user);
+  bool make_room_for(UserKey user);
+  void close_for_others(std::uint64_t id);
+  [[nodiscard]] std::optional<UserKey> user_with_most(bool only_idle) const;
+  [[nodiscard]] std::optional<std::uint64_t> longest_of(UserKey user, bool only_idle) const;
   void watch_listening(bool watch);
   void expire(Clock::time_point now);
   void take_replies(Clock::time_point now);

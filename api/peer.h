@@ -29,6 +29,8 @@ struct Peer {
 using UserKey = std::int64_t;
 
 /// Users have numbers of 32 bits.
+inline bool is_root(const Peer& peer) { return peer.uid == uid_t{0}; }
+
 inline UserKey key_of(const Peer& peer) {
   if (peer.uid) return *peer.uid;
   return peer.transport == Peer::Transport::kRemote ? -1 : -2;

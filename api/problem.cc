@@ -90,7 +90,8 @@ Problem too_many_clients() {
   return {503,
           "too-many-clients",
           "Too many connections",
-          "As many connections as possible are open, and none of them is idle. Use fewer, or try again in a second.",
+          "As many connections as possible are open, and none of them can be closed for this one. Use fewer, or "
+          "try again in a second.",
           {}};
 }
 

@@ -17,6 +17,7 @@
 
 #include "api/access.h"
 #include "api/answer_memory.h"
+#include "api/fair_turns.h"
 #include "api/group_members.h"
 #include "api/host_names.h"
 #include "api/request_line.h"
@@ -176,6 +177,7 @@ class Server::Impl final : public GateUser {
         when_quiet_(options.when_quiet),
         quiet_after_(options.quiet_after),
         peers_(options.open_owners),
+        turns_(options.threads),
         queue_(options.queued_requests),
         probes_(options.queued_requests),
         memory_(options.unsent_bytes, [this] { queue_.look_again(); }),
@@ -234,9 +236,10 @@ class Server::Impl final : public GateUser {
   /// Those of a user who has not taken what was made for him wait until he has.
   void serve_questions(const std::stop_token& token) {
     Protocol protocol;
-    const auto may_begin = [this](const GateRequest& request) { return memory_.has_room(key_of(request.peer)); };
-    while (const std::optional<GateRequest> request = next_question(token, may_begin)) {
+    while (const std::optional<GateRequest> request = next_question(token)) {
       serve(protocol, queue_, *request);
+      turns_.end(request->peer);
+      queue_.look_again();
       answered_at_ = Steady::now();
       is_quiet_ = false;
     }
@@ -270,7 +273,7 @@ class Server::Impl final : public GateUser {
     for (const SharedAnswers::Asker& other : others) send(protocol, other, turn.answer);
   }
 
-  std::optional<GateRequest> next_question(const std::stop_token& token, const auto& may_begin) {
+  std::optional<GateRequest> next_question(const std::stop_token& token) {
     while (!is_quiet_) {
       const Steady::time_point quiet_at = answered_at_.load() + quiet_after_;
       if (queue_.await(token, quiet_at)) break;
@@ -279,7 +282,12 @@ class Server::Impl final : public GateUser {
       answers_.clear();
       if (when_quiet_) when_quiet_();
     }
-    return queue_.pop_if(token, may_begin);
+    return queue_.pop_lowest(
+        token,
+        [this](const GateRequest& request) {
+          return memory_.has_room(key_of(request.peer)) ? turns_.rank(request.peer) : std::nullopt;
+        },
+        [this](const GateRequest& request) { turns_.begin(request.peer); });
   }
 
   /// Makes the answer, unless the client has to wait for samples: then what comes back is to tell the gate.
@@ -373,6 +381,7 @@ class Server::Impl final : public GateUser {
   std::atomic<Steady::time_point> answered_at_{};
   std::atomic<bool> is_quiet_{true};  ///< nothing was answered since when_quiet_ was called
   PeerLookup peers_;                  ///< the gate's thread's
+  FairTurns turns_;
   BoundedQueue<GateRequest> queue_;
   BoundedQueue<GateRequest> probes_;
   AnswerMemory memory_;

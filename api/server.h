@@ -33,7 +33,7 @@ struct ServerOptions {
   /// With the secrets of those who may ask from anywhere. Only with it flamed listens beyond this host. Empty: none.
   std::string token_file{};
   std::size_t threads = 4;            ///< that answer questions; one more answers /healthz and the like
-  std::size_t queued_requests = 128;  ///< that wait for one of them; further ones get 503
+  std::size_t queued_requests = 512;  ///< that wait for one of them; further ones get 503
   /// Of answers that clients have not taken yet. Beyond it no further one is begun; half of it is for one user at most.
   std::size_t unsent_bytes = 64U << 20;
   /// How long after its end a window that a request waited for is answered: answers have all samples up to a second

@@ -47,21 +47,30 @@ class BoundedQueue {
     return take(lock);
   }
 
-  /// Waits for a value that `ready` says yes to and takes the oldest of them; at once empty when `stop` is requested.
-  /// `ready` is called with the queue locked. Where it says something else without a push, call look_again().
-  template <typename Ready>
-  std::optional<T> pop_if(const std::stop_token& stop, Ready ready) {
+  /// Waits for a value that `rank` gives a number and takes the one with the lowest, of those alike the oldest; at once
+  /// empty when `stop` is requested. `rank` is called with the queue locked, and so is `taken`, with what was. Where it
+  /// says something else without a push, call look_again().
+  template <typename Rank, typename Taken>
+  std::optional<T> pop_lowest(const std::stop_token& stop, Rank rank, Taken taken) {
     const std::stop_callback wake(stop, [this] { look_again(); });
     std::unique_lock lock(mutex_);
     auto found = items_.end();
     const auto is_there = [&] {
-      found = std::find_if(items_.begin(), items_.end(), ready);
+      found = items_.end();
+      std::optional<std::uint64_t> lowest;
+      for (auto item = items_.begin(); item != items_.end(); ++item) {
+        const std::optional<std::uint64_t> number = rank(*item);
+        if (!number || (lowest && *number >= *lowest)) continue;
+        lowest = number;
+        found = item;
+      }
       return found != items_.end();
     };
     ready_.wait(lock, [&] { return stop.stop_requested() || is_there(); });
     if (stop.stop_requested()) return std::nullopt;
     std::optional<T> value(std::move(*found));
     items_.erase(found);
+    taken(*value);
     return value;
   }
   void look_again() {

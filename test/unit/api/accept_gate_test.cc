@@ -293,6 +293,50 @@ TEST_CASE("when all places are taken, the user with most connections makes room"
   CHECK_FALSE(newcomer.hears(0ms));
 }
 
+TEST_CASE("who has most connections makes room also when all of them are busy, until nobody has more than others") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 4; }), {7, 1, 1, 1, 2, 3, 4});
+  GateRequest modest, first, second, third;
+  RawClient one = fixture.asking(modest);
+  RawClient two = fixture.asking(first);
+  RawClient three = fixture.asking(second);
+  RawClient four = fixture.asking(third);
+  RawClient newcomer = fixture.client();
+  CHECK(two.is_hung_up());
+  RawClient another = fixture.client();
+  CHECK(three.is_hung_up());
+  fixture.wait_for_accepted(6);
+  CHECK(fixture.gate->figures().made_room == 2);
+  // Each of the four has one: the one that is silent goes first, then nobody.
+  newcomer.send(kRequest);
+  REQUIRE(fixture.desk.next().has_value());
+  RawClient last = fixture.client();
+  CHECK(another.is_hung_up());
+  for (const GateRequest* request : {&modest, &third}) fixture.gate->reply({request->client, "x"});
+  CHECK(one.rest() == "x");
+  CHECK(four.rest() == "x");
+  // What was being made for one that was closed goes nowhere.
+  fixture.gate->reply({first.client, "x"});
+}
+
+TEST_CASE("some places are root's, however many others there are") {
+  constexpr std::size_t kPlaces = 40;
+  std::vector<std::optional<uid_t>> users;
+  for (uid_t user = 1000; user < 1000 + kPlaces; ++user) users.emplace_back(user);
+  users.emplace_back(0);
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = kPlaces; }), users);
+  std::vector<RawClient> others;
+  std::vector<GateRequest> requests(kPlaces);
+  // One each, none of them idle: 8 have a place.
+  for (std::size_t i = 0; i < 8; ++i) others.push_back(fixture.asking(requests[i]));
+  for (std::size_t i = 8; i < kPlaces; ++i) CHECK(fixture.client().rest() == "too-many-clients");
+  GateRequest request;
+  RawClient root = fixture.asking(request);
+  CHECK(request.peer.uid == uid_t{0});
+  fixture.gate->reply({request.client, "x"});
+  CHECK(root.rest() == "x");
+  CHECK(fixture.gate->figures().made_room == 0);
+}
+
 TEST_CASE("users that are not known count as one") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 1; }));
   RawClient first = fixture.client();

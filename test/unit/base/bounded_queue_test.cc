@@ -62,12 +62,17 @@ TEST_CASE("a waiting consumer is released by a stop request") {
   CHECK_FALSE(got.has_value());
 }
 
-TEST_CASE("a consumer that may not have all takes the oldest that it may have") {
-  BoundedQueue<int> queue(4);
-  for (const int value : {1, 2, 3, 4}) REQUIRE(queue.try_push(int{value}));
-  const auto is_even = [](int value) { return value % 2 == 0; };
-  CHECK(queue.pop_if({}, is_even) == 2);
-  CHECK(queue.pop_if({}, is_even) == 4);
+TEST_CASE("a consumer takes the lowest that it may have, of those alike the oldest") {
+  BoundedQueue<int> queue(8);
+  std::vector<int> taken;
+  const auto pop = [&] {
+    return queue.pop_lowest(
+        {}, [](int value) { return value % 2 == 0 ? std::optional<std::uint64_t>(value / 10) : std::nullopt; },
+        [&](int value) { taken.push_back(value); });
+  };
+  for (const int value : {1, 22, 14, 3, 12, 28, 2}) REQUIRE(queue.try_push(int{value}));
+  for (const int value : {2, 14, 12, 22, 28}) CHECK(pop() == value);
+  CHECK(taken == std::vector<int>{2, 14, 12, 22, 28});
   CHECK(queue.size() == 2);
 }
 
@@ -75,9 +80,12 @@ TEST_CASE("a consumer that may not have what is there gets it when it may, or is
   BoundedQueue<int> queue(1);
   std::atomic<bool> may = false;
   std::optional<int> got;
-  const auto ready = [&](int /*value*/) { return may.load(); };
+  const auto pop = [&](const std::stop_token& stop) {
+    return queue.pop_lowest(
+        stop, [&](int /*value*/) { return may ? std::optional<std::uint64_t>(0) : std::nullopt; }, [](int) {});
+  };
   REQUIRE(queue.try_push(7));
-  std::jthread consumer([&](const std::stop_token& stop) { got = queue.pop_if(stop, ready); });
+  std::jthread consumer([&](const std::stop_token& stop) { got = pop(stop); });
   may = true;
   queue.look_again();
   consumer.join();
@@ -85,7 +93,7 @@ TEST_CASE("a consumer that may not have what is there gets it when it may, or is
 
   may = false;
   REQUIRE(queue.try_push(8));
-  consumer = std::jthread([&](const std::stop_token& stop) { got = queue.pop_if(stop, ready); });
+  consumer = std::jthread([&](const std::stop_token& stop) { got = pop(stop); });
   consumer.request_stop();
   consumer.join();
   CHECK_FALSE(got.has_value());
