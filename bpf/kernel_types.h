@@ -29,6 +29,16 @@ struct task_struct {
   __u64 start_boottime; /* 5.5; what /proc/PID/stat shows as start time */
 };
 
+struct mm_struct___word {
+  unsigned long flags; /* until 6.17 */
+};
+
+struct mm_struct___bits {
+  struct {
+    unsigned long __mm_flags[1];
+  } flags; /* mm_flags_t, since 6.18 */
+};
+
 #pragma clang attribute pop
 
 /* To ask whether the running kernel has the helper (5.15). */

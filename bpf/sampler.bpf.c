@@ -10,6 +10,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "dumpable.h"
 #include "events.h"
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
@@ -200,11 +201,14 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   struct flamed_sample* sample = &work->record.sample;
   struct user_registers regs;
 
+  struct mm_struct* mm = read_by_type ? 0 : BPF_CORE_READ(task, mm);
+
   sample->user_count = 0;
-  if (!(read_by_type ? has_user_space_by_type() : BPF_CORE_READ(task, mm) != 0)) {
+  if (!(read_by_type ? has_user_space_by_type() : mm != 0)) {
     sample->user_end = FLAMED_END_NO_USER_SPACE;
     return 0;
   }
+  if (!(read_by_type ? is_current_dumpable_by_type() : is_dumpable(mm))) sample->flags |= FLAMED_NOT_DUMPABLE;
   if (read_user_registers(ctx, task, &regs, work->walk.registers)) {
     sample->user_end = FLAMED_END_NO_REGISTERS;
     return 0;

@@ -209,6 +209,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.truncation = truncation_of(header, trust);
   stored.cpu = cpu;
   stored.owner = header.owner;
+  stored.is_hidden = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
   store_.add(stored);
 }
 

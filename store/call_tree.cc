@@ -128,6 +128,11 @@ void CallTree::mark_used(StackId stack, std::uint32_t sequence) {
   }
 }
 
+void CallTree::mark_hidden(std::uint32_t sequence) {
+  if (hidden_ == kEmptyStack) hidden_ = intern_child(kEmptyStack, {kHiddenModule, 0}).value_or(kEmptyStack);
+  mark_used(hidden_, sequence);
+}
+
 void CallTree::renumber(Generations to) {
   nodes_.for_each([&](std::uint32_t id) {
     const Generations::Stamp stamp = nodes_.stamp(id);
@@ -142,6 +147,7 @@ bool CallTree::sweep(std::uint32_t oldest_sequence) {
   nodes_.for_each([&](std::uint32_t id) {
     if (id == kEmptyStack.value) return;
     if (generations_.is_before(nodes_.stamp(id), oldest_sequence)) {
+      if (id == hidden_.value) hidden_ = kEmptyStack;
       nodes_.release(id);
     } else {
       named[nodes_[id].frame.value] = true;
@@ -170,7 +176,7 @@ std::vector<ModuleId> CallTree::modules() {
   std::unordered_set<ModuleId> seen;
   frames_.for_each([&](std::uint32_t id) {
     ModuleId module = frames_[id].module;
-    if (module != kTruncatedModule) seen.insert(module);
+    if (module != kTruncatedModule && module != kHiddenModule) seen.insert(module);
   });
   std::vector<ModuleId> sorted(seen.begin(), seen.end());
   std::sort(sorted.begin(), sorted.end());

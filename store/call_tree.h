@@ -63,6 +63,7 @@ class CallTree {
   struct View {
     Nodes::View nodes;
     Frames::View frames;
+    StackId hidden = kEmptyStack;  ///< what is shown in place of a stack that whoever asks may not see
   };
 
   /// What intern() found: the whole stack, or as many of its outer frames as the budget had room for.
@@ -82,6 +83,9 @@ class CallTree {
   /// Notes that slot `sequence` names the stack: it and its callers live for as long as that slot does.
   void mark_used(StackId stack, std::uint32_t sequence);
 
+  /// Notes that slot `sequence` has stacks that not everybody may see.
+  void mark_hidden(std::uint32_t sequence);
+
   /// Reclaims nodes that no slot from `oldest_sequence` on names, and the frames that only those named: each of them,
   /// but for those of slots that share their generation with retained ones. Stacks handed out earlier and not marked
   /// are invalid afterwards. True when a frame was reclaimed.
@@ -90,7 +94,7 @@ class CallTree {
   /// Modules of all frames, sorted; without the marker.
   [[nodiscard]] std::vector<ModuleId> modules();
 
-  [[nodiscard]] View view() { return {nodes_.view(), frames_.view()}; }
+  [[nodiscard]] View view() { return {nodes_.view(), frames_.view(), hidden_}; }
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t frame_count() const { return frames_.size(); }
 
@@ -129,6 +133,7 @@ class CallTree {
   std::vector<std::uint64_t> hashes_;  ///< scratch: of the outermost frame, of the two outermost, ...
   Generations generations_;            ///< of the nodes' stamps
   std::uint32_t oldest_sequence_ = 0, newest_sequence_ = 0;
+  StackId hidden_ = kEmptyStack;  ///< of one frame, in kHiddenModule; the empty one while there is none
 };
 
 }  // namespace flamed::store

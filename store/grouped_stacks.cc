@@ -202,7 +202,8 @@ void GroupedStacks::form_named_parts(Group by) {
       const ProcessRecord& process = snapshot_.processes[keys_[key]];
       const ProcessRecord::Place* place = process.place.get();
       if (by == Group::kExecutable) {
-        name = text_or(process.executable.get(), "[kernel threads and unknown]");
+        name = text_or(snapshot_.hides_program_of(process) ? nullptr : process.executable.get(),
+                       "[kernel threads and unknown]");
       } else if (by == Group::kUnit) {
         name = text_or(place != nullptr ? &place->unit : nullptr, "[no unit]");
       } else {
@@ -237,10 +238,10 @@ std::string GroupedStacks::root_name() const {
 
 std::vector<ProcessInfo> GroupedStacks::processes() {
   std::vector<ProcessInfo> infos;
-  for (std::uint32_t process : processes_) infos.push_back(snapshot_.processes[process].info());
+  for (std::uint32_t process : processes_) infos.push_back(snapshot_.info_of(snapshot_.processes[process]));
   if (processes_.empty() && only_pid() != nullptr) {
     snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
-      if (record.in_use() && slots_.filter().wants_process(process)) infos.push_back(record.info());
+      if (record.in_use() && slots_.filter().wants_process(process)) infos.push_back(snapshot_.info_of(record));
     });
   }
   std::sort(infos.begin(), infos.end(), [](const ProcessInfo& a, const ProcessInfo& b) { return a.id < b.id; });

@@ -22,6 +22,14 @@
 
 namespace flamed::store {
 
+/// Whose a thread is.
+struct Owner {
+  std::uint32_t user = kNoUser;
+  bool is_hidden = false;  ///< from that user: StackSample::is_hidden
+
+  friend bool operator==(const Owner&, const Owner&) = default;
+};
+
 /// A ProcessInfo in 104 bytes: on a host that starts processes all day, a day names hundreds of thousands, and nearly
 /// all of them share their strings.
 struct ProcessRecord {
@@ -47,6 +55,7 @@ struct ProcessRecord {
   std::uint32_t threads = 0;   ///< rows of the ThreadTable that name it
   std::uint32_t children = 0;  ///< processes in the table whose parent it is
   bool only_sampled = false;   ///< update() was never called for it
+  bool is_hidden = false;      ///< StackSample::is_hidden of its last sample
 
   [[nodiscard]] bool in_use() const { return static_cast<bool>(comm); }
   /// The user it acts for: as its last sample says, else as /proc said; kNoUser where not known.
@@ -70,8 +79,12 @@ class ProcessTable {
                                           std::uint32_t sequence);
   void remove_thread(std::uint32_t process);
   /// A sample of the process has come.
-  void note_owner(std::uint32_t process, std::uint32_t owner) {
-    if (records_[process].owner != owner) records_.writable(process).owner = owner;
+  void note_owner(std::uint32_t process, Owner owner) {
+    const ProcessRecord& known = records_[process];
+    if (known.owner == owner.user && known.is_hidden == owner.is_hidden) return;
+    ProcessRecord& record = records_.writable(process);
+    record.owner = owner.user;
+    record.is_hidden = owner.is_hidden;
   }
 
   /// False when there is no room.

@@ -61,7 +61,9 @@ std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Sele
   std::vector<ProcessInfo> selected;
   ThreadFilter filter(snapshot.data(), selection);
   snapshot.data().processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
-    if (selected.size() < most && record.in_use() && filter.wants_process(process)) selected.push_back(record.info());
+    if (selected.size() < most && record.in_use() && filter.wants_process(process)) {
+      selected.push_back(snapshot.data().info_of(record));
+    }
   });
   return selected;
 }

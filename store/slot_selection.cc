@@ -411,7 +411,9 @@ bool SlotSelection::read_pairs(const Touched& slot) {
     if (!budget_.visit(slot.open->entry_count + slot.open->log.count())) return false;
     for (std::uint32_t id = 0; id < slot.open->entry_count; ++id) {
       const HistogramEntry& entry = slot.open->entries[id];
-      pairs_.push_back({entry.thread, entry.stack_key, filter_.wants(entry.thread)});
+      const std::optional<StackId> instead = instead_of(entry.thread);
+      pairs_.push_back(
+          {entry.thread, instead ? StackRef{*instead}.key() : entry.stack_key, filter_.wants(entry.thread)});
     }
     return true;
   }
@@ -419,8 +421,9 @@ bool SlotSelection::read_pairs(const Touched& slot) {
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
   histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     const bool wanted = filter_.wants(thread);
+    const std::optional<StackId> instead = instead_of(thread);
     Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t) {
-      pairs_.push_back({thread, ref.key(), wanted});
+      pairs_.push_back({thread, instead ? StackRef{*instead}.key() : ref.key(), wanted});
     });
   });
   return true;

@@ -28,21 +28,27 @@ namespace flamed::store {
 /// One thread's stacks in one slot. Views into what the snapshot or the SlotSelection holds.
 class ThreadStacks {
  public:
-  /// `weight` is what each sample counts for.
-  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight) : weight_(weight), packed_(packed) {}
-  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight) : weight_(weight), entries_(entries) {}
+  /// `weight` is what each sample counts for, `instead` the stack that is shown in place of each, if any.
+  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight, std::optional<StackId> instead = {})
+      : weight_(weight), packed_(packed), instead_(instead) {}
+  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight, std::optional<StackId> instead = {})
+      : weight_(weight), entries_(entries), instead_(instead) {}
 
   /// visit(StackRef, count)
   template <typename F>
   void for_each(F&& visit) const {
-    for (const HistogramEntry& entry : entries_) visit(StackRef::from_key(entry.stack_key), entry.count * weight_);
-    Histogram::for_each_stack(packed_, [&](StackRef ref, std::uint64_t count) { visit(ref, count * weight_); });
+    const auto shown = [&](StackRef ref) { return instead_ ? StackRef{*instead_} : ref; };
+    for (const HistogramEntry& entry : entries_) {
+      visit(shown(StackRef::from_key(entry.stack_key)), entry.count * weight_);
+    }
+    Histogram::for_each_stack(packed_, [&](StackRef ref, std::uint64_t count) { visit(shown(ref), count * weight_); });
   }
 
  private:
   std::uint64_t weight_ = 1;
   std::span<const std::uint8_t> packed_;
   std::span<const HistogramEntry> entries_;
+  std::optional<StackId> instead_;
 };
 
 class SlotSelection {
@@ -83,7 +89,8 @@ class SlotSelection {
         const std::size_t begin = i;
         while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
         visit(slot.entries[begin].thread,
-              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin), slot.weight));
+              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin), slot.weight,
+                           instead_of(slot.entries[begin].thread)));
       }
       return true;
     }
@@ -93,7 +100,7 @@ class SlotSelection {
     histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
       if (!go_on || !filter_.wants(thread)) return;
       if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
-      visit(thread, ThreadStacks(bytes, slot.weight));
+      visit(thread, ThreadStacks(bytes, slot.weight, instead_of(thread)));
     });
     return go_on;
   }
@@ -182,6 +189,12 @@ class SlotSelection {
   [[nodiscard]] static Error no_samples_error();
 
  private:
+  /// What is shown in place of the thread's stacks, if they may not be.
+  [[nodiscard]] std::optional<StackId> instead_of(std::uint32_t thread) const {
+    if (!snapshot_.only_user || !snapshot_.hides(snapshot_.threads[thread])) return std::nullopt;
+    return snapshot_.tree.hidden;
+  }
+
   struct Touched {
     SlotBounds bounds;
     const SealedSlot* sealed = nullptr;    ///< either this

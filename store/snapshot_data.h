@@ -47,6 +47,16 @@ class SnapshotData {
     return !only_user || (is_only_users(thread.owner) && shows(processes[thread.process]));
   }
 
+  /// Is it all that may be told of the thread's stacks that there were some?
+  [[nodiscard]] bool hides(const ThreadRecord& thread) const { return only_user && thread.is_hidden != 0; }
+  /// What may be told of the process.
+  [[nodiscard]] ProcessInfo info_of(const ProcessRecord& process) const {
+    ProcessInfo info = process.info();
+    if (hides_program_of(process)) info.executable.clear();
+    return info;
+  }
+  [[nodiscard]] bool hides_program_of(const ProcessRecord& process) const { return only_user && process.is_hidden; }
+
  private:
   [[nodiscard]] bool is_only_users(std::uint32_t owner) const { return owner == *only_user && owner != kNoUser; }
 };

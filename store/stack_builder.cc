@@ -135,7 +135,7 @@ void StackBuilder::finish(StackProfile& profile) && {
   std::vector<std::uint32_t> rank(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     rank[order[i]] = static_cast<std::uint32_t>(i);
-    profile.processes.push_back(snapshot_.processes[processes_[order[i]]].info());
+    profile.processes.push_back(snapshot_.info_of(snapshot_.processes[processes_[order[i]]]));
   }
   for (StackThread& thread : threads_) thread.process = rank[thread.process];
   profile.frames = std::move(frames_);

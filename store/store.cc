@@ -86,10 +86,11 @@ class Store::State {
     std::size_t share = 16;
     for (;;) {
       std::optional<std::uint32_t> thread =
-          threads_.intern(sample.process, sample.tid, sample.comm, sample.owner, slot->sequence);
+          threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, slot->sequence);
       CallTree::Interned interned{kEmptyStack, false};
       if (thread) interned = tree_.intern(sample.truncation, sample.frames);
       if (thread && interned.whole && count(*slot, *thread, {interned.stack, false}, sample)) {
+        if (sample.is_hidden) tree_.mark_hidden(slot->sequence);
         if (sample.truncation) {
           count_truncated(*slot, *sample.truncation);
         } else {

@@ -42,6 +42,7 @@ struct StackSample {
   std::optional<Truncation> truncation;
   std::uint16_t cpu = 0;
   std::uint32_t owner = kNoUser;  ///< the user whose thread it was; kNoUser: nobody's alone
+  bool is_hidden = false;         ///< that user may not look into the process: see seen_by()
 };
 
 /// Figures for /metrics and for tests. Bytes are what the store accounts against its budget.

@@ -85,7 +85,8 @@ bool ThreadFilter::wants_process(std::uint32_t process) {
 bool ThreadFilter::judge_process(const ProcessRecord& record) const {
   static const std::string kUnknown;
   static const ProcessRecord::Place kNowhere;
-  const std::string& executable = record.executable ? *record.executable : kUnknown;
+  const bool knows_program = record.executable && !snapshot_.hides_program_of(record);
+  const std::string& executable = knows_program ? *record.executable : kUnknown;
   const ProcessRecord::Place& place = record.place ? *record.place : kNowhere;
   return snapshot_.shows(record) &&
          any_or_empty(selection_.processes,

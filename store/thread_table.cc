@@ -7,6 +7,8 @@
 namespace flamed::store {
 namespace {
 
+constexpr std::uint32_t kProcessMask = 0x7fffffffU;  ///< ids of a SharedArray are below
+
 ThreadName fixed(std::string_view comm) {
   ThreadName name{};
   std::memcpy(name.data(), comm.data(), std::min(comm.size(), name.size()));
@@ -16,28 +18,30 @@ ThreadName fixed(std::string_view comm) {
 }  // namespace
 
 std::uint64_t ThreadTable::hash_of(ProcessId process, std::int32_t tid, const ThreadName& comm,
-                                   std::uint32_t owner) const {
+                                   const Owner& owner) const {
   std::uint64_t words[2];
   static_assert(sizeof(words) == sizeof(ThreadName));
   std::memcpy(words, comm.data(), sizeof(words));
   std::uint64_t hash = hash_with(mix(key_), words[0], key_);
   hash = hash_with(hash, words[1], key_);
   hash = hash_with(hash, process.start_ticks ^ (static_cast<std::uint64_t>(process.pid) << 32), key_);
-  return hash_with(hash, static_cast<std::uint32_t>(tid) | (static_cast<std::uint64_t>(owner) << 32), key_);
+  // No tid needs the highest bit.
+  const std::uint32_t low = static_cast<std::uint32_t>(tid) | (owner.is_hidden ? 1U << 31 : 0);
+  return hash_with(hash, low | (static_cast<std::uint64_t>(owner.user) << 32), key_);
 }
 
 std::uint64_t ThreadTable::hash_of(std::uint32_t thread) const {
   const ThreadRecord& record = records_[thread];
-  return hash_of(processes_[record.process].id, record.tid, record.comm, record.owner);
+  return hash_of(processes_[record.process].id, record.tid, record.comm, {record.owner, record.is_hidden != 0});
 }
 
 std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t tid, std::string_view comm,
-                                                 std::uint32_t owner, std::uint32_t sequence) {
+                                                 Owner owner, std::uint32_t sequence) {
   ThreadName name = fixed(comm);
   std::uint64_t h = hash_of(process, tid, name, owner);
   std::uint32_t found = index_.find(h, [&](std::uint32_t id) {
     const ThreadRecord& record = records_[id];
-    return record.tid == tid && record.comm == name && record.owner == owner &&
+    return record.tid == tid && record.comm == name && Owner{record.owner, record.is_hidden != 0} == owner &&
            processes_[record.process].id == process;
   });
   if (found != IdIndex::kNone) {
@@ -53,7 +57,10 @@ std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t
     return std::nullopt;
   }
   processes_.note_owner(*place, owner);
-  records_.writable(*id) = ThreadRecord{*place, tid, name, owner};
+  ThreadRecord& record = records_.writable(*id);
+  record = ThreadRecord{.tid = tid, .comm = name, .owner = owner.user};
+  record.process = *place & kProcessMask;
+  record.is_hidden = owner.is_hidden ? 1 : 0;
   index_.insert(h, *id);
   return id;
 }

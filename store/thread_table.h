@@ -28,7 +28,8 @@ inline std::string_view text_of(const ThreadName& name) {
 }
 
 struct ThreadRecord {
-  std::uint32_t process = 0;  ///< in the ProcessTable
+  std::uint32_t process : 31 = 0;   ///< in the ProcessTable
+  std::uint32_t is_hidden : 1 = 0;  ///< StackSample::is_hidden
   std::int32_t tid = 0;
   ThreadName comm{};
   std::uint32_t owner = kNoUser;  ///< StackSample::owner
@@ -42,7 +43,7 @@ class ThreadTable {
       : key_(random_hash_key()), processes_(processes), records_(budget), index_(budget) {}
 
   /// Finds or enters. Empty when there is no room.
-  std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, std::uint32_t owner,
+  std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, Owner owner,
                                       std::uint32_t sequence);
 
   /// Notes that slot `sequence` names the thread.
@@ -58,7 +59,7 @@ class ThreadTable {
 
  private:
   [[nodiscard]] std::uint64_t hash_of(ProcessId process, std::int32_t tid, const ThreadName& comm,
-                                      std::uint32_t owner) const;
+                                      const Owner& owner) const;
   [[nodiscard]] std::uint64_t hash_of(std::uint32_t thread) const;
 
   const std::uint64_t key_;  ///< see keyed_hash.h

@@ -93,7 +93,8 @@ class TimelineBuilder {
     place_of_.assign(snapshot_.processes.limit(), kNone);
     for (std::uint32_t process : order) {
       place_of_[process] = static_cast<std::uint32_t>(line.processes.size());
-      line.processes.push_back({snapshot_.processes[process].info(), std::vector<TimelineStep>(line.steps.size())});
+      line.processes.push_back(
+          {snapshot_.info_of(snapshot_.processes[process]), std::vector<TimelineStep>(line.steps.size())});
     }
     return true;
   }

@@ -72,7 +72,7 @@ Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const S
 
   for (std::uint32_t process = 0; process < totals.size(); ++process) {
     if (totals[process].samples == 0) continue;
-    table.rows.push_back({data.processes[process].info(), totals[process].samples, totals[process].ns});
+    table.rows.push_back({data.info_of(data.processes[process]), totals[process].samples, totals[process].ns});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
     return a.cpu_ns != b.cpu_ns ? a.cpu_ns > b.cpu_ns : a.info.id < b.info.id;
@@ -107,7 +107,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
     const ThreadRecord& record = data.threads[thread];
     if (previous == nullptr || previous->process != record.process || previous->tid != record.tid) {
       table.rows.push_back(
-          {data.processes[record.process].info(), record.tid, std::string(text_of(record.comm)), 0, 0});
+          {data.info_of(data.processes[record.process]), record.tid, std::string(text_of(record.comm)), 0, 0});
     }
     table.rows.back().samples += totals[thread].samples;
     table.rows.back().cpu_ns += totals[thread].ns;

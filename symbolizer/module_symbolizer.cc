@@ -113,6 +113,13 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
   if (id == kKernelModule) return name_kernel(frames, group, chains);
   if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
   if (id == kNoModule) return all_unknown("no module", "[unknown]", "no mapping covered this address");
+  if (id == kHiddenModule) {
+    for (const std::size_t i : group) {
+      chains[i] = chain_of({"[not shown: not dumpable]", "[not shown]", SymbolKind::kUnknown,
+                            "the process does not let its own user look into it (not dumpable)"});
+    }
+    return;
+  }
   if (id == kTruncatedModule) {
     for (const std::size_t i : group) {
       chains[i] =

@@ -150,7 +150,7 @@ TEST_CASE("a request is handed out whole, with who asks, and the answer goes bac
 TEST_CASE("who is not known any more with the first request stays nobody, and later requests are not looked up") {
   Fixture fixture({}, {1000, 1001});
   RawClient doubtful = fixture.client();
-  fixture.wait_for_accepted(1);
+  fixture.wait_until([](const AcceptGate::Figures& figures) { return figures.open == 1; });  // looked up by then
   fixture.owners_forget = true;
   doubtful.send(kRequest);
   const auto first = fixture.desk.next();

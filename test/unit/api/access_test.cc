@@ -284,6 +284,35 @@ TEST_CASE("a user's answers are, to the byte, those of a host on which nobody el
   }
 }
 
+TEST_CASE("of a process that is not dumpable its own user learns that there is one, whatever is asked, and root all") {
+  Host host;
+  const ProcessId hidden{301, 6000};
+  store::ProcessInfo info{hidden, "dropped", "/opt/secret-program", 0, WallTime{FakeSources::kNowNs - kNsPerMinute},
+                          {}};
+  host.sources.store_.update_process(info);
+  host.sources.add_samples(hidden, "dropped", {"secret_main", "secret_work"}, 7, 30 * kNsPerSecond, kAlice, true);
+  std::vector<std::string> targets = data_targets();
+  for (const char* query : {"?pid=301", "?pid=301&group=thread", "?pid=301&group=exe", "?exe=/opt/secret-program",
+                            "?exe=secret-program", "?focus=secret", "?root=secret_main", "?pid=301&side=user"}) {
+    for (const char* format : {"flamegraph", "columns", "folded", "pprof", "speedscope", "perf-script", "top-text"}) {
+      targets.push_back(std::string("/profile") + query + "&format=" + format);
+    }
+  }
+  for (const std::string& target : targets) {
+    CAPTURE(target);
+    // What was asked for is told again, and nothing else.
+    const std::string seen = text_of(host.ask_as(kAlice, target));
+    CHECK(seen.find("secret_work") == std::string::npos);
+    if (target.find("secret") == std::string::npos) CHECK(seen.find("secret-") == std::string::npos);
+  }
+  const Response folded = host.ask_as(kAlice, "/profile?pid=301&format=folded");
+  CHECK(folded.body == "[not shown] 7\n");
+  CHECK(host.ask_as(kAlice, "/profile?exe=secret-program&format=folded").body.find(" 7") == std::string::npos);
+  CHECK(host.ask_as(0, "/profile?pid=301&format=folded").body == "secret_main;secret_work 7\n");
+  CHECK(host.ask_as(0, "/processes").body.find("/opt/secret-program") != std::string::npos);
+  CHECK(host.ask_as(kAlice, "/processes").body.find("\"pid\":301") != std::string::npos);
+}
+
 TEST_CASE("a pid of somebody else's is answered like one that nobody has") {
   Host host;
   for (const std::string parameter : {"pid", "tree"}) {

@@ -23,6 +23,11 @@ class FakeNamer final : public store::FrameNamer {
     if (fails) throw std::runtime_error("the namer fell over");
     std::vector<std::shared_ptr<const store::InlineChain>> chains;
     for (const Frame& frame : frames) {
+      if (frame.module == kHiddenModule) {
+        chains.push_back(std::make_shared<store::InlineChain>(
+            store::InlineChain{{"[not shown]", "", store::FrameKind::kUnknown, "not dumpable"}}));
+        continue;
+      }
       const auto known = names.find(frame.offset);
       chains.push_back(std::make_shared<store::InlineChain>(store::InlineChain{
           known != names.end() ? known->second
@@ -70,10 +75,12 @@ class FakeSources : public Sources {
 
   /// `count` samples `age_ns` ago. Frames are named by their text, outermost first.
   void add_samples(const ProcessId& id, const std::string& comm, const std::vector<std::string>& names,
-                   std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond, std::uint32_t owner = ::getuid()) {
+                   std::uint64_t count, std::int64_t age_ns = 10 * kNsPerSecond, std::uint32_t owner = ::getuid(),
+                   bool is_hidden = false) {
     const std::vector<Frame> frames = frames_of(names);
     store::StackSample sample{{clock_.monotonic().ns - age_ns}, id, id.pid, comm, frames, std::nullopt};
     sample.owner = owner;
+    sample.is_hidden = is_hidden;
     for (std::uint64_t i = 0; i < count; ++i) store_.add(sample);
   }
 

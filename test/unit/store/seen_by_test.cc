@@ -53,6 +53,34 @@ TEST_CASE("A user sees the samples of their own threads and no others", "[store]
   CHECK(host.profile().nodes[0].total_samples == 8);
 }
 
+TEST_CASE("Of what is hidden from a user one frame is left, while it was hidden", "[store]") {
+  SharedHost host;
+  const ProcessId hidden{301, 5002};
+  StackSample sample{host.clock.monotonic(), hidden, hidden.pid, "dropped", {}, {}};
+  const std::vector<Frame> frames{code(32), code(48)};
+  sample.frames = frames;
+  sample.owner = kAlice;
+  host.store.add(sample);
+  sample.is_hidden = true;
+  for (int i = 0; i < 4; ++i) host.store.add(sample);
+  const auto seen_as = [&](const Snapshot& snapshot) {
+    TestNamer namer;
+    static_cast<void>(build_profile(snapshot, with_pid(host, hidden.pid), namer));
+    std::vector<Frame> asked = namer.asked;
+    std::sort(asked.begin(), asked.end());
+    return asked;
+  };
+  CHECK(seen_as(host.store.snapshot()) == std::vector<Frame>{code(32), code(48)});
+  CHECK(seen_as(seen_by(host.store.snapshot(), kAlice)) == std::vector<Frame>{{kHiddenModule, 0}, code(32), code(48)});
+  CHECK(host.seen(kAlice, with_pid(host, hidden.pid)) == 5);
+  // The frame stands for as long as there are such stacks, and comes again.
+  host.clock.advance_ns(3 * 24 * 60 * kNsPerMinute);
+  host.store.advance(host.clock.monotonic());
+  sample.time = host.clock.monotonic();
+  host.store.add(sample);
+  CHECK(seen_as(seen_by(host.store.snapshot(), kAlice)) == std::vector<Frame>{{kHiddenModule, 0}});
+}
+
 TEST_CASE("No selection reaches another user's processes", "[store]") {
   const SharedHost host;
   CHECK(host.seen(kAlice, with_pid(host, kAlices.pid)) == 3);

@@ -183,6 +183,13 @@ TEST_CASE("a closed module is known by the names that were kept, and says why th
   CHECK(f.name(jit, 17).front().reason == "its files were closed");
 }
 
+TEST_CASE("in place of a stack that may not be shown stands why") {
+  Fixture f;
+  const Symbol symbol = f.name(kHiddenModule, 0).front();
+  CHECK(symbol.name == "[not shown: not dumpable]");
+  CHECK_FALSE(symbol.reason.empty());
+}
+
 TEST_CASE("nothing of a module is held on to once it is closed") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * May a process's own user look into it? Not where it has dropped to that user without an exec, has said so itself
+ * (PR_SET_DUMPABLE), or runs a file that the user may not read: see ptrace(2) and __ptrace_may_access() in
+ * kernel/ptrace.c. With each sample, as it may change at any time.
+ */
+#ifndef FLAMED_BPF_DUMPABLE_H
+#define FLAMED_BPF_DUMPABLE_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "kernel_types.h"
+#include "pointer_kinds.h"
+
+/* The lowest two bits of mm->flags (include/linux/sched/coredump.h): 1 is SUID_DUMP_USER, yes. */
+#define DUMPABLE_MASK 3
+#define DUMPABLE_BY_USER 1
+
+/* Where neither field is there, nothing is known to speak against it. */
+static __always_inline int is_dumpable(struct mm_struct* mm) {
+  __u64 flags = DUMPABLE_BY_USER;
+  if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
+    flags = BPF_CORE_READ((struct mm_struct___bits*)mm, flags.__mm_flags[0]);
+  } else if (bpf_core_field_exists(((struct mm_struct___word*)0)->flags)) {
+    flags = BPF_CORE_READ((struct mm_struct___word*)mm, flags);
+  }
+  return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
+}
+
+/* The same of the running process, by loads that the verifier checks against BTF (5.11). */
+static __always_inline int is_current_dumpable_by_type(void) {
+  struct mm_struct* mm = bpf_get_current_task_btf()->mm;
+  __u64 flags = DUMPABLE_BY_USER;
+  if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
+    flags = ((struct mm_struct___bits*)mm)->flags.__mm_flags[0];
+  } else if (bpf_core_field_exists(((struct mm_struct___word*)0)->flags)) {
+    flags = ((struct mm_struct___word*)mm)->flags;
+  }
+  end_of_reads();
+  return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
+}
+
+#endif /* FLAMED_BPF_DUMPABLE_H */
