@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -39,6 +40,22 @@ class ModuleReader {
   virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
+};
+
+/// As long as one lives, what its thread asks readers for is work in the background: nobody waits for it, it takes no
+/// place from those who do, and the CPU budget is charged with it.
+class BackgroundReading {
+ public:
+  BackgroundReading() : was_on_(std::exchange(on_, true)) {}
+  ~BackgroundReading() { on_ = was_on_; }
+  BackgroundReading(const BackgroundReading&) = delete;
+  BackgroundReading& operator=(const BackgroundReading&) = delete;
+
+  [[nodiscard]] static bool is_on() { return on_; }
+
+ private:
+  static inline thread_local bool on_ = false;
+  const bool was_on_;
 };
 
 /// Reads in the calling thread.

@@ -24,8 +24,8 @@ CostReading CostMeter::read() const {
   cost.answers_ns = server_.cpu_ns();
   cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.background_ns - cost.answers_ns;
   const symbolizer::WorkerModuleReader::CpuUse worker = worker_.cpu_use();
-  cost.background_ns += worker.rows_ns + opener_.stats().cpu_ns;
-  cost.answers_ns += worker.all_ns - worker.rows_ns;
+  cost.background_ns += worker.background_ns + opener_.stats().cpu_ns;
+  cost.answers_ns += worker.all_ns - worker.background_ns;
   return cost;
 }
 

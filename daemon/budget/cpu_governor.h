@@ -18,7 +18,7 @@ struct CostReading {
   MonotonicTime now;
   std::int64_t program_ns = 0;     ///< in the kernel program
   std::int64_t daemon_ns = 0;      ///< by the daemon itself, without what follows
-  std::int64_t background_ns = 0;  ///< for unwind tables: the thread that opens modules, and the ELF worker's part
+  std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, the ELF worker's part of both
   std::int64_t answers_ns = 0;     ///< because somebody asked: the API's threads, and the ELF worker's part
   std::size_t cpus = 1;            ///< online
 };

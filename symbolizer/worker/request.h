@@ -81,15 +81,15 @@ struct Usage {
   std::uint32_t magic = kMagic;
   std::uint32_t padding = 0;
   std::int64_t cpu_ns = 0;
-  std::int64_t rows_cpu_ns = 0;  ///< of cpu_ns: children that built unwind rows
-  std::uint64_t peak_bytes = 0;  ///< resident, of the largest child
+  std::int64_t background_cpu_ns = 0;  ///< of cpu_ns: children for which nobody waited
+  std::uint64_t peak_bytes = 0;        ///< resident, of the largest child
 };
 
 struct Order {
   static constexpr std::uint32_t kMagic = 0x666c6d03;
   static constexpr std::size_t kFds = 2;
   std::uint32_t magic = kMagic;
-  RequestKind kind = RequestKind::kInspect;  ///< of the request that follows; to account for it
+  std::uint8_t is_background = 0;  ///< nobody waits for it; to account for it
   std::array<std::uint8_t, 3> padding{};
   RequestLimits limits;
 };

@@ -198,7 +198,7 @@ class Spawner {
     pid_t pid;
     Fd pidfd;
     Fd news;
-    RequestKind kind;
+    bool is_background;
     bool is_killed = false;
 
     void kill() const { ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0); }
@@ -213,7 +213,7 @@ class Spawner {
   const SystemCallFilter* child_filter_;
   std::vector<Child> children_;
   std::int64_t children_cpu_ns_ = 0;
-  std::int64_t rows_cpu_ns_ = 0;
+  std::int64_t background_cpu_ns_ = 0;
   std::uint64_t peak_bytes_ = 0;
 };
 
@@ -234,7 +234,7 @@ void Spawner::start_child(const Order& order, Fd socket, Fd news) {
     run_child(self, order.limits, child_filter_, reader_);
   }
   tell(news, News::What::kStarted, pid);
-  children_.push_back({pid, std::move(pidfd), std::move(news), order.kind});
+  children_.push_back({pid, std::move(pidfd), std::move(news), order.is_background != 0});
 }
 
 bool Spawner::take_order() {
@@ -262,7 +262,7 @@ void Spawner::reap() {
     const auto child =
         std::find_if(children_.begin(), children_.end(), [&](const Child& candidate) { return candidate.pid == pid; });
     if (child == children_.end()) continue;
-    if (child->kind == RequestKind::kUnwindRows) rows_cpu_ns_ += cpu_ns_of(usage);
+    if (child->is_background) background_cpu_ns_ += cpu_ns_of(usage);
     tell(child->news, News::What::kEnded, status);
     children_.erase(child);
   }
@@ -271,7 +271,7 @@ void Spawner::reap() {
   ::getrusage(RUSAGE_SELF, &own);
   Usage usage;
   usage.cpu_ns = cpu_ns_of(own) + children_cpu_ns_;
-  usage.rows_cpu_ns = rows_cpu_ns_;
+  usage.background_cpu_ns = background_cpu_ns_;
   usage.peak_bytes = peak_bytes_;
   // When the daemon hasn't looked for long there is no room; what comes later says it all.
   static_cast<void>(send_message(kSocket, bytes_of(usage), {}).ok());

@@ -41,7 +41,8 @@ std::string seconds_of(std::int64_t ns) {
   return ns % kNsPerSecond == 0 ? std::to_string(ns / kNsPerSecond) + " s" : std::to_string(ns / kNsPerMs) + " ms";
 }
 
-bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows; }
+/// Whether nobody waits for what this thread is about to ask.
+bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows || BackgroundReading::is_on(); }
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
@@ -167,7 +168,7 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
     std::lock_guard stats_lock(mutex_);
     const Usage usage = worker_->usage();
     retired_.all_ns += usage.cpu_ns;
-    retired_.rows_ns += usage.rows_cpu_ns;
+    retired_.background_ns += usage.background_cpu_ns;
     stats_.peak_bytes = std::max(stats_.peak_bytes, usage.peak_bytes);
     old = std::move(worker_);
     worker_ = nullptr;
@@ -268,7 +269,7 @@ template <typename Decode>
 WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(WorkerProcess& worker, const Question& question,
                                                            Decode decode) {
   const RequestLimits& limits = options_.limits[static_cast<std::size_t>(question.kind)];
-  Result<WorkerProcess::Ends> ends = worker.order(question.kind, limits);
+  Result<WorkerProcess::Ends> ends = worker.order(is_background(question.kind), limits);
   if (!ends) {
     const bool is_gone = ends.error().code() == EPIPE || ends.error().code() == ECONNRESET;
     if (is_gone) worker.give_up();
@@ -415,7 +416,7 @@ WorkerModuleReader::CpuUse WorkerModuleReader::cpu_use() const {
     if (worker_ != nullptr) {
       const Usage usage = worker_->usage();
       last_use_.all_ns += usage.cpu_ns;
-      last_use_.rows_ns += usage.rows_cpu_ns;
+      last_use_.background_ns += usage.background_cpu_ns;
     }
   }
   return last_use_;

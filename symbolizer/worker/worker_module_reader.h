@@ -82,8 +82,8 @@ class WorkerModuleReader final : public ModuleReader {
   [[nodiscard]] Stats stats() const;
 
   struct CpuUse {
-    std::int64_t all_ns = 0;   ///< of the worker and its children that have ended
-    std::int64_t rows_ns = 0;  ///< of these: building unwind rows
+    std::int64_t all_ns = 0;         ///< of the worker and its children that have ended
+    std::int64_t background_ns = 0;  ///< of these: for which nobody waited
   };
   /// Since the start. Does not wait: while a worker is being started it is what it was before.
   [[nodiscard]] CpuUse cpu_use() const;

@@ -118,7 +118,7 @@ WorkerProcess::~WorkerProcess() {
   }
 }
 
-Result<WorkerProcess::Ends> WorkerProcess::order(RequestKind kind, const RequestLimits& limits) {
+Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, const RequestLimits& limits) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) return Error::from_errno("socketpair");
   Ends ends;
@@ -131,7 +131,7 @@ Result<WorkerProcess::Ends> WorkerProcess::order(RequestKind kind, const Request
   if (::fcntl(ends.socket.get(), F_SETFL, O_NONBLOCK) != 0) return Error::from_errno("fcntl");
 
   Order order;
-  order.kind = kind;
+  order.is_background = is_background ? 1 : 0;
   order.limits = limits;
   const std::array<int, Order::kFds> fds = {their_socket.get(), their_news.get()};
   if (Status sent = send_message(control_.get(), std::as_bytes(std::span(&order, 1)), fds); !sent.ok()) {

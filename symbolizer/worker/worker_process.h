@@ -38,7 +38,7 @@ class WorkerProcess {
     Fd news;
   };
   /// Has a child started. An error means that the process is dead, or so far behind that it could as well be.
-  Result<Ends> order(RequestKind kind, const RequestLimits& limits);
+  Result<Ends> order(bool is_background, const RequestLimits& limits);
 
   [[nodiscard]] bool is_alive() const;
   /// Another one is to be started in its place, since it doesn't do its work.

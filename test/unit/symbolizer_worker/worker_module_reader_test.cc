@@ -350,6 +350,31 @@ TEST_CASE("requests overlap up to their number, and background work has places o
   CHECK(reader.stats().in_flight == 0);
 }
 
+TEST_CASE("CPU time of what nobody waits for is accounted for by itself") {
+  WorkerModuleReader reader(options());
+  const Fd file = own_program();
+  // A child's is known when the worker has taken its status and told of it.
+  const auto background_grows_beyond = [&](std::int64_t ns) {
+    for (int tries = 0; tries < 500 && reader.cpu_use().background_ns <= ns; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return reader.cpu_use().background_ns > ns;
+  };
+  REQUIRE(reader.read_symbols({file.get()}).ok());
+  CHECK_FALSE(BackgroundReading::is_on());
+  {
+    const BackgroundReading background;
+    CHECK(BackgroundReading::is_on());
+    REQUIRE(reader.read_symbols({file.get()}).ok());
+  }
+  CHECK_FALSE(BackgroundReading::is_on());
+  CHECK(background_grows_beyond(0));
+  const std::int64_t for_names = reader.cpu_use().background_ns;
+  CHECK(for_names < reader.cpu_use().all_ns);
+  REQUIRE(reader.read_unwind_rows(file.get()).ok());
+  CHECK(background_grows_beyond(for_names));
+}
+
 TEST_CASE("where no worker can be started, requests say why, and not every one tries again") {
   WorkerModuleReader::Options options;
   options.program.path = "/nonexistent/worker";
