@@ -62,7 +62,7 @@ bool may(uid_t user, const struct stat& status, mode_t bit) {
 
 bool is_shown_by_kernel(const Fd& fd) {
   struct statfs system {};
-  if (::fstatfs(fd.get(), &system) != 0) return true;
+  if (::fstatfs(fd.get(), &system) != 0) return false;  // as FUSE may, and none of these
   switch (static_cast<std::uint32_t>(system.f_type)) {
     case PROC_SUPER_MAGIC:
     case SYSFS_MAGIC:
