@@ -71,6 +71,8 @@ namespace {
 
 /// Descriptors that are not modules: perf events and rings, sockets, files being read.
 constexpr rlim_t kOtherDescriptors = 1024;
+/// Of tables that were read for names to be kept: worth the milliseconds that it takes to give memory back.
+constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 
 /// As many open files as the system lets us have; how many of them may be modules.
 std::size_t raise_open_file_limit() {
@@ -268,7 +270,9 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
                        config.jvm_attach ? &jvm_asker : nullptr, budget});
   std::jthread modules_thread = start_thread("modules", [&](const std::stop_token& stop) { loader.run(stop); });
   NameKeeper name_keeper({modules, symbolizer, store, clock, [&budget] { return budget.may_work_in_background(); },
-                          [&symbolizer] { symbolizer.let_go_of_closed(); }});
+                          [&symbolizer] {
+                            if (symbolizer.let_go_of_closed() >= kMuchMemory) give_back_freed_memory();
+                          }});
   std::jthread names_thread = start_thread("names", [&](const std::stop_token& stop) { name_keeper.run(stop); });
   std::vector<ThreadCpu> background;
   background.emplace_back(modules_thread);

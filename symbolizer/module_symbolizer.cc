@@ -589,9 +589,11 @@ void ModuleSymbolizer::evict_locked() {
   }
 }
 
-void ModuleSymbolizer::let_go_of_closed() {
+std::size_t ModuleSymbolizer::let_go_of_closed() {
   std::lock_guard lock(mutex_);
+  const std::size_t before = stats_.table_bytes;
   evict_locked();
+  return before - stats_.table_bytes;
 }
 
 ModuleSymbolizer::Stats ModuleSymbolizer::stats() const {
