@@ -19,10 +19,12 @@
 #define DUMPABLE_MASK 3
 #define DUMPABLE_BY_USER 1
 
-/* Where neither field is there, nothing is known to speak against it. */
-static __always_inline int is_dumpable(struct mm_struct* mm) {
+/* Where none of the fields is there, nothing is known to speak against it. */
+static __always_inline int is_dumpable(struct task_struct* task, struct mm_struct* mm) {
   __u64 flags = DUMPABLE_BY_USER;
-  if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
+  if (bpf_core_field_exists(((struct task_struct*)0)->exec_state)) {
+    flags = BPF_CORE_READ(task, exec_state, dumpable);
+  } else if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
     flags = BPF_CORE_READ((struct mm_struct___bits*)mm, flags.__mm_flags[0]);
   } else if (bpf_core_field_exists(((struct mm_struct___word*)0)->flags)) {
     flags = BPF_CORE_READ((struct mm_struct___word*)mm, flags);
@@ -32,9 +34,12 @@ static __always_inline int is_dumpable(struct mm_struct* mm) {
 
 /* The same of the running process, by loads that the verifier checks against BTF (5.11). */
 static __always_inline int is_current_dumpable_by_type(void) {
-  struct mm_struct* mm = bpf_get_current_task_btf()->mm;
+  struct task_struct* task = bpf_get_current_task_btf();
+  struct mm_struct* mm = task->mm;
   __u64 flags = DUMPABLE_BY_USER;
-  if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
+  if (bpf_core_field_exists(((struct task_struct*)0)->exec_state)) {
+    flags = task->exec_state->dumpable;
+  } else if (bpf_core_field_exists(((struct mm_struct___bits*)0)->flags.__mm_flags)) {
     flags = ((struct mm_struct___bits*)mm)->flags.__mm_flags[0];
   } else if (bpf_core_field_exists(((struct mm_struct___word*)0)->flags)) {
     flags = ((struct mm_struct___word*)mm)->flags;

@@ -48,7 +48,8 @@ enum flamed_user_end {
 #define FLAMED_WALKED_BY_TABLES 4   /* else by frame pointers alone */
 #define FLAMED_COMPAT_32BIT 2       /* a 32-bit process on a 64-bit kernel */
 #define FLAMED_AWAITS_TABLES 8      /* walked by frame pointers, but only until the process's tables stand */
-#define FLAMED_NOT_DUMPABLE 16      /* its own user may not look into the process, see dumpable.h */
+#define FLAMED_NOT_DUMPABLE \
+  16 /* its own user may not look into the process, see dumpable.h; never with END_NO_USER_SPACE */
 
 /* How far the program is that walks by unwind tables. */
 enum flamed_walk {

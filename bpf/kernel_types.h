@@ -20,9 +20,16 @@ struct cred {
   struct kernel_id uid, gid, suid, sgid, euid, egid; /* kuid_t, kgid_t: as the initial user namespace counts */
 };
 
+enum task_dumpable { FLAMED_DUMPABLE_BY_OWNER = 1 }; /* TASK_DUMPABLE_OWNER */
+
+struct task_exec_state {
+  enum task_dumpable dumpable;
+};
+
 struct task_struct {
   void* stack;
   struct mm_struct* mm;
+  struct task_exec_state* exec_state; /* 7.2: who may look into it stands there, no longer in mm->flags */
   const struct cred* real_cred;
   struct task_struct* group_leader;
   __u64 self_exec_id;   /* 5.7: one more with each exec */

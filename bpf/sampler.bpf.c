@@ -208,7 +208,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
     sample->user_end = FLAMED_END_NO_USER_SPACE;
     return 0;
   }
-  if (!(read_by_type ? is_current_dumpable_by_type() : is_dumpable(mm))) sample->flags |= FLAMED_NOT_DUMPABLE;
+  if (!(read_by_type ? is_current_dumpable_by_type() : is_dumpable(task, mm))) sample->flags |= FLAMED_NOT_DUMPABLE;
   if (read_user_registers(ctx, task, &regs, work->walk.registers)) {
     sample->user_end = FLAMED_END_NO_REGISTERS;
     return 0;

@@ -289,7 +289,8 @@ std::string DaemonSources::version() const { return kVersion; }
 
 std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   struct stat status {};
-  // The directory's owner is the process's effective user, or root where the process is not dumpable (proc(5)).
+  // The directory's owner is the process's effective user, whether or not the process is dumpable: what lies in it is
+  // root's where it is not (task_dump_owner()).
   if (pid <= 0 || ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) != 0) return std::nullopt;
   return status.st_uid;
 }

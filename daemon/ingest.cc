@@ -209,7 +209,9 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.truncation = truncation_of(header, trust);
   stored.cpu = cpu;
   stored.owner = header.owner;
-  stored.is_hidden = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
+  // A thread that has given up its memory is about to end: its process is as it was before.
+  if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
+  stored.is_hidden = process.not_dumpable;
   store_.add(stored);
 }
 

@@ -181,6 +181,7 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
     child.parent_start_ticks = parent->second.id.start_ticks;
     child.comm = parent->second.comm;
     child.executable = parent->second.executable;
+    child.not_dumpable = parent->second.not_dumpable;
     settle(parent->second, time);
     const Process& from = parent->second;
     const bool before_look = time < from.maps_sure_from && from.earlier_maps != nullptr;

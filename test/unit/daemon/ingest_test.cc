@@ -224,6 +224,41 @@ TEST_CASE("samples are told to the user whose thread they found, also of a proce
   CHECK(seen(1001) == 0);
 }
 
+TEST_CASE("where a process that is not dumpable was sampled is hidden from its user, up to its very end") {
+  Pipeline pipeline;
+  const auto sample_at = [](std::int64_t ms, std::uint16_t flags) {
+    SampleFields sample = sample_of(100, {kProgram + 0x100});
+    sample.owner = 1000;
+    sample.flags = flags;
+    return test::sample_record(at(ms), sample);
+  };
+  const auto end_at = [](std::int64_t ms) {  // which has given up its memory
+    SampleFields sample = sample_of(100, {}, {kKernel + 0x10});
+    sample.owner = 1000;
+    sample.user_end = FLAMED_END_NO_USER_SPACE;
+    return test::sample_record(at(ms), sample);
+  };
+  const auto told = [&] {
+    std::vector<std::string> lines;
+    PathNamer namer(pipeline.modules);
+    const store::Snapshot theirs = store::seen_by(pipeline.store.snapshot(), 1000);
+    const store::Profile profile =
+        store::build_profile(theirs, {pipeline.everything(), {store::ProcessSelector{100, std::nullopt}}}, namer);
+    for (std::size_t node = 1; node < profile.nodes.size(); ++node) {
+      lines.push_back(profile.frames[profile.nodes[node].frame].name + " " +
+                      std::to_string(profile.nodes[node].total_samples));
+    }
+    return lines;
+  };
+  const std::string hidden = "gone+0";  // what stands for it has no module
+  pipeline.feed(1000, with(program(10, 100, "agent", 7), sample_at(30, FLAMED_NOT_DUMPABLE), end_at(40)));
+  CHECK(told() == std::vector<std::string>{hidden + " 2"});
+  CHECK(pipeline.stacks(100).size() == 2);
+  // Its flag says nothing where there is no memory; the one before does.
+  pipeline.feed(2000, {sample_at(1030, 0), end_at(1040)});
+  CHECK(told() == std::vector<std::string>{"/bin/agent+1100 1", "[kernel]+10 1", hidden + " 2"});
+}
+
 TEST_CASE("of a process whose user a sample tells, /proc is asked for nothing but the command line") {
   Pipeline pipeline;
   test::FakeProcess process{100, 4999};  // stat would say that it is another process
