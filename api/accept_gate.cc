@@ -50,6 +50,21 @@ std::optional<Problem> fault_of(const RequestReader& reader) {
   return std::nullopt;
 }
 
+/// How much it would cost its client to be closed.
+int business(Connection::Stage stage) {
+  switch (stage) {
+    case Connection::Stage::kReceiving:
+      return 0;
+    case Connection::Stage::kSending:
+    case Connection::Stage::kLingering:
+      return 1;
+    case Connection::Stage::kAsking:
+    case Connection::Stage::kWaiting:
+      break;
+  }
+  return 2;
+}
+
 Status watch(int poll, int operation, int descriptor, std::uint32_t events, std::uint64_t name) {
   epoll_event event{};
   event.events = events;
@@ -100,12 +115,6 @@ void AcceptGate::reply(GateReply&& reply) {
     replies_.push_back(std::move(reply));
   }
   static_cast<void>(::eventfd_write(wake_.get(), 1));
-}
-
-bool AcceptGate::reserve_wait() {
-  if (waiting_.fetch_add(1) < limits_.waiting_clients) return true;
-  --waiting_;
-  return false;
 }
 
 AcceptGate::Figures AcceptGate::figures() const { return {accepted_, open_, made_room_, turned_away_, too_slow_}; }
@@ -168,21 +177,26 @@ void AcceptGate::admit(Fd socket, Clock::time_point now) {
   const Peer peer = peers_.look_up(socket.get());
   const UserKey user = key_of(peer);
   const bool keeps_some = limits_.clients > limits_.kept_for_root && !is_root(peer);
-  const std::size_t places = limits_.clients - (keeps_some ? limits_.kept_for_root : 0);
+  const std::size_t others = with_place_ - clients_of(kRootKey);
   bool has_place = true;
-  if (clients_of(user) >= limits_.clients_per_user)
+  if (clients_of(user) >= limits_.clients_per_user) {
     has_place = make_room_of(user);
-  else if (clients_.size() >= places)
+  } else if (with_place_ >= limits_.clients || (keeps_some && others >= limits_.clients - limits_.kept_for_root)) {
     has_place = make_room_for(user);
-  if (!has_place && clients_.size() >= limits_.clients + kMostTurnedAway) {
+  }
+  if (!has_place && clients_.size() - with_place_ >= kMostTurnedAway) {
     ++turned_away_;
     return;
   }
 
   const std::uint64_t id = next_id_++;
   Client& client =
-      clients_.emplace(id, Client{Connection(std::move(socket), peer, limits_.connection, now), user}).first->second;
-  ++clients_by_user_[user];
+      clients_.emplace(id, Client{Connection(std::move(socket), peer, limits_.connection, now), user, has_place})
+          .first->second;
+  if (has_place) {
+    ++clients_by_user_[user];
+    ++with_place_;
+  }
   open_ = clients_.size();
   if (!watch(poll_.get(), EPOLL_CTL_ADD, client.connection.descriptor(), EPOLLONESHOT, id)) return drop(id);
   if (has_place) return advance(id, client.connection.ready(now), now);
@@ -192,50 +206,55 @@ void AcceptGate::admit(Fd socket, Clock::time_point now) {
 
 /// Closes the one of the user that has been silent the longest.
 bool AcceptGate::make_room_of(UserKey user) {
-  const std::optional<std::uint64_t> longest = longest_of(user, /*only_idle=*/true);
+  std::optional<std::uint64_t> longest;
+  for (const auto& [id, client] : clients_) {
+    if (client.user != user || !client.has_place || !client.is_idle()) continue;
+    if (!longest || is_older(id, *longest)) longest = id;
+  }
   if (longest) close_for_others(*longest);
   return longest.has_value();
 }
 
-/// Of whoever has most, the one that has been silent the longest, else the one that has been in its stage the longest:
-/// who opens many connections and keeps them all busy is not to keep others out. Where nobody has more than the user
-/// would have, one that is silent makes room, or nobody.
+/// Of whoever has most, the one that is least busy, and of those alike the one that has been so the longest: who opens
+/// many connections and keeps them all busy is not to keep others out.
 bool AcceptGate::make_room_for(UserKey user) {
+  const std::size_t own = clients_of(user);
   std::optional<std::uint64_t> chosen;
-  if (const auto most = user_with_most(/*only_idle=*/false); most && clients_of(*most) > clients_of(user) + 1) {
-    chosen = longest_of(*most, /*only_idle=*/true);
-    if (!chosen) chosen = longest_of(*most, /*only_idle=*/false);
-  } else if (const auto idle = user_with_most(/*only_idle=*/true)) {
-    chosen = longest_of(*idle, /*only_idle=*/true);
+  const auto goes_before = [&](std::uint64_t id, const Client& client) {
+    if (!chosen) return true;
+    const Client& best = clients_.at(*chosen);
+    const auto rank = [&](const Client& one) {
+      return std::pair(-static_cast<std::int64_t>(clients_of(one.user)), business(one.connection.stage()));
+    };
+    return rank(client) != rank(best) ? rank(client) < rank(best) : is_older(id, *chosen);
+  };
+  for (const auto& [id, client] : clients_) {
+    if (may_make_room(client, own) && goes_before(id, client)) chosen = id;
   }
   if (chosen) close_for_others(*chosen);
   return chosen.has_value();
 }
 
+/// For a user who has `own` connections and wants one more.
+bool AcceptGate::may_make_room(const Client& client, std::size_t own) const {
+  const std::size_t count = clients_of(client.user);
+  if (!client.has_place || (client.user == kRootKey && count <= limits_.kept_for_root)) return false;
+  switch (client.connection.stage()) {
+    case Connection::Stage::kReceiving:
+      return true;
+    case Connection::Stage::kSending:
+    case Connection::Stage::kLingering:
+      return count > own;
+    case Connection::Stage::kAsking:
+    case Connection::Stage::kWaiting:
+      break;
+  }
+  return count > own + 1;
+}
+
 void AcceptGate::close_for_others(std::uint64_t id) {
   ++made_room_;
   drop(id);
-}
-
-std::optional<UserKey> AcceptGate::user_with_most(bool only_idle) const {
-  std::optional<UserKey> user;
-  std::size_t most = 0;
-  for (const auto& [id, client] : clients_) {
-    const std::size_t count = clients_of(client.user);
-    if (count <= most || (only_idle && !client.is_idle())) continue;
-    most = count;
-    user = client.user;
-  }
-  return user;
-}
-
-std::optional<std::uint64_t> AcceptGate::longest_of(UserKey user, bool only_idle) const {
-  std::optional<std::uint64_t> longest;
-  for (const auto& [id, client] : clients_) {
-    if (client.user != user || (only_idle && !client.is_idle())) continue;
-    if (!longest || is_older(id, *longest)) longest = id;
-  }
-  return longest;
 }
 
 void AcceptGate::expire(Clock::time_point now) {
@@ -264,10 +283,7 @@ void AcceptGate::take_replies(Clock::time_point now) {
   if (replies.empty()) return;
   for (GateReply& reply : replies) {
     const auto found = clients_.find(reply.client);
-    if (found == clients_.end()) {
-      if (reply.asked) --waiting_;
-      continue;
-    }
+    if (found == clients_.end()) continue;
     Client& client = found->second;
     if (reply.asked) {
       client.asked = reply.asked;
@@ -310,7 +326,6 @@ Connection::Event AcceptGate::hand_out(std::uint64_t id, Client& client, Clock::
   GateRequest request{id, std::string(reader.head()), client.connection.peer(), client.asked,
                       client.connection.requests() >= kRequestsPerConnection};
   if (user_.take(std::move(request))) {
-    if (client.asked) --waiting_;
     client.asked.reset();
     return Connection::Event::kNone;
   }
@@ -346,8 +361,10 @@ void AcceptGate::set_timer(std::uint64_t id, Client& client, std::optional<Clock
 void AcceptGate::drop(std::uint64_t id) {
   Client& client = clients_.at(id);
   set_timer(id, client, std::nullopt);
-  if (client.asked) --waiting_;
-  if (--clients_by_user_[client.user] == 0) clients_by_user_.erase(client.user);
+  if (client.has_place) {
+    --with_place_;
+    if (--clients_by_user_[client.user] == 0) clients_by_user_.erase(client.user);
+  }
   open_ = clients_.size() - 1;  // told before the client can see that it is gone
   clients_.erase(id);
 }

@@ -41,7 +41,6 @@ struct GateLimits {
   std::size_t clients = 512;
   std::size_t clients_per_user = 128;  ///< those whose user is not known count as one user
   std::size_t kept_for_root = 32;      ///< of `clients`, where there are more than these
-  std::size_t waiting_clients = 64;    ///< for samples that are still to come
   ConnectionLimits connection{};
 };
 
@@ -85,9 +84,6 @@ class AcceptGate {
   /// Any thread. A client that has gone meanwhile gets nothing.
   void reply(GateReply&& reply);
 
-  /// Any thread. A place for a reply without an answer; false when all are taken.
-  [[nodiscard]] bool reserve_wait();
-
   struct Figures {
     std::uint64_t accepted = 0;
     std::uint64_t open = 0;         ///< now
@@ -106,7 +102,8 @@ class AcceptGate {
   struct Client {
     Connection connection;
     UserKey user;
-    std::optional<WallTime> asked{};           ///< when its request came, which waits or has waited; holds a place
+    bool has_place = true;                     ///< else it is only told that there is none
+    std::optional<WallTime> asked{};           ///< when its request came, which waits or has waited
     std::optional<Clock::time_point> timer{};  ///< as it stands in timers_
 
     [[nodiscard]] bool is_idle() const { return connection.stage() == Connection::Stage::kReceiving; }
@@ -123,8 +120,7 @@ class AcceptGate {
   bool make_room_of(UserKey user);
   bool make_room_for(UserKey user);
   void close_for_others(std::uint64_t id);
-  [[nodiscard]] std::optional<UserKey> user_with_most(bool only_idle) const;
-  [[nodiscard]] std::optional<std::uint64_t> longest_of(UserKey user, bool only_idle) const;
+  [[nodiscard]] bool may_make_room(const Client& client, std::size_t own) const;
   void watch_listening(bool watch);
   void expire(Clock::time_point now);
   void take_replies(Clock::time_point now);
@@ -146,14 +142,14 @@ class AcceptGate {
 
   // The thread's own.
   std::unordered_map<std::uint64_t, Client> clients_;
-  std::map<UserKey, std::size_t> clients_by_user_;
+  std::map<UserKey, std::size_t> clients_by_user_;  ///< that have a place
+  std::size_t with_place_ = 0;
   std::set<std::pair<Clock::time_point, std::uint64_t>> timers_;
   std::uint64_t next_id_;
   std::optional<Clock::time_point> listen_again_;  ///< no descriptor was left for a client
 
   std::mutex mutex_;
   std::vector<GateReply> replies_;  ///< not seen by the thread yet; by mutex_
-  std::atomic<std::size_t> waiting_{0};
   std::atomic<std::uint64_t> accepted_{0}, open_{0}, made_room_{0}, turned_away_{0}, too_slow_{0};
   ThreadCpu thread_cpu_;
   std::jthread thread_;

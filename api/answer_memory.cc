@@ -16,7 +16,8 @@ struct AnswerMemory::Account {
 
   [[nodiscard]] bool has_room_locked(UserKey user) const {
     const auto found = by_user.find(user);
-    return all < limit && (found == by_user.end() || found->second < limit / 2);
+    const std::size_t own = found == by_user.end() ? 0 : found->second;
+    return own < limit / 2 && (user == kRootKey || all < (own == 0 ? 2 * limit : limit));
   }
 
   void give_back(UserKey user, std::size_t bytes) {

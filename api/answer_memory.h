@@ -2,6 +2,8 @@
 //
 // AnswerMemory: what answers take that were made and not taken by their clients yet, and whether another one may be
 // begun. Who does not read his answers thus waits for the next one himself: half of the memory is for one user at most.
+// Where all of it is taken, those who have nothing of it may still begin one each, up to as much again, and root is not
+// asked what others have.
 //
 // Any thread. What it counts may outlive it.
 #pragma once

@@ -26,9 +26,10 @@ struct Peer {
 };
 
 /// One number for each user, for shares and bounds. Those who are not known are one user on this host, and one beyond.
-using UserKey = std::int64_t;
+using UserKey = std::int64_t;  // users have numbers of 32 bits
 
-/// Users have numbers of 32 bits.
+constexpr UserKey kRootKey = 0;
+
 inline bool is_root(const Peer& peer) { return peer.uid == uid_t{0}; }
 
 inline UserKey key_of(const Peer& peer) {

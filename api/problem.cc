@@ -68,16 +68,6 @@ Problem no_single_samples(std::string detail) {
   return {422, "no-single-samples", "Samples are not kept one by one", "No answer: " + std::move(detail) + ".", {}};
 }
 
-Problem too_many_waiting() {
-  return {
-      503,
-      "too-many-waiting",
-      "Too many requests wait",
-      "As many requests as possible wait for samples to come. Try again later, or give from and to for samples that "
-      "are there already.",
-      {}};
-}
-
 Problem too_many_requests() {
   return {503,
           "too-many-requests",

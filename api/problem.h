@@ -29,7 +29,6 @@ Problem unknown_process(std::string_view parameter, std::string detail);
 Problem unknown_path(std::string_view path, const std::vector<std::string_view>& known_paths);
 Problem too_costly(std::string detail);
 Problem no_single_samples(std::string detail);
-Problem too_many_waiting();
 Problem too_many_requests();
 Problem too_many_clients();
 /// From another host, without a token, or with a wrong one.

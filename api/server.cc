@@ -300,13 +300,9 @@ class Server::Impl final : public GateUser {
     if (const auto wait_ns = received.asked ? std::nullopt : router_.wait_ns(parsed.request)) {
       GateReply reply;
       reply.client = received.client;
-      if (gate_->reserve_wait()) {
-        reply.asked = clock_.wall();
-        reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
-        return reply;
-      }
-      turn.answer = whole(router_.refuse(too_many_waiting()), received.peer);
-      return std::nullopt;
+      reply.asked = clock_.wall();
+      reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
+      return reply;
     }
     asker.keep = !parsed.close && !received.last;
     const auto add_the_same = [&] {

@@ -306,7 +306,7 @@ TEST_CASE("who has most connections makes room also when all of them are busy, u
   CHECK(three.is_hung_up());
   fixture.wait_for_accepted(6);
   CHECK(fixture.gate->figures().made_room == 2);
-  // Each of the four has one: the one that is silent goes first, then nobody.
+  // Each of the four has one: the one that is silent goes first, and of those whose answers are being made nobody.
   newcomer.send(kRequest);
   REQUIRE(fixture.desk.next().has_value());
   RawClient last = fixture.client();
@@ -316,6 +316,59 @@ TEST_CASE("who has most connections makes room also when all of them are busy, u
   CHECK(four.rest() == "x");
   // What was being made for one that was closed goes nowhere.
   fixture.gate->reply({first.client, "x"});
+}
+
+TEST_CASE("of users with one connection each, one that does not take its answer makes room for who has none") {
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 3; }), {1, 2, 3, 4, 4, 5});
+  GateRequest unread, made, waited;
+  RawClient one = fixture.asking(made);
+  RawClient two = fixture.asking(unread);
+  RawClient three = fixture.asking(waited);
+  fixture.gate->reply({unread.client, std::string(64U << 20, 'x'), true});
+  CHECK(two.receive(1) == "x");
+  fixture.gate->reply({waited.client, {}, false, {}, WallTime{17}, Clock::now() + 60s});
+  GateRequest newcomers;
+  RawClient newcomer = fixture.asking(newcomers);
+  CHECK(fixture.gate->figures().made_room == 1);
+  // A second one of the same user, and whoever comes then, find nobody who has more and could do without.
+  CHECK(fixture.client().rest() == "too-many-clients");
+  CHECK(fixture.client().rest() == "too-many-clients");
+  for (const GateRequest* request : {&made, &newcomers}) fixture.gate->reply({request->client, "x"});
+  CHECK(one.rest() == "x");
+  CHECK(newcomer.rest() == "x");
+  CHECK_FALSE(three.hears(0ms));
+}
+
+TEST_CASE("clients that are only told that there is no place take none") {
+  const GateLimits limits = limits_with([](GateLimits& change) {
+    change.clients = 2;
+    change.connection.linger = 60s;
+  });
+  Fixture fixture(limits, {1, 2, 3, 3, 3, 4});
+  GateRequest first, second, third;
+  RawClient one = fixture.asking(first);
+  RawClient two = fixture.asking(second);
+  std::vector<RawClient> refused;
+  for (int i = 0; i < 3; ++i) refused.push_back(fixture.client());
+  fixture.wait_until([](const AcceptGate::Figures& figures) { return figures.turned_away == 3; });
+  fixture.gate->reply({first.client, "x"});
+  CHECK(one.rest() == "x");
+  RawClient newcomer = fixture.asking(third);
+  CHECK(fixture.gate->figures().made_room == 0);
+}
+
+TEST_CASE("what is kept for root is root's also while it is idle, and nobody else's places are less for it") {
+  constexpr std::size_t kPlaces = 34;  // two for others
+  Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = kPlaces; }), {0, 0, 1, 2, 3});
+  RawClient idle = fixture.client();
+  RawClient idle_too = fixture.client();
+  fixture.wait_for_accepted(2);
+  GateRequest first, second;
+  RawClient one = fixture.asking(first);
+  RawClient two = fixture.asking(second);
+  CHECK(fixture.client().rest() == "too-many-clients");
+  CHECK_FALSE(idle.hears(0ms));
+  CHECK_FALSE(idle_too.hears(0ms));
 }
 
 TEST_CASE("some places are root's, however many others there are") {
@@ -430,7 +483,6 @@ TEST_CASE("a request that waits is handed out again when it is due, with the tim
   Fixture fixture;
   GateRequest request;
   RawClient client = fixture.asking(request);
-  REQUIRE(fixture.gate->reserve_wait());
   const auto due = Clock::now() + 50ms;
   fixture.gate->reply({request.client, {}, false, {}, WallTime{17}, due});
   const auto again = fixture.desk.next();
@@ -440,20 +492,6 @@ TEST_CASE("a request that waits is handed out again when it is due, with the tim
   CHECK(again->head == kRequest);
   fixture.gate->reply({again->client, "x"});
   CHECK(client.rest() == "x");
-}
-
-TEST_CASE("places to wait are bounded, and come back from clients that go away") {
-  Fixture fixture(limits_with([](GateLimits& limits) { limits.waiting_clients = 1; }));
-  GateRequest request;
-  RawClient client = fixture.asking(request);
-  REQUIRE(fixture.gate->reserve_wait());
-  CHECK_FALSE(fixture.gate->reserve_wait());
-  fixture.gate->reply({request.client, {}, false, {}, WallTime{17}, Clock::now() + 60s});
-  client.hang_up();
-  const auto end = Clock::now() + 10s;
-  bool reserved = false;
-  while (!(reserved = fixture.gate->reserve_wait()) && Clock::now() < end) std::this_thread::yield();
-  CHECK(reserved);
 }
 
 TEST_CASE("an answer for a client that has gone is dropped") {

@@ -12,6 +12,7 @@ namespace {
 constexpr UserKey kAlice = 1000;
 constexpr UserKey kBob = 1001;
 constexpr UserKey kCarol = 1002;
+constexpr UserKey kDave = 1003;
 
 TEST_CASE("who has not taken half of what there is room for has to wait, and others need not") {
   AnswerMemory memory(100, [] {});
@@ -22,11 +23,19 @@ TEST_CASE("who has not taken half of what there is room for has to wait, and oth
   CHECK(memory.has_room(kBob));
 }
 
-TEST_CASE("when all of it is taken everybody has to wait") {
+TEST_CASE(
+    "when all of it is taken, who has some waits, who has none begins one up to as much again, and root waits for "
+    "nobody") {
   AnswerMemory memory(100, [] {});
   const SharedBytes alices = memory.count(std::string(60, 'x'), kAlice);
   const SharedBytes bobs = memory.count(std::string(40, 'x'), kBob);
-  CHECK_FALSE(memory.has_room(kCarol));
+  CHECK_FALSE(memory.has_room(kBob));
+  CHECK(memory.has_room(kCarol));
+  const SharedBytes carols = memory.count(std::string(100, 'x'), kCarol);
+  CHECK_FALSE(memory.has_room(kDave));
+  CHECK(memory.has_room(kRootKey));
+  const SharedBytes roots = memory.count(std::string(50, 'x'), kRootKey);
+  CHECK_FALSE(memory.has_room(kRootKey));
 }
 
 TEST_CASE("an answer counts once for all who share it, until the last of them has it, and then that is told") {

@@ -196,30 +196,17 @@ TEST_CASE("requests that wait for samples hold up nobody and are answered in tim
   CHECK(Clock::now() - start >= std::chrono::seconds(4));
 }
 
-TEST_CASE("there is a bound on requests that wait, and clients that went away do not count") {
+TEST_CASE("as many requests may wait as there are places, and others are answered meanwhile") {
   Fixture fixture(2);
   const std::string request =
       "GET /debug/pprof/profile?seconds=60 HTTP/1.1\r\n" + host_of(*fixture.server) + "Connection: close\r\n\r\n";
   std::vector<std::unique_ptr<RawClient>> waiting;
-  for (int i = 0; i < 64 + 1; ++i) {
+  for (int i = 0; i < 120; ++i) {
     waiting.push_back(std::make_unique<RawClient>(fixture.server->port()));
     waiting.back()->send(request);
   }
-  // Whichever of them was looked at last.
-  std::string answer;
-  const auto start = Clock::now();
-  while (answer.empty() && Clock::now() - start < std::chrono::seconds(30)) {
-    for (const auto& client : waiting) {
-      if (client->hears(std::chrono::milliseconds(1))) answer = client->rest();
-    }
-  }
-  CHECK(status_of(answer) == 503);
-  CHECK(answer.find("too-many-waiting") != std::string::npos);
-  waiting.clear();
-  for (int i = 0; i < 100 && status_of(answer) == 503; ++i) {
-    answer = get(*fixture.server, "/profile?seconds=1");
-  }
-  CHECK(status_of(answer) == 200);
+  CHECK(status_of(get(*fixture.server, "/profile?seconds=1")) == 200);
+  for (const auto& client : waiting) CHECK_FALSE(client->hears(std::chrono::milliseconds(0)));
 }
 
 TEST_CASE("idle, slow and silent clients hold no thread") {
