@@ -55,18 +55,19 @@ DebugFiles DebugFileFinder::find(const Question& question) {
   DebugFiles files;
   const ElfFacts& facts = question.facts;
   const bool wants_debug = !facts.has_symtab || !facts.has_debug_info;
+  // What others may have arranged comes last.
   std::vector<std::int32_t> roots{RootFiles::kHost};
   if (question.pid > 0) roots.push_back(question.pid);
 
   for (const std::int32_t root : roots) {
-    if (!files.alternate) find_alternate(root, question.owner, question.path, facts, files);
+    if (!files.alternate) find_alternate(root, question.path, facts, question.owner, files);
     if (wants_debug && find_debug(root, question, files)) break;
   }
   if (wants_debug && !files.debug && remote_ != nullptr && !facts.build_id.empty()) {
     RemoteDebugFiles::Answer answer = remote_->find(facts.build_id);
     files.pending = answer.pending;
     if (answer.file && accept({std::move(answer.file), true}, facts, files)) {
-      for (const std::int32_t root : roots) find_alternate(root, question.owner, "", files.debug_facts, files);
+      for (const std::int32_t root : roots) find_alternate(root, "", files.debug_facts, question.owner, files);
     }
   }
   return files;
@@ -90,13 +91,24 @@ bool DebugFileFinder::find_debug(std::int32_t root, const Question& question, De
 bool DebugFileFinder::accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
                                  DebugFiles& files) {
   if (candidates.empty()) return false;
-  std::vector<RootFile> opened = files_.open(root, question.owner, candidates);
+  std::vector<RootFile> opened = open(root, candidates, question.owner);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!opened[i].file || !accept(std::move(opened[i]), question.facts, files)) continue;
-    find_alternate(root, question.owner, candidates[i], files.debug_facts, files);
+    find_alternate(root, candidates[i], files.debug_facts, question.owner, files);
     return true;
   }
   return false;
+}
+
+std::vector<RootFile> DebugFileFinder::open(std::int32_t root, std::span<const std::string> candidates,
+                                            const FileOwner& owner) {
+  std::vector<RootFile> files = files_.open(root, candidates, owner);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    // In the host's own folder for such files root alone puts them.
+    const bool is_host_folder = root == RootFiles::kHost && candidates[i].starts_with(options_.folder + "/");
+    if (files[i].is_foreign && !is_host_folder) files[i].file.reset();
+  }
+  return files;
 }
 
 bool DebugFileFinder::accept(RootFile candidate, const ElfFacts& module, DebugFiles& files) {
@@ -133,15 +145,15 @@ bool DebugFileFinder::has_checksum(const RootFile& candidate, std::uint32_t want
   return *checksum == wanted;
 }
 
-void DebugFileFinder::find_alternate(std::int32_t root, uid_t owner, const std::string& path, const ElfFacts& facts,
-                                     DebugFiles& files) {
+void DebugFileFinder::find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts,
+                                     const FileOwner& owner, DebugFiles& files) {
   if (facts.alternate_link.empty() || files.alternate) return;
   const std::string& link = facts.alternate_link;
   // dwz writes a path relative to the file that names it, or an absolute one.
   std::vector<std::string> candidates{link.front() == '/' ? link : folder_of(without_deleted_mark(path)) + "/" + link};
   if (std::string by_id = build_id_path(facts.alternate_build_id); !by_id.empty()) candidates.push_back(by_id);
   candidates.push_back(options_.folder + "/.dwz/" + link.substr(link.find_last_of('/') + 1));
-  for (RootFile& candidate : files_.open(root, owner, candidates)) {
+  for (RootFile& candidate : open(root, candidates, owner)) {
     if (!candidate.file) continue;
     const Result<ElfFacts> found = reader_.inspect(candidate.file.get());
     if (!found || found->build_id != facts.alternate_build_id) continue;

@@ -4,11 +4,10 @@
 // the constructor is given must outlive it.
 //
 // It opens files and, for a checksum, reads bytes; what they mean it asks the reader. A file counts only when it shows
-// that it belongs to the module: by the same build-id, or by the checksum that the module names. Whoever makes a file
-// chooses both, so it must be root's or of the module's own owner, too: they choose the module's names anyway.
+// that it belongs to the module: by the same build-id, or by the checksum that the module names. Both can be forged,
+// and names are shown to everybody who has the module mapped: so it must be root's, or of the user's whose the module
+// is.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -53,7 +52,7 @@ class DebugFileFinder {
     std::string path;      ///< of the module, in the mount namespace of `pid`
     ElfFacts facts;        ///< of the module
     std::int32_t pid = 0;  ///< a process that has mapped it, or had: its root is searched after the host's. 0: none
-    uid_t owner = 0;       ///< of the module's file
+    FileOwner owner{};     ///< of the module
   };
   /// By build-id FOLDER/.build-id/ab/cdef.debug; by .gnu_debuglink DIR/NAME, DIR/.debug/NAME, FOLDER/DIR/NAME, where
   /// DIR is the module's. Asks remotely only for what is not here.
@@ -70,9 +69,10 @@ class DebugFileFinder {
   bool find_debug(std::int32_t root, const Question& question, DebugFiles& files);
   bool accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
                   DebugFiles& files);
+  std::vector<RootFile> open(std::int32_t root, std::span<const std::string> candidates, const FileOwner& owner);
   bool accept(RootFile candidate, const ElfFacts& module, DebugFiles& files);
   bool has_checksum(const RootFile& candidate, std::uint32_t wanted);
-  void find_alternate(std::int32_t root, uid_t owner, const std::string& path, const ElfFacts& facts,
+  void find_alternate(std::int32_t root, const std::string& path, const ElfFacts& facts, const FileOwner& owner,
                       DebugFiles& files);
   [[nodiscard]] std::string build_id_path(const std::string& build_id) const;
 

@@ -73,7 +73,8 @@ Result<JitFiles> GuardedOpener::find_jit_files(const ProcessId& owner) {
   return ask<JitFiles>({"paths of " + user, user}, [&](OpenHelper& helper) { return helper.find_jit_files(owner); });
 }
 
-std::vector<RootFile> GuardedOpener::open(std::int32_t pid, uid_t user, std::span<const std::string> paths) {
+std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std::string> paths,
+                                          const FileOwner& owner) {
   std::lock_guard lock(mutex_);
   forget_ended();
   std::vector<RootFile> files(paths.size());
@@ -87,7 +88,7 @@ std::vector<RootFile> GuardedOpener::open(std::int32_t pid, uid_t user, std::spa
     while (from < paths.size() && is_path(paths[from]) && place_of_path(view, paths[from]).name == place.name) ++from;
     const std::span<const std::string> asked = paths.subspan(first, from - first);
     Result<std::vector<RootFile>> found =
-        ask<std::vector<RootFile>>(place, [&](OpenHelper& helper) { return helper.open_in_root(pid, user, asked); });
+        ask<std::vector<RootFile>>(place, [&](OpenHelper& helper) { return helper.open_in_root(pid, asked, owner); });
     if (found) std::move(found->begin(), found->end(), files.begin() + static_cast<std::ptrdiff_t>(first));
   }
   return files;

@@ -49,7 +49,7 @@ class GuardedOpener final : public RootFiles {
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
   /// What does not answer isn't there.
-  std::vector<RootFile> open(std::int32_t pid, uid_t user, std::span<const std::string> paths) override;
+  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override;
 
   /// From now on nobody waits: who does is refused, and so is whoever asks.
   void stop();

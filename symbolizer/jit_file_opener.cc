@@ -120,8 +120,9 @@ Result<JitFilePtr> finish(JitFormat format, const std::string& path, const Fd& f
   file->device = status.st_dev;
   file->inode = status.st_ino;
   // What is open by now is what was looked at: the descriptor leads to it, whatever has become of the path.
-  file->file.reset(::open(("/proc/self/fd/" + std::to_string(found.get())).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file->file) return Error::from_errno("open " + shown);
+  Result<Fd> reopened = reopen_regular(found, shown);
+  if (!reopened) return reopened.error();
+  file->file = std::move(reopened).value();
   return JitFilePtr(std::move(file));
 }
 

@@ -3,21 +3,24 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/file.h"
 #include "symbolizer/clean_name.h"
 #include "symbolizer/executable_lines.h"
-#include "symbolizer/mount_info.h"
 #include "symbolizer/proc_folder.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/root_directory.h"
@@ -29,35 +32,48 @@ namespace {
 constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 #endif
 
-std::uint32_t magic_of(const Fd& fd) {
+constexpr std::size_t kOwnMapsLimitBytes = std::size_t{4} << 20;
+
+/// Two file systems show stat(2) another device than they show in mappings, and overlayfs at times another inode.
+enum class FileSystem : std::uint8_t { kOther, kBtrfs, kOverlay };
+
+FileSystem file_system_of(const Fd& fd) {
   struct statfs system {};
-  return ::fstatfs(fd.get(), &system) == 0 ? static_cast<std::uint32_t>(system.f_type) : 0;
+  if (::fstatfs(fd.get(), &system) != 0) return FileSystem::kOther;
+  const auto magic = static_cast<std::uint32_t>(system.f_type);
+  if (magic == OVERLAYFS_SUPER_MAGIC) return FileSystem::kOverlay;
+  return magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC) ? FileSystem::kBtrfs : FileSystem::kOther;
 }
 
-/// Does the file lie on the device that the mapping shows? Empty where that can't be had: before Linux 5.8, and of
-/// mounts that neither the process nor flamed sees.
-std::optional<bool> lies_on_device(const Fd& fd, const FileKey& key, const std::string& proc, std::int32_t pid) {
-  struct statx status {};
-  if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status) != 0) return std::nullopt;
-  if ((status.stx_mask & STATX_MNT_ID) == 0) return std::nullopt;
-  for (const std::string& path : {proc_path(proc, pid, "mountinfo"), proc + "/self/mountinfo"}) {
-    const Result<std::string> mounts = read_file(path, kMountInfoLimitBytes);
-    if (!mounts) continue;
-    if (const std::optional<bool> found = is_mount_of(*mounts, status.stx_mnt_id, key)) return found;
+bool has_inode(const Fd& fd, std::uint64_t inode) {
+  struct stat status {};
+  return ::fstat(fd.get(), &status) == 0 && status.st_ino == inode;
+}
+
+/// What stat(2) says, which elsewhere is what mappings show.
+bool is_by_stat(const Fd& fd, const FileKey& key) {
+  struct stat status {};
+  return ::fstat(fd.get(), &status) == 0 && status.st_ino == key.inode && major(status.st_dev) == key.device_major &&
+         minor(status.st_dev) == key.device_minor;
+}
+
+/// What a mapping of the file shows: found by making one. Empty when it can't be mapped.
+std::optional<FileKey> key_in_mappings(const Fd& path_only) {
+  const Result<Fd> file = reopen_regular(path_only, "it");
+  if (!file) return std::nullopt;
+  void* const place = ::mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file->get(), 0);
+  if (place == MAP_FAILED) return std::nullopt;
+  const Result<std::string> maps = read_file("/proc/self/maps", kOwnMapsLimitBytes);
+  ::munmap(place, 1);
+  if (!maps) return std::nullopt;
+  const auto address = reinterpret_cast<std::uint64_t>(place);
+  for (std::string_view rest = *maps; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::optional<MapsLine> line = parse_maps_line(rest.substr(0, end));
+    if (line && line->start <= address && address < line->end) return line->file;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return std::nullopt;
-}
-
-/// Is it the file that was mapped? Two kinds of file systems show stat(2) another device than they show in mappings. On
-/// btrfs stat(2) has the subvolume's, and mappings that of the whole, which the mount has, too. On overlayfs the inode
-/// alone has to do.
-bool is_same_file(const Fd& fd, const FileKey& key, const std::string& proc, std::int32_t pid) {
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0 || status.st_ino != key.inode) return false;
-  if (major(status.st_dev) == key.device_major && minor(status.st_dev) == key.device_minor) return true;
-  const std::uint32_t magic = magic_of(fd);
-  if (magic == OVERLAYFS_SUPER_MAGIC) return true;
-  return magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC) && lies_on_device(fd, key, proc, pid).value_or(true);
 }
 
 std::string map_files_path(const std::string& proc, std::int32_t pid, std::uint64_t start, std::uint64_t end) {
@@ -72,32 +88,48 @@ struct CurrentMapping {
   FileKey file;
 };
 
-/// What stands at a mapping's addresses can change between the look at /proc/PID/maps and the opening: a program may
-/// load libraries in each other's place thousands of times a second, and another file may be bound over the path of one
-/// and mapped at its addresses. Only on overlayfs, where mappings can show an inode that stat(2) never does, the place
-/// and the path have to do.
-bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown, const std::string& proc) {
-  if (is_same_file(fd, request.file, proc, request.pid)) return true;
-  if (magic_of(fd) != OVERLAYFS_SUPER_MAGIC) return false;
-  if (is_same_file(fd, shown, proc, request.pid)) return true;
-  std::array<char, PATH_MAX> path{};
-  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), path.data(), path.size());
-  return size > 0 && without_deleted_mark({path.data(), static_cast<std::size_t>(size)}) == request.path;
+bool same_device(const FileKey& a, const FileKey& b) {
+  return a.device_major == b.device_major && a.device_minor == b.device_minor;
+}
+
+/// What stands at a mapping's addresses can change between the look at /proc/PID/maps, which showed `shown` there, and
+/// the opening: a program may load libraries in each other's place thousands of times a second.
+bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown) {
+  if (is_by_stat(fd, request.file)) return true;
+  const FileSystem file_system = file_system_of(fd);
+  if (file_system == FileSystem::kOther) return false;
+  const std::optional<FileKey> key = key_in_mappings(fd);
+  return key == request.file || (file_system == FileSystem::kOverlay && key == shown);
 }
 
 /// A mapping of the file as it stands now: the one that was reported may have been split or merged since, and at its
 /// addresses may stand another file, of another process if the pid was given away again.
-/// On overlayfs some kernels tell of a mapping with another inode than /proc/PID/maps shows (perf_event_mmap_event()
-/// and show_map_vma()): there the same path at the same addresses has to do.
+/// Of a file on overlayfs, Linux 6.8 to 6.17 tells a mapping by the layer's device and inode (perf_event_mmap_event()),
+/// and /proc/PID/maps shows those of overlayfs itself (show_map_vma()). There, if nothing better is found, the same
+/// path at the same addresses has to do; not where both are of one device, and so of one kind.
 std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const std::string& proc) {
   const Result<std::string> maps = read_executable_lines(proc_path(proc, request.pid, "maps"));
   if (!maps) return std::nullopt;
+  std::optional<CurrentMapping> same_place;
   for (const MapsLine& line : parse_executable_maps(*maps)) {
-    const bool same_place = line.start == request.start && line.end == request.end && line.path == request.path;
-    if (line.file == request.file || (same_place && line.file.is_file()))
-      return CurrentMapping{line.start, line.end, line.file};
+    const CurrentMapping mapping{line.start, line.end, line.file};
+    if (line.file == request.file) return mapping;
+    if (line.start == request.start && line.end == request.end && line.path == request.path && line.file.is_file() &&
+        !same_device(line.file, request.file)) {
+      same_place = mapping;
+    }
   }
-  return std::nullopt;
+  return same_place;
+}
+
+/// Is it, found by a path, the file that was mapped?
+bool is_same_file(const Fd& fd, const FileKey& key) {
+  if (is_by_stat(fd, key)) return true;
+  if (!has_inode(fd, key.inode)) return false;
+  const FileSystem file_system = file_system_of(fd);
+  // On overlayfs the device may be that of the layer, which nothing tells of the file.
+  return file_system == FileSystem::kOverlay ||
+         (file_system == FileSystem::kBtrfs && key_in_mappings(fd) == std::optional(key));
 }
 
 // Errors tell neither the process nor the folder: they are shown to everybody who has the file mapped by that name.
@@ -108,21 +140,18 @@ Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   const std::string name = map_files_path(proc, request.pid, mapping->start, mapping->end);
   const Fd found(::open(name.c_str(), O_PATH | O_CLOEXEC));
   if (!found) return Error::from_errno("open its mapping");
-  if (!is_requested(found, request, mapping->file, proc)) return Error("another file has taken its place");
+  if (!is_requested(found, request, mapping->file)) return Error("another file has taken its place");
   return reopen_regular(found, "its mapping");
 }
 
-/// The path in the tree `root`, when it is the file that was mapped.
-Result<Fd> open_in_root(const std::string& root, const OpenRequest& request, const std::string& proc) {
-  const std::string& path = request.path;
+/// `path` in the tree `root`, when it is the file that was mapped.
+Result<Fd> open_in_root(const std::string& root, const std::string& path, const FileKey& key) {
   const Result<RootDirectory> directory = RootDirectory::open(root);
   if (!directory) return directory.error();
   const Result<Fd> found = directory->find(path);
   const std::string name = clean_name(path.substr(path.find_last_of('/') + 1), NAME_MAX);
   if (!found) return Error::from_errno("open " + name, found.error().code());
-  if (!is_same_file(*found, request.file, proc, request.pid)) {
-    return Error(name + " was deleted or replaced since it was mapped");
-  }
+  if (!is_same_file(*found, key)) return Error(name + " was deleted or replaced since it was mapped");
   return reopen_regular(*found, name);
 }
 
@@ -138,7 +167,7 @@ Result<Fd> open_module(const OpenRequest& request, const std::string& proc, Modu
   std::optional<Error> last_error;
   for (const std::string& root :
        {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {
-    Result<Fd> found = open_in_root(root, request, proc);
+    Result<Fd> found = open_in_root(root, request.path, request.file);
     if (found) return found;
     // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
     last_error = std::move(found).error();

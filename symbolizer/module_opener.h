@@ -16,9 +16,9 @@ namespace flamed::symbolizer {
 enum class ModuleSearch : std::uint8_t { kMappings, kPaths, kEverywhere };
 
 /// Tries, in this order: the mapping itself (/proc/PID/map_files, right even for deleted files) if the process still
-/// has the file mapped, the path in the process's root, in its parent's root, and on the host; the last three only if
-/// device and inode are those of the mapping. Opens nothing but regular files. `proc` is where procfs is mounted. May
-/// block on a slow file system.
+/// has the file mapped, the path in the process's root, in its parent's root, and on the host. What is found so counts
+/// only if device and inode are those of the mapping, on overlayfs and btrfs as a mapping shows them. Opens nothing but
+/// regular files. `proc` is where procfs is mounted. May block on a slow file system.
 Result<Fd> open_module(const OpenRequest& request, const std::string& proc,
                        ModuleSearch search = ModuleSearch::kEverywhere);
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/module_symbolizer.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -22,7 +19,6 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr uid_t kNobody = static_cast<uid_t>(-1);
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
 constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
@@ -61,13 +57,6 @@ std::string display_name(std::string_view path) {
   path = without_deleted_mark(path);
   path = path.substr(path.find_last_of('/') + 1);
   return path.empty() ? "[file]" : clean_name(path, kMaxBytes);
-}
-
-/// One that is not known has no debug files but root's.
-uid_t owner_of(const Fd& file) {
-  struct statx status {};
-  const int asked = ::statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status);
-  return asked == 0 && (status.stx_mask & STATX_UID) != 0 ? status.stx_uid : kNobody;
 }
 
 bool same_module(const std::weak_ptr<const Module>& a, const ModulePtr& b) {
@@ -441,7 +430,7 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
   return mine;
 }
 
-DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, uid_t owner, const ElfFacts& facts) {
+DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts) {
   return debug_files_.find({module.path, facts, modules_.process_of(module.id), owner});
 }
 
@@ -450,7 +439,7 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
   try {
     Result<ElfFacts> facts = reader_.inspect(module->file.get());
     if (!facts) return std::make_shared<const Loaded>(Loaded{std::move(facts).error()});
-    const uid_t owner = owner_of(module->file);
+    const FileOwner owner = owner_of(module->file.get());
     DebugFiles debug = find_debug_files(*module, owner, *facts);
     Result<ElfSymbols> symbols = reader_.read_symbols({module->file.get(), debug.debug.get(), debug.alternate.get()});
     return std::make_shared<const Loaded>(

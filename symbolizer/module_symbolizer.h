@@ -93,7 +93,7 @@ class ModuleSymbolizer final : public Symbolizer {
     Result<ElfSymbols> symbols;
     ElfFacts facts{};
     DebugFiles debug{};
-    uid_t owner = 0;  ///< of the module's file
+    FileOwner owner{};  ///< of the module's file
     [[nodiscard]] bool has_lines() const;
     [[nodiscard]] bool may_improve() const;
     [[nodiscard]] std::size_t bytes() const;
@@ -119,7 +119,7 @@ class ModuleSymbolizer final : public Symbolizer {
     /// Of a module that a debug file would tell more of; outlives the table, because answers do.
     struct Watch {
       ElfFacts facts;
-      uid_t owner;
+      FileOwner owner;
       bool has_debug, has_alternate;
       MonotonicTime looked_at;
     };
@@ -151,7 +151,7 @@ class ModuleSymbolizer final : public Symbolizer {
 
   LoadedPtr loaded(const ModulePtr& module);
   [[nodiscard]] LoadedPtr load(const ModulePtr& module);
-  [[nodiscard]] DebugFiles find_debug_files(const Module& module, uid_t owner, const ElfFacts& facts);
+  [[nodiscard]] DebugFiles find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts);
   void settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns);
   void drop_locked(Entry& entry);
   void evict_locked();

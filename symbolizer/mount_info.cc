@@ -47,7 +47,6 @@ std::string unescaped(std::string_view text) {
 }
 
 struct Mount {
-  std::string_view number;  ///< "36"
   std::string_view device;  ///< "98:0"
   std::string_view where;   ///< escaped
   std::string_view type;
@@ -62,7 +61,7 @@ void visit_mounts(std::string_view mountinfo, Visit&& visit) {
     std::string_view line = mountinfo.substr(0, end);
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
     Mount mount;
-    mount.number = take_word(line);
+    take_word(line);
     take_word(line);
     mount.device = take_word(line);
     take_word(line);
@@ -80,16 +79,6 @@ bool is_within(std::string_view path, std::string_view folder) {
 }
 
 }  // namespace
-
-std::optional<bool> is_mount_of(std::string_view mountinfo, std::uint64_t mount, const FileKey& key) {
-  std::optional<bool> found;
-  const std::string number = std::to_string(mount);
-  visit_mounts(mountinfo, [&](const Mount& line) {
-    if (line.number == number) found = is_device(line.device, key);
-    return !found;
-  });
-  return found;
-}
 
 std::string_view file_system_of(std::string_view mountinfo, const FileKey& key) {
   std::string_view type;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -17,9 +16,6 @@ inline constexpr std::size_t kMountInfoLimitBytes = std::size_t{4} << 20;
 
 /// The type of the file system on the key's device, such as "ext4"; empty when no line has the device.
 std::string_view file_system_of(std::string_view mountinfo, const FileKey& key);
-
-/// Whether the mount with this number (mnt_id of statx(2)) is of the key's device; empty when no line has the number.
-std::optional<bool> is_mount_of(std::string_view mountinfo, std::uint64_t mount, const FileKey& key);
 
 /// A mounted file system that may hang.
 struct DoubtfulMount {

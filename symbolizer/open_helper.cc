@@ -132,14 +132,16 @@ void answer_jit_files(const ProcessId& owner, const std::string& proc) {
   answer(words, fds);
 }
 
-void answer_root_files(std::int32_t pid, uid_t user, std::span<const std::string> paths, const std::string& proc) {
-  std::vector<RootFile> files = DirectRootFiles({.proc = proc}).open(pid, user, paths);
+void answer_root_files(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner,
+                       const std::string& proc) {
+  std::vector<RootFile> files = DirectRootFiles({.proc = proc}).open(pid, paths, owner);
   WireWriter words = good_answer();
   std::vector<int> fds;
   for (const RootFile& file : files) {
     const bool there = file.file && try_out(file.file).ok();
     words.number(static_cast<std::uint8_t>(there));
     words.number(static_cast<std::uint8_t>(file.is_local));
+    words.number(static_cast<std::uint8_t>(file.is_foreign));
     if (there) fds.push_back(file.file.get());
   }
   answer(words, fds);
@@ -168,15 +170,18 @@ bool serve(std::span<const std::byte> bytes) {
     }
     case Question::kRootFiles: {
       std::int32_t pid = 0;
+      FileOwner owner;
       std::uint8_t count = 0;
-      uid_t user = 0;
-      if (!from.number(pid) || !from.number(user) || !from.number(count) || count > RootFiles::kMostPaths) return false;
+      if (!from.number(pid) || !from.number(owner.user) || !from.number(owner.device) || !from.number(count) ||
+          count > RootFiles::kMostPaths) {
+        return false;
+      }
       std::vector<std::string> paths(count);
       for (std::string& path : paths) {
         if (!from.text(path, kMaxTextBytes)) return false;
       }
       if (!from.finished()) return false;
-      answer_root_files(pid, user, paths, proc);
+      answer_root_files(pid, paths, owner, proc);
       return true;
     }
   }
@@ -310,13 +315,14 @@ Result<JitFiles> OpenHelper::find_jit_files(const ProcessId& owner) {
   return found;
 }
 
-Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, uid_t user,
-                                                       std::span<const std::string> paths) {
+Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::span<const std::string> paths,
+                                                       const FileOwner& owner) {
   WireWriter question;
   question.text(proc_);
   question.number(Question::kRootFiles);
   question.number(pid);
-  question.number(user);
+  question.number(owner.user);
+  question.number(owner.device);
   question.number(static_cast<std::uint8_t>(paths.size()));
   for (const std::string& path : paths) question.text(short_text(path));
   Result<Answer> answer = ask(question);
@@ -327,7 +333,10 @@ Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, uid_t u
   auto next = answer->files.begin();
   for (RootFile& file : files) {
     bool there = false;
-    if (!from.flag(there) || !from.flag(file.is_local) || (there && next == answer->files.end())) return nonsense();
+    if (!from.flag(there) || !from.flag(file.is_local) || !from.flag(file.is_foreign) ||
+        (there && next == answer->files.end())) {
+      return nonsense();
+    }
     if (there) file.file = std::move(*next++);
   }
   if (!from.finished() || next != answer->files.end()) return nonsense();

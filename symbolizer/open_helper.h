@@ -49,7 +49,8 @@ class OpenHelper {
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
   /// What DirectRootFiles says.
-  Result<std::vector<RootFile>> open_in_root(std::int32_t pid, uid_t user, std::span<const std::string> paths);
+  Result<std::vector<RootFile>> open_in_root(std::int32_t pid, std::span<const std::string> paths,
+                                             const FileOwner& owner);
 
   enum class State : std::uint8_t {
     kReady,

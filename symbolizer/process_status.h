@@ -19,10 +19,8 @@ struct ProcessStatus {
   std::uint64_t caught_signals = 0;  ///< bit n - 1: it has a handler for signal n
 
   [[nodiscard]] bool catches(int signal) const { return (caught_signals >> (signal - 1) & 1) != 0; }
-  /// Is `user` one that the process acts for?
-  [[nodiscard]] bool acts_for(std::uint32_t user) const {
-    return user == uid.real || user == uid.effective || user == uid.file_system;
-  }
+  /// Is `user` one that the process acts for? Not who merely started a set-user-ID program.
+  [[nodiscard]] bool acts_for(std::uint32_t user) const { return user == uid.effective || user == uid.file_system; }
 };
 
 /// Empty when a line is missing or not of the form that the kernel writes.

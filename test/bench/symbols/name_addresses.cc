@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   if (!facts) return fail(facts.error());
   flamed::symbolizer::DirectRootFiles files;
   DebugFileFinder finder(reader, files);
-  const DebugFiles debug = finder.find({argv[1], *facts, 0});
+  const DebugFiles debug = finder.find({argv[1], *facts, 0, flamed::symbolizer::owner_of(file.get())});
   const flamed::Result<ElfSymbols> symbols =
       reader.read_symbols({file.get(), debug.debug.get(), debug.alternate.get()});
   if (!symbols) return fail(symbols.error());

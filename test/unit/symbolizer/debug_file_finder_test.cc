@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
@@ -31,10 +32,13 @@ struct Machine {
   void in_container(const std::string& path, const std::string& bytes) const { proc.write("7/root/" + path, bytes); }
 
   DebugFiles find(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
-    const Fd file = open_victim(split(victim).c_str());
-    return finder.find({path, read_elf_facts(file.get()).value(), pid, owner});
+    return find(finder, victim, path, pid);
   }
-  uid_t owner = ::getuid();  ///< of the module
+  /// The program itself is ours, and lies with the other files of the test.
+  DebugFiles find(DebugFileFinder& by, const std::string& victim, const std::string& path, std::int32_t pid = 0) const {
+    const Fd file = open_victim(host.write("program", split_bytes(victim)).c_str());
+    return by.find({path, read_elf_facts(file.get()).value(), pid, owner_of(file.get())});
+  }
   bool finds(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
     return static_cast<bool>(find(victim, path, pid).debug);
   }
@@ -94,19 +98,23 @@ TEST_CASE("a file too large to be read for its checksum is not taken") {
   Machine machine;
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
   DebugFileFinder finder(machine.reader, machine.files, {.max_checksum_bytes = 1000});
-  const Fd file = open_victim(split("linked").c_str());
-  CHECK_FALSE(finder.find({"/opt/app/linked", read_elf_facts(file.get()).value(), 0, ::getuid()}).debug);
+  CHECK_FALSE(machine.find(finder, "linked", "/opt/app/linked").debug);
 }
 
-/// Says of all files that whoever reads them may wait.
-class FarFiles final : public RootFiles {
+/// Says of all files that whoever reads them may wait, or that a user may have said whose they are.
+class DoubtfulFiles final : public RootFiles {
  public:
-  explicit FarFiles(RootFiles& files) : files_(files) {}
-  std::vector<RootFile> open(std::int32_t pid, uid_t user, std::span<const std::string> paths) override {
-    std::vector<RootFile> files = files_.open(pid, user, paths);
-    for (RootFile& file : files) file.is_local = false;
+  explicit DoubtfulFiles(RootFiles& files) : files_(files) {}
+  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override {
+    std::vector<RootFile> files = files_.open(pid, paths, owner);
+    for (RootFile& file : files) {
+      file.is_local = file.is_local && !far;
+      file.is_foreign = file.is_foreign || foreign;
+    }
     return files;
   }
+  bool far = false;
+  bool foreign = false;
 
  private:
   RootFiles& files_;
@@ -116,11 +124,11 @@ TEST_CASE("a file that lies where reading may take forever is not read for its c
   Machine machine;
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
   machine.host.write(kByBuildId, split_bytes("stripped.debug"));
-  FarFiles far(machine.files);
-  DebugFileFinder finder(machine.reader, far);
+  DoubtfulFiles files(machine.files);
+  files.far = true;
+  DebugFileFinder finder(machine.reader, files);
   const auto finds = [&](const char* victim, const char* path) {
-    const Fd file = open_victim(split(victim).c_str());
-    return static_cast<bool>(finder.find({path, read_elf_facts(file.get()).value(), 0, ::getuid()}).debug);
+    return static_cast<bool>(machine.find(finder, victim, path).debug);
   };
   CHECK(machine.finds("linked", "/opt/app/linked"));
   CHECK_FALSE(finds("linked", "/opt/app/linked"));
@@ -144,44 +152,79 @@ TEST_CASE("what is no regular file is not opened") {
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
 }
 
-TEST_CASE("the host's root is searched before a process's own") {
+TEST_CASE("what the host lacks is looked for in a process's own root") {
   Machine machine;
   machine.in_container(kByBuildId, split_bytes("stripped.debug"));
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-  const std::string hosts = machine.host.write(kByBuildId, split_bytes("stripped.debug"));
-  const DebugFiles files = machine.find("stripped", "/usr/bin/victim", Machine::kPid);
-  REQUIRE(files.debug);
-  struct stat found {};
-  struct stat wanted {};
-  REQUIRE(::fstat(files.debug.get(), &found) == 0);
-  REQUIRE(::stat(hosts.c_str(), &wanted) == 0);
-  CHECK(found.st_ino == wanted.st_ino);
   // The process has ended: what the host has is left.
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid + 1));
 }
 
-TEST_CASE("a debug file that is neither root's nor the module's owner's is not taken, whatever its build-id") {
-  constexpr uid_t kOther = 64'999;
-  const bool is_root = ::geteuid() == 0;
-  for (const bool in_container : {false, true}) {
-    CAPTURE(in_container);
-    Machine machine;
-    const std::string bytes = split_bytes("stripped.debug");
-    const std::string file = in_container ? machine.proc.write(std::string("7/root/") + kByBuildId, bytes)
-                                          : machine.host.write(kByBuildId, bytes);
-    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-    machine.owner = kOther;
-    // Root's is anybody's.
-    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid) == is_root);
-    if (!is_root) continue;
-    REQUIRE(::chown(file.c_str(), kOther, kOther) == 0);
-    CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-    machine.owner = 0;
-    CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-    machine.owner = kOther + 1;
-    CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-  }
+TEST_CASE("the host's own debug file goes before that of a process's root") {
+  Machine machine;
+  const std::string hosts = machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  machine.in_container(kByBuildId, split_bytes("stripped.debug"));
+  const DebugFiles files = machine.find("stripped", "/usr/bin/victim", Machine::kPid);
+  struct stat found {};
+  struct stat wanted {};
+  REQUIRE(files.debug);
+  REQUIRE(::fstat(files.debug.get(), &found) == 0);
+  REQUIRE(::stat(hosts.c_str(), &wanted) == 0);
+  CHECK(found.st_ino == wanted.st_ino);
+}
+
+TEST_CASE("a debug file whose owner a user may have made up counts in the host's own folder only") {
+  Machine machine;
+  DoubtfulFiles files(machine.files);
+  files.foreign = true;
+  DebugFileFinder finder(machine.reader, files);
+  const auto finds = [&](const char* victim, std::int32_t pid) {
+    return static_cast<bool>(machine.find(finder, victim, "/opt/app/linked", pid).debug);
+  };
+  machine.in_container(kByBuildId, split_bytes("stripped.debug"));
+  CHECK_FALSE(finds("stripped", Machine::kPid));
+  machine.host.write(kByBuildId, split_bytes("stripped.debug"));
+  CHECK(finds("stripped", 0));
+  machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
+  CHECK_FALSE(finds("linked", 0));
+  machine.host.write("usr/lib/debug/opt/app/linked.debug", split_bytes("linked.debug"));
+  CHECK(finds("linked", 0));
+}
+
+constexpr uid_t kAlice = 64101;
+constexpr uid_t kBob = 64102;
+
+TEST_CASE("a debug file counts only when it is root's or of the user's whose the program is") {
+  if (::getuid() != 0) return;  // it takes root to give files away
+  Machine machine;
+  const Fd program = open_victim(machine.host.write("program", split_bytes("stripped")).c_str());
+  const ElfFacts facts = read_elf_facts(program.get()).value();
+  const bool in_container = GENERATE(false, true);
+  const std::string path =
+      in_container ? machine.proc.write(std::string("7/root/") + kByBuildId, "") : machine.host.write(kByBuildId, "");
+  const auto finds = [&](uid_t owner, uid_t debug_owner, mode_t mode) {
+    std::filesystem::remove(path);
+    std::ofstream(path, std::ios::binary) << split_bytes("stripped.debug");
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    REQUIRE(::chown(path.c_str(), debug_owner, debug_owner) == 0);
+    const FileOwner whose{owner, owner_of(program.get()).device};
+    return static_cast<bool>(machine.finder.find({"/usr/bin/victim", facts, Machine::kPid, whose}).debug);
+  };
+  CHECK(finds(0, 0, 0644));
+  CHECK_FALSE(finds(0, kAlice, 0644));
+  CHECK(finds(kBob, 0, 0644));
+  CHECK(finds(kBob, kBob, 0644));
+  CHECK_FALSE(finds(kBob, kAlice, 0644));
+  // Whose files show that may be anybody's.
+  CHECK(finds(65534, 0, 0644));
+  CHECK_FALSE(finds(65534, 65534, 0644));
+  // What others may have written to is not its owner's.
+  CHECK_FALSE(finds(0, 0, 0666));
+  CHECK_FALSE(finds(0, 0, 0664));
+  CHECK(finds(kBob, kBob, 0664));
+  CHECK_FALSE(finds(kBob, kBob, 0666));
 }
 
 TEST_CASE("a link in a container can't lead out of it") {
@@ -196,6 +239,16 @@ TEST_CASE("a link in a container can't lead out of it") {
   std::filesystem::remove(path);
   std::filesystem::create_symlink("../../victim.debug", path);
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
+}
+
+TEST_CASE("the file that a debug file shares pieces with must have such an owner, too") {
+  if (::getuid() != 0 || std::filesystem::file_size(split("dwz.debug")) == 0) return;  // not root, or no dwz
+  Machine machine;
+  machine.host.write(kByBuildId, split_bytes("dwz.debug"));
+  const std::string path = machine.host.write("usr/lib/debug/.build-id/00/dwz.alternate", split_bytes("dwz.alternate"));
+  CHECK(machine.find("stripped", "/usr/bin/victim").alternate);
+  REQUIRE(::chown(path.c_str(), kAlice, kAlice) == 0);
+  CHECK_FALSE(machine.find("stripped", "/usr/bin/victim").alternate);
 }
 
 TEST_CASE("the file that a debug file shares pieces with is found beside it, by build-id, or where dwz puts it") {
@@ -234,10 +287,7 @@ TEST_CASE("another machine is asked only for what is not here, and what it sends
   Machine machine;
   FakeRemote remote;
   DebugFileFinder finder(machine.reader, machine.files, {}, &remote);
-  const auto find = [&](const char* victim) {
-    const Fd file = open_victim(split(victim).c_str());
-    return finder.find({"/usr/bin/victim", read_elf_facts(file.get()).value(), 0, ::getuid()});
-  };
+  const auto find = [&](const char* victim) { return machine.find(finder, victim, "/usr/bin/victim"); };
   remote.pending = true;
   CHECK(find("stripped").pending);
   remote.pending = false;

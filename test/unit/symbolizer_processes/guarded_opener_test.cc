@@ -63,8 +63,14 @@ struct Fixture {
                                                                    " / / rw - ext4 /dev/vda1 rw\n");
     return opener->open_module({ModuleId{16}, key, path, pid, 1, 0x1000, 0x2000});
   }
+  /// Of a module of ours, which lies with the other files of the test.
+  [[nodiscard]] FileOwner owner() const {
+    struct stat status {};
+    REQUIRE(::stat(proc.path().c_str(), &status) == 0);
+    return {status.st_uid, status.st_dev};
+  }
   std::vector<RootFile> open(const std::vector<std::string>& paths, std::int32_t pid = kPid) {
-    return opener->open(pid, ::getuid(), paths);
+    return opener->open(pid, paths, owner());
   }
   Result<JitFiles> find_jit_files(std::int32_t pid = kPid) { return opener->find_jit_files({pid, kStartTicks}); }
 
@@ -114,8 +120,9 @@ TEST_CASE("what the helper opens is what is there") {
   CHECK_FALSE(files[2].file);
   CHECK(text_of(files[3].file) == "2");
   const std::vector<RootFile> direct =
-      DirectRootFiles({.proc = fixture.proc.path()}).open(kPid, ::getuid(), std::vector<std::string>{"/usr/one"});
+      DirectRootFiles({.proc = fixture.proc.path()}).open(kPid, std::vector<std::string>{"/usr/one"}, fixture.owner());
   CHECK(files[0].is_local == direct[0].is_local);
+  CHECK_FALSE(files[0].is_foreign);
 
   CHECK(fixture.opener->stats().hung == 0);
   CHECK(fixture.opener->stats().cpu_ns > 0);
@@ -155,7 +162,7 @@ TEST_CASE("a program that is no helper is an error, and not a crash") {
   const ManualClock clock({0}, {0});
   GuardedOpener opener(clock, {.program = program, .proc = proc.path()});
   CHECK_FALSE(opener.find_jit_files({kPid, kStartTicks}).ok());
-  CHECK_FALSE(opener.open(kPid, ::getuid(), std::vector<std::string>{"/usr/one"}).front().file);
+  CHECK_FALSE(opener.open(kPid, std::vector<std::string>{"/usr/one"}, {}).front().file);
   CHECK(opener.stats().timeouts == 0);
 }
 
@@ -263,11 +270,11 @@ TEST_CASE("a place that answers slowly rests, and others are asked meanwhile") {
   GuardedOpener opener(clock, {.program = OPEN_HELPER_PROGRAM, .proc = files.proc.path()});
   const std::vector<std::string> path{"/usr/one"};
   REQUIRE(opener.find_jit_files({kStranger, kStartTicks}).ok());  // starts the helper
-  CHECK(opener.open(kPid, ::getuid(), path).front().file);
-  CHECK_FALSE(opener.open(kPid, ::getuid(), path).front().file);
-  CHECK(opener.open(kStranger, ::getuid(), path).front().file);
+  CHECK(opener.open(kPid, path, files.owner()).front().file);
+  CHECK_FALSE(opener.open(kPid, path, files.owner()).front().file);
+  CHECK(opener.open(kStranger, path, files.owner()).front().file);
   clock.now_ns += 20 * kNsPerSecond;
-  CHECK(opener.open(kPid, ::getuid(), path).front().file);
+  CHECK(opener.open(kPid, path, files.owner()).front().file);
   CHECK(opener.stats().timeouts == 0);
 }
 

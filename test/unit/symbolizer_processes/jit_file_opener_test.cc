@@ -133,6 +133,18 @@ TEST_CASE("somebody else's file is not used as a perf map") {
   }
 }
 
+TEST_CASE("who started a set-user-ID program does not name its code") {
+  if (::getuid() != 0) return;  // it takes root to give files away
+  const Fixture fixture;
+  REQUIRE(::chown(fixture.write("/tmp/perf-17.map", "x").c_str(), 1000, 1000) == 0);
+  fixture.put_status(1000);
+  CHECK(text_of(fixture.open()) == "x");
+  fixture.proc.directory().write("4242/status",
+                                 "Name:\tprogram\nUid:\t1000\t0\t0\t0\nGid:\t1000\t1000\t1000\t1000\n"
+                                 "NSpid:\t4242\t17\nSigCgt:\t0000000000000000\n");
+  CHECK(fixture.open().why_none == "/tmp/perf-17.map belongs to uid 1000, not to the process's 0: not used");
+}
+
 TEST_CASE("a file that has other names is not used as a perf map") {
   const Fixture fixture;
   std::filesystem::create_hard_link(fixture.write("/tmp/secret", "x"), fixture.root() + "/tmp/perf-17.map");

@@ -68,13 +68,5 @@ TEST_CASE("only what this machine's kernel serves from its own disks and memory 
   }
 }
 
-TEST_CASE("a mount's number tells its device") {
-  CHECK(is_mount_of(kMounts, 22, {254, 1, 5}) == true);
-  CHECK(is_mount_of(kMounts, 22, {254, 2, 5}) == false);
-  CHECK(is_mount_of(kMounts, 32, {0, 28, 5}) == true);
-  CHECK_FALSE(is_mount_of(kMounts, 2, {0, 28, 5}).has_value());
-  CHECK_FALSE(is_mount_of("", 22, {254, 1, 5}).has_value());
-}
-
 }  // namespace
 }  // namespace flamed::symbolizer

@@ -26,7 +26,9 @@ TEST_CASE("a status file tells users, groups, the innermost pid and what signals
   CHECK(status->innermost_pid == 1);
   CHECK(status->catches(SIGQUIT));
   CHECK_FALSE(status->catches(SIGINT));
+  CHECK(status->acts_for(1001));
   CHECK(status->acts_for(1003));
+  CHECK_FALSE(status->acts_for(1000));
   CHECK_FALSE(status->acts_for(1002));
   CHECK_FALSE(status->acts_for(0));
 }
