@@ -43,8 +43,14 @@ class LibraryStream final : public httplib::Stream {
  public:
   explicit LibraryStream(std::string_view head) : head_(head) {}
 
+  // 0.11 (Debian 12) and 0.18 (Debian 13) ask is_writable(), 0.41 (sid) the three after it: no `override` fits all.
+  // NOLINTBEGIN(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
   bool is_readable() const override { return true; }
-  bool is_writable() const override { return true; }
+  bool is_writable() const { return true; }
+  bool wait_readable() const { return true; }
+  bool wait_writable() const { return true; }
+  time_t duration() const { return 0; }
+  // NOLINTEND(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
   ssize_t read(char* buffer, size_t size) override {
     const std::size_t count = std::min(size, head_.size());
     std::memcpy(buffer, head_.data(), count);
