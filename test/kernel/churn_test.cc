@@ -148,13 +148,14 @@ TEST_CASE("libraries that are loaded in each other's place are never taken for o
     stacks = daemon.folded(profile_of(loader.pid()));
     return total(stacks) == std::exchange(before, total(stacks)) && before > 0;
   }));
-  const auto is_wrong = [](const std::string& folded) {
+  const std::vector<std::string> libraries{"one", "two"};
+  const auto is_wrong = [&](const std::string& folded) {
     const std::string stack = ";" + folded + ";";
     const auto has = [&](const char* part) { return stack.find(part) != std::string::npos; };
     const bool one = has(";one_");
     const bool two = has(";two_");
     if ((one && (two || has(";call_two;"))) || (two && has(";call_one;"))) return true;
-    if (!is_right(folded, {"one", "two"})) return true;
+    if (!is_right(folded, libraries)) return true;
     // What is not cut short comes from the beginning, through the caller.
     if (has("[truncated") || (!one && !two)) return false;
     return !has(";main;call_one;one_outer;") && !has(";main;call_two;two_outer;");
