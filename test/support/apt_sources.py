@@ -16,7 +16,7 @@ def own_release():
             name, _, value = line.strip().partition('=')
             if name == 'VERSION_CODENAME':
                 return value.strip('"')
-    return 'sid'  # whose base-files names no release
+    return 'sid'
 
 
 def stanzas(text):
@@ -62,7 +62,9 @@ def own_sources():
 
 def main():
     own = own_release()
-    names = {own, 'sid', 'unstable'} if own == 'sid' else {own}
+    names = {own}
+    if own not in {suite for _, suite, _ in own_sources()}:
+        names |= {'sid', 'unstable'}  # whose base-files name the release to come, or none
     wanted = []
     for suite in sys.argv[1:]:
         is_release = suite not in ('sid', 'unstable') and '-' not in suite
