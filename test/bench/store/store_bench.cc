@@ -24,12 +24,12 @@ namespace {
 std::uint64_t allocations = 0;
 }  // namespace
 
-void* operator new(std::size_t size) {
+// GCC 16 takes one of them for another allocator's where only the other one is inlined.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
-// Inlined beside a `new` that is not, GCC 16 takes them for another allocator's.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
