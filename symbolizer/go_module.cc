@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of moduledata is that of Go's runtime/symtab.go, 1.18 to 1.24.
+// The layout of moduledata is that of Go's runtime/symtab.go, 1.18 to 1.27.
 #include "symbolizer/go_module.h"
 
 #include <elf.h>
@@ -144,7 +144,9 @@ class ModuleDataSearch {
   static constexpr std::uint64_t kMinPc = 20;
   static constexpr std::uint64_t kText = 22;
   static constexpr std::uint64_t kFunctionData118 = 38;
+  static constexpr std::uint64_t kTypes = 37;            // and their end, from 1.20 on
   static constexpr std::uint64_t kFunctionData120 = 40;  // two words for coverage counters came before it
+  static constexpr std::uint64_t kFunctionData127 = 43;  // and three of types and tables of interfaces
 
   [[nodiscard]] std::uint64_t word(std::uint64_t at, std::uint64_t index) const {
     std::uint64_t value = 0;
@@ -166,8 +168,20 @@ class ModuleDataSearch {
     const std::uint64_t min_pc = word(at, kMinPc);
     const std::uint64_t max_pc = word(at, kMinPc + 1);
     if (data.text > min_pc || min_pc >= max_pc || max_pc > word(at, kText + 1)) return std::nullopt;
-    data.function_data = word(at, header_.format == GoLineTable::Format::kGo118 ? kFunctionData118 : kFunctionData120);
+    const std::uint64_t function_data = header_.format == GoLineTable::Format::kGo118 ? kFunctionData118
+                                        : is_of_127(at)                               ? kFunctionData127
+                                                                                      : kFunctionData120;
+    data.function_data = word(at, function_data);
     return data;
+  }
+
+  /// The line table of Go 1.20 is that of 1.27, too. There the size of the types' descriptions came between the two
+  /// ends of the types: { types, typedesclen, etypes } for { types, etypes, rodata }.
+  [[nodiscard]] bool is_of_127(std::uint64_t at) const {
+    if (at + (kFunctionData127 + 1) * word_bytes_ > bytes_.size()) return false;
+    const std::uint64_t begin = word(at, kTypes);
+    const std::uint64_t end = word(at, kTypes + 2);
+    return begin <= end && word(at, kTypes + 1) <= end - begin;
   }
 
   ElfSections& file_;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "symbolizer/elf_sections.h"
+#include "symbolizer/go_module.h"
 #include "symbolizer/module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/go_recording.h"
@@ -230,6 +232,41 @@ TEST_CASE(
   for (const SourceChain& chain : *chains) texts.insert(text_of(chain));
   for (const std::string& line : kLines) CHECK(texts.count(line) == 1);
   CHECK(texts.count(*kAlone.begin()) == 1);
+}
+
+/// The victim with its moduledata as Go 1.27 lays it out; empty where it is so already, and before 1.20.
+std::string with_layout_of_127() {
+  constexpr std::size_t kTypes = 37;
+  std::string bytes = bytes_of(VICTIM_GO);
+  const Fd fd = open_victim(VICTIM_GO);
+  ElfSections file = ElfSections::open(fd.get()).value();
+  const GElf_Shdr section = file.with_bytes(".gopclntab")->header;
+  const std::uint64_t line_table = section.sh_addr;
+  if (bytes[section.sh_offset] != '\xf1') return {};
+  const auto word = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof(value));
+    return value;
+  };
+  std::size_t at = 0;
+  // Its first word, and behind it that of the names, which are in the line table.
+  while (word(at) != line_table || word(at + 8) - line_table > 4096) at += 8;
+  const std::size_t types = at + kTypes * 8;
+  if (word(types + 8) < word(types)) return {};
+  const std::uint64_t values[] = {16, word(types + 8), 0, 0, word(types + 16), word(types + 24)};
+  std::memcpy(bytes.data() + types + 8, values, sizeof(values));
+  return bytes;
+}
+
+TEST_CASE("inlined calls of Go are found where Go 1.27 says that they are") {
+  const std::string bytes = with_layout_of_127();
+  if (bytes.empty()) return;  // the test above has what there is
+  const Fd fd = file_with(bytes);
+  ElfSections file = ElfSections::open(fd.get()).value();
+  const Result<std::optional<GoModule>> module = GoModule::read(file, GoModule::With::kInlines);
+  REQUIRE(module.ok());
+  REQUIRE(module->has_value());
+  check_chains((*module)->table());
 }
 
 TEST_CASE("a Go program with a damaged line table still has the names of its symbol table") {
