@@ -91,6 +91,13 @@ void append_sample_metrics(const store::StoreStats& store, const Sampler& sample
   }
   metrics.push_back(std::move(gaps));
   metrics.push_back(std::move(gap_seconds));
+  const SideBandSkipped skipped = sampler.side_band_skipped();
+  metrics.push_back(
+      counter("flamed_side_band_skipped_total",
+              "Records of mappings and names that were skipped, since their users' processes had caused too many.",
+              skipped.records));
+  metrics.push_back(
+      gauge("flamed_side_band_muted_processes", "Processes whose records are being skipped.", skipped.processes));
   metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampler.cpus()));
   metrics.push_back(counter("flamed_timers_reopened_total", "Timers that had gone silent and were opened again.",
                             sampler.reopened()));
@@ -108,9 +115,10 @@ void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics
 }
 
 void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric>& metrics) {
-  const auto by_part = [](double program, double daemon, double background, double answers) {
+  const auto by_part = [](double program, double daemon, double skipping, double background, double answers) {
     return std::vector<Metric::Value>{{{{"part", "kernel_program"}}, program},
                                       {{{"part", "daemon"}}, daemon},
+                                      {{{"part", "skipped_records"}}, skipping},
                                       {{{"part", "unwind_tables"}}, background},
                                       {{{"part", "answers"}}, answers}};
   };
@@ -118,11 +126,12 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
   metrics.push_back({"flamed_cost_seconds_total", "CPU time that flamed has used, all of it, by what for.",
                      Metric::Type::kCounter,
-                     by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.background_ns),
-                             seconds(used.answers_ns))});
+                     by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.skipping_ns),
+                             seconds(used.background_ns), seconds(used.answers_ns))});
   const CostShares& shares = budget.shares;
   metrics.push_back({"flamed_cost_ratio", "The same over the last 5 s, as a part of the CPU time of all CPUs.",
-                     Metric::Type::kGauge, by_part(shares.program, shares.daemon, shares.background, shares.answers)});
+                     Metric::Type::kGauge,
+                     by_part(shares.program, shares.daemon, shares.skipping, shares.background, shares.answers)});
   metrics.push_back(
       gauge("flamed_cpu_budget_ratio", "What flamed may cost (cpu_budget); 0: no budget.", budget.budget.value_or(0)));
   metrics.push_back(
@@ -333,11 +342,15 @@ api::Health DaemonSources::health() const {
                                vitals.reader_alive
                                    ? "drains the kernel's buffers every 5 s at least, and when somebody asks"
                                    : vitals.problem});
-  health.components.push_back({"side_band", true,
-                               parts_.sampler.has_side_band()
-                                   ? "the kernel tells of mapping changes as they happen"
-                                   : "the kernel does not tell of mapping changes: they are read from /proc, and "
-                                     "processes that live for less than a second may stay unnamed"});
+  const std::size_t muted = parts_.sampler.side_band_skipped().processes;
+  health.components.push_back(
+      {"side_band", muted == 0,
+       muted != 0
+           ? std::to_string(muted) + " processes map code or change their names so often that this is skipped, and "
+                                     "what they have mapped is read from /proc: the log names them"
+       : parts_.sampler.has_side_band() ? "the kernel tells of mapping changes as they happen"
+                                        : "the kernel does not tell of mapping changes: they are read from /proc, and "
+                                          "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});

@@ -89,6 +89,7 @@ void Ingest::begin() {
 void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
+  for (const SideBandShares::Muted& muted : batch.muted) processes_.on_events_lost(muted.pid, muted.from);
   malformed_ = batch.malformed;
   const std::vector<EventBatch::Event>& events = batch.events();
   for (std::size_t i = 0; i < events.size(); ++i) {

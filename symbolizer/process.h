@@ -28,6 +28,7 @@ struct Process {
   MonotonicTime maps_sure_from;
   MonotonicTime doubt_from = kNoDoubt;  ///< events were lost from here on, until /proc was looked at
   MonotonicTime looked_at;              ///< when /proc/PID was last read
+  std::int64_t look_ns = 0;             ///< how long that took
   std::uint64_t cgroup_id = 0;          ///< set by the caller, who learns it from samples
   std::uint64_t exec_id =
       0;  ///< likewise: of the program that `maps` are those of; grows by 1 with each exec; 0: not known

@@ -21,6 +21,8 @@ constexpr std::size_t kStatLimitBytes = 4096;
 constexpr std::int64_t kRereadNs = kNsPerSecond;
 /// After each look in vain after twice as long, up to so many times: many mappings take long to read.
 constexpr std::uint8_t kMostDoublings = 8;
+/// Nor after less than so many times as long as the last look took: 65,000 mappings take 30 ms.
+constexpr std::int64_t kLooksPart = 500;
 /// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
 constexpr std::size_t kMostMappings = 65'536;
 constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
@@ -34,7 +36,7 @@ constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
 constexpr std::uint64_t kUserEnd = 1ULL << 47;
 
 bool may_look_again(const Process& process, MonotonicTime time) {
-  return time.ns - process.looked_at.ns >= kRereadNs << process.failed_looks;
+  return time.ns - process.looked_at.ns >= std::max(kRereadNs << process.failed_looks, kLooksPart * process.look_ns);
 }
 
 }  // namespace
@@ -69,7 +71,9 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
 
 void ProcessTable::read_again(Process& process, MonotonicTime time) {
   process.looked_at = time;
+  const MonotonicTime began = clock_.monotonic();
   ProcessLook look = look_at_process(proc_, process.id.pid, clock_, modules_);
+  process.look_ns = clock_.monotonic().ns - began.ns;
   const bool is_in_vain = look.alive && look.maps == nullptr;
   process.failed_looks = is_in_vain ? std::min<std::uint8_t>(process.failed_looks + 1, kMostDoublings) : 0;
   // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
@@ -269,6 +273,15 @@ void ProcessTable::on_events_lost(MonotonicTime from) {
     process.looked_at = {};
     process.doubt_from = std::min(process.doubt_from, from);
   }
+}
+
+void ProcessTable::on_events_lost(std::int32_t pid, MonotonicTime from) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  Process& process = found->second;
+  settle(process, from);
+  process.stale = true;
+  process.doubt_from = std::min(process.doubt_from, from);
 }
 
 void ProcessTable::on_no_events() {

@@ -53,6 +53,8 @@ class ProcessTable {
   /// Events were lost, none from before `from`: what is known may be out of date, and is read again from /proc when
   /// next needed. Until then only that is believed which nothing speaks against.
   void on_events_lost(MonotonicTime from);
+  /// The same of one process, which causes so many that none of them are told from `from` on.
+  void on_events_lost(std::int32_t pid, MonotonicTime from);
   /// There is nobody who tells of events: what /proc shows is all that can be had, and is believed.
   void on_no_events();
 

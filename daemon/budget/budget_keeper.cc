@@ -121,6 +121,10 @@ std::string describe(const BudgetKeeper::State& state) {
   const CostShares& shares = state.shares;
   std::string used = format_percent(shares.all()) + " of the machine's CPU time";
   if (shares.answers > shares.all() / 4) used += ", " + format_percent(shares.answers) + " of it for answers";
+  if (shares.skipping > shares.all() / 4) {
+    used += ", " + format_percent(shares.skipping) +
+            " of it to skip what the kernel tells of programs that map code or change their names all the time";
+  }
   if (!state.budget) return "there is no budget; flamed uses " + used;
   used = "flamed uses " + used + "; its limit is " + describe(*state.budget, state.budget_set_by);
   std::string steps;

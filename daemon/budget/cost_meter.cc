@@ -22,7 +22,8 @@ CostReading CostMeter::read() const {
   cost.program_ns = sampler_.program_ns();
   for (const ThreadCpu& thread : background_) cost.background_ns += thread.ns();
   cost.answers_ns = server_.cpu_ns();
-  cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.background_ns - cost.answers_ns;
+  cost.skipping_ns = sampler_.side_band_skipped().ns;
+  cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.skipping_ns - cost.background_ns - cost.answers_ns;
   const symbolizer::WorkerModuleReader::CpuUse worker = worker_.cpu_use();
   cost.background_ns += worker.background_ns + opener_.stats().cpu_ns;
   cost.answers_ns += worker.all_ns - worker.background_ns;

@@ -27,7 +27,8 @@ CostShares shares_between(const CostReading& before, const CostReading& now) {
     return static_cast<double>(std::max<std::int64_t>(to - from, 0)) / all_ns;
   };
   return {share(before.program_ns, now.program_ns), share(before.daemon_ns, now.daemon_ns),
-          share(before.background_ns, now.background_ns), share(before.answers_ns, now.answers_ns)};
+          share(before.skipping_ns, now.skipping_ns), share(before.background_ns, now.background_ns),
+          share(before.answers_ns, now.answers_ns)};
 }
 
 }  // namespace
@@ -140,13 +141,14 @@ CostShares CpuGovernor::mean_of(std::int64_t ns, std::size_t most_intervals) con
     const auto weight = static_cast<double>(interval.ns);
     sum.program += interval.shares.program * weight;
     sum.daemon += interval.shares.daemon * weight;
+    sum.skipping += interval.shares.skipping * weight;
     sum.background += interval.shares.background * weight;
     sum.answers += interval.shares.answers * weight;
     sum_ns += interval.ns;
   }
   if (sum_ns == 0) return {};
   const auto all = static_cast<double>(sum_ns);
-  return {sum.program / all, sum.daemon / all, sum.background / all, sum.answers / all};
+  return {sum.program / all, sum.daemon / all, sum.skipping / all, sum.background / all, sum.answers / all};
 }
 
 }  // namespace flamed::daemon

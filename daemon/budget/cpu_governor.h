@@ -18,6 +18,7 @@ struct CostReading {
   MonotonicTime now;
   std::int64_t program_ns = 0;     ///< in the kernel program
   std::int64_t daemon_ns = 0;      ///< by the daemon itself, without what follows
+  std::int64_t skipping_ns = 0;    ///< reading past the kernel's news of processes that cause too much of it
   std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, the ELF worker's part of both
   std::int64_t answers_ns = 0;     ///< because somebody asked: the API's threads, and the ELF worker's part
   std::size_t cpus = 1;            ///< online
@@ -27,19 +28,20 @@ struct CostReading {
 struct CostShares {
   double program = 0;
   double daemon = 0;
+  double skipping = 0;
   double background = 0;
   double answers = 0;
 
   /// What sampling takes: it changes with the frequency.
   [[nodiscard]] double sampling() const { return program + daemon; }
-  [[nodiscard]] double all() const { return program + daemon + background + answers; }
+  [[nodiscard]] double all() const { return program + daemon + skipping + background + answers; }
 };
 
 /// The order of steps: work in the background gets what sampling leaves of the budget, at least a tenth of it, and what
 /// it was left in the last minute. When sampling alone takes more than nine tenths the frequency is halved, as often as
 /// it takes to fit: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz
 /// marches in step with as little as 99 Hz does. It is doubled again one step at a time. What answers cost is measured
-/// and told, but whoever asks decides on it: no step makes it less.
+/// and told, but whoever asks decides on it: no step makes it less. Nor does one make skipping less.
 class CpuGovernor {
  public:
   /// Sampling is judged over this long: it is too much when it is so on average and in most of the readings.

@@ -28,6 +28,7 @@ void EventBatch::clear() {
   period_ns = 0;
   has_side_band = true;
   side_band_lost_from.reset();
+  muted.clear();
 }
 
 }  // namespace flamed::daemon

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "daemon/sampler/record.h"
+#include "daemon/sampler/side_band_shares.h"
 #include "store/gap.h"
 
 namespace flamed::daemon {
@@ -63,8 +64,8 @@ class EventBatch {
   [[nodiscard]] bool empty() const { return events_.empty(); }
   /// Nothing happened, and nothing was lost.
   [[nodiscard]] bool tells_nothing() const {
-    return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && counts.lost_ring_full == 0 &&
-           counts.lost_no_ring == 0;
+    return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && muted.empty() &&
+           counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
   }
 
   /// Orders by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a moment earlier, may
@@ -82,6 +83,8 @@ class EventBatch {
   bool has_side_band = true;   ///< does the kernel tell of mappings, forks and ends at all?
   /// Some of that was lost, none from before this time: what is known of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
+  /// Processes of which records were skipped, see SideBandShares.
+  std::vector<SideBandShares::Muted> muted;
 
  private:
   std::vector<Event> events_;

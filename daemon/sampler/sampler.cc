@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
+#include <cstring>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -24,6 +26,8 @@
 #include <vector>
 
 #include "base/handle.h"
+#include "base/identity.h"
+#include "base/thread_cpu.h"
 #include "daemon/sampler/busy_cpus.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/online_cpus.h"
@@ -31,6 +35,7 @@
 #include "daemon/sampler/perf_ring.h"
 #include "daemon/sampler/run_delay.h"
 #include "daemon/sampler/sample_ring.h"
+#include "daemon/sampler/side_band_shares.h"
 #include "daemon/sampler/timer_watch.h"
 #include "daemon/sampler/wake_ups.h"
 
@@ -49,6 +54,8 @@ constexpr std::chrono::milliseconds kSlowestTick{20};
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
 /// When the kernel tells of a CPU, that came or went less than this before we could have run.
 constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
+/// Records of the side band that wait for the next drain: some MiB, a busy machine's of seconds.
+constexpr std::size_t kMostCarried = 50'000;
 #ifdef __x86_64__
 constexpr bool kStoresAreInOrder = true;
 #else
@@ -66,6 +73,24 @@ Result<Fd> open_timer(int cpu, std::int64_t period_ns) {
   attributes.exclude_idle = 1;
   attributes.disabled = 1;
   return open_perf_event(attributes, cpu, "timer");
+}
+
+/// The effective user; FLAMED_NO_OWNER where it is gone.
+std::uint32_t owner_of_process(std::int32_t pid) {
+  struct stat status {};
+  return ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) == 0 ? status.st_uid : FLAMED_NO_OWNER;
+}
+
+/// Records of mappings, names, forks and ends all begin with it.
+std::int32_t pid_of(const RecordHead& head) {
+  std::int32_t pid = 0;
+  if (head.body.size() >= sizeof(pid)) std::memcpy(&pid, head.body.data(), sizeof(pid));
+  return pid;
+}
+
+bool is_end_of_process(const RecordHead& head) {
+  const std::optional<TaskRecord> task = parse_task(head.body);
+  return task && task->pid == task->tid;
 }
 
 std::int64_t suspended_ns() {
@@ -133,7 +158,16 @@ class Sampler::Impl {
   }
 
   bool wait(int timeout_ms, MonotonicTime notices_from) {
-    const WakeUp brought = wake_ups_->wait(timeout_ms, notices_from);
+    const std::int64_t until_ns = clock_.monotonic().ns + timeout_ms * kNsPerMs;
+    WakeUp brought = wake_ups_->wait(timeout_ms, notices_from);
+    // Room is made in a perf buffer that is filling up, and what it held waits here: ingest need not be woken for it.
+    count_skipping([&] {
+      while (make_room_in(brought)) {
+        const std::int64_t left_ns = until_ns - clock_.monotonic().ns;
+        if (left_ns <= 0) break;
+        brought = wake_ups_->wait(static_cast<int>(left_ns / kNsPerMs + 1), notices_from);
+      }
+    });
     hear_of_cpus(brought);
     for (const int cpu : brought.dead_buffers) {
       // check_cpus() opens it again.
@@ -183,7 +217,9 @@ class Sampler::Impl {
     const MonotonicTime cutoff = clock_.monotonic();
     for (auto& [cpu, ring] : rings_by_cpu_) ring.samples.records().look();
     order_what_was_seen();
-    for (auto& [cpu, sampler] : cpus_by_number_) drain_side_band(sampler, batch);
+    count_skipping([&] {
+      for (auto& [cpu, sampler] : cpus_by_number_) drain_side_band(sampler, batch);
+    });
     for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
@@ -193,6 +229,9 @@ class Sampler::Impl {
     batch.has_side_band = side_band_;
     batch.period_ns = period_ns();
     batch.side_band_lost_from = std::exchange(side_band_lost_from_, std::nullopt);
+    batch.muted = shares_.take_muted();
+    muted_ = batch.muted.size();
+    tell_of_muted(batch.muted);
 
     const SampleCounts total = program_.counts();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,
@@ -257,12 +296,28 @@ class Sampler::Impl {
   [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
   [[nodiscard]] std::size_t cpus() const { return live_cpus_; }
   [[nodiscard]] std::uint64_t reopened() const { return reopened_; }
+  [[nodiscard]] SideBandSkipped side_band_skipped() const { return {skipped_, muted_, skipping_ns_}; }
   [[nodiscard]] std::string last_problem() const {
     std::lock_guard lock(problem_mutex_);
     return problem_;
   }
 
  private:
+  /// Drains perf buffers that are half full, where that is all that a wait has brought. False: there is more to be
+  /// done, or what waits here has become much.
+  bool make_room_in(const WakeUp& brought) {
+    if ((brought.full_buffers.empty() && !brought.some_buffer_full) || brought.noticed || brought.woken ||
+        brought.lost_cpus)
+      return false;
+    if (!brought.changed_cpus.empty() || !brought.dead_buffers.empty()) return false;
+    for (auto& [cpu, sampler] : cpus_by_number_) {
+      const auto& full = brought.full_buffers;
+      if (brought.some_buffer_full || std::find(full.begin(), full.end(), cpu) != full.end())
+        drain_side_band(sampler, carried_);
+    }
+    return carried_.events().size() < kMostCarried;
+  }
+
   /// Lets go of the CPUs that are not in `online`, which is sorted, and of those whose timer or buffer has died.
   void close_dead(const std::vector<int>& online, MonotonicTime now, bool resumed) {
     const BusyCpus::Used* busy = nullptr;
@@ -440,12 +495,27 @@ class Sampler::Impl {
 
   void note_loss(MonotonicTime from) { side_band_lost_from_ = std::min(side_band_lost_from_.value_or(from), from); }
 
+  /// Counts the CPU time of what it calls for the records that were skipped, by their number.
+  template <typename Read>
+  void count_skipping(Read&& read) {
+    const std::uint64_t read_before = side_band_read_;
+    const std::uint64_t skipped_before = skipped_;
+    const std::int64_t began_ns = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID);
+    read();
+    const std::uint64_t skipped = skipped_ - skipped_before;
+    if (skipped == 0) return;
+    const std::int64_t took_ns = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    const double part = static_cast<double>(skipped) / static_cast<double>(side_band_read_ - read_before);
+    skipping_ns_ += static_cast<std::int64_t>(static_cast<double>(took_ns) * part);
+  }
+
   void drain_side_band(CpuSampler& sampler, EventBatch& batch) {
     RecordRing& ring = sampler.side_band.records();
     const std::uint64_t broken_before = ring.broken();
     const MonotonicTime now = clock_.monotonic();
     ring.look();
     ring.drain([&](std::span<const std::byte> record) {
+      ++side_band_read_;
       RecordHead head = read_head(record);
       head.cpu = static_cast<std::uint16_t>(sampler.side_band.cpu());
       switch (head.kind) {
@@ -456,7 +526,18 @@ class Sampler::Impl {
         case RecordKind::kSample:
         case RecordKind::kOther:
           break;
-        default:
+        case RecordKind::kMapping:
+        case RecordKind::kComm:
+          sampler.whole_until = head.time;
+          if (head.comm_is_exec || shares_.admits(pid_of(head), head.time))
+            batch.append(head);
+          else
+            ++skipped_;
+          break;
+        case RecordKind::kExit:
+          if (is_end_of_process(head)) shares_.ended(pid_of(head));
+          [[fallthrough]];
+        case RecordKind::kFork:
           sampler.whole_until = head.time;
           batch.append(head);
       }
@@ -500,6 +581,19 @@ class Sampler::Impl {
     set_problem(Error::from_errno("membarrier, without which samples may be read before they stand").message());
   }
 
+  /// Not of each, since there may be very many.
+  void tell_of_muted(std::span<const SideBandShares::Muted> muted) {
+    const MonotonicTime now = clock_.monotonic();
+    for (const SideBandShares::Muted& process : muted) {
+      if (!process.is_new || (told_of_muted_ && now.ns - told_of_muted_->ns < kNsPerMinute)) continue;
+      told_of_muted_ = now;
+      spdlog::warn(
+          "process {} of user {} maps code or changes its name so often that this is skipped from now on ({} times "
+          "since the last drain); what it has mapped is read from /proc, and some of its stacks are cut",
+          process.pid, process.user, process.skipped);
+    }
+  }
+
   void set_problem(std::string text) {
     std::lock_guard lock(problem_mutex_);
     problem_ = std::move(text);
@@ -521,6 +615,8 @@ class Sampler::Impl {
   std::vector<SamplingGap> gaps_;              ///< since the last drain
   std::map<int, MonotonicTime> dead_since_{};  ///< CPUs that are online and could not be opened again yet
   std::optional<MonotonicTime> side_band_lost_from_;
+  SideBandShares shares_{{}, owner_of_process};
+  std::optional<MonotonicTime> told_of_muted_;
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
@@ -531,6 +627,10 @@ class Sampler::Impl {
   std::atomic<std::int64_t> period_ns_;
   std::atomic<std::size_t> live_cpus_ = 0;
   std::atomic<std::uint64_t> reopened_ = 0;
+  std::uint64_t side_band_read_ = 0;  ///< records
+  std::atomic<std::int64_t> skipping_ns_ = 0;
+  std::atomic<std::uint64_t> skipped_ = 0;
+  std::atomic<std::size_t> muted_ = 0;
   mutable std::mutex problem_mutex_;
   std::string problem_;
 };
@@ -575,6 +675,7 @@ std::int64_t Sampler::program_ns() const { return static_cast<std::int64_t>(impl
 std::uint64_t Sampler::taken() const { return impl_->taken(); }
 std::size_t Sampler::cpus() const { return impl_->cpus(); }
 std::uint64_t Sampler::reopened() const { return impl_->reopened(); }
+SideBandSkipped Sampler::side_band_skipped() const { return impl_->side_band_skipped(); }
 std::string Sampler::last_problem() const { return impl_->last_problem(); }
 int Sampler::program_fd() const { return impl_->program().fd(); }
 

@@ -25,6 +25,13 @@ struct SamplerOptions {
   bool use_unwind_tables = true;  ///< else frame pointers alone
 };
 
+/// What of the kernel's side band was not read, since its users went beyond their shares (SideBandShares).
+struct SideBandSkipped {
+  std::uint64_t records = 0;  ///< since start
+  std::size_t processes = 0;  ///< whose they were, at the last drain
+  std::int64_t ns = 0;        ///< CPU time since start, for reading past them
+};
+
 class Sampler {
  public:
   /// From here on the kernel tells of mappings, forks and ends; samples are taken from begin() on.
@@ -85,10 +92,11 @@ class Sampler {
   [[nodiscard]] std::string why_no_tables() const;
   /// Samples taken by the kernel program since start, over all CPUs.
   [[nodiscard]] std::uint64_t taken() const;
-  [[nodiscard]] double frequency_hz() const;       ///< in force
-  [[nodiscard]] std::int64_t program_ns() const;   ///< that the kernel program took since start; no system call
-  [[nodiscard]] std::size_t cpus() const;          ///< with a live timer and perf buffer
-  [[nodiscard]] std::uint64_t reopened() const;    ///< timers that had to be opened again
+  [[nodiscard]] double frequency_hz() const;      ///< in force
+  [[nodiscard]] std::int64_t program_ns() const;  ///< that the kernel program took since start; no system call
+  [[nodiscard]] std::size_t cpus() const;         ///< with a live timer and perf buffer
+  [[nodiscard]] std::uint64_t reopened() const;   ///< timers that had to be opened again
+  [[nodiscard]] SideBandSkipped side_band_skipped() const;
   [[nodiscard]] std::string last_problem() const;  ///< why a CPU is not sampled; empty when all are
   [[nodiscard]] int program_fd() const;            ///< of the BPF program, to ask for its run time
 

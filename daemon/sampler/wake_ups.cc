@@ -65,8 +65,9 @@ WakeUp WakeUps::wait(int timeout_ms, MonotonicTime notices_from) {
   if (::epoll_wait(epoll_and_notices_.get(), &event, 1, timeout_ms) <= 0) return brought;
   if (name_of(event) == kNotices)
     brought.noticed = true;
-  else
-    take_events(0, brought);
+  else if (!take_events(0, brought))
+    // A perf buffer says only once that it is half full (perf_poll()), and that was to the epoll set around its own.
+    brought.some_buffer_full = true;
   return brought;
 }
 
@@ -104,10 +105,13 @@ bool WakeUps::take_events(int timeout_ms, WakeUp& brought) {
     } else if (name == kWakeUp) {
       std::uint64_t count = 0;
       static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
+      brought.woken = true;
     } else if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
       // A perf buffer whose event is dead stays "ready" for ever.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd_of(event), nullptr);
       brought.dead_buffers.push_back(name);
+    } else {
+      brought.full_buffers.push_back(name);
     }
   }
   return ready > 0;

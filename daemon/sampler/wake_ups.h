@@ -19,6 +19,9 @@ namespace flamed::daemon {
 /// What a wait has brought.
 struct WakeUp {
   bool noticed = false;           ///< the ring of notices can be read
+  bool woken = false;             ///< by wake()
+  std::vector<int> full_buffers;  ///< at least half full, by CPU
+  bool some_buffer_full = false;  ///< likewise, and it is not known which
   std::vector<int> changed_cpus;  ///< came or went
   bool lost_cpus = false;         ///< any may have: the kernel had more to tell than there was room for
   std::vector<int> dead_buffers;  ///< by CPU; they wake nobody any more

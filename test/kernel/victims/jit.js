@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// spinOuter > spinMiddle > spinInner, each too large to be put into its caller.
+// spinOuter > spinMiddle > spinInner.
 'use strict';
 
 function spinInner(rounds) {

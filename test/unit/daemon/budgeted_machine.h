@@ -30,7 +30,7 @@ class BudgetedMachine {
   BudgetKeeper keeper;
 
  private:
-  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 2};
+  CostReading reading_{.now = MonotonicTime{1000 * kNsPerSecond}, .cpus = 2};
 };
 
 }  // namespace flamed::daemon

@@ -23,6 +23,7 @@ class Machine {
     double fixed = 0;  ///< of sampling, whatever the frequency
     double background = 0;
     double answers = 0;
+    double skipping = 0;
   };
   void run(int seconds, const Load& load) {
     for (int i = 0; i < seconds; ++i) {
@@ -33,6 +34,7 @@ class Machine {
       reading_.daemon_ns += ns_of(sampling) - ns_of(sampling) / 2;
       if (governor.background_may_go_on()) reading_.background_ns += ns_of(load.background);
       reading_.answers_ns += ns_of(load.answers);
+      reading_.skipping_ns += ns_of(load.skipping);
       governor.look(reading_);
       lowest_hz = std::min(lowest_hz, governor.frequency_hz());
     }
@@ -48,7 +50,7 @@ class Machine {
   double lowest_hz = 1000;
 
  private:
-  CostReading reading_{MonotonicTime{1000 * kNsPerSecond}, 0, 0, 0, 0, 4};
+  CostReading reading_{.now = MonotonicTime{1000 * kNsPerSecond}, .cpus = 4};
 };
 
 TEST_CASE("the frequency is halved down to 10 Hz and no further") {
@@ -152,6 +154,14 @@ TEST_CASE("work in the background comes first: it waits, and the frequency stays
   machine.run(1200, {.background = 0.02});
   CHECK(machine.background_since(before) + 0.0005 == Approx(kBudget).epsilon(0.1));
   CHECK(machine.lowest_hz == 99);
+}
+
+TEST_CASE("what reading past skipped records takes is told, and lowers the frequency for nobody") {
+  Machine machine;
+  machine.run(120, {.at_99 = 0.001, .skipping = 3 * kBudget});
+  CHECK(machine.lowest_hz == 99);
+  CHECK(machine.governor.shares().sampling() == Approx(0.001).epsilon(0.01));
+  CHECK(machine.governor.shares().all() == Approx(0.001 + 3 * kBudget).epsilon(0.01));
 }
 
 TEST_CASE("when sampling needs the budget, a tenth is left to work in the background") {

@@ -40,6 +40,48 @@ TEST_CASE("after events were lost, a process is read again when it is next sampl
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
 }
 
+TEST_CASE("events that are skipped of one process leave what is known of others as it was") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  fixture.start(0, 200, "cat", 7);
+  FakeProcess now = shell();
+  now.maps = code_line(kProgram, kProgram + 0x10000, 0x3000, 50, "/bin/ls");
+  fixture.proc.put(now);
+  fixture.set_clock(1500);
+  fixture.table.on_events_lost(100, fixture.at(1000));
+  fixture.table.on_events_lost(300, fixture.at(1000));  // never heard of
+  CHECK(fixture.place(kShell, 900, kProgram) == "/bin/sh+1000");
+  CHECK(fixture.place(kShell, 1600, kProgram) == "/bin/ls+3000");
+  CHECK(fixture.place({200, 200}, 1600, kProgram) == "/bin/cat+1000");
+}
+
+TEST_CASE("a process of which events are skipped all the time is read again once a second at most") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  const auto with_library = [&](std::uint64_t inode, const char* path) {
+    FakeProcess process = shell();
+    process.maps = code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/sh") +
+                   code_line(kLibrary, kLibrary + 0x10000, 0, inode, path);
+    fixture.proc.put(process);
+  };
+  with_library(8, "/lib/first.so");
+  fixture.set_clock(1000);
+  fixture.table.on_events_lost(100, fixture.at(900));
+  CHECK(fixture.place(kShell, 1001, kLibrary) == "/lib/first.so+0");
+  with_library(9, "/lib/second.so");
+  for (std::int64_t ms = 1100; ms < 2000; ms += 100) {
+    fixture.set_clock(ms);
+    fixture.table.on_events_lost(100, fixture.at(ms - 50));
+    CHECK(fixture.place(kShell, ms, kLibrary) == "/lib/first.so+0");
+  }
+  fixture.set_clock(2100);
+  fixture.table.on_events_lost(100, fixture.at(2050));
+  // It may have been the second one already.
+  CHECK(fixture.locate(kShell, 2060, {kLibrary}).trust == StackTrust::kDoubt);
+  CHECK(fixture.locate(kShell, 2060, {kProgram}).trust == StackTrust::kAll);
+  CHECK(fixture.place(kShell, 2101, kLibrary) == "/lib/second.so+0");
+}
+
 TEST_CASE("after events were lost, what was known of a process that is gone is still better than nothing") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/side_band_shares.h"
+
+#include <algorithm>
+
+namespace flamed::daemon {
+namespace {
+
+/// Processes whose end was not told are forgotten with all others: then each has what is free once more.
+constexpr std::size_t kMostProcesses = 65'536;
+constexpr std::size_t kMostUsers = 4'096;
+
+}  // namespace
+
+void SideBandShares::find(std::int32_t pid) {
+  if (processes_.size() >= kMostProcesses && processes_.count(pid) == 0) {
+    processes_.clear();
+    muted_.clear();
+  }
+  last_ = &processes_[pid];  // its place does not change when others come and go
+  last_pid_ = pid;
+}
+
+bool SideBandShares::is_within_share(std::int32_t pid, Process& process, MonotonicTime time) {
+  if (process.records == limits_.free_per_process) {
+    ++process.records;
+    process.user = user_of_(pid);
+  }
+  if (users_.size() >= kMostUsers && users_.count(process.user) == 0) users_.clear();
+  const auto [found, is_new] = users_.try_emplace(process.user, User{limits_.at_once, time});
+  User& user = found->second;
+  // Records of two CPUs do not come in the order of time.
+  const std::int64_t passed_ns = std::max<std::int64_t>(time.ns - user.at.ns, 0);
+  user.left = std::min(limits_.at_once, user.left + limits_.per_second * static_cast<double>(passed_ns) / kNsPerSecond);
+  user.at = std::max(user.at, time);
+  if (user.left >= 1) {
+    user.left -= 1;
+    return true;
+  }
+  process.muted_until = MonotonicTime{time.ns + limits_.muted_ns};
+  return false;
+}
+
+void SideBandShares::ended(std::int32_t pid) {
+  if (pid == last_pid_) last_pid_ = -1;
+  processes_.erase(pid);
+}
+
+std::vector<SideBandShares::Muted> SideBandShares::take_muted() {
+  std::vector<Muted> told;
+  std::vector<std::int32_t> still;
+  for (const std::int32_t pid : muted_) {
+    const auto found = processes_.find(pid);
+    if (found == processes_.end()) continue;
+    Process& process = found->second;
+    if (process.skipped == 0) {
+      process.is_listed = process.was_muted = false;
+      continue;
+    }
+    told.push_back({pid, process.user, process.muted_from, process.skipped, !process.was_muted});
+    process.skipped = 0;
+    process.was_muted = true;
+    still.push_back(pid);
+  }
+  muted_ = std::move(still);
+  return told;
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SideBandShares: whose records of mappings and names are read. Every user may cause as many as programs do that start,
+// load libraries or make code. A process that goes on beyond that is muted: its records are skipped for some seconds,
+// so that it costs little, and its mappings have to be read from /proc.
+//
+// Belongs to the reader thread. Knows no kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace flamed::daemon {
+
+class SideBandShares {
+ public:
+  struct Limits {
+    /// Records of a process that count for nobody: its start, with some hundred libraries. So builds, whose processes
+    /// are many and short, are never in question.
+    std::uint32_t free_per_process = 512;
+    double per_second = 1'000;  ///< of a user's other records, and ...
+    double at_once = 10'000;    ///< ... so many of them may have been saved up
+    std::int64_t muted_ns = 5 * kNsPerSecond;
+  };
+  /// Asked once for each process that goes beyond what is free.
+  using UserOf = std::function<std::uint32_t(std::int32_t pid)>;
+
+  SideBandShares(const Limits& limits, UserOf user_of) : limits_(limits), user_of_(std::move(user_of)) {}
+
+  /// Is the record of the process to be read? `time` is the record's.
+  [[nodiscard]] bool admits(std::int32_t pid, MonotonicTime time) {
+    if (pid != last_pid_) find(pid);
+    Process& process = *last_;
+    if (process.records < limits_.free_per_process) {
+      ++process.records;
+      return true;
+    }
+    if (time >= process.muted_until && is_within_share(pid, process, time)) return true;
+    if (process.skipped++ == 0) process.muted_from = time;
+    if (!process.is_listed) {
+      process.is_listed = true;
+      muted_.push_back(pid);
+    }
+    return false;
+  }
+
+  /// Its pid may be another's from now on.
+  void ended(std::int32_t pid);
+
+  /// A process of which records were skipped since the last call.
+  struct Muted {
+    std::int32_t pid = 0;
+    std::uint32_t user = 0;
+    MonotonicTime from;         ///< none before it
+    std::uint64_t skipped = 0;  ///< since the last call
+    bool is_new = false;        ///< it was not muted at the last call
+  };
+  [[nodiscard]] std::vector<Muted> take_muted();
+
+ private:
+  struct Process {
+    std::uint32_t records = 0;  ///< counted as far as they are free
+    std::uint32_t user = 0;     ///< known beyond that
+    MonotonicTime muted_until{};
+    MonotonicTime muted_from{};  ///< time of the first that was skipped since take_muted()
+    std::uint64_t skipped = 0;   ///< since then
+    bool is_listed = false;      ///< in muted_
+    bool was_muted = false;      ///< at the last take_muted()
+  };
+  struct User {
+    double left = 0;  ///< records that it may cause at once
+    MonotonicTime at{};
+  };
+
+  void find(std::int32_t pid);
+  bool is_within_share(std::int32_t pid, Process& process, MonotonicTime time);
+
+  const Limits limits_;
+  const UserOf user_of_;
+  std::unordered_map<std::int32_t, Process> processes_;
+  std::unordered_map<std::uint32_t, User> users_;
+  std::vector<std::int32_t> muted_;  ///< processes to be told of by take_muted()
+  std::int32_t last_pid_ = -1;
+  Process* last_ = nullptr;  ///< that of last_pid_
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/side_band_shares.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "test/catch.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr std::int32_t kBuilder = 100, kChurner = 200, kOther = 300;
+
+struct Fixture {
+  std::map<std::int32_t, std::uint32_t> owners{{kBuilder, 1000}, {kChurner, 1001}, {kOther, 1001}};
+  int asked = 0;
+  SideBandShares shares{{.free_per_process = 10, .per_second = 5, .at_once = 20, .muted_ns = 2 * kNsPerSecond},
+                        [this](std::int32_t pid) {
+                          ++asked;
+                          const auto found = owners.find(pid);
+                          return found == owners.end() ? 1000U : found->second;
+                        }};
+  std::int64_t now_ns = kNsPerSecond;
+
+  /// How many of so many records at the same time are read.
+  int admitted(std::int32_t pid, int records) {
+    int count = 0;
+    for (int i = 0; i < records; ++i) {
+      if (shares.admits(pid, {now_ns})) ++count;
+    }
+    return count;
+  }
+  void pass(std::int64_t ns) { now_ns += ns; }
+};
+
+TEST_CASE("of each process so many records are read as its start takes, however many processes there are") {
+  Fixture fixture;
+  for (std::int32_t pid = 1000; pid < 3000; ++pid) CHECK(fixture.admitted(pid, 10) == 10);
+  CHECK(fixture.asked == 0);
+  CHECK(fixture.shares.take_muted().empty());
+}
+
+TEST_CASE("beyond that a user's processes share what was saved up and a rate, and others' are not touched") {
+  Fixture fixture;
+  CHECK(fixture.admitted(kChurner, 1000) == 10 + 20);
+  CHECK(fixture.admitted(kOther, 1000) == 10);  // of the same user
+  CHECK(fixture.admitted(kBuilder, 25) == 25);
+  CHECK(fixture.asked == 3);
+  fixture.pass(2 * kNsPerSecond);
+  CHECK(fixture.admitted(kChurner, 1000) == 10);
+  CHECK(fixture.admitted(kOther, 1000) == 0);
+  CHECK(fixture.asked == 3);
+}
+
+TEST_CASE("who was muted stays so for a while, and what is skipped is told until there is no more") {
+  Fixture fixture;
+  fixture.admitted(kChurner, 50);
+  std::vector<SideBandShares::Muted> muted = fixture.shares.take_muted();
+  REQUIRE(muted.size() == 1);
+  CHECK(muted[0].pid == kChurner);
+  CHECK(muted[0].user == 1001);
+  CHECK(muted[0].from == MonotonicTime{kNsPerSecond});
+  CHECK(muted[0].skipped == 20);
+  CHECK(muted[0].is_new);
+
+  fixture.pass(kNsPerSecond);  // five more would be allowed
+  CHECK(fixture.admitted(kChurner, 1) == 0);
+  muted = fixture.shares.take_muted();
+  REQUIRE(muted.size() == 1);
+  CHECK(muted[0].from == MonotonicTime{2 * kNsPerSecond});
+  CHECK(muted[0].skipped == 1);
+  CHECK_FALSE(muted[0].is_new);
+  CHECK(fixture.shares.take_muted().empty());
+
+  fixture.pass(kNsPerSecond / 2);
+  CHECK(fixture.admitted(kChurner, 1) == 0);
+  muted = fixture.shares.take_muted();
+  REQUIRE(muted.size() == 1);
+  CHECK(muted[0].is_new);
+  fixture.pass(kNsPerSecond);
+  CHECK(fixture.admitted(kChurner, 5) == 5);
+  CHECK(fixture.shares.take_muted().empty());
+}
+
+TEST_CASE("whoever has the pid of a process that has ended begins anew") {
+  Fixture fixture;
+  fixture.admitted(kChurner, 50);
+  fixture.shares.ended(kChurner);
+  CHECK(fixture.shares.take_muted().empty());
+  fixture.owners[kChurner] = 1000;
+  CHECK(fixture.admitted(kChurner, 50) == 10 + 20);
+}
+
+TEST_CASE("records of two CPUs that come in no order give no more than the rate") {
+  Fixture fixture;
+  fixture.admitted(kChurner, 30);
+  int count = 0;
+  for (int i = 0; i < 100; ++i) {
+    fixture.now_ns = kNsPerSecond * (i % 2 == 0 ? 5 : 4);
+    count += fixture.admitted(kChurner, 1);
+  }
+  CHECK(count == 20);
+}
+
+}  // namespace
+}  // namespace flamed::daemon
