@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/kernel/accounts.h"
+#include "test/kernel/control_group.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
@@ -33,51 +35,9 @@ bool long_form() {
   return form != nullptr && std::string(form) == "long";
 }
 
-/// Ends the daemon. No sample may be missing.
-void check_every_sample_is_counted(RunningDaemon& daemon) {
-  const RunningDaemon::End end = daemon.end();
-  WARN(end.taken << " samples taken, " << end.whole << " whole, " << end.truncated << " truncated, " << end.lost
-                 << " lost" << end.losses);
-  CHECK(end.exit_code == 0);
-  CHECK(end.taken > 0);
-  CHECK(end.taken == end.whole + end.truncated + end.lost);
-}
-
-/// Gaps of that reason in the last quarter of an hour.
-std::vector<nlohmann::json> gaps_of(const RunningDaemon& daemon, const std::string& reason) {
-  std::vector<nlohmann::json> found;
-  const nlohmann::json answer = daemon.get_json("/timeline");
-  for (const auto& gap : answer["missing"]) {
-    if (gap["reason"] == reason) found.push_back(gap);
-  }
-  return found;
-}
-
-/// Has another program run behind `command`, for as long as this lives: RunningDaemon starts what FLAMED_BINARY names.
-class Wrapped {
- public:
-  explicit Wrapped(const std::string& command) : binary_(std::getenv("FLAMED_BINARY")) {
-    path_ = std::filesystem::temp_directory_path() / ("flamed-wrapped-" + std::to_string(::getpid()));
-    std::ofstream(path_) << "#!/bin/sh\n" << command << "\n";
-    ::chmod(path_.c_str(), 0755);
-    ::setenv("FLAMED_BINARY", path_.c_str(), 1);
-    ::setenv("FLAMED_WRAPPED", binary_.c_str(), 1);
-  }
-  ~Wrapped() {
-    ::setenv("FLAMED_BINARY", binary_.c_str(), 1);
-    std::filesystem::remove(path_);
-  }
-  Wrapped(const Wrapped&) = delete;
-  Wrapped& operator=(const Wrapped&) = delete;
-
- private:
-  std::string binary_;
-  std::filesystem::path path_;
-};
-
 TEST_CASE("a daemon that was stopped knows how many samples it lost meanwhile, and when") {
   RunningDaemon daemon;
-  const int stopped_s = long_form() ? 10 : 2;
+  const int stopped_s = long_form() ? 30 : 2;
   ChildProcess driver({victim("churn_driver"), std::to_string(stopped_s + 4), "2", "10", "60000", victim("churn_alpha"),
                        victim("churn_beta")});
   REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_samples_whole_total"] > 50; }));
@@ -197,62 +157,18 @@ TEST_CASE("a bad configuration at SIGHUP changes nothing and is told with its li
   check_every_sample_is_counted(daemon);
 }
 
-/// A control group with a memory limit, of either version; empty where this machine has none that can be made.
-class MemoryGroup {
- public:
-  MemoryGroup() {
-    for (const std::string root : {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"}) {
-      const std::filesystem::path path = root + "/flamed-test-" + std::to_string(::getpid());
-      std::error_code error;
-      if (!std::filesystem::exists(root + "/memory.usage_in_bytes") &&
-          !std::filesystem::exists(root + "/cgroup.controllers")) {
-        continue;
-      }
-      if (!std::filesystem::create_directory(path, error)) continue;
-      if (std::filesystem::exists(path / "memory.stat")) {
-        path_ = path;
-        return;
-      }
-      std::filesystem::remove(path, error);
-    }
-  }
-  ~MemoryGroup() {
-    // The kernel needs a moment to let the processes out.
-    static_cast<void>(
-        RunningDaemon::eventually(seconds(5), [&] { return path_.empty() || ::rmdir(path_.c_str()) == 0; }));
-  }
-  MemoryGroup(const MemoryGroup&) = delete;
-  MemoryGroup& operator=(const MemoryGroup&) = delete;
-
-  [[nodiscard]] bool exists() const { return !path_.empty(); }
-  [[nodiscard]] std::string processes() const { return path_ / "cgroup.procs"; }
-  [[nodiscard]] std::uint64_t used() const {
-    std::ifstream file(path_ / (first_version() ? "memory.usage_in_bytes" : "memory.current"));
-    std::uint64_t bytes = 0;
-    file >> bytes;
-    return bytes;
-  }
-  void limit(std::uint64_t bytes) const {
-    std::ofstream(path_ / (first_version() ? "memory.limit_in_bytes" : "memory.max")) << bytes;
-  }
-
- private:
-  [[nodiscard]] bool first_version() const { return std::filesystem::exists(path_ / "memory.usage_in_bytes"); }
-  std::filesystem::path path_;
-};
-
 TEST_CASE("short of memory it gives back samples that are kept one by one before its control group's limit is met") {
-  const MemoryGroup group;
+  const ControlGroup group("memory");
   if (!group.exists()) {
     WARN("SKIP memory-cgroup: no control group for memory can be made here");
     return;
   }
-  Wrapped wrapped("echo $$ >" + group.processes() + " && exec \"$FLAMED_WRAPPED\" \"$@\"");
+  Wrapped wrapped(group.entering());
   RunningDaemon daemon({"--frequency", "1000"});
   // What is open can't be given back: a minute must have been sealed.
   ChildProcess program({victim("known_chain")});
   REQUIRE(RunningDaemon::eventually(seconds(150), [&] { return daemon.metrics()["flamed_store_slots"] >= 3; }));
-  group.limit(group.used() + (group.used() >> 5));
+  group.limit_bytes(group.used_bytes() + (group.used_bytes() >> 5));
   // New ones come all the time, thousands a second.
   double most = 0;
   CHECK(RunningDaemon::eventually(seconds(15), [&] {
@@ -261,7 +177,7 @@ TEST_CASE("short of memory it gives back samples that are kept one by one before
     return metrics["flamed_store_given_back_bytes_total"] > 0 && metrics["flamed_store_exact_samples"] < most;
   }));
   CHECK(daemon.get("/healthz").status == 200);
-  group.limit(1ULL << 40);
+  group.limit_bytes(1ULL << 40);
   check_every_sample_is_counted(daemon);
 }
 
