@@ -4,6 +4,7 @@
 // what he has held longest: a lone user may have all of it, and nobody can keep others from their share.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,8 +14,22 @@
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace flamed {
+
+/// The most that each may have so that all together have no more than `room`, where `held` is what each has: whoever
+/// has less keeps it, the others divide the rest. All of `room` where it is enough for all.
+inline std::size_t fair_share(std::vector<std::size_t> held, std::size_t room) {
+  std::sort(held.begin(), held.end());
+  const std::size_t all = room;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const std::size_t equal = room / (held.size() - i);
+    if (held[i] > equal) return equal;
+    room -= held[i];
+  }
+  return all;
+}
 
 /// Not for several threads. `Key` is what is held, each by one user.
 template <typename Key, typename Hash = std::hash<Key>>

@@ -175,6 +175,14 @@ void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& m
                      {{{{"bound", "retention"}}, static_cast<double>(store.slots_dropped_for_age)},
                       {{{"bound", "memory_budget"}}, static_cast<double>(store.slots_dropped_for_budget)},
                       {{{"bound", "memory_pressure"}}, static_cast<double>(store.slots_dropped_for_memory)}}});
+  metrics.push_back({"flamed_store_share_losses_total",
+                     "Samples that lost something because their user had more than a share of the store.",
+                     Metric::Type::kCounter,
+                     {{{{"what", "old_stack"}}, static_cast<double>(store.stacks_given_up)},
+                      {{{"what", "new_stack"}}, static_cast<double>(store.stacks_cut_for_share)},
+                      {{{"what", "sample"}}, static_cast<double>(store.samples_dropped_for_share)}}});
+  metrics.push_back(gauge("flamed_store_users_above_share", "Users who lost something so in the last ten minutes.",
+                          store.above_share.size()));
   metrics.push_back(counter("flamed_store_given_back_bytes_total",
                             "Memory that the store let go of because the daemon was short of it.",
                             store.given_back_bytes));
@@ -358,9 +366,16 @@ api::Health DaemonSources::health() const {
   health.components.push_back(
       {"kernel_symbols", kernel_symbols.ok(),
        kernel_symbols ? "the kernel shows where its functions are" : kernel_symbols.error().message()});
+  // Everybody may ask, so it is not told who they are.
+  const std::string above_share =
+      store.above_share.empty()
+          ? ""
+          : "; users whose stacks took more than a share of it while others needed room, and who lose "
+            "their own oldest: " +
+                std::to_string(store.above_share.size()) + ", the log says who";
   health.components.push_back({"store", true,
                                mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
-                                   std::to_string(store.slots) + " minutes"});
+                                   std::to_string(store.slots) + " minutes" + above_share});
   const BudgetKeeper::State budget = parts_.budget.state();
   health.components.push_back({"cpu_budget",
                                budget.frequency_hz == budget.full_frequency_hz && !budget.is_background_slowed,

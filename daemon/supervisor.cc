@@ -8,15 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/heap.h"
 #include "base/result.h"
+#include "base/units.h"
 #include "daemon/cpu_time.h"
 #include "daemon/log.h"
 #include "daemon/memory_watch.h"
 #include "daemon/reload.h"
+#include "store/user_shares.h"
 
 namespace flamed::daemon {
 namespace {
@@ -76,6 +79,32 @@ class PeersTeller {
   bool known_ = true;
 };
 
+/// Says who has more than a share of the store, and once an hour that it is still so.
+class SharesTeller {
+ public:
+  explicit SharesTeller(const store::Store& store) : store_(store) {}
+
+  void look(MonotonicTime now) {
+    const store::StoreStats stats = store_.stats();
+    for (const std::uint32_t user : stats.above_share) {
+      const auto told = told_.find(user);
+      if (told != told_.end() && now.ns - told->second.ns < kAgainNs) continue;
+      told_[user] = now;
+      spdlog::warn(
+          "stacks of {} take more than a share of memory_budget ({}) while other users need room: the oldest of them "
+          "are "
+          "given up, and new ones where that is not enough; a larger memory_budget keeps more",
+          store::text_of_user(user), format_size(stats.budget_bytes));
+    }
+    std::erase_if(told_, [&](const auto& entry) { return now.ns - entry.second.ns >= 2 * kAgainNs; });
+  }
+
+ private:
+  static constexpr std::int64_t kAgainNs = 60 * kNsPerMinute;
+  const store::Store& store_;
+  std::map<std::uint32_t, MonotonicTime> told_;
+};
+
 }  // namespace
 
 VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
@@ -88,6 +117,7 @@ Supervisor::Supervisor(const Parts& parts, Config config, std::span<const char* 
 void Supervisor::run(const sigset_t& signals) {
   MemoryKeeper memory(parts_.store);
   PeersTeller peers(parts_.server);
+  SharesTeller shares(parts_.store);
   bool memory_is_short = false;
   for (;;) {
     peers.look();
@@ -98,6 +128,7 @@ void Supervisor::run(const sigset_t& signals) {
     if (signal == SIGTERM || signal == SIGINT) return;
     if (signal == SIGHUP) reload();
     memory_is_short = memory.look();
+    shares.look(parts_.clock.monotonic());
     parts_.module_reader.look_after();
     judge();
   }

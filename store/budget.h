@@ -16,7 +16,7 @@ class Budget {
   Budget& operator=(const Budget&) = delete;
 
   [[nodiscard]] bool has_room(std::size_t bytes) const {
-    return used_bytes_ + bytes <= limit_bytes_ && (whole_ == nullptr || whole_->has_room(bytes));
+    return used_bytes_ + bytes + held_back_ <= limit_bytes_ && (whole_ == nullptr || whole_->has_room(bytes));
   }
   void take(std::size_t bytes) {
     used_bytes_ += bytes;
@@ -26,12 +26,16 @@ class Budget {
     used_bytes_ -= bytes;
     if (whole_ != nullptr) whole_->give_back(bytes);
   }
+  /// So much is not for whoever asks now.
+  void hold_back(std::size_t bytes) { held_back_ = bytes; }
+  [[nodiscard]] bool holds_back() const { return held_back_ != 0 || (whole_ != nullptr && whole_->holds_back()); }
   [[nodiscard]] std::size_t used_bytes() const { return used_bytes_; }
   [[nodiscard]] std::size_t limit_bytes() const { return limit_bytes_; }
 
  private:
   std::size_t limit_bytes_;
   std::size_t used_bytes_ = 0;
+  std::size_t held_back_ = 0;
   Budget* whole_;
 };
 

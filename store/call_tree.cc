@@ -2,6 +2,7 @@
 #include "store/call_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <unordered_set>
@@ -12,6 +13,14 @@ namespace flamed::store {
 namespace {
 
 Frame marker(Truncation reason) { return {kTruncatedModule, static_cast<std::uint64_t>(reason)}; }
+
+constexpr CallTree::NodeStamp stamp_of(Generations::Stamp generation, UserTag user) {
+  return static_cast<CallTree::NodeStamp>((unsigned{generation} << 8) | user);
+}
+constexpr Generations::Stamp generation_of(CallTree::NodeStamp stamp) {
+  return static_cast<Generations::Stamp>(stamp >> 8);
+}
+constexpr UserTag user_of(CallTree::NodeStamp stamp) { return static_cast<UserTag>(stamp & 0xff); }
 
 }  // namespace
 
@@ -117,15 +126,50 @@ CallTree::Interned CallTree::intern(std::optional<Truncation> truncation, std::s
   return {stack, true};
 }
 
-void CallTree::mark_used(StackId stack, std::uint32_t sequence) {
+void CallTree::mark_used(StackId stack, std::uint32_t sequence, UserTag user) {
   newest_sequence_ = std::max(newest_sequence_, sequence);
   if (!generations_.reaches(sequence)) renumber({oldest_sequence_, newest_sequence_});
-  const Generations::Stamp stamp = generations_.of(sequence);
-  // A caller's stamp is never older than its callee's: new nodes begin at 0 and every walk raises the whole path.
-  while (stack != kEmptyStack && nodes_.stamp(stack.value) < stamp) {
-    nodes_.set_stamp(stack.value, stamp);
+  const Generations::Stamp generation = generations_.of(sequence);
+  // A caller's generation is never older than its callee's, and it is its callee's user's or several users': new nodes
+  // begin at 0 and every walk raises the whole path.
+  while (stack != kEmptyStack) {
+    const NodeStamp stamp = nodes_.stamp(stack.value);
+    const UserTag known = user_of(stamp);
+    const bool is_theirs = known == user || known == kSeveral;
+    if (is_theirs && generation_of(stamp) >= generation) return;
+    UserTag now = known;
+    if (!is_theirs) {
+      now = known == kUnused ? user : kSeveral;
+      if (known != kUnused) --nodes_of_[known];
+      ++nodes_of_[now];
+    }
+    nodes_.set_stamp(stack.value, stamp_of(std::max(generation_of(stamp), generation), now));
     stack = nodes_[stack.value].caller;
   }
+}
+
+std::optional<StackId> CallTree::given_up() {
+  if (given_up_ == kEmptyStack) {
+    given_up_ = intern_child(kEmptyStack, marker(Truncation::kUserShare)).value_or(kEmptyStack);
+  }
+  return given_up_ == kEmptyStack ? std::nullopt : std::optional(given_up_);
+}
+
+std::optional<Truncation> CallTree::truncation_of(StackId stack, std::vector<std::uint8_t>& known) const {
+  constexpr std::uint8_t kWhole = 1;  // 0: not known yet; above: the reason
+  if (stack == kEmptyStack) return std::nullopt;
+  known.resize(nodes_.limit());
+  std::uint32_t node = stack.value;
+  while (known[node] == 0 && nodes_[node].caller != kEmptyStack) node = nodes_[node].caller.value;
+  if (known[node] == 0) {
+    const Frame outermost = frames_[nodes_[node].frame.value];
+    known[node] =
+        outermost.module != kTruncatedModule ? kWhole : static_cast<std::uint8_t>(kWhole + 1 + outermost.offset);
+  }
+  const std::uint8_t state = known[node];
+  for (node = stack.value; known[node] == 0; node = nodes_[node].caller.value) known[node] = state;
+  if (state == kWhole) return std::nullopt;
+  return static_cast<Truncation>(state - kWhole - 1);
 }
 
 void CallTree::mark_hidden(std::uint32_t sequence) {
@@ -135,19 +179,27 @@ void CallTree::mark_hidden(std::uint32_t sequence) {
 
 void CallTree::renumber(Generations to) {
   nodes_.for_each([&](std::uint32_t id) {
-    const Generations::Stamp stamp = nodes_.stamp(id);
-    if (stamp != Generations::kNever) nodes_.set_stamp(id, to.of(generations_.last_of(stamp)));
+    const NodeStamp stamp = nodes_.stamp(id);
+    const Generations::Stamp generation = generation_of(stamp);
+    if (generation == Generations::kNever) return;
+    nodes_.set_stamp(id, stamp_of(to.of(generations_.last_of(generation)), user_of(stamp)));
   });
   generations_ = to;
 }
 
-bool CallTree::sweep(std::uint32_t oldest_sequence) {
+bool CallTree::sweep(std::uint32_t oldest_sequence, std::span<const OldestOf> oldest_of) {
   recent_.assign(recent_.size(), Recent{});
+  std::array<std::uint32_t, kUserTags> oldest_by_user;
+  oldest_by_user.fill(oldest_sequence);
+  for (const OldestOf& of : oldest_of) oldest_by_user[of.user] = std::max(of.sequence, oldest_sequence);
   std::vector<bool> named(frames_.limit());
   nodes_.for_each([&](std::uint32_t id) {
     if (id == kEmptyStack.value) return;
-    if (generations_.is_before(nodes_.stamp(id), oldest_sequence)) {
+    const NodeStamp stamp = nodes_.stamp(id);
+    const UserTag user = user_of(stamp);
+    if (id != given_up_.value && generations_.is_before(generation_of(stamp), oldest_by_user[user])) {
       if (id == hidden_.value) hidden_ = kEmptyStack;
+      if (user != kUnused) --nodes_of_[user];
       nodes_.release(id);
     } else {
       named[nodes_[id].frame.value] = true;

@@ -21,6 +21,7 @@
 #include "store/id_index.h"
 #include "store/quality.h"
 #include "store/shared_array.h"
+#include "store/user_shares.h"
 
 namespace flamed::store {
 
@@ -57,7 +58,9 @@ struct CallNode {
 
 class CallTree {
  public:
-  using Nodes = SharedArray<CallNode, 2048, Generations::Stamp>;
+  /// When the node was used last, and by whom.
+  using NodeStamp = std::uint16_t;
+  using Nodes = SharedArray<CallNode, 2048, NodeStamp>;
   using Frames = SharedArray<PackedFrame, 1024, NoStamp>;
 
   struct View {
@@ -80,16 +83,34 @@ class CallTree {
   /// `frames` outermost first.
   Interned intern(std::optional<Truncation> truncation, std::span<const Frame> frames);
 
-  /// Notes that slot `sequence` names the stack: it and its callers live for as long as that slot does.
-  void mark_used(StackId stack, std::uint32_t sequence);
+  /// Notes that slot `sequence` names the stack, as the user's: it and its callers live for as long as that slot does.
+  void mark_used(StackId stack, std::uint32_t sequence, UserTag user = kSeveral);
 
   /// Notes that slot `sequence` has stacks that not everybody may see.
   void mark_hidden(std::uint32_t sequence);
 
-  /// Reclaims nodes that no slot from `oldest_sequence` on names, and the frames that only those named: each of them,
-  /// but for those of slots that share their generation with retained ones. Stacks handed out earlier and not marked
-  /// are invalid afterwards. True when a frame was reclaimed.
-  bool sweep(std::uint32_t oldest_sequence);
+  /// What stands in slots for stacks that were given up for Truncation::kUserShare. It is entered with the first call,
+  /// and stays. Empty: there is no room.
+  std::optional<StackId> given_up();
+
+  /// There is room for few more nodes, whatever the budget says.
+  [[nodiscard]] bool is_tight() const { return node_index_.is_tight() || frame_index_.is_tight(); }
+
+  /// Reclaims nodes that no slot from `oldest_sequence` on names, and of the users of `oldest_of` those that none from
+  /// another one on names, and the frames that only those named: each of them, but for those of slots that share their
+  /// generation with retained ones. Stacks handed out earlier and not marked are invalid afterwards. True when a frame
+  /// was reclaimed.
+  struct OldestOf {
+    UserTag user = kUnused;
+    std::uint32_t sequence = 0;
+  };
+  bool sweep(std::uint32_t oldest_sequence, std::span<const OldestOf> oldest_of = {});
+
+  /// Why the stack is truncated, if it is. `known` is for further stacks, empty at first, and until the next sweep.
+  [[nodiscard]] std::optional<Truncation> truncation_of(StackId stack, std::vector<std::uint8_t>& known) const;
+
+  /// Nodes that are one user's alone, by user.
+  [[nodiscard]] const UserShares::Held& nodes_of_users() const { return nodes_of_; }
 
   /// Modules of all frames, sorted; without the marker.
   [[nodiscard]] std::vector<ModuleId> modules();
@@ -133,7 +154,9 @@ class CallTree {
   std::vector<std::uint64_t> hashes_;  ///< scratch: of the outermost frame, of the two outermost, ...
   Generations generations_;            ///< of the nodes' stamps
   std::uint32_t oldest_sequence_ = 0, newest_sequence_ = 0;
-  StackId hidden_ = kEmptyStack;  ///< of one frame, in kHiddenModule; the empty one while there is none
+  UserShares::Held nodes_of_{};     ///< by UserTag
+  StackId hidden_ = kEmptyStack;    ///< of one frame, in kHiddenModule; the empty one while there is none
+  StackId given_up_ = kEmptyStack;  ///< of the marker alone; likewise
 };
 
 }  // namespace flamed::store

@@ -57,7 +57,8 @@ class IdIndex {
     if (needed * 20 <= places_.size() * 17) return true;
     const std::size_t grown = std::max({kFewest, places_.size() + places_.size() / 4, needed * 20 / 17 + 1});
     if (!budget_.has_room(grown * sizeof(std::uint32_t))) {
-      return needed * 16 <= places_.size() * 15;  // slower probes are better than a lost stack
+      // Slower probes are better than a lost stack. For whom something is held back, these places are.
+      return !budget_.holds_back() && needed * 16 <= places_.size() * 15;
     }
     const std::vector<std::uint32_t> old = resize(grown);
     std::array<std::uint32_t, kAtOnce> ids;
@@ -71,6 +72,9 @@ class IdIndex {
     budget_.give_back(old.size() * sizeof(std::uint32_t));
     return true;
   }
+
+  /// It is fuller than it would be if it had found room to grow: little of it is left.
+  [[nodiscard]] bool is_tight() const { return size_ * 20 > places_.size() * 17; }
 
   /// After make_room() said yes, with a value that is not in the index yet.
   void insert(std::uint64_t hash, std::uint32_t id) {

@@ -33,6 +33,8 @@ std::string_view name_of(Truncation reason) {
       return "unknown_register";
     case Truncation::kDamagedStack:
       return "damaged_stack";
+    case Truncation::kUserShare:
+      return "user_share";
   }
   return "unknown";
 }
@@ -81,6 +83,8 @@ std::string_view describe(Truncation reason) {
       return "unwinding needs a register that is not known";
     case Truncation::kDamagedStack:
       return "the stack does not grow upwards";
+    case Truncation::kUserShare:
+      return "its user had more than a share of the memory budget";
   }
   return "unknown reason";
 }

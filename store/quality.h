@@ -11,7 +11,8 @@
 
 namespace flamed::store {
 
-/// Why a stored stack lacks its outer part. The number is the offset of the marker frame in kTruncatedModule.
+/// Why a stored stack lacks its outer part, or all of it. The number is the offset of the marker frame in
+/// kTruncatedModule.
 enum class Truncation : std::uint8_t {
   kDepthLimit,          ///< more user frames than a record holds; the outermost are missing
   kBrokenFramePointer,  ///< the frame pointer led nowhere: code built without frame pointers
@@ -27,8 +28,10 @@ enum class Truncation : std::uint8_t {
   kUnsupportedUnwind,    ///< unwind information of a kind that is not supported
   kUnknownRegister,      ///< unwinding needed a register that was not known in that frame
   kDamagedStack,         ///< the caller's frame would not have been above its callee's
+  // Of what was stored before:
+  kUserShare,  ///< given up, all of it: its user's stacks took more than a share of the store, and others needed room
 };
-inline constexpr std::size_t kTruncationCount = 13;
+inline constexpr std::size_t kTruncationCount = 14;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {

@@ -25,6 +25,61 @@ SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous
   return {start, end, wall_offset_ns, period_ns};
 }
 
+SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples) {
+  constexpr std::uint32_t kGone = 0xffffffffU;
+  const Slot& old = *sealed.slot;
+  Quality quality = old.quality;
+  std::vector<HistogramEntry> rows;
+  rows.reserve(old.histogram.entry_count());
+  std::vector<std::uint32_t> row_of;  // by number in the log
+  row_of.reserve(sealed.log ? old.histogram.entry_count() : 0);
+  const auto move_to = [&](std::uint32_t row) {
+    if (sealed.log) row_of.push_back(row);
+  };
+  const auto end_differently = [&](StackRef ref, std::uint64_t count) {
+    const auto bucket = [&](StackRef of) -> std::uint64_t& {
+      const std::optional<Truncation> reason = how.truncation_of(of);
+      return reason ? quality.truncated[static_cast<std::size_t>(*reason)] : quality.whole;
+    };
+    bucket(ref) -= count;
+    if (how.instead) bucket(*how.instead) += count;
+  };
+  old.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    if (!how.is_meant(thread)) {
+      Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+        move_to(static_cast<std::uint32_t>(rows.size()));
+        rows.push_back({thread, ref.key(), static_cast<std::uint32_t>(count)});
+      });
+      return;
+    }
+    const auto row = static_cast<std::uint32_t>(rows.size());
+    if (how.instead) rows.push_back({thread, how.instead->key(), 0});
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+      move_to(how.instead ? row : kGone);
+      if (how.instead) rows[row].count += static_cast<std::uint32_t>(count);
+      if (how.instead && ref.key() == how.instead->key()) return;
+      end_differently(ref, count);
+      samples += count;
+    });
+  });
+  std::vector<std::uint32_t> places;
+  SealedSlot thinned;
+  thinned.slot =
+      std::make_shared<const Slot>(Slot{old.bounds, old.sequence, quality, Histogram(rows, &places), old.edition + 1});
+  if (sealed.log) {
+    std::vector<LoggedSample> kept;
+    kept.reserve(sealed.log->count());
+    const auto keep = [&](LoggedSample sample) {
+      if (row_of[sample.entry] == kGone) return;
+      sample.entry = places[row_of[sample.entry]];
+      kept.push_back(sample);
+    };
+    if (sealed.log->count() != 0) sealed.log->for_each(sealed.log->first(), {sealed.log->last().ns + 1}, keep);
+    thinned.log = std::make_shared<const SampleLog>(std::move(kept));
+  }
+  return thinned;
+}
+
 OpenSlot::OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence)
     : bounds(slot_bounds), sequence(slot_sequence), log(log_budget), budget_(budget), entries_(budget), index_(budget) {
   budget_.take(kOpenSlotBytes);

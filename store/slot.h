@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -43,6 +44,7 @@ struct Slot {
   std::uint32_t sequence = 0;  ///< ascending in the order of opening, from 1
   Quality quality;
   Histogram histogram;
+  std::uint32_t edition = 0;  ///< how often it has taken its own place with less in it
 
   [[nodiscard]] std::size_t bytes() const { return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count(); }
 };
@@ -53,6 +55,18 @@ struct SealedSlot {
   std::shared_ptr<const SampleLog>
       log{};  ///< its entries are numbered as the histogram's stacks are visited; may be null
 };
+
+/// What becomes of the samples of some threads, so that their stacks need not be kept.
+struct Thinning {
+  std::function<bool(std::uint32_t thread)> is_meant;
+  /// What stands for all of their stacks. Empty: the samples go as if they had never been.
+  std::optional<StackRef> instead;
+  /// How a stack ended that a slot names; empty: whole.
+  std::function<std::optional<Truncation>(StackRef)> truncation_of;
+};
+
+/// What takes the slot's place, with its log, if it has one. `samples` is raised by those whose stacks went.
+SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples);
 
 /// Writer only, but for the view. Must not outlive its budgets.
 class OpenSlot {

@@ -287,32 +287,35 @@ bool SlotSelection::extract(Touched& slot) {
   return true;
 }
 
-bool SlotSelection::is_run(std::size_t index, std::size_t count) const {
-  if (count > slots_.size() - index || !slots_[index].is_whole()) return false;
+std::optional<SlotRun> SlotSelection::run_at(std::size_t index, std::size_t count) const {
+  if (count > slots_.size() - index || !slots_[index].is_whole()) return std::nullopt;
   const Slot& first = *slots_[index].sealed->slot;
-  if (first.sequence % count != 0) return false;
+  if (first.sequence % count != 0) return std::nullopt;
+  SlotRun run{first.sequence, static_cast<std::uint32_t>(count)};
   std::uint64_t samples = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Touched& slot = slots_[index + i];
-    if (!slot.is_whole() || slot.sealed->slot->sequence != first.sequence + i) return false;
-    if (slot.weight != slots_[index].weight) return false;
+    if (!slot.is_whole() || slot.sealed->slot->sequence != first.sequence + i) return std::nullopt;
+    if (slot.weight != slots_[index].weight) return std::nullopt;
     samples += slot.sealed->slot->quality.stored();
+    run.editions += slot.sealed->slot->edition;
   }
-  return samples <= std::numeric_limits<std::uint32_t>::max();  // what a HistogramEntry can count
+  if (samples > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;  // what a HistogramEntry can count
+  return run;
 }
 
 std::shared_ptr<const Histogram> SlotSelection::sum_at(std::size_t index, std::size_t& slots) {
   if (filter_.tells_threads_apart()) return nullptr;
   for (const std::size_t count : kRuns) {
-    if (!is_run(index, count)) continue;
-    const SlotRun run{slots_[index].sealed->slot->sequence, static_cast<std::uint32_t>(count)};
-    std::shared_ptr<const Histogram> sum = snapshot_.sums->find(run);
+    const std::optional<SlotRun> run = run_at(index, count);
+    if (!run) continue;
+    std::shared_ptr<const Histogram> sum = snapshot_.sums->find(*run);
     if (sum == nullptr) {
       // For one process among many it is less work to read its own stacks.
       if (!filter_.wants_all()) continue;
       sum = make_sum(index, count);
       if (sum == nullptr) return nullptr;
-      snapshot_.sums->keep(run, sum);
+      snapshot_.sums->keep(*run, sum);
     }
     slots = count;
     sums_.push_back(sum);
@@ -332,8 +335,8 @@ std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std:
     std::shared_ptr<const Histogram> sum;
     std::size_t used = 1;
     for (const std::size_t part : kRuns) {
-      if (part >= count || !is_run(i, part)) continue;
-      sum = snapshot_.sums->find({slots_[i].sealed->slot->sequence, static_cast<std::uint32_t>(part)});
+      const std::optional<SlotRun> run = part < count ? run_at(i, part) : std::nullopt;
+      if (run) sum = snapshot_.sums->find(*run);
       if (sum == nullptr) continue;
       used = part;
       break;
@@ -370,7 +373,7 @@ std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std:
 std::shared_ptr<const Histogram> SlotSelection::sides_of(std::size_t slot, Side asked, StackStates& states) {
   if (!slots_[slot].is_whole() || asked != Side::kBoth || !filter_.wants_all()) return nullptr;
   const Slot& sealed = *slots_[slot].sealed->slot;
-  const SlotRun run{sealed.sequence, 1};
+  const SlotRun run{sealed.sequence, 1, sealed.edition};
   if (auto known = snapshot_.side_sums->find(run)) return known;
   if (!budget_.visit(sealed.histogram.entry_count())) return nullptr;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> samples;  // by process and side
@@ -446,10 +449,35 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
     warnings.emplace_back("Minutes up to " + to_text(*snapshot_.memory_dropped_until) +
                           " were dropped early because the profiler was short of memory.");
   }
+  warn_of_given_up();
   if (facts_.periods.size() > 1) {
     warnings.emplace_back("The sampling period changed within the window (" + std::to_string(facts_.periods.size()) +
                           " periods): a sample that stands for more time is counted as several.");
   }
+}
+
+/// Of what users lost who had more than a share. Whoever sees only their own samples learns of nobody else's.
+void SlotSelection::warn_of_given_up() {
+  const WallWindow& asked = facts_.asked;
+  for (const GivenUp& lost : snapshot_.given_up) {
+    if (asked.to <= lost.from || lost.until <= asked.from || slots_.empty() || !wants_samples_of(lost.user)) continue;
+    std::string warning = "Stacks of " + text_of_user(lost.user) + " were given up, all or some of those from " +
+                          to_text(lost.from) + " to " + to_text(lost.until);
+    if (lost.dropped_until) warning += ", and the samples themselves up to " + to_text(*lost.dropped_until);
+    facts_.warnings.push_back(warning + ", because they took more than a share of the store's memory budget of " +
+                              std::to_string(snapshot_.budget_bytes >> 20) +
+                              " MiB while other users needed room: a larger budget keeps more.");
+  }
+}
+
+bool SlotSelection::wants_samples_of(std::uint32_t user) {
+  if (snapshot_.only_user && user != *snapshot_.only_user) return false;
+  if (filter_.wants_all()) return true;
+  bool wants = false;
+  snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+    wants = wants || (record.in_use() && record.owner == user && filter_.wants_process(process));
+  });
+  return wants;
 }
 
 /// Where the window is not in what is retained.

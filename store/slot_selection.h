@@ -223,8 +223,8 @@ class SlotSelection {
   /// The sum of the longest run of slots from `index` on that has one or may get one; `slots` is its length. Null, and
   /// `slots` unchanged: there is none.
   std::shared_ptr<const Histogram> sum_at(std::size_t index, std::size_t& slots);
-  /// Whether `count` slots from `index` on are a run that may have a sum.
-  [[nodiscard]] bool is_run(std::size_t index, std::size_t count) const;
+  /// `count` slots from `index` on, if they are a run that may have a sum.
+  [[nodiscard]] std::optional<SlotRun> run_at(std::size_t index, std::size_t count) const;
   /// Null: the budget has run out.
   std::shared_ptr<const Histogram> make_sum(std::size_t index, std::size_t count);
   /// By side, see slot_sums.h, without the slot's weight. Null: not known of what is asked, or not within the budget.
@@ -238,6 +238,8 @@ class SlotSelection {
   void unify_periods(std::span<const WallWindow> windows);
   void warn(std::optional<WallWindow> retained);
   void warn_of_time(const WallWindow& retained);
+  void warn_of_given_up();
+  [[nodiscard]] bool wants_samples_of(std::uint32_t user);
   void find_gaps();
 
   const SnapshotData& snapshot_;

@@ -20,11 +20,13 @@
 
 namespace flamed::store {
 
-/// Slots [first, first + count) by their sequence. Sequences are never used again, and a sealed slot never changes: a
-/// run always means the same. Whoever uses the sum must hold all of its slots, or its ids may mean something else.
+/// Slots [first, first + count) by their sequence, and the sum of their editions. Sequences are never used again, a
+/// sealed slot never changes, and whatever takes its place has a higher edition: a run always means the same. Whoever
+/// uses the sum must hold all of its slots, or its ids may mean something else.
 struct SlotRun {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint64_t editions = 0;
   friend auto operator<=>(const SlotRun&, const SlotRun&) = default;
 };
 

@@ -16,6 +16,7 @@
 #include "store/slot.h"
 #include "store/slot_sums.h"
 #include "store/thread_table.h"
+#include "store/user_shares.h"
 
 namespace flamed::store {
 
@@ -37,6 +38,7 @@ class SnapshotData {
   std::size_t budget_bytes = 0;
   std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget
   std::optional<WallTime> memory_dropped_until;  ///< likewise because memory was short
+  std::vector<GivenUp> given_up;                 ///< by users who had more than a share
   GapLog::View gaps;                             ///< never null
   std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: everything may be told
 

@@ -18,6 +18,7 @@
 #include "store/slot_sums.h"
 #include "store/snapshot_data.h"
 #include "store/thread_table.h"
+#include "store/user_shares.h"
 
 namespace flamed::store {
 namespace {
@@ -42,6 +43,18 @@ std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32;
 std::size_t side_sums_limit_of(const Limits& limits) { return sums_limit_of(limits) / 4; }
 /// Readers' index lasts for as long as questions come; it is not in the budget.
 constexpr std::size_t kIndexShare = 8;
+// Users who have more than a share leave this part of what there is to the others, so that these find room within a
+// minute, and by so much they have less after they had to give up something: both are work that goes through the tree.
+constexpr std::size_t kReserveShare = 16;
+// What is left of a user's minutes without their stacks may be this part of all that is the user's.
+constexpr std::size_t kThinShare = 8;
+// About what a row takes with its place in an index.
+constexpr std::size_t kOpenEntryBytes = sizeof(HistogramEntry) + 6;
+constexpr std::size_t kThreadBytes = sizeof(ThreadRecord) + 10;
+constexpr std::size_t kProcessBytes = sizeof(ProcessRecord) + 40;
+/// In front of each thread's stacks in a histogram.
+constexpr std::size_t kGroupBytes = 3;
+constexpr std::int64_t kLatelyNs = 10 * kNsPerMinute;
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
@@ -66,6 +79,7 @@ class Store::State {
         processes_(budget_),
         threads_(budget_, processes_) {
     budget_.take(sizeof(State));
+    watch_from(0, 0);
   }
 
   void begin() {
@@ -83,8 +97,10 @@ class Store::State {
       return;
     }
     began_ = std::min(began_, sample.time);
+    if (tree_budget_.used_bytes() > tree_watched_ || budget_.used_bytes() > watched_ || is_tree_tighter()) judge(false);
     std::size_t share = 16;
     for (;;) {
+      hold_back_from(sample.owner);
       std::optional<std::uint32_t> thread =
           threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, slot->sequence);
       CallTree::Interned interned{kEmptyStack, false};
@@ -97,18 +113,16 @@ class Store::State {
           ++slot->quality.whole;
           ++total_.whole;
         }
+        hold_back(false);
         return;
       }
+      hold_back(false);
       // Ids found so far may be reclaimed by this: begin again.
-      if (make_room(share)) {
+      if (make_room(share, sample.owner)) {
         share = std::max<std::size_t>(share / 2, 1);
         continue;
       }
-      if (thread && count_cut(*slot, *thread, interned, sample)) {
-        count_truncated(*slot, Truncation::kStoreFull);
-      } else {
-        lose(*slot, Loss::kStoreFull, 1);
-      }
+      store_without_room(*slot, thread, interned, sample);
       return;
     }
   }
@@ -181,9 +195,10 @@ class Store::State {
     if (asked_back != 0) let_go_of(asked_back);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
-    for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share);) {
+    for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share, std::nullopt);) {
       share = std::max<std::size_t>(share / 2, 1);
     }
+    if (!shares_.over().empty()) judge(false);
     if (dropped_since_sweep_ >= std::clamp<std::size_t>(sealed_.size() / 8, 1, kSlotsPerSweep)) {
       sweep(false);
     } else if (sealed_any) {
@@ -219,6 +234,7 @@ class Store::State {
     data->budget_bytes = budget_of(limits_);
     data->budget_dropped_until = budget_dropped_until_;
     data->memory_dropped_until = memory_dropped_until_;
+    data->given_up = shares_.given_up();
     data->gaps = gaps_.view();
     return Snapshot(std::move(data));
   }
@@ -243,6 +259,10 @@ class Store::State {
     stats.slots_dropped_for_memory = dropped_for_memory_;
     stats.given_back_bytes = given_back_;
     stats.gaps = gaps_.totals();
+    stats.stacks_given_up = stacks_given_up_;
+    stats.samples_dropped_for_share = samples_dropped_for_share_;
+    stats.stacks_cut_for_share = stacks_cut_for_share_;
+    stats.above_share = shares_.losers_since({clock_.monotonic().ns - kLatelyNs});
     add_log_stats(stats);
     if (!sealed_.empty()) {
       stats.oldest = start_of(sealed_.front().slot->bounds);
@@ -290,10 +310,12 @@ class Store::State {
   void seal_oldest() {
     SealedSlot sealed = open_.front()->seal();
     open_.pop_front();
-    const Slot& slot = *sealed.slot;
-    budget_.take(slot.bytes());
-    sealed_bytes_ += slot.bytes();
-    sealed_entries_ += slot.histogram.entry_count();
+    account(*sealed.slot);
+    sealed.slot->histogram.for_each_thread_counted(
+        [&](std::uint32_t thread, std::span<const std::uint8_t>, std::size_t stacks) {
+          std::size_t& open = shares_[shares_.find(threads_[thread].owner)].open_entries;
+          open -= std::min(open, stacks);
+        });
     if (sealed.log) {
       log_budget_.take(sealed.log->bytes());
       sealed_log_samples_ += sealed.log->count();
@@ -308,13 +330,34 @@ class Store::State {
     } else {
       drop_log(sealed_.front());
     }
-    const Slot& slot = *sealed_.front().slot;
-    budget_.give_back(slot.bytes());
-    sealed_bytes_ -= slot.bytes();
-    sealed_entries_ -= slot.histogram.entry_count();
+    uncount(*sealed_.front().slot);
     sealed_.pop_front();
     sealed_view_ = nullptr;
     ++dropped_since_sweep_;
+  }
+
+  void account(const Slot& slot) {
+    budget_.take(slot.bytes());
+    sealed_bytes_ += slot.bytes();
+    sealed_entries_ += slot.histogram.entry_count();
+    for_each_user_of(slot, [](std::size_t& bytes, std::size_t more) { bytes += more; });
+  }
+
+  void uncount(const Slot& slot) {
+    budget_.give_back(slot.bytes());
+    sealed_bytes_ -= slot.bytes();
+    sealed_entries_ -= slot.histogram.entry_count();
+    // A user who had no tag when the slot was sealed may have one by now.
+    for_each_user_of(slot, [](std::size_t& bytes, std::size_t less) { bytes -= std::min(bytes, less); });
+  }
+
+  /// change(what is accounted to a user, bytes) for the threads of a sealed slot.
+  template <typename F>
+  void for_each_user_of(const Slot& slot, F&& change) {
+    slot.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+      UserShares::User& user = shares_[shares_.find(threads_[thread].owner)];
+      change(slot.sequence > user.thinned_through ? user.stack_bytes : user.thin_bytes, bytes.size() + kGroupBytes);
+    });
   }
 
   void drop_log(SealedSlot& sealed) {
@@ -346,10 +389,165 @@ class Store::State {
     }
   }
 
-  /// Drops the oldest 1/`share` of the sealed slots, at least one, and reclaims what only they named. False when there
-  /// was none.
-  bool make_room(std::size_t share) {
+  void hold_back(bool is_held_back) {
+    budget_.hold_back(is_held_back ? budget_.limit_bytes() / kReserveShare : 0);
+    tree_budget_.hold_back(is_held_back ? tree_budget_.limit_bytes() / kReserveShare : 0);
+  }
+  /// From users who have more than a share, so that others find room.
+  void hold_back_from(std::uint32_t user) {
+    if (shares_.is_over(user)) hold_back(true);
+  }
+
+  /// Who has how much is looked at when there is more than `tree` and `all`, or little room is left.
+  void watch_from(std::size_t tree, std::size_t all) {
+    tree_watched_ = std::max(tree, soft_limit_of(tree_budget_));
+    watched_ = std::max(all, soft_limit_of(budget_));
+  }
+  [[nodiscard]] static std::size_t soft_limit_of(const Budget& budget) {
+    return budget.limit_bytes() - budget.limit_bytes() / kReserveShare;
+  }
+
+  [[nodiscard]] bool is_tree_tighter() const { return tree_.is_tight() && tree_.node_count() > nodes_watched_; }
+
+  /// Finds out who has more than a share, as far as there is little room; `is_full`: something found none.
+  void judge(bool is_full) {
+    const std::size_t tree_bytes = tree_budget_.used_bytes();
+    const std::size_t all_bytes = budget_.used_bytes();
+    watch_from(tree_bytes + tree_budget_.limit_bytes() / 64, all_bytes + budget_.limit_bytes() / 64);
+    nodes_watched_ = tree_.node_count() + tree_.node_count() / 64;
+    const auto fullness = [](const Budget& budget) {
+      return static_cast<double>(budget.used_bytes()) / static_cast<double>(budget.limit_bytes());
+    };
+    const bool is_tree_fuller = fullness(tree_budget_) > fullness(budget_);
+    const bool is_tree_short =
+        tree_bytes > soft_limit_of(tree_budget_) || tree_.is_tight() || (is_full && is_tree_fuller);
+    const bool is_all_short = all_bytes > soft_limit_of(budget_) || (is_full && !is_tree_fuller);
+    if (!is_tree_short && !is_all_short) {
+      shares_.acquit();
+      return;
+    }
+    static_cast<void>(tree_.given_up());  // while there is room for it
+    const auto divide = [](UserShares::Resource& resource, const Budget& budget) {
+      std::size_t of_users = 0;
+      for (std::size_t tag = kUnused + 1; tag < kSeveral; ++tag) of_users += resource.held[tag];
+      const std::size_t used = budget.used_bytes();
+      const std::size_t common = used - std::min(used, of_users);
+      const std::size_t room = std::min(soft_limit_of(budget), used - used / kReserveShare);
+      resource.room = room - std::min(room, common);
+    };
+    std::array<UserShares::Resource, 2> resources{};
+    UserShares::Resource& tree = resources[0];
+    const std::size_t node_bytes = tree_bytes / std::max<std::size_t>(tree_.node_count(), 1);
+    for (std::size_t tag = 0; tag < kUserTags; ++tag) tree.held[tag] = tree_.nodes_of_users()[tag] * node_bytes;
+    divide(tree, tree_budget_);
+    if (!is_all_short) {
+      shares_.judge(std::span(resources).first(1));
+      return;
+    }
+    UserShares::Resource& all = resources[1];
+    all.held = rows_of_users();
+    for (std::size_t tag = 0; tag < kUserTags; ++tag) {
+      const UserShares::User& user = shares_[static_cast<UserTag>(tag)];
+      all.held[tag] += tree.held[tag] + user.stack_bytes + user.thin_bytes + user.open_entries * kOpenEntryBytes;
+    }
+    divide(all, budget_);
+    shares_.judge(std::span(resources).subspan(is_tree_short ? 0 : 1));
+  }
+
+  /// Bytes of threads and their processes.
+  [[nodiscard]] UserShares::Held rows_of_users() {
+    UserShares::Held bytes{};
+    threads_.for_each([&](const ThreadRecord& thread) {
+      const std::size_t threads = std::max<std::size_t>(processes_[thread.process].threads, 1);
+      bytes[shares_.find(thread.owner)] += kThreadBytes + kProcessBytes / threads;
+    });
+    return bytes;
+  }
+
+  /// Whoever has more than a share loses 1/`share` of what is the user's in sealed slots, the oldest first. False:
+  /// there is nothing of them there.
+  bool take_from_largest(std::size_t share) {
+    const UserShares::Held rows = shares_.over().empty() ? UserShares::Held{} : rows_of_users();
+    for (const UserTag tag : shares_.over()) {
+      const UserShares::User& user = shares_[tag];
+      const std::size_t thin = user.thin_bytes + rows[tag];
+      const std::size_t all = thin + user.stack_bytes + tree_.nodes_of_users()[tag] * sizeof(CallNode);
+      if (user.thin_bytes != 0 && (user.stack_bytes == 0 || thin > all / kThinShare)) {
+        give_up(tag, user.thin_bytes / share, true);
+      } else if (user.stack_bytes != 0) {
+        give_up(tag, user.stack_bytes / share, false);
+      } else {
+        continue;
+      }
+      return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool has_something_to_give(std::uint32_t user) const {
+    const UserShares::User& of = shares_[shares_.find(user)];
+    return of.stack_bytes != 0 || of.thin_bytes != 0;
+  }
+
+  /// Takes a user's stacks out of the oldest sealed slots, or `everything` out of those that have none any more: so
+  /// many bytes, or a little more.
+  void give_up(UserTag tag, std::size_t bytes, bool everything) {
+    UserShares::User& user = shares_[tag];
+    std::vector<std::uint8_t> known;
+    std::uint64_t samples = 0;
+    Thinning how{[&](std::uint32_t thread) { return shares_.find(threads_[thread].owner) == tag; },
+                 {},
+                 [&](StackRef ref) -> std::optional<Truncation> {
+                   return ref.cut ? Truncation::kStoreFull : tree_.truncation_of(ref.stack, known);
+                 }};
+    std::uint32_t& through = everything ? user.dropped_through : user.thinned_through;
+    std::size_t& held = everything ? user.thin_bytes : user.stack_bytes;
+    const std::size_t target = held - std::min(held, std::max<std::size_t>(bytes, 1));
+    for (SealedSlot& sealed : sealed_) {
+      if (held <= target) break;
+      const std::shared_ptr<const Slot> old = sealed.slot;
+      if (old->sequence <= through) continue;
+      if (everything && old->sequence > user.thinned_through) break;
+      const std::size_t before = held;
+      uncount(*old);
+      through = old->sequence;
+      if (held != before) {
+        if (!everything) {
+          // Without room for what says so, it is said as of a stack that found none.
+          const std::optional<StackId> mark = tree_.given_up();
+          how.instead = mark ? StackRef{*mark} : StackRef{kEmptyStack, true};
+        }
+        if (sealed.log) {
+          log_budget_.give_back(sealed.log->bytes());
+          sealed_log_samples_ -= sealed.log->count();
+        }
+        sealed = thin(sealed, how, samples);
+        if (sealed.log) {
+          log_budget_.take(sealed.log->bytes());
+          sealed_log_samples_ += sealed.log->count();
+        }
+        sealed_view_ = nullptr;
+        shares_.note_given_up(tag, old->bounds.wall_start(), old->bounds.wall_end(), clock_.monotonic());
+        if (everything) user.given_up->dropped_until = old->bounds.wall_end();
+      }
+      account(*sealed.slot);
+    }
+    if (held > target) held = 0;  // whatever was accounted: there is no more
+    (everything ? samples_dropped_for_share_ : stacks_given_up_) += samples;
+    tell_of_news();
+    sweep(false);
+    judge(false);
+  }
+
+  /// Lets go of what there is most of: of those who have more than a share, 1/`share` of what is theirs in sealed
+  /// slots; if there is nobody, of the oldest 1/`share` of these slots, at least one. What only that named is
+  /// reclaimed. False when there was nothing, or all of it is in open slots of whoever wants the room, or nobody wants
+  /// it yet.
+  bool make_room(std::size_t share, std::optional<std::uint32_t> wanted_by) {
     if (sealed_.empty()) return false;
+    if (wanted_by && shares_.is_over(*wanted_by) && !has_something_to_give(*wanted_by)) return false;
+    judge(wanted_by.has_value());
+    if (take_from_largest(std::min(share, kReserveShare))) return true;
+    if (!shares_.over().empty() && (!wanted_by || shares_.is_over(*wanted_by))) return false;
     for (std::size_t left = std::max<std::size_t>(sealed_.size() / share, 1); left > 0; --left) {
       WallTime end = sealed_.front().slot->bounds.wall_end();
       budget_dropped_until_ = budget_dropped_until_ ? std::max(*budget_dropped_until_, end) : end;
@@ -393,8 +591,18 @@ class Store::State {
     std::uint32_t oldest = !sealed_.empty() ? sealed_.front().slot->sequence
                            : !open_.empty() ? open_.front()->sequence
                                             : next_sequence_;
-    if (tree_.sweep(oldest)) frames_reclaimed_ = true;
-    threads_.sweep(oldest);
+    std::vector<CallTree::OldestOf> oldest_of;
+    for (std::size_t tag = kUnused + 1; tag < kSeveral; ++tag) {
+      const std::uint32_t through = shares_[static_cast<UserTag>(tag)].thinned_through;
+      if (through >= oldest) oldest_of.push_back({static_cast<UserTag>(tag), through + 1});
+    }
+    if (tree_.sweep(oldest, oldest_of)) frames_reclaimed_ = true;
+    threads_.sweep(
+        [&](std::uint32_t user) { return std::max(oldest, shares_[shares_.find(user)].dropped_through + 1); });
+    const WallTime start = !sealed_.empty() ? sealed_.front().slot->bounds.wall_start()
+                           : !open_.empty() ? open_.front()->bounds.wall_start()
+                                            : WallTime{0};
+    shares_.forget_unused(tree_.nodes_of_users(), oldest, start);
     processes_.sweep(next_sequence_, even_running_processes);
     dropped_since_sweep_ = 0;
   }
@@ -406,12 +614,29 @@ class Store::State {
     return count(slot, thread, {kEmptyStack, true}, sample, OpenSlot::Room::kReserve);
   }
 
+  void store_without_room(OpenSlot& slot, std::optional<std::uint32_t> thread, CallTree::Interned interned,
+                          const StackSample& sample) {
+    hold_back_from(sample.owner);
+    const bool is_held_back = budget_.holds_back();
+    if (thread && count_cut(slot, *thread, interned, sample)) {
+      count_truncated(slot, Truncation::kStoreFull);
+    } else {
+      lose(slot, Loss::kStoreFull, 1);
+    }
+    hold_back(false);
+    if (!is_held_back) return;
+    ++stacks_cut_for_share_;
+    shares_.note_given_up(shares_.find(sample.owner), slot.bounds.wall_start(), slot.bounds.wall_end(), sample.time);
+  }
+
   bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const StackSample& sample,
              OpenSlot::Room room = OpenSlot::Room::kOrdinary) {
     const OpenSlot::Count count = slot.count(thread, ref, room);
     if (count.counted == OpenSlot::Counted::kNoRoom) return false;
     if (count.counted == OpenSlot::Counted::kFirstTime) {
-      tree_.mark_used(ref.stack, slot.sequence);
+      const UserTag user = shares_.tag_of(sample.owner);
+      ++shares_[user].open_entries;
+      tree_.mark_used(ref.stack, slot.sequence, user);
       threads_.mark_used(thread, slot.sequence);
     }
     keep(slot, count.entry, sample);
@@ -441,6 +666,10 @@ class Store::State {
   const std::shared_ptr<KeptIndex> index_;
   Budget tree_budget_;
   CallTree tree_;
+  UserShares shares_;
+  std::size_t tree_watched_ = 0;   ///< with more than this the tree's shares are to be looked at,
+  std::size_t watched_ = 0;        ///< and with this those of all;
+  std::size_t nodes_watched_ = 0;  ///< or with more nodes than these, where there is no room for many more
   ProcessTable processes_;
   ThreadTable threads_;
   std::deque<SealedSlot> sealed_;
@@ -458,6 +687,9 @@ class Store::State {
   std::uint64_t dropped_for_budget_ = 0;
   std::uint64_t dropped_for_memory_ = 0;
   std::uint64_t given_back_ = 0;
+  std::uint64_t stacks_given_up_ = 0;
+  std::uint64_t samples_dropped_for_share_ = 0;
+  std::uint64_t stacks_cut_for_share_ = 0;
   std::optional<WallTime> budget_dropped_until_;
   std::optional<WallTime> memory_dropped_until_;
   GapLog gaps_;

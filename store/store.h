@@ -66,6 +66,12 @@ struct StoreStats {
   /// Start of the oldest minute since which samples are kept one by one, or of sampling in it.
   std::optional<WallTime> exact_from;
   std::array<GapLog::Total, kGapReasonCount> gaps{};  ///< since start
+  // What users lost who had more than a share while others needed room, since start. `quality` is not changed by it: it
+  // tells how samples ended when they came.
+  std::uint64_t stacks_given_up = 0;            ///< samples whose stacks went
+  std::uint64_t samples_dropped_for_share = 0;  ///< whose minutes have nothing of the user any more
+  std::uint64_t stacks_cut_for_share = 0;       ///< samples that came while the user had no room for new stacks
+  std::vector<std::uint32_t> above_share;       ///< the users who lost something in the last minutes
 };
 
 class Store {
@@ -99,8 +105,9 @@ class Store {
   /// has one period. No earlier than the newest sample.
   void set_period_ns(std::int64_t period_ns, MonotonicTime from);
 
-  /// Seals slots whose minute is over, drops what is too old or over budget, reclaims what only they named.
-  /// Cheap when there is nothing to do; call it at every drain.
+  /// Seals slots whose minute is over, drops what is too old or over budget, reclaims what only they named. Over
+  /// budget, users who have more than a share lose their own oldest stacks, and then what is left of these samples;
+  /// only where nobody has, the oldest minutes go. Cheap when there is nothing to do; call it at every drain.
   void advance(MonotonicTime now);
 
   /// Every module that a stored stack names, sorted. Empty unless stacks were reclaimed since the last call:

@@ -65,12 +65,7 @@ std::optional<std::uint32_t> ThreadTable::intern(ProcessId process, std::int32_t
   return id;
 }
 
-void ThreadTable::sweep(std::uint32_t oldest_sequence) {
-  records_.for_each([&](std::uint32_t id) {
-    if (records_.stamp(id) >= oldest_sequence) return;
-    processes_.remove_thread(records_[id].process);
-    records_.release(id);
-  });
+void ThreadTable::rebuild_index() {
   records_.trim();
   index_.reset(records_.size());
   records_.for_each([&](std::uint32_t id) { index_.insert(hash_of(id), id); });

@@ -51,13 +51,29 @@ class ThreadTable {
     if (records_.stamp(thread) < sequence) records_.set_stamp(thread, sequence);
   }
 
-  /// Reclaims threads that no slot from `oldest_sequence` on names.
-  void sweep(std::uint32_t oldest_sequence);
+  /// Reclaims threads that no slot from `oldest_of(user)` on names.
+  template <typename F>
+  void sweep(F&& oldest_of) {
+    records_.for_each([&](std::uint32_t id) {
+      if (records_.stamp(id) >= oldest_of(records_[id].owner)) return;
+      processes_.remove_thread(records_[id].process);
+      records_.release(id);
+    });
+    rebuild_index();
+  }
+
+  [[nodiscard]] const ThreadRecord& operator[](std::uint32_t thread) const { return records_[thread]; }
+  /// visit(ThreadRecord)
+  template <typename F>
+  void for_each(F&& visit) {
+    records_.for_each([&](std::uint32_t id) { visit(records_[id]); });
+  }
 
   [[nodiscard]] Records::View view() { return records_.view(); }
   [[nodiscard]] std::size_t size() const { return records_.size(); }
 
  private:
+  void rebuild_index();
   [[nodiscard]] std::uint64_t hash_of(ProcessId process, std::int32_t tid, const ThreadName& comm,
                                       const Owner& owner) const;
   [[nodiscard]] std::uint64_t hash_of(std::uint32_t thread) const;

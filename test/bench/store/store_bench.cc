@@ -148,6 +148,52 @@ void measure_add(Figures& figures) {
   figures.add("add_new_2_of_30_frames_ns", (now_ns() - start) / static_cast<double>(kNew));
 }
 
+/// Eight CPUs of one user run through deep stacks that none had before, and one of another user through 2,000.
+void measure_flood(Figures& figures) {
+  constexpr int kMinutes = 5;
+  constexpr int kFlooding = 8 * 99;
+  constexpr std::size_t kDepth = 100;
+  constexpr std::uint64_t kStacks = 2000;
+  ManualClock clock({1000 * kNsPerSecond}, kNoon);
+  Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, kPeriodNs);
+  std::mt19937_64 random(1);
+  std::vector<std::vector<Frame>> drain(kFlooding + 99);
+  double in_store_ns = 0;
+  double slowest_add_ns = 0;
+  double slowest_advance_ns = 0;
+  for (int second = 0; second < kMinutes * 60; ++second) {
+    for (std::size_t i = 0; i < drain.size(); ++i) {
+      drain[i] = i >= kFlooding ? deep_stack(random() % kStacks) : std::vector<Frame>();
+      while (drain[i].size() < (i < kFlooding ? kDepth : 0)) drain[i].push_back({ModuleId{17}, random() % 1000});
+    }
+    const MonotonicTime time = clock.monotonic();
+    for (std::size_t i = 0; i < drain.size(); ++i) {
+      const bool floods = i < kFlooding;
+      const double start = now_ns();
+      store.add({time, {floods ? 100 : 200, 1}, floods ? 100 : 200, "bench", drain[i], {}, 0, floods ? 1000U : 1001U});
+      const double took = now_ns() - start;
+      in_store_ns += took;
+      slowest_add_ns = std::max(slowest_add_ns, took);
+    }
+    clock.advance_ns(kNsPerSecond);
+    const double start = now_ns();
+    store.advance(clock.monotonic());
+    const double took = now_ns() - start;
+    in_store_ns += took;
+    slowest_advance_ns = std::max(slowest_advance_ns, took);
+  }
+  Namer namer;
+  Selection selection{{{0}, clock.wall()}};
+  selection.processes.push_back({200, {}});
+  figures.add("flood_store_ns_per_sample", in_store_ns / (static_cast<double>(drain.size()) * kMinutes * 60));
+  figures.add("flood_slowest_add_ms", slowest_add_ns / 1e6);
+  figures.add("flood_slowest_advance_ms", slowest_advance_ns / 1e6);
+  figures.add("flood_slots_dropped_for_budget", static_cast<double>(store.stats().slots_dropped_for_budget));
+  figures.add("flood_other_users_whole_samples_percent",
+              100 * static_cast<double>(build_profile(store.snapshot(), selection, namer).quality.whole) /
+                  (99.0 * kMinutes * 60));
+}
+
 void measure_day(Figures& figures, int minutes) {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, kPeriodNs);
@@ -249,6 +295,7 @@ void measure_day(Figures& figures, int minutes) {
 int main(int argc, char** argv) {
   flamed::store::Figures figures;
   flamed::store::measure_add(figures);
+  flamed::store::measure_flood(figures);
   flamed::store::measure_day(figures, argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60);
   return 0;
 }

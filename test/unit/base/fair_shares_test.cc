@@ -21,6 +21,16 @@ struct Fixture {
   FairShares<int> shares;
 };
 
+TEST_CASE("a fair share is what those have who want more than an equal part, once the others have what they want") {
+  CHECK(fair_share({}, 100) == 100);
+  CHECK(fair_share({30, 40}, 100) == 100);
+  CHECK(fair_share({500}, 100) == 100);
+  CHECK(fair_share({10, 500}, 100) == 90);
+  CHECK(fair_share({60, 10, 70}, 100) == 45);
+  CHECK(fair_share({70, 60, 50}, 90) == 30);
+  CHECK(fair_share({1, 2}, 0) == 0);
+}
+
 TEST_CASE("nobody loses anything where nothing is held") {
   const FairShares<int> shares;
   CHECK_FALSE(shares.next_loss(1));

@@ -171,6 +171,58 @@ TEST_CASE("ids of reclaimed stacks are used again, and views taken before do not
   CHECK(frames_of(tree.view(), stack) == fresh);
 }
 
+TEST_CASE("of one user's stacks those are reclaimed that others have not, too") {
+  constexpr UserTag kOne = 1;
+  constexpr UserTag kOther = 2;
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  const std::vector<Frame> own{code(1), code(2)};
+  const std::vector<Frame> common{code(1), code(3)};
+  const std::vector<Frame> late{code(4)};
+  tree.mark_used(tree.intern({}, own).stack, 1, kOne);
+  const StackId shared = tree.intern({}, common).stack;
+  tree.mark_used(shared, 1, kOne);
+  CHECK(tree.nodes_of_users()[kOne] == 3);
+  tree.mark_used(shared, 1, kOther);
+  CHECK(tree.nodes_of_users()[kOne] == 1);
+  CHECK(tree.nodes_of_users()[kSeveral] == 2);
+  const StackId kept = tree.intern({}, late).stack;
+  tree.mark_used(kept, 3, kOne);
+  const CallTree::OldestOf oldest{kOne, 2};
+  tree.sweep(1, std::span(&oldest, 1));
+  CHECK(tree.nodes_of_users()[kOne] == 1);
+  CHECK(tree.node_count() == 4);  // the root, 1, 3, 4
+  CHECK(frames_of(tree.view(), shared) == common);
+  CHECK(frames_of(tree.view(), kept) == late);
+  tree.sweep(4);
+  CHECK(tree.nodes_of_users()[kOne] == 0);
+  CHECK(tree.nodes_of_users()[kSeveral] == 0);
+}
+
+TEST_CASE("a stack tells by its outermost frame why it is truncated, however it is asked for") {
+  Budget budget(kPlenty);
+  CallTree tree(budget);
+  const std::vector<Frame> outer{code(1), code(2)};
+  const std::vector<Frame> inner{code(1), code(2), code(3)};
+  const StackId whole = tree.intern({}, inner).stack;
+  const StackId deep = tree.intern(Truncation::kDepthLimit, inner).stack;
+  const StackId less_deep = tree.intern(Truncation::kDepthLimit, outer).stack;
+  std::vector<std::uint8_t> known;
+  for (int again = 0; again < 2; ++again) {
+    CHECK_FALSE(tree.truncation_of(kEmptyStack, known));
+    CHECK_FALSE(tree.truncation_of(whole, known));
+    CHECK(tree.truncation_of(less_deep, known) == Truncation::kDepthLimit);
+    CHECK(tree.truncation_of(deep, known) == Truncation::kDepthLimit);
+  }
+  const std::optional<StackId> given_up = tree.given_up();
+  REQUIRE(given_up);
+  CHECK(tree.truncation_of(*given_up, known) == Truncation::kUserShare);
+  CHECK(tree.given_up() == given_up);
+  tree.sweep(2);
+  CHECK(tree.given_up() == given_up);
+  CHECK(tree.node_count() == 2);
+}
+
 TEST_CASE("without room a stack is cut to the callers that are known") {
   Budget budget(400U << 10);
   CallTree tree(budget);

@@ -33,6 +33,29 @@ TEST_CASE("the stamps of many slots are never too old, and too young by a 96th o
   }
 }
 
+TEST_CASE("of many slots the youngest are told apart") {
+  const Generations generations(100, 5000);
+  for (std::uint32_t sequence = 5000 - 31; sequence <= 5000; ++sequence) {
+    CHECK(generations.is_before(generations.of(sequence - 1), sequence));
+    CHECK_FALSE(generations.is_before(generations.of(sequence), sequence));
+  }
+}
+
+TEST_CASE("a stamp that goes from generations to later ones again and again does not become younger for ever") {
+  constexpr std::uint32_t kSlot = 1000;
+  std::uint32_t oldest = 10;
+  std::uint32_t newest = oldest + 1440;
+  Generations generations(oldest, newest);
+  Generations::Stamp stamp = generations.of(kSlot);
+  while (oldest < kSlot + 40 && !generations.is_before(stamp, ++oldest)) {
+    const Generations next(oldest, ++newest);
+    stamp = next.of(generations.last_of(stamp));
+    generations = next;
+  }
+  CHECK(oldest > kSlot);
+  CHECK(oldest <= kSlot + 1440 / 96 + 1);
+}
+
 TEST_CASE("generations say when a slot is too young for a stamp") {
   const Generations generations(5, 5);
   std::uint32_t sequence = 5;
