@@ -57,8 +57,8 @@ class IdIndex {
     if (needed * 20 <= places_.size() * 17) return true;
     const std::size_t grown = std::max({kFewest, places_.size() + places_.size() / 4, needed * 20 / 17 + 1});
     if (!budget_.has_room(grown * sizeof(std::uint32_t))) {
-      // Slower probes are better than a lost stack. For whom something is held back, these places are.
-      return !budget_.holds_back() && needed * 16 <= places_.size() * 15;
+      // Slower probes are better than a lost stack. Where something is held back, so are the last of these places.
+      return budget_.holds_back() ? needed * 10 <= places_.size() * 9 : needed * 16 <= places_.size() * 15;
     }
     const std::vector<std::uint32_t> old = resize(grown);
     std::array<std::uint32_t, kAtOnce> ids;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -459,8 +460,17 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
 /// Of what users lost who had more than a share. Whoever sees only their own samples learns of nobody else's.
 void SlotSelection::warn_of_given_up() {
   const WallWindow& asked = facts_.asked;
+  if (snapshot_.given_up.empty() || slots_.empty()) return;
+  std::set<std::uint32_t> wanted;
+  if (!filter_.wants_all()) {
+    snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+      if (record.in_use() && filter_.wants_process(process)) wanted.insert(record.owner);
+    });
+  }
   for (const GivenUp& lost : snapshot_.given_up) {
-    if (asked.to <= lost.from || lost.until <= asked.from || slots_.empty() || !wants_samples_of(lost.user)) continue;
+    if (asked.to <= lost.from || lost.until <= asked.from) continue;
+    if (snapshot_.only_user && lost.user != *snapshot_.only_user) continue;
+    if (!filter_.wants_all() && !wanted.contains(lost.user)) continue;
     std::string warning = "Stacks of " + text_of_user(lost.user) + " were given up, all or some of those from " +
                           to_text(lost.from) + " to " + to_text(lost.until);
     if (lost.dropped_until) warning += ", and the samples themselves up to " + to_text(*lost.dropped_until);
@@ -468,16 +478,6 @@ void SlotSelection::warn_of_given_up() {
                               std::to_string(snapshot_.budget_bytes >> 20) +
                               " MiB while other users needed room: a larger budget keeps more.");
   }
-}
-
-bool SlotSelection::wants_samples_of(std::uint32_t user) {
-  if (snapshot_.only_user && user != *snapshot_.only_user) return false;
-  if (filter_.wants_all()) return true;
-  bool wants = false;
-  snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
-    wants = wants || (record.in_use() && record.owner == user && filter_.wants_process(process));
-  });
-  return wants;
 }
 
 /// Where the window is not in what is retained.

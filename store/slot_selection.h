@@ -239,7 +239,6 @@ class SlotSelection {
   void warn(std::optional<WallWindow> retained);
   void warn_of_time(const WallWindow& retained);
   void warn_of_given_up();
-  [[nodiscard]] bool wants_samples_of(std::uint32_t user);
   void find_gaps();
 
   const SnapshotData& snapshot_;

@@ -43,9 +43,12 @@ std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32;
 std::size_t side_sums_limit_of(const Limits& limits) { return sums_limit_of(limits) / 4; }
 /// Readers' index lasts for as long as questions come; it is not in the budget.
 constexpr std::size_t kIndexShare = 8;
-// Users who have more than a share leave this part of what there is to the others, so that these find room within a
-// minute, and by so much they have less after they had to give up something: both are work that goes through the tree.
+// Users who have more than a share leave this part to the others, of all and of what the call-tree may take, so that
+// these find room within a minute.
 constexpr std::size_t kReserveShare = 16;
+constexpr std::size_t kTreeReserveShare = 32;
+// A user's stacks go by such parts of them at least: each time the whole tree is gone through.
+constexpr std::size_t kMostGivenUpShare = 16;
 // What is left of a user's minutes without their stacks may be this part of all that is the user's.
 constexpr std::size_t kThinShare = 8;
 // About what a row takes with its place in an index.
@@ -55,6 +58,7 @@ constexpr std::size_t kProcessBytes = sizeof(ProcessRecord) + 40;
 /// In front of each thread's stacks in a histogram.
 constexpr std::size_t kGroupBytes = 3;
 constexpr std::int64_t kLatelyNs = 10 * kNsPerMinute;
+constexpr std::int64_t kShortestPieceNs = 5 * kNsPerSecond;
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
@@ -118,10 +122,10 @@ class Store::State {
       }
       hold_back(false);
       // Ids found so far may be reclaimed by this: begin again.
-      if (make_room(share, sample.owner)) {
-        share = std::max<std::size_t>(share / 2, 1);
-        continue;
-      }
+      const bool is_room_made = make_room(share, sample.owner);
+      slot = slot_for(sample.time);
+      if (slot == nullptr) slot = open_.front().get();
+      if (is_room_made) continue;
       store_without_room(*slot, thread, interned, sample);
       return;
     }
@@ -194,10 +198,8 @@ class Store::State {
     if (sealed_any) gaps_.forget_before({now.ns + clock_.wall_offset_ns() - limits_.retention_ns});
     if (asked_back != 0) let_go_of(asked_back);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
-    std::size_t soft_limit = budget_.limit_bytes() / 16 * 15;
-    for (std::size_t share = 64; budget_.used_bytes() > soft_limit && make_room(share, std::nullopt);) {
-      share = std::max<std::size_t>(share / 2, 1);
-    }
+    std::size_t share = 64;
+    while (budget_.used_bytes() > soft_limit_of(budget_) && make_room(share, std::nullopt)) continue;
     if (!shares_.over().empty()) judge(false);
     if (dropped_since_sweep_ >= std::clamp<std::size_t>(sealed_.size() / 8, 1, kSlotsPerSweep)) {
       sweep(false);
@@ -324,6 +326,16 @@ class Store::State {
     sealed_view_ = nullptr;
   }
 
+  /// Seals what is open, unless that has only just begun: a minute goes into few pieces.
+  bool seal_early() {
+    OpenSlot& newest = *open_.back();
+    if (latest_.ns - newest.bounds.start.ns < kShortestPieceNs) return false;
+    close(newest, latest_);
+    open_slot(newest.bounds.end, newest.bounds.end);
+    while (open_.size() > 1) seal_oldest();
+    return true;
+  }
+
   void drop_oldest() {
     if (without_log_ > 0) {
       --without_log_;
@@ -390,8 +402,8 @@ class Store::State {
   }
 
   void hold_back(bool is_held_back) {
-    budget_.hold_back(is_held_back ? budget_.limit_bytes() / kReserveShare : 0);
-    tree_budget_.hold_back(is_held_back ? tree_budget_.limit_bytes() / kReserveShare : 0);
+    budget_.hold_back(is_held_back ? reserve_of(budget_) : 0);
+    tree_budget_.hold_back(is_held_back ? reserve_of(tree_budget_) : 0);
   }
   /// From users who have more than a share, so that others find room.
   void hold_back_from(std::uint32_t user) {
@@ -403,8 +415,11 @@ class Store::State {
     tree_watched_ = std::max(tree, soft_limit_of(tree_budget_));
     watched_ = std::max(all, soft_limit_of(budget_));
   }
-  [[nodiscard]] static std::size_t soft_limit_of(const Budget& budget) {
-    return budget.limit_bytes() - budget.limit_bytes() / kReserveShare;
+  [[nodiscard]] std::size_t reserve_of(const Budget& budget) const {
+    return budget.limit_bytes() / (&budget == &tree_budget_ ? kTreeReserveShare : kReserveShare);
+  }
+  [[nodiscard]] std::size_t soft_limit_of(const Budget& budget) const {
+    return budget.limit_bytes() - reserve_of(budget);
   }
 
   [[nodiscard]] bool is_tree_tighter() const { return tree_.is_tight() && tree_.node_count() > nodes_watched_; }
@@ -427,12 +442,12 @@ class Store::State {
       return;
     }
     static_cast<void>(tree_.given_up());  // while there is room for it
-    const auto divide = [](UserShares::Resource& resource, const Budget& budget) {
+    const auto divide = [this](UserShares::Resource& resource, const Budget& budget) {
       std::size_t of_users = 0;
       for (std::size_t tag = kUnused + 1; tag < kSeveral; ++tag) of_users += resource.held[tag];
       const std::size_t used = budget.used_bytes();
       const std::size_t common = used - std::min(used, of_users);
-      const std::size_t room = std::min(soft_limit_of(budget), used - used / kReserveShare);
+      const std::size_t room = std::min(soft_limit_of(budget), used - used / kTreeReserveShare);
       resource.room = room - std::min(room, common);
     };
     std::array<UserShares::Resource, 2> resources{};
@@ -464,28 +479,29 @@ class Store::State {
     return bytes;
   }
 
-  /// Whoever has more than a share loses 1/`share` of what is the user's in sealed slots, the oldest first. False:
-  /// there is nothing of them there.
+  /// Whoever has more than a share loses 1/`share` of the stacks that are the user's in sealed slots, the oldest first,
+  /// and of what is left of older ones what is too much. False: there is nothing of them there.
   bool take_from_largest(std::size_t share) {
-    const UserShares::Held rows = shares_.over().empty() ? UserShares::Held{} : rows_of_users();
     for (const UserTag tag : shares_.over()) {
       const UserShares::User& user = shares_[tag];
-      const std::size_t thin = user.thin_bytes + rows[tag];
+      const bool has_stacks = user.stack_bytes != 0;
+      if (has_stacks) give_up(tag, user.stack_bytes / share, false);
+      const std::size_t thin = user.thin_bytes + rows_of_users()[tag];
       const std::size_t all = thin + user.stack_bytes + tree_.nodes_of_users()[tag] * sizeof(CallNode);
-      if (user.thin_bytes != 0 && (user.stack_bytes == 0 || thin > all / kThinShare)) {
-        give_up(tag, user.thin_bytes / share, true);
-      } else if (user.stack_bytes != 0) {
-        give_up(tag, user.stack_bytes / share, false);
-      } else {
-        continue;
-      }
+      const bool is_too_much = user.thin_bytes != 0 && thin > std::max(all, few_bytes()) / kThinShare;
+      if (is_too_much) give_up(tag, user.thin_bytes / 4, true);
+      if (!has_stacks && !is_too_much) continue;
+      sweep(false);
+      judge(false);
       return true;
     }
     return false;
   }
+  /// No need to hurry whoever has less.
+  [[nodiscard]] std::size_t few_bytes() const { return budget_.limit_bytes() / 8; }
   [[nodiscard]] bool has_something_to_give(std::uint32_t user) const {
     const UserShares::User& of = shares_[shares_.find(user)];
-    return of.stack_bytes != 0 || of.thin_bytes != 0;
+    return of.stack_bytes != 0 || of.thin_bytes > few_bytes() / kThinShare;
   }
 
   /// Takes a user's stacks out of the oldest sealed slots, or `everything` out of those that have none any more: so
@@ -534,20 +550,30 @@ class Store::State {
     if (held > target) held = 0;  // whatever was accounted: there is no more
     (everything ? samples_dropped_for_share_ : stacks_given_up_) += samples;
     tell_of_news();
-    sweep(false);
-    judge(false);
   }
 
   /// Lets go of what there is most of: of those who have more than a share, 1/`share` of what is theirs in sealed
   /// slots; if there is nobody, of the oldest 1/`share` of these slots, at least one. What only that named is
-  /// reclaimed. False when there was nothing, or all of it is in open slots of whoever wants the room, or nobody wants
-  /// it yet.
-  bool make_room(std::size_t share, std::optional<std::uint32_t> wanted_by) {
-    if (sealed_.empty()) return false;
+  /// reclaimed. False when there was nothing to go. `share` is for the next time: where little came of it, twice as
+  /// much is to go then. Open slots may be sealed by it.
+  bool make_room(std::size_t& share, std::optional<std::uint32_t> wanted_by) {
+    const std::size_t before = budget_.used_bytes();
+    if (!let_go(share, wanted_by)) return false;
+    if (budget_.used_bytes() + budget_.limit_bytes() / 128 > before) share = std::max<std::size_t>(share / 2, 1);
+    return true;
+  }
+
+  bool let_go(std::size_t share, std::optional<std::uint32_t> wanted_by) {
     if (wanted_by && shares_.is_over(*wanted_by) && !has_something_to_give(*wanted_by)) return false;
+    if (sealed_.empty() && shares_.over().empty()) return false;
     judge(wanted_by.has_value());
-    if (take_from_largest(std::min(share, kReserveShare))) return true;
-    if (!shares_.over().empty() && (!wanted_by || shares_.is_over(*wanted_by))) return false;
+    if (take_from_largest(std::min(share, kMostGivenUpShare))) return true;
+    if (!shares_.over().empty()) {
+      // All that they have is in the open slots. Whoever has no more than a share need not wait for the minute's end.
+      if (!wanted_by || shares_.is_over(*wanted_by) || !seal_early()) return false;
+      return take_from_largest(1);
+    }
+    if (sealed_.empty()) return false;
     for (std::size_t left = std::max<std::size_t>(sealed_.size() / share, 1); left > 0; --left) {
       WallTime end = sealed_.front().slot->bounds.wall_end();
       budget_dropped_until_ = budget_dropped_until_ ? std::max(*budget_dropped_until_, end) : end;

@@ -134,6 +134,37 @@ TEST_CASE("who fills the store within a minute leaves room for others' new stack
   CHECK(total(t.profile(ProcessSelector{100, {}})) == kFlood);
 }
 
+TEST_CASE(
+    "who needs more than is left in a minute that another has filled does not wait for its end, nor lose older ones") {
+  Flooded t;
+  for (std::uint64_t i = 0; i < kQuietPerMinute; ++i) t.be_modest(i);
+  t.pass_minutes(2);
+  for (int i = 0; i < 4000; ++i) t.flood();
+  REQUIRE(t.store.stats().stacks_cut_for_share > 0);
+  REQUIRE(t.store.stats().stacks_given_up == 0);
+  t.pass(6);
+  const std::size_t slots = t.store.stats().slots;
+  std::uint64_t modest = 0;
+  for (int second = 0; second < 20; ++second) {
+    for (int i = 0; i < 200; ++i) {
+      t.flood();
+      t.add_as(kModest, kQuiet, {{ModuleId{17}, 16}, {ModuleId{17}, ++modest * 16}, {ModuleId{18}, modest * 16}});
+    }
+    t.pass(1);
+  }
+  const StoreStats stats = t.store.stats();
+  CHECK(stats.stacks_given_up > 0);
+  CHECK(stats.slots_dropped_for_budget == 0);
+  CHECK(stats.slots > slots);
+  CHECK(stats.slots <= slots + 5);
+  CHECK(stats.used_bytes <= stats.budget_bytes);
+  const Profile quiet = t.profile(ProcessSelector{200, {}});
+  // All but those that came while the last piece had only just begun.
+  CHECK(quiet.quality.whole > (modest + kQuietPerMinute) * 9 / 10);
+  CHECK(total(quiet) == modest + kQuietPerMinute);
+  CHECK(total(t.profile(ProcessSelector{100, {}})) == 4000 + 20 * 200);
+}
+
 TEST_CASE("several who have ever new stacks share what the modest leave") {
   Flooded t;
   for (int minute = 0; minute < 60; ++minute) {
