@@ -150,7 +150,7 @@ void measure_add(Figures& figures) {
 
 /// Eight CPUs of one user run through deep stacks that none had before, and one of another user through 2,000.
 void measure_flood(Figures& figures) {
-  constexpr int kMinutes = 5;
+  constexpr int kMinutes = 8;
   constexpr int kFlooding = 8 * 99;
   constexpr std::size_t kDepth = 100;
   constexpr std::uint64_t kStacks = 2000;
