@@ -169,7 +169,7 @@ TEST_CASE("several who have ever new stacks share what the modest leave") {
   Flooded t;
   for (int minute = 0; minute < 60; ++minute) {
     for (std::uint64_t i = 0; i < 300; ++i) {
-      t.flood(kFlooder + 10 + i % 3, {static_cast<std::int32_t>(300 + i % 3), 1});
+      t.flood(kFlooder + 10 + static_cast<std::uint32_t>(i % 3), {static_cast<std::int32_t>(300 + i % 3), 1});
       if (i % 10 == 0) t.be_modest(i);
     }
     t.pass_minutes(1);
