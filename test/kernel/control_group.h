@@ -63,6 +63,15 @@ class ControlGroup {
     else
       write("cpu.max", quota + " 100000");
   }
+  /// How often its tasks had to wait for the next tenth of a second.
+  [[nodiscard]] std::uint64_t times_throttled() const {
+    std::ifstream file(path_ / "cpu.stat");
+    std::uint64_t value = 0;
+    for (std::string name; file >> name >> value;) {
+      if (name == "nr_throttled") return value;
+    }
+    return 0;
+  }
   void no_limit_of_cpu() const {
     write(is_first_version_ ? "cpu.cfs_quota_us" : "cpu.max", is_first_version_ ? "-1" : "max");
   }
