@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   const size_t bytes = 64UL << 20;
   unsigned long* forged = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (forged == MAP_FAILED) return 1;
-  const unsigned long callee = (unsigned long)(void*)elsewhere + 20;
+  const unsigned long callee = (unsigned long)elsewhere + 20;
   for (size_t i = 0; i < bytes / sizeof(*forged); ++i) forged[i] = callee;
   puts("ready");
   fflush(stdout);
