@@ -130,7 +130,8 @@ std::vector<Message> all_messages() {
   messages.push_back({symbolizer::kOnlyDynamicSymbols});
   messages.push_back({Error::from_errno("opening it", EACCES).message()});
   messages.push_back({Error::from_errno("opening it", ENOENT).message()});
-  messages.push_back({api::truncation_name(store::Truncation::kDepthLimit)});
+  for (const store::Truncation reason : {store::Truncation::kDepthLimit, store::Truncation::kUserShare})
+    messages.push_back({api::truncation_name(reason)});
   return messages;
 }
 
