@@ -45,8 +45,16 @@ class ControlGroup {
     return "echo $$ >" + (path_ / "cgroup.procs").string() + " && exec \"$FLAMED_WRAPPED\" \"$@\"";
   }
 
+  /// Without the page cache of files, which the kernel takes back by itself, as the daemon counts it.
   [[nodiscard]] std::uint64_t used_bytes() const {
-    return read(is_first_version_ ? "memory.usage_in_bytes" : "memory.current");
+    const std::string prefix = is_first_version_ ? "total_" : "";
+    std::uint64_t files = 0;
+    std::ifstream stat(path_ / "memory.stat");
+    std::uint64_t value = 0;
+    for (std::string name; stat >> name >> value;) {
+      if (name == prefix + "inactive_file" || name == prefix + "active_file") files += value;
+    }
+    return read(is_first_version_ ? "memory.usage_in_bytes" : "memory.current") - files;
   }
   void limit_bytes(std::uint64_t bytes) const {
     write(is_first_version_ ? "memory.limit_in_bytes" : "memory.max", std::to_string(bytes));
