@@ -46,7 +46,8 @@ TEST_CASE("of a process that is not dumpable its own user is told that there is 
     }));
     for (const char* format : {"folded", "flamegraph", "top", "speedscope", "perf-script", "columns"}) {
       CAPTURE(format);
-      const std::string target = "/profile?pid=" + pid + since + "&format=" + format;
+      std::string target = "/profile?pid=" + pid + since + "&format=";
+      target += format;
       const std::string seen = asked_by(kUser, daemon, target);
       INFO(seen.substr(0, 600));
       CHECK((seen.find("secret_") != std::string::npos) == is_dumpable);
