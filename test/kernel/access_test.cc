@@ -152,7 +152,7 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
 };
 
 /// By what one would know that a process is in an answer: its name, its functions, and its pid in each of the ways in
-/// which answers write one.
+/// which answers write one. A number counts only as a whole: 27 is not in 2701.
 std::vector<std::string> marks_of(const std::string& name, const std::vector<std::string>& functions, pid_t pid) {
   const std::string id = std::to_string(pid);
   std::vector<std::string> marks{name, "\"pid\":" + id, "\"tid\":" + id, id + "@", "(" + id, id + "/" + id};
@@ -160,9 +160,19 @@ std::vector<std::string> marks_of(const std::string& name, const std::vector<std
   return marks;
 }
 
+bool has(const std::string& text, const std::string& mark) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+    const std::size_t end = at + mark.size();
+    const bool goes_on_before = at > 0 && is_digit(mark.front()) && is_digit(text[at - 1]);
+    const bool goes_on_after = end < text.size() && is_digit(mark.back()) && is_digit(text[end]);
+    if (!goes_on_before && !goes_on_after) return true;
+  }
+  return false;
+}
+
 bool has_any(const std::string& text, const std::vector<std::string>& marks) {
-  return std::any_of(marks.begin(), marks.end(),
-                     [&](const std::string& mark) { return text.find(mark) != std::string::npos; });
+  return std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) { return has(text, mark); });
 }
 
 const std::vector<std::string>& data_targets() {
