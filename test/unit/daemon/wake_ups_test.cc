@@ -38,7 +38,8 @@ struct Fixture {
 };
 
 bool is_nothing(const WakeUp& brought) {
-  return !brought.noticed && brought.changed_cpus.empty() && !brought.lost_cpus && brought.dead_buffers.empty();
+  return !brought.noticed && !brought.woken && brought.full_buffers.empty() && !brought.some_buffer_full &&
+         brought.changed_cpus.empty() && !brought.lost_cpus && brought.dead_buffers.empty();
 }
 
 TEST_CASE("a wait ends when it is over, and has brought nothing") {
@@ -53,14 +54,15 @@ TEST_CASE("a wait ends when it is over, and has brought nothing") {
 TEST_CASE("who asks ends the next wait, once, and one that is under way") {
   Fixture fixture;
   fixture.wake_ups.wake();
-  CHECK(is_nothing(fixture.wake_ups.wait(kLongMs, {})));
+  CHECK(fixture.wake_ups.wait(kLongMs, {}).woken);
   fixture.wake_ups.wake();
-  CHECK(is_nothing(fixture.wake_ups.wait(kLongMs, fixture.in_ms(kLongMs))));
+  CHECK(fixture.wake_ups.wait(kLongMs, fixture.in_ms(kLongMs)).woken);
+  CHECK(is_nothing(fixture.wake_ups.wait(0, {})));
   std::jthread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     fixture.wake_ups.wake();
   });
-  CHECK(is_nothing(fixture.wake_ups.wait(kLongMs, {})));
+  CHECK(fixture.wake_ups.wait(kLongMs, {}).woken);
 }
 
 TEST_CASE("notices end a wait, until they are read, but not before their time") {
@@ -81,8 +83,8 @@ TEST_CASE("a buffer that is half full ends a wait, also while notices are not he
   const Flag buffer;
   REQUIRE(fixture.wake_ups.watch_buffer(3, buffer.fd.get()).ok());
   buffer.set();
-  CHECK(is_nothing(fixture.wake_ups.wait(kLongMs, {})));
-  CHECK(is_nothing(fixture.wake_ups.wait(kLongMs, fixture.in_ms(kLongMs))));
+  CHECK(fixture.wake_ups.wait(kLongMs, {}).full_buffers == std::vector<int>{3});
+  CHECK(fixture.wake_ups.wait(kLongMs, fixture.in_ms(kLongMs)).full_buffers == std::vector<int>{3});
 }
 
 TEST_CASE("a buffer that is dead is told once, by its CPU, and ends no wait any more") {
