@@ -353,7 +353,9 @@ api::Health DaemonSources::health() const {
   const std::size_t muted = parts_.sampler.side_band_skipped().processes;
   health.components.push_back(
       {"side_band", muted == 0,
-       muted != 0
+       muted == 1 ? "a process maps code or changes its name so often that this is skipped, and what it has mapped is "
+                    "read from /proc: the log names it"
+       : muted != 0
            ? std::to_string(muted) + " processes map code or change their names so often that this is skipped, and "
                                      "what they have mapped is read from /proc: the log names them"
        : parts_.sampler.has_side_band() ? "the kernel tells of mapping changes as they happen"

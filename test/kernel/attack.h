@@ -5,12 +5,16 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "test/catch.h"
+#include "test/support/running_daemon.h"
 
 namespace flamed::test {
 
@@ -27,6 +31,18 @@ inline std::vector<std::string> as_user(unsigned user, const std::vector<std::st
   std::vector<std::string> whole{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
   whole.insert(whole.end(), command.begin(), command.end());
   return whole;
+}
+
+/// Are all threads of the process stopped, soon? Each stops for itself.
+inline bool is_stopped(pid_t pid) {
+  return RunningDaemon::eventually(std::chrono::seconds(10), [&] {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+      std::ifstream file(task.path() / "stat");
+      const std::string stat{std::istreambuf_iterator<char>(file), {}};
+      if (stat.substr(stat.rfind(')') + 2, 1) != "T") return false;
+    }
+    return true;
+  });
 }
 
 /// A folder of the test's own, into which everybody may look.

@@ -6,8 +6,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,17 +80,6 @@ bool is_there(const Place& place, const std::string& name) {
   INFO(place.said());
   REQUIRE(place.is_ready());
   return true;
-}
-
-bool is_stopped(pid_t pid) {
-  return RunningDaemon::eventually(seconds(10), [&] {
-    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
-      std::ifstream file(task.path() / "stat");
-      const std::string stat{std::istreambuf_iterator<char>(file), {}};
-      if (stat.substr(stat.rfind(')') + 2, 1) != "T") return false;
-    }
-    return true;
-  });
 }
 
 constexpr const char* kReplaced =

@@ -7,9 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "base/handle.h"
@@ -37,18 +34,6 @@ Fd connect_as(uid_t user, std::uint16_t port) {
   REQUIRE(::seteuid(0) == 0);
   REQUIRE(connected);
   return socket;
-}
-
-/// Soon: each of the threads stops for itself.
-bool is_stopped(pid_t pid) {
-  return RunningDaemon::eventually(seconds(10), [&] {
-    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
-      std::ifstream file(task.path() / "stat");
-      const std::string stat{std::istreambuf_iterator<char>(file), {}};
-      if (stat.substr(stat.rfind(')') + 2, 1) != "T") return false;
-    }
-    return true;
-  });
 }
 
 std::uint16_t port_of(const Fd& socket) {
