@@ -89,12 +89,18 @@ void Ingest::begin() {
 void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
-  for (const SideBandShares::Muted& muted : batch.muted) processes_.on_events_lost(muted.pid, muted.from);
   malformed_ = batch.malformed;
+  // A process may have been forked in this batch, and doubted from some time in it on.
+  auto muted = batch.muted.begin();
+  const auto doubt_until = [&](MonotonicTime time) {
+    for (; muted != batch.muted.end() && muted->from <= time; ++muted)
+      processes_.on_events_lost(muted->pid, muted->from);
+  };
   const std::vector<EventBatch::Event>& events = batch.events();
   for (std::size_t i = 0; i < events.size(); ++i) {
     if (i + kAhead < events.size()) prefetch(batch, events[i + kAhead]);
     const EventBatch::Event& event = events[i];
+    doubt_until(event.time);
     const std::span<const std::byte> body = batch.body(event);
     switch (event.kind) {
       case RecordKind::kSample:
@@ -126,6 +132,7 @@ void Ingest::apply(const EventBatch& batch) {
         break;
     }
   }
+  doubt_until(batch.drained_at);
   // Also where nothing ran since.
   weigh(batch.period_ns, batch.drained_at);
   apply_counts(batch);

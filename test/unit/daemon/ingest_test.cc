@@ -72,6 +72,7 @@ struct Pipeline {
     batch.drained_at = at(ms);
     batch.counts = counts;
     batch.side_band_lost_from = side_band_lost_from;
+    batch.muted = std::exchange(muted, {});
     ingest.apply(batch);
   }
   [[nodiscard]] store::Profile profile(std::int32_t pid) const {
@@ -103,6 +104,7 @@ struct Pipeline {
   }
   [[nodiscard]] store::Quality quality() const { return store.stats().quality; }
 
+  std::vector<SideBandShares::Muted> muted;  ///< told with the next drain
   test::FakeProc proc;
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
   store::Store store{{}, clock, 10 * kNsPerMs};
@@ -207,6 +209,28 @@ TEST_CASE("a process is told with its user, command line and cgroup, anew after 
   pipeline.feed(3000, {exec(2500, 100, "gone"), exit(2600, 100)});
   CHECK(pipeline.info({100, 5000}).comm == "gone");
   CHECK(pipeline.info({100, 5000}).command_line.empty());
+}
+
+TEST_CASE(
+    "what is skipped of a process that began in the same drain leaves its later samples in doubt, and no earlier "
+    "ones") {
+  Pipeline pipeline;
+  test::FakeProcess now{100, 5000};
+  now.comm = "churner";
+  now.executable = "/bin/churner";
+  now.maps = test::code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/churner") +
+             test::code_line(kLibrary, kLibrary + 0x10000, 0x1000, 9, "/lib/second.so");
+  pipeline.proc.put(now);
+  pipeline.muted = {{100, 1000, at(40), 5000, true}};
+  pipeline.feed(1000, with(program(10, 100, "churner", 7), map(20, 100, kLibrary, 8, "/lib/first.so"),
+                           test::sample_record(at(30), sample_of(100, {kLibrary + 0x100})),
+                           test::sample_record(at(50), sample_of(100, {kLibrary + 0x100})),
+                           test::sample_record(at(60), sample_of(100, {kProgram + 0x100}))));
+  CHECK(pipeline.quality().whole == 2);
+  CHECK(pipeline.quality().truncated[static_cast<std::size_t>(Truncation::kNoMapping)] == 1);
+  const std::vector<std::string> stacks = pipeline.stacks(100);
+  CHECK(std::find(stacks.begin(), stacks.end(), "/lib/first.so+1100 1") != stacks.end());
+  CHECK(std::find(stacks.begin(), stacks.end(), "/bin/churner+1100 1") != stacks.end());
 }
 
 TEST_CASE("samples are told to the user whose thread they found, also of a process that was gone at once") {
