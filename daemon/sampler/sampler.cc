@@ -81,16 +81,11 @@ std::uint32_t owner_of_process(std::int32_t pid) {
   return ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) == 0 ? status.st_uid : FLAMED_NO_OWNER;
 }
 
-/// Records of mappings, names, forks and ends all begin with it.
+/// Records of mappings and names begin with it.
 std::int32_t pid_of(const RecordHead& head) {
   std::int32_t pid = 0;
   if (head.body.size() >= sizeof(pid)) std::memcpy(&pid, head.body.data(), sizeof(pid));
   return pid;
-}
-
-bool is_end_of_process(const RecordHead& head) {
-  const std::optional<TaskRecord> task = parse_task(head.body);
-  return task && task->pid == task->tid;
 }
 
 std::int64_t suspended_ns() {
@@ -526,20 +521,12 @@ class Sampler::Impl {
         case RecordKind::kSample:
         case RecordKind::kOther:
           break;
-        case RecordKind::kMapping:
-        case RecordKind::kComm:
+        default:
           sampler.whole_until = head.time;
-          if (head.comm_is_exec || shares_.admits(pid_of(head), head.time))
+          if (is_to_be_read(head))
             batch.append(head);
           else
             ++skipped_;
-          break;
-        case RecordKind::kExit:
-          if (is_end_of_process(head)) shares_.ended(pid_of(head));
-          [[fallthrough]];
-        case RecordKind::kFork:
-          sampler.whole_until = head.time;
-          batch.append(head);
       }
     });
     // The kernel says that it refused a record only with the next one that it writes, which is too late for this batch.
@@ -547,6 +534,23 @@ class Sampler::Impl {
       note_loss(sampler.whole_until);
     else
       sampler.whole_until = std::max(sampler.whole_until, now);
+  }
+
+  bool is_to_be_read(const RecordHead& head) {
+    switch (head.kind) {
+      case RecordKind::kExit: {
+        const std::optional<TaskRecord> task = parse_task(head.body);
+        if (task && task->pid == task->tid) shares_.ended(task->pid);
+        return true;
+      }
+      case RecordKind::kMapping:
+      case RecordKind::kComm:
+        if (!head.comm_is_exec) return shares_.admits(pid_of(head), head.time);
+        shares_.began_program(pid_of(head));
+        return true;
+      default:
+        return true;
+    }
   }
 
   void drain_samples(CpuRing& ring, EventBatch& batch) {
@@ -588,9 +592,13 @@ class Sampler::Impl {
       if (!process.is_new || (told_of_muted_ && now.ns - told_of_muted_->ns < kNsPerMinute)) continue;
       told_of_muted_ = now;
       spdlog::warn(
-          "process {} of user {} maps code or changes its name so often that this is skipped from now on ({} times "
-          "since the last drain); what it has mapped is read from /proc, and some of its stacks are cut",
-          process.pid, process.user, process.skipped);
+          "process {} of {} maps code or changes its name so often that this is skipped from now on ({} times since "
+          "the "
+          "last drain); what it has mapped is read from /proc, and some of its stacks are cut",
+          process.pid,
+          process.user == FLAMED_NO_OWNER ? "a user who is not known, since it has ended"
+                                          : "user " + std::to_string(process.user),
+          process.skipped);
     }
   }
 

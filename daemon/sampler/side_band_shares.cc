@@ -6,7 +6,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Processes whose end was not told are forgotten with all others: then each has what is free once more.
+/// Processes whose end was not told are forgotten with all others.
 constexpr std::size_t kMostProcesses = 65'536;
 constexpr std::size_t kMostUsers = 4'096;
 
@@ -22,12 +22,9 @@ void SideBandShares::find(std::int32_t pid) {
 }
 
 bool SideBandShares::is_within_share(std::int32_t pid, Process& process, MonotonicTime time) {
-  if (process.records == limits_.free_per_process) {
-    ++process.records;
-    process.user = user_of_(pid);
-  }
-  if (users_.size() >= kMostUsers && users_.count(process.user) == 0) users_.clear();
-  const auto [found, is_new] = users_.try_emplace(process.user, User{limits_.at_once, time});
+  if (!process.user) process.user = user_of_(pid);
+  if (users_.size() >= kMostUsers && users_.count(*process.user) == 0) users_.clear();
+  const auto [found, is_new] = users_.try_emplace(*process.user, User{limits_.at_once, time});
   User& user = found->second;
   // Records of two CPUs do not come in the order of time.
   const std::int64_t passed_ns = std::max<std::int64_t>(time.ns - user.at.ns, 0);
@@ -41,13 +38,27 @@ bool SideBandShares::is_within_share(std::int32_t pid, Process& process, Monoton
   return false;
 }
 
+void SideBandShares::began_program(std::int32_t pid) {
+  ended(pid);
+  find(pid);
+  last_->free = limits_.free_per_program;
+}
+
 void SideBandShares::ended(std::int32_t pid) {
-  if (pid == last_pid_) last_pid_ = -1;
-  processes_.erase(pid);
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  if (found->second.is_listed) std::erase(muted_, pid);
+  if (found->second.skipped > 0) gone_.push_back(told_of(pid, found->second));
+  if (last_ == &found->second) last_ = nullptr;
+  processes_.erase(found);
+}
+
+SideBandShares::Muted SideBandShares::told_of(std::int32_t pid, const Process& process) {
+  return {pid, *process.user, process.muted_from, process.skipped, !process.was_muted};
 }
 
 std::vector<SideBandShares::Muted> SideBandShares::take_muted() {
-  std::vector<Muted> told;
+  std::vector<Muted> told = std::exchange(gone_, {});
   std::vector<std::int32_t> still;
   for (const std::int32_t pid : muted_) {
     const auto found = processes_.find(pid);
@@ -57,12 +68,13 @@ std::vector<SideBandShares::Muted> SideBandShares::take_muted() {
       process.is_listed = process.was_muted = false;
       continue;
     }
-    told.push_back({pid, process.user, process.muted_from, process.skipped, !process.was_muted});
+    told.push_back(told_of(pid, process));
     process.skipped = 0;
     process.was_muted = true;
     still.push_back(pid);
   }
   muted_ = std::move(still);
+  std::sort(told.begin(), told.end(), [](const Muted& a, const Muted& b) { return a.from < b.from; });
   return told;
 }
 

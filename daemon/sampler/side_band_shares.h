@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -21,9 +22,9 @@ namespace flamed::daemon {
 class SideBandShares {
  public:
   struct Limits {
-    /// Records of a process that count for nobody: its start, with some hundred libraries. So builds, whose processes
-    /// are many and short, are never in question.
-    std::uint32_t free_per_process = 512;
+    /// Records that count for nobody, after each exec: what a program's start takes. So builds, whose processes are
+    /// many and short, are never in question. A fork gives none.
+    std::uint32_t free_per_program = 64;
     double per_second = 1'000;  ///< of a user's other records, and ...
     double at_once = 10'000;    ///< ... so many of them may have been saved up
     std::int64_t muted_ns = 5 * kNsPerSecond;
@@ -35,10 +36,10 @@ class SideBandShares {
 
   /// Is the record of the process to be read? `time` is the record's.
   [[nodiscard]] bool admits(std::int32_t pid, MonotonicTime time) {
-    if (pid != last_pid_) find(pid);
+    if (last_ == nullptr || pid != last_pid_) find(pid);
     Process& process = *last_;
-    if (process.records < limits_.free_per_process) {
-      ++process.records;
+    if (process.free > 0) {
+      --process.free;
       return true;
     }
     if (time >= process.muted_until && is_within_share(pid, process, time)) return true;
@@ -50,6 +51,8 @@ class SideBandShares {
     return false;
   }
 
+  /// The process runs another program from now on.
+  void began_program(std::int32_t pid);
   /// Its pid may be another's from now on.
   void ended(std::int32_t pid);
 
@@ -61,12 +64,13 @@ class SideBandShares {
     std::uint64_t skipped = 0;  ///< since the last call
     bool is_new = false;        ///< it was not muted at the last call
   };
+  /// Ordered by `from`.
   [[nodiscard]] std::vector<Muted> take_muted();
 
  private:
   struct Process {
-    std::uint32_t records = 0;  ///< counted as far as they are free
-    std::uint32_t user = 0;     ///< known beyond that
+    std::uint32_t free = 0;             ///< records that it has left of those that count for nobody
+    std::optional<std::uint32_t> user;  ///< known beyond that
     MonotonicTime muted_until{};
     MonotonicTime muted_from{};  ///< time of the first that was skipped since take_muted()
     std::uint64_t skipped = 0;   ///< since then
@@ -78,6 +82,7 @@ class SideBandShares {
     MonotonicTime at{};
   };
 
+  static Muted told_of(std::int32_t pid, const Process& process);
   void find(std::int32_t pid);
   bool is_within_share(std::int32_t pid, Process& process, MonotonicTime time);
 
@@ -85,9 +90,10 @@ class SideBandShares {
   const UserOf user_of_;
   std::unordered_map<std::int32_t, Process> processes_;
   std::unordered_map<std::uint32_t, User> users_;
-  std::vector<std::int32_t> muted_;  ///< processes to be told of by take_muted()
-  std::int32_t last_pid_ = -1;
-  Process* last_ = nullptr;  ///< that of last_pid_
+  std::vector<std::int32_t> muted_;  ///< processes to be told of by take_muted(), and ...
+  std::vector<Muted> gone_;          ///< ... of those what has ended or runs another program
+  std::int32_t last_pid_ = 0;
+  Process* last_ = nullptr;  ///< that of last_pid_; null: look for it
 };
 
 }  // namespace flamed::daemon

@@ -24,8 +24,8 @@ constexpr unsigned kMallory = 64601;
 
 int seconds_of_it() { return attack_tries(25) == 200 ? 120 : 25; }
 
-void check_that_others_do_not_suffer(const std::vector<std::string>& attack) {
-  RunningDaemon daemon({"--cpu-budget", "0.3%"});
+void check_that_others_do_not_suffer(const std::vector<std::string>& attack, const std::string& budget = "0.3%") {
+  RunningDaemon daemon({"--cpu-budget", budget});
   ChildProcess roots({victim("known_chain")});
   REQUIRE(has_samples(daemon, roots.pid(), 50));
   // What a start costs is over.
@@ -42,7 +42,7 @@ void check_that_others_do_not_suffer(const std::vector<std::string>& attack) {
     most_muted = std::max(most_muted, metrics.at("flamed_side_band_muted_processes"));
   }
   CHECK(lowest_hz == 99);
-  CHECK(most_muted == 1);
+  CHECK(most_muted > 0);
   const std::map<std::string, double> metrics = daemon.metrics();
   CHECK(metrics.at("flamed_side_band_skipped_total") > 10'000);
   // What was read, and had to be applied, is next to nothing of it.
@@ -71,6 +71,11 @@ TEST_CASE("a program that maps and unmaps code all the time takes nobody's sampl
 
 TEST_CASE("a program that changes its name all the time takes nobody's samples, names or resolution") {
   check_that_others_do_not_suffer({victim("churn_news"), "names"});
+}
+
+TEST_CASE("a program whose children change their names all the time takes nobody's samples, names or resolution") {
+  // Hundreds of new processes a second that are sampled have a price of their own.
+  check_that_others_do_not_suffer({victim("churn_news"), "forks"}, "1%");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * churn_news mappings FILE | names: works, and beside it in a second thread maps and unmaps a page of the file as code,
- * or changes its name, as often as it can. Of each the kernel tells whoever listens.
+ * churn_news mappings FILE | names | forks: works, and beside it in a second thread maps and unmaps a page of the file
+ * as code, or changes its name, as often as it can, or has children do so that are forked anew again and again. Of each
+ * the kernel tells whoever listens.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static volatile unsigned long sink;
@@ -33,22 +35,40 @@ static void* change_mappings(void* none) {
   }
 }
 
+static void change_name(unsigned long i) {
+  char name[16];
+  snprintf(name, sizeof(name), "name-%lu", i % 100000);
+  if (prctl(PR_SET_NAME, name, 0, 0, 0) != 0) _exit(1);
+}
+
 static void* change_names(void* none) {
   (void)none;
-  for (unsigned long i = 0;; ++i) {
-    char name[16];
-    snprintf(name, sizeof(name), "name-%lu", i % 100000);
-    if (prctl(PR_SET_NAME, name, 0, 0, 0) != 0) _exit(1);
+  for (unsigned long i = 0;; ++i) change_name(i);
+  return NULL;
+}
+
+static void* change_names_of_children(void* none) {
+  (void)none;
+  for (;;) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (unsigned long i = 0; i < 5000; ++i) change_name(i);
+      _exit(0);
+    }
+    if (child < 0 || waitpid(child, NULL, 0) != child) _exit(1);
   }
+  return NULL;
 }
 
 int main(int argc, char** argv) {
-  const int names = argc == 2 && strcmp(argv[1], "names") == 0;
-  if (!names && argc != 3) return 2;
-  if (!names) file = open(argv[2], O_RDONLY);
-  if (!names && file < 0) return 1;
+  void* (*change)(void*) = NULL;
+  if (argc == 3 && strcmp(argv[1], "mappings") == 0) change = change_mappings;
+  if (argc == 2 && strcmp(argv[1], "names") == 0) change = change_names;
+  if (argc == 2 && strcmp(argv[1], "forks") == 0) change = change_names_of_children;
+  if (change == NULL) return 2;
+  if (change == change_mappings && (file = open(argv[2], O_RDONLY)) < 0) return 1;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, names ? change_names : change_mappings, NULL) != 0) return 1;
+  if (pthread_create(&thread, NULL, change, NULL) != 0) return 1;
   puts("ready");
   fflush(stdout);
   for (;;) churn_outer(100000);

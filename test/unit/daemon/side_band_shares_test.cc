@@ -15,7 +15,7 @@ constexpr std::int32_t kBuilder = 100, kChurner = 200, kOther = 300;
 struct Fixture {
   std::map<std::int32_t, std::uint32_t> owners{{kBuilder, 1000}, {kChurner, 1001}, {kOther, 1001}};
   int asked = 0;
-  SideBandShares shares{{.free_per_process = 10, .per_second = 5, .at_once = 20, .muted_ns = 2 * kNsPerSecond},
+  SideBandShares shares{{.free_per_program = 10, .per_second = 5, .at_once = 20, .muted_ns = 2 * kNsPerSecond},
                         [this](std::int32_t pid) {
                           ++asked;
                           const auto found = owners.find(pid);
@@ -34,15 +34,19 @@ struct Fixture {
   void pass(std::int64_t ns) { now_ns += ns; }
 };
 
-TEST_CASE("of each process so many records are read as its start takes, however many processes there are") {
+TEST_CASE("of each program so many records are read as its start takes, however many there are") {
   Fixture fixture;
-  for (std::int32_t pid = 1000; pid < 3000; ++pid) CHECK(fixture.admitted(pid, 10) == 10);
+  for (std::int32_t pid = 1000; pid < 3000; ++pid) {
+    fixture.shares.began_program(pid);
+    CHECK(fixture.admitted(pid, 10) == 10);
+  }
   CHECK(fixture.asked == 0);
   CHECK(fixture.shares.take_muted().empty());
 }
 
 TEST_CASE("beyond that a user's processes share what was saved up and a rate, and others' are not touched") {
   Fixture fixture;
+  for (const std::int32_t pid : {kChurner, kOther, kBuilder}) fixture.shares.began_program(pid);
   CHECK(fixture.admitted(kChurner, 1000) == 10 + 20);
   CHECK(fixture.admitted(kOther, 1000) == 10);  // of the same user
   CHECK(fixture.admitted(kBuilder, 25) == 25);
@@ -61,7 +65,7 @@ TEST_CASE("who was muted stays so for a while, and what is skipped is told until
   CHECK(muted[0].pid == kChurner);
   CHECK(muted[0].user == 1001);
   CHECK(muted[0].from == MonotonicTime{kNsPerSecond});
-  CHECK(muted[0].skipped == 20);
+  CHECK(muted[0].skipped == 30);
   CHECK(muted[0].is_new);
 
   fixture.pass(kNsPerSecond);  // five more would be allowed
@@ -83,13 +87,53 @@ TEST_CASE("who was muted stays so for a while, and what is skipped is told until
   CHECK(fixture.shares.take_muted().empty());
 }
 
-TEST_CASE("whoever has the pid of a process that has ended begins anew") {
+TEST_CASE("what was skipped of a process that has ended is told once, and whoever has its pid next begins anew") {
   Fixture fixture;
-  fixture.admitted(kChurner, 50);
-  fixture.shares.ended(kChurner);
+  for (int i = 0; i < 3; ++i) {
+    fixture.admitted(kChurner, 50);
+    fixture.shares.ended(kChurner);
+    const std::vector<SideBandShares::Muted> muted = fixture.shares.take_muted();
+    REQUIRE(muted.size() == 1);
+    CHECK(muted[0].user == 1001);
+    CHECK(muted[0].skipped == (i == 0 ? 30 : 50));
+    CHECK(muted[0].is_new);
+  }
   CHECK(fixture.shares.take_muted().empty());
   fixture.owners[kChurner] = 1000;
-  CHECK(fixture.admitted(kChurner, 50) == 10 + 20);
+  CHECK(fixture.admitted(kChurner, 50) == 20);
+}
+
+TEST_CASE("a fork has nothing free, and what it runs then has") {
+  Fixture fixture;
+  fixture.shares.began_program(kChurner);
+  for (std::int32_t child = 1000; child < 2000; ++child) {
+    fixture.owners[child] = 1001;
+    CHECK(fixture.admitted(child, 10) == (child < 1002 ? 10 : 0));
+    if (child % 2 == 1) fixture.shares.ended(child);
+  }
+  CHECK(fixture.shares.take_muted().size() == 998);
+  fixture.shares.began_program(1998);
+  CHECK(fixture.admitted(1998, 50) == 10);
+}
+
+TEST_CASE("those of which records were skipped are told in the order in which that began") {
+  Fixture fixture;
+  fixture.admitted(kOther, 20);
+  fixture.pass(kNsPerSecond / 10);
+  fixture.admitted(kOther, 1);
+  fixture.now_ns -= kNsPerSecond / 20;
+  fixture.admitted(kChurner, 1);
+  fixture.shares.ended(kOther);
+  const std::vector<SideBandShares::Muted> muted = fixture.shares.take_muted();
+  REQUIRE(muted.size() == 2);
+  CHECK(muted[0].pid == kChurner);
+  CHECK(muted[1].pid == kOther);
+}
+
+TEST_CASE("records without a process's number are counted like others") {
+  Fixture fixture;
+  CHECK(fixture.admitted(-1, 5) == 5);
+  CHECK(fixture.admitted(0, 5) == 5);
 }
 
 TEST_CASE("records of two CPUs that come in no order give no more than the rate") {
