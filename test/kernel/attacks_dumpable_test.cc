@@ -27,6 +27,11 @@ std::string asked_by(unsigned user, const RunningDaemon& daemon, const std::stri
   return text;
 }
 
+/// Samples from before it became the user's are not among these.
+std::string recently(pid_t pid, const std::string& format) {
+  return "/profile?pid=" + std::to_string(pid) + "&from=now-1s&format=" + format;
+}
+
 TEST_CASE("of a process that is not dumpable its own user is told that there is one, and root all of it") {
   RunningDaemon daemon;
   struct Case {
@@ -39,15 +44,12 @@ TEST_CASE("of a process that is not dumpable its own user is told that there is 
     ChildProcess program({victim("dropped"), std::to_string(kUser), how});
     REQUIRE(program.read_line(seconds(10)) == std::string(is_dumpable ? "1" : "0"));
     const std::string pid = std::to_string(program.pid());
-    // Samples from before it became the user's are not among these.
-    const std::string since = "&from=now-1s";
     REQUIRE(RunningDaemon::eventually(seconds(20) * patience(), [&] {
-      return with(daemon.folded(profile_of(program.pid()) + since), "secret_work") >= 20;
+      return with(daemon.folded(recently(program.pid(), "folded")), "secret_work") >= 20;
     }));
     for (const char* format : {"folded", "flamegraph", "top", "speedscope", "perf-script", "columns"}) {
       CAPTURE(format);
-      std::string target = "/profile?pid=" + pid + since + "&format=";
-      target += format;
+      const std::string target = recently(program.pid(), format);
       const std::string seen = asked_by(kUser, daemon, target);
       INFO(seen.substr(0, 600));
       CHECK((seen.find("secret_") != std::string::npos) == is_dumpable);
