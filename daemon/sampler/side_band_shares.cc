@@ -39,12 +39,16 @@ bool SideBandShares::is_within_share(std::int32_t pid, Process& process, Monoton
 }
 
 void SideBandShares::began_program(std::int32_t pid) {
-  ended(pid);
-  find(pid);
-  last_->free = limits_.free_per_program;
+  forget(pid);
+  start_of(pid) = {pid, limits_.free_per_program};
 }
 
 void SideBandShares::ended(std::int32_t pid) {
+  forget(pid);
+  if (Start& start = start_of(pid); start.pid == pid) start.free = 0;
+}
+
+void SideBandShares::forget(std::int32_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   if (found->second.is_listed) std::erase(muted_, pid);

@@ -36,12 +36,12 @@ class SideBandShares {
 
   /// Is the record of the process to be read? `time` is the record's.
   [[nodiscard]] bool admits(std::int32_t pid, MonotonicTime time) {
-    if (last_ == nullptr || pid != last_pid_) find(pid);
-    Process& process = *last_;
-    if (process.free > 0) {
-      --process.free;
+    if (Start& start = start_of(pid); start.pid == pid && start.free > 0) {
+      --start.free;
       return true;
     }
+    if (last_ == nullptr || pid != last_pid_) find(pid);
+    Process& process = *last_;
     if (time >= process.muted_until && is_within_share(pid, process, time)) return true;
     if (process.skipped++ == 0) process.muted_from = time;
     if (!process.is_listed) {
@@ -69,26 +69,36 @@ class SideBandShares {
 
  private:
   struct Process {
-    std::uint32_t free = 0;             ///< records that it has left of those that count for nobody
-    std::optional<std::uint32_t> user;  ///< known beyond that
+    std::optional<std::uint32_t> user;  ///< once it was asked for
     MonotonicTime muted_until{};
     MonotonicTime muted_from{};  ///< time of the first that was skipped since take_muted()
     std::uint64_t skipped = 0;   ///< since then
     bool is_listed = false;      ///< in muted_
     bool was_muted = false;      ///< at the last take_muted()
   };
+  /// A program that has begun, and what it has left of the records that count for nobody. One that begins later may
+  /// take its place: a machine that starts thousands of programs a second needs no more than an access for each.
+  struct Start {
+    std::int32_t pid = 0;
+    std::uint32_t free = 0;
+  };
+  static constexpr std::size_t kStarts = 4096;
   struct User {
     double left = 0;  ///< records that it may cause at once
     MonotonicTime at{};
   };
 
   static Muted told_of(std::int32_t pid, const Process& process);
+  /// But for what is left to be told of it.
+  void forget(std::int32_t pid);
   void find(std::int32_t pid);
+  [[nodiscard]] Start& start_of(std::int32_t pid) { return starts_[static_cast<std::uint32_t>(pid) % kStarts]; }
   bool is_within_share(std::int32_t pid, Process& process, MonotonicTime time);
 
   const Limits limits_;
   const UserOf user_of_;
-  std::unordered_map<std::int32_t, Process> processes_;
+  std::vector<Start> starts_{kStarts};
+  std::unordered_map<std::int32_t, Process> processes_;  ///< that went beyond
   std::unordered_map<std::uint32_t, User> users_;
   std::vector<std::int32_t> muted_;  ///< processes to be told of by take_muted(), and ...
   std::vector<Muted> gone_;          ///< ... of those what has ended or runs another program
