@@ -15,6 +15,12 @@ void EventBatch::sort_and_split(MonotonicTime cutoff, EventBatch& later) {
     later.append({event->kind, event->comm_is_exec, event->time, body(*event), event->cpu});
   }
   events_.erase(first_later, events_.end());
+
+  std::sort(muted.begin(), muted.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
+  const auto muted_later = std::upper_bound(
+      muted.begin(), muted.end(), cutoff, [](MonotonicTime time, const auto& process) { return time < process.from; });
+  later.muted.insert(later.muted.end(), muted_later, muted.end());
+  muted.erase(muted_later, muted.end());
 }
 
 void EventBatch::clear() {

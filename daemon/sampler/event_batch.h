@@ -68,8 +68,8 @@ class EventBatch {
            counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
   }
 
-  /// Orders by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a moment earlier, may
-  /// still hold something that belongs before it.
+  /// Orders events and `muted` by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a
+  /// moment earlier, may still hold something that belongs before it.
   void sort_and_split(MonotonicTime cutoff, EventBatch& later);
 
   void clear();

@@ -216,6 +216,7 @@ class Sampler::Impl {
       for (auto& [cpu, sampler] : cpus_by_number_) drain_side_band(sampler, batch);
     });
     for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
+    take_muted(batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
     batch.drained_before = std::exchange(drained_, cutoff);
@@ -224,9 +225,6 @@ class Sampler::Impl {
     batch.has_side_band = side_band_;
     batch.period_ns = period_ns();
     batch.side_band_lost_from = std::exchange(side_band_lost_from_, std::nullopt);
-    batch.muted = shares_.take_muted();
-    muted_ = batch.muted.size();
-    tell_of_muted(batch.muted);
 
     const SampleCounts total = program_.counts();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,
@@ -587,6 +585,13 @@ class Sampler::Impl {
     set_problem(Error::from_errno("membarrier, without which samples may be read before they stand").message());
   }
 
+  void take_muted(EventBatch& batch) {
+    const std::vector<SideBandShares::Muted> muted = shares_.take_muted();
+    muted_ = muted.size();
+    tell_of_muted(muted);
+    batch.muted.insert(batch.muted.end(), muted.begin(), muted.end());
+  }
+
   /// Not of each, since there may be very many.
   void tell_of_muted(std::span<const SideBandShares::Muted> muted) {
     if (muted.empty()) return;
@@ -595,12 +600,10 @@ class Sampler::Impl {
       if (!process.is_new || (told_of_muted_ && now.ns - told_of_muted_->ns < kNsPerMinute)) continue;
       told_of_muted_ = now;
       spdlog::warn(
-          "process {} of {} maps code or changes its name so often that this is skipped from now on ({} times since "
-          "the "
+          "process {}{} maps code or changes its name so often that this is skipped from now on ({} times since the "
           "last drain); what it has mapped is read from /proc, and some of its stacks are cut",
           process.pid,
-          process.user == FLAMED_NO_OWNER ? "a user who is not known, since it has ended"
-                                          : "user " + std::to_string(process.user),
+          process.user == FLAMED_NO_OWNER ? ", which has ended," : " of user " + std::to_string(process.user),
           process.skipped);
     }
   }

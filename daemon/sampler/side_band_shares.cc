@@ -14,8 +14,8 @@ constexpr std::size_t kMostUsers = 4'096;
 
 void SideBandShares::find(std::int32_t pid) {
   if (processes_.size() >= kMostProcesses && processes_.count(pid) == 0) {
+    for (const std::int32_t muted : std::vector<std::int32_t>(muted_)) forget(muted);
     processes_.clear();
-    muted_.clear();
   }
   last_ = &processes_[pid];  // its place does not change when others come and go
   last_pid_ = pid;
@@ -78,7 +78,6 @@ std::vector<SideBandShares::Muted> SideBandShares::take_muted() {
     still.push_back(pid);
   }
   muted_ = std::move(still);
-  std::sort(told.begin(), told.end(), [](const Muted& a, const Muted& b) { return a.from < b.from; });
   return told;
 }
 

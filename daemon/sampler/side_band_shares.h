@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -64,13 +65,12 @@ class SideBandShares {
     std::uint64_t skipped = 0;  ///< since the last call
     bool is_new = false;        ///< it was not muted at the last call
   };
-  /// Ordered by `from`.
   [[nodiscard]] std::vector<Muted> take_muted();
 
  private:
   struct Process {
     std::optional<std::uint32_t> user;  ///< once it was asked for
-    MonotonicTime muted_until{};
+    MonotonicTime muted_until{std::numeric_limits<std::int64_t>::min()};
     MonotonicTime muted_from{};  ///< time of the first that was skipped since take_muted()
     std::uint64_t skipped = 0;   ///< since then
     bool is_listed = false;      ///< in muted_

@@ -38,6 +38,20 @@ TEST_CASE("events come out in the order of their time") {
   CHECK(later.empty());
 }
 
+TEST_CASE(
+    "processes of which records were skipped come in order, too, and those muted after the cutoff in the next batch") {
+  EventBatch batch;
+  EventBatch later;
+  batch.muted = {{3, 0, {101}, 1, true}, {2, 0, {100}, 1, true}, {1, 0, {40}, 1, true}};
+  batch.sort_and_split({100}, later);
+  REQUIRE(batch.muted.size() == 2);
+  CHECK(batch.muted[0].pid == 1);
+  CHECK(batch.muted[1].pid == 2);
+  REQUIRE(later.muted.size() == 1);
+  CHECK(later.muted[0].pid == 3);
+  CHECK_FALSE(later.tells_nothing());
+}
+
 TEST_CASE("events of the same time keep the order in which they came") {
   EventBatch batch;
   EventBatch later;

@@ -116,20 +116,6 @@ TEST_CASE("a fork has nothing free, and what it runs then has") {
   CHECK(fixture.admitted(1998, 50) == 10);
 }
 
-TEST_CASE("those of which records were skipped are told in the order in which that began") {
-  Fixture fixture;
-  fixture.admitted(kOther, 20);
-  fixture.pass(kNsPerSecond / 10);
-  fixture.admitted(kOther, 1);
-  fixture.now_ns -= kNsPerSecond / 20;
-  fixture.admitted(kChurner, 1);
-  fixture.shares.ended(kOther);
-  const std::vector<SideBandShares::Muted> muted = fixture.shares.take_muted();
-  REQUIRE(muted.size() == 2);
-  CHECK(muted[0].pid == kChurner);
-  CHECK(muted[1].pid == kOther);
-}
-
 TEST_CASE("records without a process's number are counted like others") {
   Fixture fixture;
   CHECK(fixture.admitted(-1, 5) == 5);
