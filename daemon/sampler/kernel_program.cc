@@ -143,12 +143,21 @@ class UserReads {
   }
 };
 
+/// The kernel's own types alone. Where a program asks for one that the kernel lacks, libbpf would look into those of
+/// modules as well, for which libbpf 1.1 needs CAP_SYS_ADMIN.
+Skeleton open_program() {
+  bpf_object_open_opts options{};
+  options.sz = sizeof(options);
+  options.btf_custom_path = "/sys/kernel/btf/vmlinux";
+  return Skeleton(::sampler__open_opts(&options));
+}
+
 Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::Variant& variant,
                               LibbpfLog::Level level) {
   const bool use_unwind_tables = variant.use_unwind_tables;
   LibbpfLog log;
   const UserReads user_reads(variant.read_by_type);
-  Skeleton skeleton(::sampler__open());
+  Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the kernel program", errno);
   ::sampler* program = skeleton.get();
   program->rodata->kernel_depth_limit = kernel_depth_limit();
@@ -207,7 +216,7 @@ Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* p
 Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
   LibbpfLog log;
   const UserReads user_reads(read_by_type);
-  const Skeleton skeleton(::sampler__open());
+  const Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the program that walks stacks", errno);
   if (const Status shared = share_maps(first, *skeleton.get(), nullptr, log); !shared) return Error(shared.error());
   return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, kWalkProgram, log);
@@ -215,7 +224,7 @@ Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
 
 Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_orc& orc) {
   LibbpfLog log;
-  const Skeleton skeleton(::sampler__open());
+  const Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the program that walks kernel stacks", errno);
   ::sampler* third = skeleton.get();
   // Where the tables are is not in the first one's, which is frozen. The other maps are of no use to it.

@@ -6,13 +6,20 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/handle.h"
 #include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
 namespace flamed::test {
@@ -52,6 +59,40 @@ class NotifySocket {
   Fd socket_;
   std::string name_;
 };
+
+/// A program that takes those capabilities as systemd gives them, the user and the groups of nobody.
+std::vector<std::string> launcher_of_the_unit() {
+  const char* unit = std::getenv("FLAMED_UNIT");
+  REQUIRE(unit != nullptr);
+  std::ifstream lines(unit);
+  std::string capabilities;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("AmbientCapabilities=")) capabilities = line.substr(line.find('=') + 1);
+  }
+  REQUIRE(!capabilities.empty());
+  std::string set = "-all";
+  std::istringstream names(capabilities);
+  for (std::string name; names >> name;) {
+    REQUIRE(name.starts_with("CAP_"));
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    set += ",+" + name.substr(4);
+  }
+  return {"setpriv",           "--reuid=65534",         "--regid=65534",
+          "--clear-groups",    "--no-new-privs",        "--bounding-set=" + set,
+          "--inh-caps=" + set, "--ambient-caps=" + set, "--"};
+}
+
+TEST_CASE("a user with the capabilities of the unit, and no others, has whole and named stacks") {
+  RunningDaemon daemon({}, launcher_of_the_unit());
+  ChildProcess program({victim("known_chain")});
+  CHECK(RunningDaemon::eventually(seconds(30), [&] {
+    const auto stacks = daemon.folded("/profile?format=folded&pid=" + std::to_string(program.pid()));
+    return std::any_of(stacks.begin(), stacks.end(), [](const auto& stack) {
+      return stack.first.find(";main;outer;middle;work_one") != std::string::npos;
+    });
+  }));
+  CHECK(daemon.get("/healthz").body.find("walked by unwind tables") != std::string::npos);
+}
 
 TEST_CASE("the service manager hears that the daemon is ready, that it lives, and that it ends") {
   NotifySocket socket;

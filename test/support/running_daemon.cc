@@ -18,10 +18,12 @@
 namespace flamed::test {
 namespace {
 
-std::vector<std::string> command_of(std::uint16_t port, const std::vector<std::string>& arguments) {
+std::vector<std::string> command_of(std::uint16_t port, const std::vector<std::string>& arguments,
+                                    const std::vector<std::string>& launcher) {
   const char* binary = std::getenv("FLAMED_BINARY");
   if (binary == nullptr) throw std::runtime_error("FLAMED_BINARY does not name the daemon to test");
-  std::vector<std::string> command{binary, "--listen", "127.0.0.1:" + std::to_string(port)};
+  std::vector<std::string> command = launcher;
+  command.insert(command.end(), {binary, "--listen", "127.0.0.1:" + std::to_string(port)});
   // Tests count samples, and a loaded machine must not make them fewer. Flags would win over a file.
   if (std::find(arguments.begin(), arguments.end(), "--config") == arguments.end()) {
     command.insert(command.end(), {"--cpu-budget", "off"});
@@ -47,8 +49,8 @@ std::uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
-RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments)
-    : port_(free_port()), process_(command_of(port_, arguments), ChildProcess::Capture::kOutputAndErrors) {
+RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments, const std::vector<std::string>& launcher)
+    : port_(free_port()), process_(command_of(port_, arguments, launcher), ChildProcess::Capture::kOutputAndErrors) {
   const bool ready = eventually(std::chrono::seconds(60) * patience(), [this] {
     if (process_.wait(std::chrono::milliseconds(1))) {
       std::string words;

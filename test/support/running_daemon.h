@@ -24,8 +24,9 @@ struct HttpAnswer {
 class RunningDaemon {
  public:
   /// Starts the binary named by FLAMED_BINARY and waits until it is ready. Throws with its last words if it ends.
-  /// Without a configuration file among the arguments there is no CPU budget.
-  explicit RunningDaemon(const std::vector<std::string>& arguments = {});
+  /// Without a configuration file among the arguments there is no CPU budget. `launcher` is a command that runs what
+  /// stands behind it, such as setpriv(1).
+  explicit RunningDaemon(const std::vector<std::string>& arguments = {}, const std::vector<std::string>& launcher = {});
 
   [[nodiscard]] HttpAnswer get(const std::string& target, const std::vector<std::string>& curl_options = {}) const;
   [[nodiscard]] nlohmann::json get_json(const std::string& target) const;

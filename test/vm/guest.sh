@@ -24,7 +24,9 @@ check() { # check NAME COMMAND...
   if output=$("$@" 2>&1); then
     pass "$name"
     grep '^NOTE' <<<"$output" || true
-  else fail "$name: $(tail -c 600 <<<"$output" | tr '\n' ' ')"
+  else
+    fail "$name: $(tail -c 2000 <<<"$output" | tr '\n' ' ')"
+    return 1
   fi
 }
 
@@ -45,7 +47,12 @@ samples_flow() {
   before=$(taken) && sleep 2 && after=$(taken) && ((after > before))
 }
 
-service_starts() { systemctl start flamed && systemctl is-active flamed && within 30 answers && samples_flow; }
+service_starts() {
+  systemctl start flamed && systemctl is-active flamed && within 30 answers && samples_flow || {
+    journalctl --no-pager --quiet --output cat --unit flamed | tail -n 20
+    return 1
+  }
+}
 
 has_stack() { curl -sf "$url/profile?pid=$1&format=folded" | grep -q "$2"; } # has_stack PID PART
 
@@ -326,7 +333,10 @@ kernel_tests() {
 echo "NOTE $(uname -srv), $(systemctl --version | head -n 1)"
 check "kernel.perf_event_paranoid is 2" paranoid_is_2
 sysctl -q kernel.kptr_restrict=1
-check "the service starts, answers and samples" service_starts
+check "the service starts, answers and samples" service_starts || {
+  echo END # nothing below can be seen without it
+  exit 1
+}
 check "it runs as the user flamed with five capabilities" runs_as_its_own_user
 check "user stacks are walked by unwind tables" within 30 tables_in_force
 check "a known call chain is seen whole" known_chain_is_seen
