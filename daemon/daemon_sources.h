@@ -12,6 +12,7 @@
 #include "daemon/cpu_accounts.h"
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/frame_namer.h"
 #include "daemon/stored_until.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
@@ -40,7 +41,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
-    store::FrameNamer& namer;
+    FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked
     const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
     const CpuAccounts& accounts;

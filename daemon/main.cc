@@ -74,6 +74,9 @@ constexpr rlim_t kOtherDescriptors = 1024;
 /// Of tables that were read for names to be kept: worth the milliseconds that it takes to give memory back.
 constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 
+/// What questions keep lasts for as long as they come. It is not in the store's budget, but a part of this size beside it.
+constexpr std::size_t kIndexShare = 8;
+
 /// As many open files as the system lets us have; how many of them may be modules.
 std::size_t raise_open_file_limit() {
   rlimit limit{};
@@ -243,7 +246,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   symbolizer::DebugFileFinder debug_files(module_reader, opener, {}, debuginfod.get());
   symbolizer::ModuleSymbolizer symbolizer(modules, kernel_symbols, module_reader, debug_files, clock);
   symbolizer::CachingSymbolizer cache(symbolizer, clock);
-  FrameNamer namer(cache);
+  FrameNamer namer(cache, config.memory_budget_bytes / kIndexShare);
 
   store.begin();
   // Changes have been told of since before the scan: every sample finds its process known.
@@ -290,7 +293,8 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
   if (!sampler.has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   ::sd_notify(0, "READY=1");
 
-  Supervisor supervisor({clock, sampler, reader, module_reader, store, **server, vitals, budget}, config, arguments);
+  Supervisor supervisor({clock, sampler, reader, module_reader, store, *namer.kept_index(), **server, vitals, budget},
+                        config, arguments);
   supervisor.run(signals);
   ::sd_notify(0, "STOPPING=1");
   module_reader.stop();

@@ -36,25 +36,32 @@ constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
 /// Gives memory back before the control group's limit is met.
 class MemoryKeeper {
  public:
-  explicit MemoryKeeper(store::Store& store) : store_(store) {}
+  MemoryKeeper(store::Store& store, store::KeptIndex& index) : store_(store), index_(index) {}
 
   /// True while memory is short.
-  bool look() {
+  bool look(MonotonicTime now) {
+    // Freed memory stays with the allocator, and so with the group, until it is asked for.
+    if (index_.drop_unused(now)) give_back_freed_memory();
     const std::uint64_t all = store_.stats().given_back_bytes;
     if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
-      // Freed memory stays with the allocator, and so with the group, until it is asked for.
       give_back_freed_memory();
       spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
     }
     const std::optional<MemoryWatch::Reading> reading = watch_.read();
     if (!reading) return false;
     const std::size_t bytes = MemoryWatch::to_give_back(*reading);
-    if (bytes != 0) store_.give_back(bytes);
-    return bytes != 0;
+    if (bytes == 0) return false;
+    // First what questions keep, which is made anew when it is needed.
+    const std::size_t kept = index_.used_bytes();
+    const bool is_freed = index_.drop();
+    if (is_freed) give_back_freed_memory();
+    if (!is_freed || kept < bytes) store_.give_back(is_freed ? bytes - kept : bytes);
+    return true;
   }
 
  private:
   store::Store& store_;
+  store::KeptIndex& index_;
   const MemoryWatch watch_{own_memory_group()};
   std::uint64_t given_back_ = 0;
 };
@@ -115,7 +122,7 @@ Supervisor::Supervisor(const Parts& parts, Config config, std::span<const char* 
     : parts_(parts), config_(std::move(config)), arguments_(arguments) {}
 
 void Supervisor::run(const sigset_t& signals) {
-  MemoryKeeper memory(parts_.store);
+  MemoryKeeper memory(parts_.store, parts_.index);
   PeersTeller peers(parts_.server);
   SharesTeller shares(parts_.store);
   bool memory_is_short = false;
@@ -127,7 +134,7 @@ void Supervisor::run(const sigset_t& signals) {
     const int signal = ::sigtimedwait(&signals, nullptr, &period);
     if (signal == SIGTERM || signal == SIGINT) return;
     if (signal == SIGHUP) reload();
-    memory_is_short = memory.look();
+    memory_is_short = memory.look(parts_.clock.monotonic());
     shares.look(parts_.clock.monotonic());
     parts_.module_reader.look_after();
     judge();

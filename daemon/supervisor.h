@@ -16,6 +16,7 @@
 #include "daemon/reader.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/vitals.h"
+#include "store/kept_index.h"
 #include "store/store.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
@@ -33,6 +34,7 @@ class Supervisor {
     const Reader& reader;
     symbolizer::WorkerModuleReader& module_reader;
     store::Store& store;
+    store::KeptIndex& index;
     const api::Server& server;
     Vitals& vitals;
     BudgetKeeper& budget;

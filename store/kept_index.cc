@@ -19,13 +19,12 @@ bool is_usual(const ProfileOptions& options) {
 
 }  // namespace
 
-KeptIndex::Loan::Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer, std::size_t most_nodes,
-                      MonotonicTime now)
-    : keeper_(keeper), lock_(keeper.mutex_, std::defer_lock) {
-  if (is_usual(options) && namer.keeps_names() && lock_.try_lock_for(kPatience)) {
-    if (std::exchange(keeper_.namer_, &namer) == &namer) index_ = std::move(keeper_.index_);
-    keeper_.index_ = nullptr;
-    keeper_.used_at_ = now;
+KeptIndex::Loan::Loan(KeptIndex* keeper, const ProfileOptions& options, std::size_t most_nodes, MonotonicTime now)
+    : keeper_(keeper) {
+  if (keeper_ != nullptr && is_usual(options)) lock_ = std::unique_lock(keeper_->mutex_, kPatience);
+  if (lock_.owns_lock()) {
+    index_ = std::move(keeper_->index_);
+    keeper_->used_at_ = now;
   }
   if (index_ == nullptr) index_ = std::make_unique<FunctionIndex>(options, most_nodes);
 }
@@ -34,9 +33,9 @@ KeptIndex::Loan::~Loan() {
   if (!lock_.owns_lock()) return;
   const std::size_t bytes = index_->bytes();
   const bool is_half_done = std::uncaught_exceptions() > exceptions_;
-  if (bytes > keeper_.limit_bytes_ || index_->was_cut() || is_half_done) index_ = nullptr;
-  keeper_.index_ = std::move(index_);
-  keeper_.used_bytes_ = keeper_.index_ != nullptr ? bytes : 0;
+  if (bytes > keeper_->limit_bytes_ || index_->was_cut() || is_half_done) index_ = nullptr;
+  keeper_->index_ = std::move(index_);
+  keeper_->used_bytes_ = keeper_->index_ != nullptr ? bytes : 0;
 }
 
 bool KeptIndex::drop_unused(MonotonicTime now) {

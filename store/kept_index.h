@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptIndex: the FunctionIndex that answers of the usual form share, one after the other. Who asks for another form, or
-// finds it in use, gets one of their own. Shared by the store and its snapshots; any thread.
+// KeptIndex: the FunctionIndex that answers of the usual form share, one after the other. A question of another form, or
+// one that finds it in use, gets an index of its own. Belongs to a FrameNamer, by whose names it is made. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "store/function_index.h"
-#include "store/profile.h"
 #include "store/profile_options.h"
 
 namespace flamed::store {
@@ -22,8 +21,8 @@ class KeptIndex {
   /// An index for the length of one question.
   class Loan {
    public:
-    Loan(KeptIndex& keeper, const ProfileOptions& options, const FrameNamer& namer, std::size_t most_nodes,
-         MonotonicTime now);
+    /// `keeper`: null where nothing is kept.
+    Loan(KeptIndex* keeper, const ProfileOptions& options, std::size_t most_nodes, MonotonicTime now);
     ~Loan();
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
@@ -32,7 +31,7 @@ class KeptIndex {
     [[nodiscard]] FunctionIndex* operator->() const { return index_.get(); }
 
    private:
-    KeptIndex& keeper_;
+    KeptIndex* const keeper_;
     std::unique_lock<std::timed_mutex> lock_;  ///< held where the index is to be kept
     std::unique_ptr<FunctionIndex> index_;
     const int exceptions_ = std::uncaught_exceptions();  ///< when the question began
@@ -43,9 +42,9 @@ class KeptIndex {
   KeptIndex(const KeptIndex&) = delete;
   KeptIndex& operator=(const KeptIndex&) = delete;
 
-  /// Lets go of the index if no question came for a minute. True when there was one.
+  /// Frees the index if no question came for a minute. True when there was one.
   bool drop_unused(MonotonicTime now);
-  /// Lets go of it, unless it is in use. True when there was one.
+  /// Frees it, unless it is in use. True when there was one.
   bool drop();
 
   /// Of the index that is kept.
@@ -55,7 +54,6 @@ class KeptIndex {
   const std::size_t limit_bytes_;
   mutable std::timed_mutex mutex_;  ///< guards what follows
   std::unique_ptr<FunctionIndex> index_;
-  const FrameNamer* namer_ = nullptr;  ///< of whose names it is
   MonotonicTime used_at_{};
   std::size_t used_bytes_ = 0;
 };

@@ -22,6 +22,8 @@ using flamed::FrameKind;
 using flamed::InlineChain;
 using flamed::NamedFrame;
 
+class KeptIndex;
+
 /// Turns addresses into names. Declared here, where profiles are built; implemented by whoever knows files.
 class FrameNamer {
  public:
@@ -32,8 +34,9 @@ class FrameNamer {
   /// As long as it is the same number, names of the modules that were given after it was read, and of which
   /// may_change() says no, would be given again. Cheap; any thread.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
-  /// Whether edition() promises anything.
-  [[nodiscard]] virtual bool keeps_names() const { return false; }
+  /// Where questions that are named by it keep what they work out for the next one. Null where edition() promises
+  /// nothing.
+  [[nodiscard]] virtual KeptIndex* kept_index() { return nullptr; }
 };
 
 /// Nodes stand in depth-first order, parents before children, siblings by name. Node 0 is the root.

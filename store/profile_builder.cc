@@ -28,7 +28,7 @@ ProfileBuilder::ProfileBuilder(const SnapshotData& snapshot, const ProfileOption
       options_(options),
       namer_(namer),
       budget_(budget),
-      index_(*snapshot.index, options, namer, budget.limits().nodes, snapshot.until),
+      index_(namer.kept_index(), options, budget.limits().nodes, snapshot.until),
       seen_(snapshot.tree),
       placed_(index_->places()) {
   index_->follow(snapshot.tree);

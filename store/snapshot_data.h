@@ -20,8 +20,6 @@
 
 namespace flamed::store {
 
-class KeptIndex;
-
 class SnapshotData {
  public:
   CallTree::View tree;
@@ -31,7 +29,6 @@ class SnapshotData {
   std::vector<OpenSlot::View> open;                       ///< oldest first, all younger than the sealed ones
   std::shared_ptr<SlotSums> sums;                         ///< of runs of sealed slots; never null
   std::shared_ptr<SlotSums> side_sums;                    ///< by side, of single ones; never null
-  std::shared_ptr<KeptIndex> index;                       ///< never null
   MonotonicTime since;                                    ///< nothing here is older: cuts the first slot's start
   MonotonicTime until;                                    ///< nothing here is younger: cuts the open slots' ends
   std::int64_t period_ns = 0;

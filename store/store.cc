@@ -9,10 +9,8 @@
 #include <mutex>
 #include <utility>
 
-#include "base/heap.h"
 #include "store/budget.h"
 #include "store/call_tree.h"
-#include "store/kept_index.h"
 #include "store/process_table.h"
 #include "store/slot.h"
 #include "store/slot_sums.h"
@@ -41,8 +39,6 @@ std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - b
 std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
 /// Of that, sums by side: one is a hundredth of its minute.
 std::size_t side_sums_limit_of(const Limits& limits) { return sums_limit_of(limits) / 4; }
-/// Readers' index lasts for as long as questions come; it is not in the budget.
-constexpr std::size_t kIndexShare = 8;
 // Users who have more than a share leave this part to the others, of all and of what the call-tree may take, so that
 // these find room within a minute.
 constexpr std::size_t kReserveShare = 16;
@@ -76,7 +72,6 @@ class Store::State {
         budget_(growth_limit_of(limits) - log_limit_of(limits) - sums_limit_of(limits)),
         sums_(std::make_shared<SlotSums>(sums_limit_of(limits) - side_sums_limit_of(limits))),
         side_sums_(std::make_shared<SlotSums>(side_sums_limit_of(limits))),
-        index_(std::make_shared<KeptIndex>(budget_of(limits) / kIndexShare)),
         // The rest is for slots: without it a tree full of stacks could leave no room to say who used them.
         tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
         tree_(tree_budget_),
@@ -177,8 +172,6 @@ class Store::State {
   }
 
   void advance(MonotonicTime now) {
-    if (index_->drop_unused(now)) give_back_freed_memory();
-    const std::size_t asked_back = give_back_index(asked_back_.exchange(0));
     std::lock_guard lock(mutex_);
     if (!open_.empty() && open_.back()->bounds.covers(now)) {
       std::int64_t step = clock_.wall_offset_ns() - open_.back()->bounds.wall_offset_ns;
@@ -196,7 +189,7 @@ class Store::State {
       ++dropped_for_age_;
     }
     if (sealed_any) gaps_.forget_before({now.ns + clock_.wall_offset_ns() - limits_.retention_ns});
-    if (asked_back != 0) let_go_of(asked_back);
+    if (const std::size_t asked_back = asked_back_.exchange(0); asked_back != 0) let_go_of(asked_back);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t share = 64;
     while (budget_.used_bytes() > soft_limit_of(budget_) && make_room(share, std::nullopt)) continue;
@@ -229,7 +222,6 @@ class Store::State {
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
     data->side_sums = side_sums_;
-    data->index = index_;
     data->since = began_;
     data->until = std::max(clock_.monotonic(), MonotonicTime{latest_.ns + 1});
     data->period_ns = period_ns_;
@@ -247,7 +239,6 @@ class Store::State {
     stats.quality = total_;
     stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes() + side_sums_->used_bytes();
     stats.budget_bytes = budget_of(limits_);
-    stats.index_bytes = index_->used_bytes();
     stats.slots = sealed_.size() + open_.size();
     stats.sealed_bytes = sealed_bytes_;
     stats.histogram_entries = sealed_entries_;
@@ -586,16 +577,6 @@ class Store::State {
 
   [[nodiscard]] std::size_t held_bytes() const { return budget_.used_bytes() + log_budget_.used_bytes(); }
 
-  /// Of `bytes` that are asked back, what is still to be given after the index, which is made anew when it is needed.
-  std::size_t give_back_index(std::size_t bytes) {
-    if (bytes == 0) return 0;
-    const std::size_t of_index = index_->used_bytes();
-    if (!index_->drop()) return bytes;
-    // Freed memory stays with the allocator, and so counts, until it is asked for.
-    give_back_freed_memory();
-    return bytes - std::min(bytes, of_index);
-  }
-
   void let_go_of(std::size_t bytes) {
     const std::size_t before = held_bytes();
     const std::size_t target = before - std::min(before, bytes);
@@ -689,7 +670,6 @@ class Store::State {
   Budget budget_;
   const std::shared_ptr<SlotSums> sums_;
   const std::shared_ptr<SlotSums> side_sums_;
-  const std::shared_ptr<KeptIndex> index_;
   Budget tree_budget_;
   CallTree tree_;
   UserShares shares_;

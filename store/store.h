@@ -50,7 +50,6 @@ struct StoreStats {
   Quality quality;  ///< since start
   std::size_t used_bytes = 0;
   std::size_t budget_bytes = 0;
-  std::size_t index_bytes = 0;  ///< of what questions keep for the next one; not in the budget
   std::size_t slots = 0;
   std::size_t histogram_entries = 0;                              ///< over all slots
   std::size_t sealed_bytes = 0;                                   ///< of the sealed slots

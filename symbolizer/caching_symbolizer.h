@@ -39,7 +39,6 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
   std::uint64_t edition(std::span<const ModuleId> modules) override;
-  [[nodiscard]] bool keeps_names() const override { return true; }
 
   /// Drops what is kept of one module, and doesn't keep what is just being answered.
   void forget(ModuleId module);

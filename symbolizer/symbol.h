@@ -30,8 +30,6 @@ class Symbolizer {
   /// As long as it is the same number, names of the modules that were given after it was read, and of which
   /// may_change() says no, would be given again. Cheap enough for every query.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
-  /// Whether edition() promises anything.
-  [[nodiscard]] virtual bool keeps_names() const { return false; }
 };
 
 }  // namespace flamed::symbolizer

@@ -75,9 +75,10 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
     return cache_.symbolise(frames);
   }
   std::uint64_t edition(std::span<const ModuleId> modules) override { return cache_.edition(modules); }
-  [[nodiscard]] bool keeps_names() const override { return true; }
+  [[nodiscard]] store::KeptIndex* kept_index() override { return &index_; }
 
   mutable std::atomic<std::uint64_t> asked_{0};
+  store::KeptIndex index_{std::size_t{32} << 20};
   MadeUpSymbols symbols_;
   symbolizer::CachingSymbolizer cache_{symbols_, clock_};
 };

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "store/heatmap.h"
+#include "store/kept_index.h"
 #include "store/query.h"
 #include "store/store.h"
 #include "store/timeline.h"
@@ -68,10 +69,11 @@ class CachedNamer final : public FrameNamer {
     return chains;
   }
   std::uint64_t edition(std::span<const ModuleId> /*modules*/) override { return 1; }
-  [[nodiscard]] bool keeps_names() const override { return true; }
+  [[nodiscard]] KeptIndex* kept_index() override { return &index_; }
   double took_ms = 0;
 
  private:
+  KeptIndex index_{std::size_t{32} << 20};
   std::unordered_map<Frame, std::shared_ptr<const InlineChain>> known_;
 };
 

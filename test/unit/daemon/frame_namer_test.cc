@@ -42,7 +42,7 @@ TEST_CASE("every kind of symbol becomes the same kind of frame") {
                                                             {SymbolKind::kUnknown, FrameKind::kUnknown}};
   for (const auto& [from, to] : kinds) {
     FakeSymbolizer symbolizer({{Symbol{"f", "lib", from, "why"}}});
-    FrameNamer namer(symbolizer);
+    FrameNamer namer(symbolizer, 0);
     const auto chains = namer.name(std::vector{frame(0)});
     REQUIRE(chains.size() == 1);
     CHECK(*chains[0] == store::InlineChain{{"f", "lib", to, "why"}});
@@ -53,7 +53,7 @@ TEST_CASE("each frame gets its chain, in order, with inlined calls outermost fir
   FakeSymbolizer symbolizer(
       {{Symbol{"outer", "a", SymbolKind::kNative, ""}, Symbol{"inner", "a", SymbolKind::kNative, ""}},
        {Symbol{"other", "b", SymbolKind::kNative, ""}}});
-  FrameNamer namer(symbolizer);
+  FrameNamer namer(symbolizer, 0);
   const auto chains = namer.name(std::vector{frame(1), frame(0), frame(1)});
   REQUIRE(chains.size() == 3);
   CHECK(chains[0]->at(0).name == "other");
@@ -65,7 +65,7 @@ TEST_CASE("each frame gets its chain, in order, with inlined calls outermost fir
 
 TEST_CASE("no frames get no chains") {
   FakeSymbolizer symbolizer({});
-  FrameNamer namer(symbolizer);
+  FrameNamer namer(symbolizer, 0);
   CHECK(namer.name({}).empty());
 }
 

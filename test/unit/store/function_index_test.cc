@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/kept_index.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 
@@ -41,8 +42,9 @@ class KeepingNamer final : public FrameNamer {
     return chains;
   }
   std::uint64_t edition(std::span<const ModuleId> /*modules*/) override { return edition_now; }
-  [[nodiscard]] bool keeps_names() const override { return true; }
+  [[nodiscard]] KeptIndex* kept_index() override { return &index; }
 
+  KeptIndex index{std::size_t{8} << 20};
   std::map<Frame, NamedFrame> names;
   std::uint64_t edition_now = 1;
   std::size_t asked = 0;
@@ -256,11 +258,11 @@ TEST_CASE("an index that a question without memory left half done is not the nex
   const Asker ask{store, namer};
   store.add({code(0x11), code(0x21)});
   static_cast<void>(ask({store.everything()}));
-  REQUIRE(store.store.stats().index_bytes > 0);
+  REQUIRE(namer.index.used_bytes() > 0);
   store.add({code(0x11), code(0x31)});
   namer.while_naming = [] { throw std::bad_alloc(); };
   CHECK_THROWS_AS(ask({store.everything()}), std::bad_alloc);
-  CHECK(store.store.stats().index_bytes == 0);
+  CHECK(namer.index.used_bytes() == 0);
   CHECK(folded(ask({store.everything()})).size() == 2);
 }
 
@@ -270,30 +272,32 @@ TEST_CASE("the index goes when nobody asked for a minute, and when memory is sho
   const Asker ask{store, namer};
   store.add({code(0x11), code(0x21)});
   const std::vector<std::string> answer = described(ask({store.everything()}));
-  CHECK(store.store.stats().index_bytes > 0);
+  CHECK(namer.index.used_bytes() > 0);
   store.pass(59);
-  CHECK(store.store.stats().index_bytes > 0);
+  CHECK_FALSE(namer.index.drop_unused(store.clock.monotonic()));
+  CHECK(namer.index.used_bytes() > 0);
   store.pass(2);
-  CHECK(store.store.stats().index_bytes == 0);
+  CHECK(namer.index.drop_unused(store.clock.monotonic()));
+  CHECK(namer.index.used_bytes() == 0);
+  CHECK_FALSE(namer.index.drop());
 
   CHECK(described(ask({store.everything()})).size() == answer.size());
   CHECK(namer.asked == 4);
-  CHECK(store.store.stats().index_bytes > 0);
-  store.store.give_back(1);
-  store.pass(1);
-  CHECK(store.store.stats().index_bytes == 0);
+  CHECK(namer.index.used_bytes() > 0);
+  CHECK(namer.index.drop());
+  CHECK(namer.index.used_bytes() == 0);
   CHECK(store.profile().nodes.size() == 4);
 }
 
 TEST_CASE("an answer outlives the index that it was made with") {
   TestStore store;
-  KeepingNamer namer;
-  const Asker ask{store, namer};
-  store.add({code(0x11), code(0x12), code(0x21)});
-  const Profile profile = ask({store.everything()});
-  store.store.give_back(1);
-  store.pass(1);
-  CHECK(folded(profile) == std::vector<std::string>{"all;worker (100);f1;f1;f2 1"});
+  std::optional<Profile> profile;
+  {
+    KeepingNamer namer;
+    store.add({code(0x11), code(0x12), code(0x21)});
+    profile = Asker{store, namer}({store.everything()});
+  }
+  CHECK(folded(*profile) == std::vector<std::string>{"all;worker (100);f1;f1;f2 1"});
 }
 
 }  // namespace
