@@ -149,8 +149,8 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
 
 void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& metrics) {
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
-  metrics.push_back(
-      gauge("flamed_function_index_bytes", "Memory of what questions keep for the next one.", parts_.namer.kept_index()->used_bytes()));
+  metrics.push_back(gauge("flamed_function_index_bytes", "Memory of what questions keep for the next one.",
+                          parts_.namer.kept_index()->used_bytes()));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
   metrics.push_back(
       gauge("flamed_store_exact_bytes", "Of flamed_store_bytes: samples that are kept one by one.", store.exact_bytes));

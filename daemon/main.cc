@@ -56,6 +56,7 @@
 #include "symbolizer/caching_symbolizer.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/debuginfod.h"
+#include "symbolizer/direct_module_reader.h"
 #include "symbolizer/guarded_opener.h"
 #include "symbolizer/kernel_symbols.h"
 #include "symbolizer/module_symbolizer.h"
@@ -74,7 +75,8 @@ constexpr rlim_t kOtherDescriptors = 1024;
 /// Of tables that were read for names to be kept: worth the milliseconds that it takes to give memory back.
 constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 
-/// What questions keep lasts for as long as they come. It is not in the store's budget, but a part of this size beside it.
+/// What questions keep lasts for as long as they come. It is not in the store's budget, but a part of this size beside
+/// it.
 constexpr std::size_t kIndexShare = 8;
 
 /// As many open files as the system lets us have; how many of them may be modules.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptIndex: the FunctionIndex that answers of the usual form share, one after the other. A question of another form, or
-// one that finds it in use, gets an index of its own. Belongs to a FrameNamer, by whose names it is made. Any thread.
+// KeptIndex: the FunctionIndex that answers of the usual form share, one after the other. A question of another form,
+// or one that finds it in use, gets an index of its own. Belongs to a FrameNamer, by whose names it is made. Any
+// thread.
 #pragma once
 
 #include <cstddef>

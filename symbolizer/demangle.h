@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <string_view>
+
+#include "symbolizer/demangled_name.h"
 
 namespace flamed::symbolizer {
 
@@ -13,14 +14,6 @@ namespace flamed::symbolizer {
 inline constexpr std::size_t kMaxMangledBytes = 4096;
 /// A name that demangles to more is shown mangled: back references make a name of 100 bytes stand for gigabytes.
 inline constexpr std::size_t kMaxDemangledBytes = 64 * 1024;
-
-/// What a person reads in the place of a mangled name.
-struct DemangledName {
-  std::string name;       ///< without parameters, long template arguments as <...>
-  std::string full_name;  ///< with both; empty where that is `name`
-
-  friend bool operator==(const DemangledName&, const DemangledName&) = default;
-};
 
 /// C++ (Itanium ABI) and Rust (legacy and v0); see short_name.h for what `name` leaves out. Neither has return types,
 /// nor Rust's hashes. Go's names are not mangled, but `name` has "[...]" for their type arguments. Compiler clones keep

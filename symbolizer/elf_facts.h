@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "base/result.h"
-
 namespace flamed::symbolizer {
 
 struct ElfFacts {
@@ -23,9 +21,5 @@ struct ElfFacts {
 
   friend bool operator==(const ElfFacts&, const ElfFacts&) = default;
 };
-
-/// Every size in the file is checked before memory is spent on it. A file that is no ELF or damaged is an error. What
-/// dwz writes counts as an object file, so these are read too.
-Result<ElfFacts> read_elf_facts(int fd);
 
 }  // namespace flamed::symbolizer

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ElfSymbols: the functions of one ELF file, as a value. Immutable, so any thread may read it.
-//
-// The files are chosen by whoever runs a program on this host, so nothing in them is believed: every size is checked
-// against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
-// its owner truncates while it is being parsed gives an error, not a SIGBUS.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
-#include "symbolizer/module_files.h"
 #include "symbolizer/symbol_table.h"
 
 namespace flamed::symbolizer {
@@ -78,14 +71,5 @@ class ElfSymbols {
  private:
   Parts parts_;
 };
-
-/// The functions of a module: Go's from .gopclntab, all others from the first that has some: its own .symtab, that of
-/// the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of
-/// the procedure linkage table (x86-64) comes on top. A module without symbols is not an error; one that is no ELF, is
-/// damaged or exceeds a limit is. A debug file, MiniDebugInfo or Go's tables that are damaged count as not there.
-Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);
-
-/// The same from an image in memory, such as the vdso.
-Result<ElfSymbols> read_elf_symbols(std::span<const std::byte> image);
 
 }  // namespace flamed::symbolizer

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "symbolizer/demangle.h"
+#include "symbolizer/demangled_name.h"
 #include "symbolizer/elf_facts.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/jit_file.h"
@@ -56,17 +56,6 @@ class BackgroundReading {
  private:
   static inline thread_local bool on_ = false;
   const bool was_on_;
-};
-
-/// Reads in the calling thread.
-class DirectModuleReader final : public ModuleReader {
- public:
-  Result<ElfFacts> inspect(int fd) override;
-  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override;
-  Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override;
-  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override;
-  Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
-  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 };
 
 }  // namespace flamed::symbolizer

@@ -13,6 +13,7 @@
 
 #include "base/keyed_hash.h"
 #include "symbolizer/clean_name.h"
+#include "symbolizer/direct_root_files.h"
 #include "symbolizer/proc_text.h"
 #include "symbolizer/vdso_symbols.h"
 

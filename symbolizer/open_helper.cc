@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "symbolizer/direct_root_files.h"
 #include "symbolizer/jit_file_opener.h"
 #include "symbolizer/worker/deadline.h"
 #include "symbolizer/worker/fd_message.h"

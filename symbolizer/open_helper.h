@@ -19,10 +19,10 @@
 #include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
+#include "symbolizer/direct_root_files.h"
 #include "symbolizer/jit_file.h"
 #include "symbolizer/module_opener.h"
 #include "symbolizer/module_table.h"
-#include "symbolizer/root_files.h"
 #include "symbolizer/worker/wire.h"
 
 namespace flamed::symbolizer {

@@ -28,8 +28,6 @@ struct FileOwner {
   std::uint32_t user = 0;
   std::uint64_t device = 0;  ///< as stat(2) has it
 };
-/// As the kernel knows it: a file system that may not answer is not asked. Where it can't be told, root's and nowhere.
-FileOwner owner_of(int fd);
 
 class RootFiles {
  public:
@@ -43,22 +41,6 @@ class RootFiles {
   /// (RootDirectory::open_readable()). In a process's root, whose user may have arranged it, what is for root alone is
   /// not opened for root either.
   virtual std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) = 0;
-};
-
-/// Waits for as long as the file systems do. Any thread.
-class DirectRootFiles final : public RootFiles {
- public:
-  struct Options {
-    std::string proc = "/proc";   ///< where procfs is mounted
-    std::string host_root = "/";  ///< the host's own files
-  };
-  DirectRootFiles() : DirectRootFiles(Options()) {}
-  explicit DirectRootFiles(Options options) : options_(std::move(options)) {}
-
-  std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override;
-
- private:
-  const Options options_;
 };
 
 }  // namespace flamed::symbolizer

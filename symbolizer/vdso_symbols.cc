@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "symbolizer/elf_symbol_reader.h"
 
 namespace flamed::symbolizer {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/demangle.h"
+#include "symbolizer/demangled_name.h"
 #include "symbolizer/elf_facts.h"
 #include "symbolizer/elf_symbols.h"
 #include "symbolizer/source_chain.h"

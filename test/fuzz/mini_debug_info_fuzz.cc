@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "symbolizer/elf_symbols.h"
+#include "symbolizer/elf_symbol_reader.h"
 #include "symbolizer/xz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -13,7 +13,8 @@
 
 #include "base/handle.h"
 #include "symbolizer/debug_file_finder.h"
-#include "symbolizer/module_reader.h"
+#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/direct_root_files.h"
 
 namespace {
 

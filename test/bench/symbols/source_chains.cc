@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/handle.h"
 #include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/direct_module_reader.h"
 #include "symbolizer/dwarf_sections.h"
-#include "symbolizer/module_reader.h"
 
 namespace {
 

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/direct_root_files.h"
+#include "symbolizer/elf_facts_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"

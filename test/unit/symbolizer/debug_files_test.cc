@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/direct_root_files.h"
+#include "symbolizer/elf_symbol_reader.h"
 #include "symbolizer/module_symbolizer.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"

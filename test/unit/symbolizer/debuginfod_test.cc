@@ -5,6 +5,7 @@
 #include <condition_variable>
 
 #include "symbolizer/debug_file_finder.h"
+#include "symbolizer/elf_facts_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/victims.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/module_reader.h"
+#include "symbolizer/direct_module_reader.h"
 
 namespace flamed::symbolizer {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "symbolizer/direct_module_reader.h"
 #include "symbolizer/elf_sections.h"
 #include "symbolizer/go_module.h"
-#include "symbolizer/module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/go_recording.h"
 #include "test/unit/symbolizer/victims.h"

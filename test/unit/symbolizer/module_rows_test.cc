@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "symbolizer/module_reader.h"
+#include "symbolizer/direct_module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/victims.h"
 #include "unwinder/architecture.h"

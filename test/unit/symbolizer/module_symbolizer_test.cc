@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "symbolizer/direct_root_files.h"
+#include "symbolizer/elf_symbol_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "symbolizer/direct_root_files.h"
 #include "symbolizer/jit_file_opener.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/handle.h"
+#include "symbolizer/direct_module_reader.h"
 #include "test/catch.h"
 
 namespace flamed::symbolizer {

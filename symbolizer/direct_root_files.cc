@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/root_files.h"
+#include "symbolizer/direct_root_files.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/module_reader.h"
+#include "symbolizer/direct_module_reader.h"
 
 #include <cstddef>
 #include <optional>
 #include <utility>
 
+#include "symbolizer/demangle.h"
+#include "symbolizer/elf_facts_reader.h"
+#include "symbolizer/elf_symbol_reader.h"
 #include "symbolizer/go_locator.h"
 #include "symbolizer/jit_dump.h"
 #include "symbolizer/module_rows.h"
