@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "store/process_info.h"
-#include "store/profile.h"
-#include "store/selection.h"
-#include "store/snapshot.h"
+#include "store/model/process_info.h"
+#include "store/model/profile.h"
+#include "store/model/selection.h"
+#include "store/ring/snapshot.h"
 
 namespace flamed::api {
 

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "daemon/version.h"
-#include "store/quality.h"
+#include "store/model/quality.h"
 
 namespace flamed::daemon {
 namespace {
@@ -147,10 +147,10 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
                             budget.put_off));
 }
 
-void append_store_metrics(const store::StoreStats& store, std::vector<Metric>& metrics) {
+void append_store_metrics(const store::StoreStats& store, std::size_t index_bytes, std::vector<Metric>& metrics) {
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
-  metrics.push_back(gauge("flamed_function_index_bytes", "Memory of what questions keep for the next one.",
-                          parts_.namer.kept_index()->used_bytes()));
+  metrics.push_back(
+      gauge("flamed_function_index_bytes", "Memory of what questions keep for the next one.", index_bytes));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
   metrics.push_back(
       gauge("flamed_store_exact_bytes", "Of flamed_store_bytes: samples that are kept one by one.", store.exact_bytes));
@@ -395,7 +395,7 @@ std::vector<Metric> DaemonSources::metrics() const {
   append_sample_metrics(store, parts_.sampler, metrics);
   append_program_metrics(parts_.sampler, metrics);
   append_budget_metrics(parts_.budget.state(), metrics);
-  append_store_metrics(store, metrics);
+  append_store_metrics(store, parts_.namer.kept_index()->used_bytes(), metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
   const CpuAccounts::Stats accounts = parts_.accounts.stats();
   metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",

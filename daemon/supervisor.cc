@@ -15,11 +15,11 @@
 #include "base/heap.h"
 #include "base/result.h"
 #include "base/units.h"
-#include "daemon/cpu_time.h"
-#include "daemon/log.h"
-#include "daemon/memory_watch.h"
-#include "daemon/reload.h"
-#include "store/user_shares.h"
+#include "daemon/config/log.h"
+#include "daemon/config/reload.h"
+#include "daemon/machine/cpu_time.h"
+#include "daemon/machine/memory_watch.h"
+#include "store/ring/user_shares.h"
 
 namespace flamed::daemon {
 namespace {

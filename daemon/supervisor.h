@@ -9,15 +9,15 @@
 #include <cstdint>
 #include <span>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/clock.h"
 #include "daemon/budget/budget_keeper.h"
-#include "daemon/config.h"
-#include "daemon/reader.h"
+#include "daemon/config/config.h"
+#include "daemon/flow/reader.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/vitals.h"
-#include "store/kept_index.h"
-#include "store/store.h"
+#include "store/index/kept_index.h"
+#include "store/ring/store.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page's files into a C++ table (api/assets.h): compressed, and named by a hash of their content.
+"""Writes the page's files into a C++ table (api/http/assets.h): compressed, and named by a hash of their content.
 
     embed.py OUTPUT.cc [--brotli NODE] FILE... [--under PREFIX FILE...]
 
@@ -104,7 +104,7 @@ def brotli(node, content):
 
 
 def write_table(assets, node, output):
-    lines = ["// Made by api/web/embed.py.", '#include "api/assets.h"', "", "#include <array>", "", "namespace flamed::api {", "namespace {", ""]
+    lines = ["// Made by api/web/embed.py.", '#include "api/http/assets.h"', "", "#include <array>", "", "namespace flamed::api {", "namespace {", ""]
 
     def write_bytes(name, content):
         lines.append(f"constexpr std::array<unsigned char, {len(content)}> {name}{{")

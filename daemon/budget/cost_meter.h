@@ -9,12 +9,12 @@
 
 #include <vector>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/clock.h"
 #include "base/thread_cpu.h"
 #include "daemon/budget/cpu_governor.h"
 #include "daemon/sampler/sampler.h"
-#include "symbolizer/guarded_opener.h"
+#include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
 namespace flamed::daemon {

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "daemon/cpu_time.h"
+#include "daemon/machine/cpu_time.h"
 
 namespace flamed::daemon {
 namespace {

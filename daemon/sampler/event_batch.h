@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "daemon/sampler/record.h"
 #include "daemon/sampler/side_band_shares.h"
-#include "store/gap.h"
+#include "store/model/gap.h"
 
 namespace flamed::daemon {
 

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 #include "daemon/sampler/libbpf_log.h"
 
 // Written by bpftool, in C.

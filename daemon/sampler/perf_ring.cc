@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 #include "daemon/sampler/perf_event.h"
 
 namespace flamed::daemon {

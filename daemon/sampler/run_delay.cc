@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "daemon/cpu_time.h"
+#include "daemon/machine/cpu_time.h"
 
 namespace flamed::daemon {
 

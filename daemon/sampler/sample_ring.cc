@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bpf/sample_ring.h"
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 
 namespace flamed::daemon {
 

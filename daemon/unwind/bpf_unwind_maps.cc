@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/handle.h"
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 
 namespace flamed::daemon {
 

@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/worker/fd_message.h"
+#include "symbolizer/ipc/fd_message.h"
+#include "symbolizer/ipc/wire.h"
 #include "symbolizer/worker/sandbox.h"
 #include "symbolizer/worker/value_codec.h"
-#include "symbolizer/worker/wire.h"
 
 namespace flamed::symbolizer {
 namespace {

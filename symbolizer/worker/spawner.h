@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "symbolizer/module_reader.h"
+#include "symbolizer/model/module_reader.h"
 
 namespace flamed::symbolizer {
 

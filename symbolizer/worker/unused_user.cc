@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "symbolizer/proc_folder.h"
-#include "symbolizer/process_status.h"
+#include "symbolizer/process/proc_folder.h"
+#include "symbolizer/process/process_status.h"
 
 namespace flamed::symbolizer {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "symbolizer/clean_name.h"
+#include "symbolizer/model/clean_name.h"
 
 namespace flamed::symbolizer {
 namespace {

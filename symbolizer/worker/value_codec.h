@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/demangled_name.h"
-#include "symbolizer/elf_facts.h"
-#include "symbolizer/elf_symbols.h"
-#include "symbolizer/source_chain.h"
-#include "symbolizer/symbol_table.h"
-#include "symbolizer/worker/wire.h"
+#include "symbolizer/ipc/wire.h"
+#include "symbolizer/model/demangled_name.h"
+#include "symbolizer/model/elf_facts.h"
+#include "symbolizer/model/elf_symbols.h"
+#include "symbolizer/model/source_chain.h"
+#include "symbolizer/model/symbol_table.h"
 #include "unwinder/row.h"
 
 namespace flamed::symbolizer {

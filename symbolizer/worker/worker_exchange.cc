@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-#include "symbolizer/worker/fd_message.h"
+#include "symbolizer/ipc/fd_message.h"
 
 namespace flamed::symbolizer {
 namespace {

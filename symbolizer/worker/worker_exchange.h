@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <span>
 
-#include "symbolizer/worker/deadline.h"
+#include "symbolizer/ipc/deadline.h"
+#include "symbolizer/ipc/wire.h"
 #include "symbolizer/worker/request.h"
-#include "symbolizer/worker/wire.h"
 #include "symbolizer/worker/worker_process.h"
 
 namespace flamed::symbolizer {

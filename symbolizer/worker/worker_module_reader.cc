@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "symbolizer/clean_name.h"
+#include "symbolizer/model/clean_name.h"
 #include "symbolizer/worker/value_codec.h"
 
 namespace flamed::symbolizer {

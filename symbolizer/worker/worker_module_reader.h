@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/module_reader.h"
+#include "symbolizer/model/module_reader.h"
 #include "symbolizer/worker/request.h"
 #include "symbolizer/worker/worker_exchange.h"
 #include "symbolizer/worker/worker_process.h"

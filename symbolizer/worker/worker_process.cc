@@ -15,8 +15,8 @@
 #include <span>
 #include <utility>
 
-#include "symbolizer/worker/deadline.h"
-#include "symbolizer/worker/fd_message.h"
+#include "symbolizer/ipc/deadline.h"
+#include "symbolizer/ipc/fd_message.h"
 #include "symbolizer/worker/spawner.h"
 
 namespace flamed::symbolizer {

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/kernel_program.h"
-#include "symbolizer/kernel_symbols.h"
+#include "symbolizer/names/kernel_symbols.h"
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"

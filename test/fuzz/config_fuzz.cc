@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "symbolizer/clean_name.h"
-#include "symbolizer/demangle.h"
-#include "symbolizer/short_name.h"
+#include "symbolizer/model/clean_name.h"
+#include "symbolizer/reader/demangle.h"
+#include "symbolizer/reader/short_name.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace flamed::symbolizer;

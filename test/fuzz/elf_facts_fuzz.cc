@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as an ELF file whose debug file is looked for: no name that leads elsewhere comes out.
-#include "symbolizer/elf_facts_reader.h"
+#include "symbolizer/elf/elf_facts_reader.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

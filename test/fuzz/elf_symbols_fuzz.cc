@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/handle.h"
-#include "symbolizer/elf_symbol_reader.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/handle.h"
-#include "symbolizer/elf_unwind_source.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 #include "test/unit/unwinder/load_rows.h"
 
 namespace {

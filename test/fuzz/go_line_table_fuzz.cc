@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbolizer/go_line_table.h"
+#include "symbolizer/go/go_line_table.h"
 #include "test/unit/symbolizer/go_recording.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "symbolizer/jit_dump.h"
+#include "symbolizer/jit/jit_dump.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using flamed::symbolizer::ElfInput;

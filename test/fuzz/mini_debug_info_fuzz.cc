@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "symbolizer/elf_symbol_reader.h"
-#include "symbolizer/xz.h"
+#include "symbolizer/elf/xz.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace flamed;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbolizer/perf_map.h"
+#include "symbolizer/jit/perf_map.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto map = flamed::symbolizer::parse_perf_map({reinterpret_cast<const char*>(data), size});

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "symbolizer/mapping_set.h"
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/mapping_set.h"
+#include "symbolizer/process/proc_text.h"
 
 namespace {
 

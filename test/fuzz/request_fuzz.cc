@@ -13,13 +13,13 @@
 #include <string_view>
 #include <variant>
 
-#include "api/gzip.h"
-#include "api/parameters.h"
-#include "api/problem.h"
-#include "api/request_parser.h"
-#include "api/request_reader.h"
-#include "api/request_target.h"
-#include "api/route_table.h"
+#include "api/http/problem.h"
+#include "api/http/request_parser.h"
+#include "api/http/request_reader.h"
+#include "api/http/request_target.h"
+#include "api/question/parameters.h"
+#include "api/question/route_table.h"
+#include "api/text/gzip.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/source_locator.h"
+#include "symbolizer/dwarf/source_locator.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using flamed::symbolizer::SourceChain;

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/parameters.h"
-#include "api/time_expression.h"
+#include "api/question/parameters.h"
+#include "api/text/time_expression.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace flamed;

@@ -31,7 +31,7 @@
 #include "base/handle.h"
 #include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/perf_event.h"
-#include "symbolizer/kernel_symbols.h"
+#include "symbolizer/names/kernel_symbols.h"
 #include "test/catch.h"
 #include "test/kernel/kernel_walk_check.h"
 #include "test/support/running_daemon.h"

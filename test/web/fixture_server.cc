@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/handle.h"
 #include "test/web/fixture_history.h"
 

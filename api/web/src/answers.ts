@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the daemon answers, as docs/api.md has it; only the members that the page uses.
 
-import type { GraphAnswer } from "./graph/answer";
+import type { GraphAnswer } from "./graph/graph_answer";
 
 export interface Window {
   from: string;

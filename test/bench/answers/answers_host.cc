@@ -18,7 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/server.h"
+#include "api/server/server.h"
+#include "store/index/kept_index.h"
 #include "test/unit/api/fake_sources.h"
 
 namespace flamed::api {
@@ -91,6 +92,8 @@ class MadeUpHost final : public FakeSources, private store::FrameNamer {
     for (const Frame& frame : frames) chains.push_back(std::make_shared<store::InlineChain>(name_of(frame)));
     return chains;
   }
+
+  [[nodiscard]] store::KeptIndex* kept_index() override { return &index_; }
 
   void add_processes() {
     constexpr std::array kNames{"init", "web", "sql server", "größe", "a;b\"c\\d", "java", "build", "cc1plus"};
@@ -180,6 +183,7 @@ class MadeUpHost final : public FakeSources, private store::FrameNamer {
     store_.add_gap({{now.ns - 20 * kNsPerSecond}, now, reason, cpu});
   }
 
+  store::KeptIndex index_{std::size_t{32} << 20};
   std::vector<Program> programs_;
   std::vector<std::vector<Frame>> stacks_;
   std::mt19937_64 random_{1};

@@ -23,9 +23,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/heap.h"
-#include "symbolizer/caching_symbolizer.h"
+#include "store/index/kept_index.h"
+#include "symbolizer/names/caching_symbolizer.h"
 #include "test/unit/api/fake_sources.h"
 
 namespace flamed::api {

@@ -20,14 +20,14 @@
 #include <utility>
 #include <vector>
 
-#include "api/render_columns.h"
+#include "api/render/render_columns.h"
 #include "base/clock.h"
 #include "base/heap.h"
-#include "store/heatmap.h"
-#include "store/kept_index.h"
-#include "store/query.h"
-#include "store/store.h"
-#include "store/timeline.h"
+#include "store/index/kept_index.h"
+#include "store/query/heatmap.h"
+#include "store/query/query.h"
+#include "store/query/timeline.h"
+#include "store/ring/store.h"
 
 namespace flamed::store {
 namespace {

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "daemon/ingest.h"
+#include "daemon/flow/ingest.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
-#include "store/store.h"
-#include "symbolizer/module_table.h"
-#include "symbolizer/process_details.h"
-#include "symbolizer/process_table.h"
+#include "store/ring/store.h"
+#include "symbolizer/process/module_table.h"
+#include "symbolizer/process/process_details.h"
+#include "symbolizer/process/process_table.h"
 #include "test/bench/scale/synthetic_host.h"
 #include "test/unit/daemon/fake_unwind_maps.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "daemon/sampler/sampler.h"
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
 #include "test/unit/daemon/record_bytes.h"
 
 namespace flamed::bench {

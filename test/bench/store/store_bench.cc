@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "store/query.h"
-#include "store/store.h"
+#include "store/query/query.h"
+#include "store/ring/store.h"
 
 namespace {
 // One thread: no need for atomics.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/reader/direct_module_reader.h"
 
 int main(int argc, char** argv) {
   using namespace flamed::symbolizer;

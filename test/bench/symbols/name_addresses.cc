@@ -12,9 +12,9 @@
 #include <string>
 
 #include "base/handle.h"
-#include "symbolizer/debug_file_finder.h"
-#include "symbolizer/direct_module_reader.h"
-#include "symbolizer/direct_root_files.h"
+#include "symbolizer/names/debug_file_finder.h"
+#include "symbolizer/process/direct_root_files.h"
+#include "symbolizer/reader/direct_module_reader.h"
 
 namespace {
 

@@ -19,9 +19,9 @@
 
 #include "base/clock.h"
 #include "base/handle.h"
-#include "symbolizer/caching_symbolizer.h"
-#include "symbolizer/direct_module_reader.h"
-#include "symbolizer/dwarf_sections.h"
+#include "symbolizer/dwarf/dwarf_sections.h"
+#include "symbolizer/names/caching_symbolizer.h"
+#include "symbolizer/reader/direct_module_reader.h"
 
 namespace {
 

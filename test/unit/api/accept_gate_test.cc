@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/accept_gate.h"
+#include "api/socket/accept_gate.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who is answered, with whose eyes, and that nothing of others is in what they get.
-#include "api/access.h"
+#include "api/access/access.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/routes.h"
+#include "api/answer/routes.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
 #include "test/unit/api/scratch_file.h"

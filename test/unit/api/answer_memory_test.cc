@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/answer_memory.h"
+#include "api/server/answer_memory.h"
 
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/column_writer.h"
+#include "api/render/column_writer.h"
 
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/render_columns.h"
+#include "api/render/render_columns.h"
 #include "test/catch.h"
 #include "test/unit/api/profile_builder.h"
 #include "test/unit/api/read_columns.h"

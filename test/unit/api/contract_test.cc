@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "api/gzip.h"
-#include "api/route_table.h"
-#include "api/routes.h"
+#include "api/answer/routes.h"
+#include "api/question/route_table.h"
+#include "api/text/gzip.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
 #include "test/unit/api/read_columns.h"

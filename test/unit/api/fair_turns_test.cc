@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/fair_turns.h"
+#include "api/server/fair_turns.h"
 
 #include "test/catch.h"
 

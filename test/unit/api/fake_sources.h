@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "api/sources.h"
-#include "store/store.h"
+#include "store/ring/store.h"
 
 namespace flamed::api {
 

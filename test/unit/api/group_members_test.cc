@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/group_members.h"
+#include "api/access/group_members.h"
 
 #include "test/catch.h"
 

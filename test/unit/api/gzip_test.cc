@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/gzip.h"
+#include "api/text/gzip.h"
 
 #include "test/catch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/host_names.h"
+#include "api/access/host_names.h"
 
 #include "test/catch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/listening_socket.h"
+#include "api/socket/listening_socket.h"
 
 #include <fcntl.h>
 #include <grp.h>

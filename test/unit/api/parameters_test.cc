@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/parameters.h"
+#include "api/question/parameters.h"
 
 #include <array>
 

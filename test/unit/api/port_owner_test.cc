@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/port_owner.h"
+#include "api/socket/port_owner.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 // Writes a small profile as pprof reads it to standard output, for tools that flamed's authors did not write.
 #include <cstdio>
 
-#include "api/render_pprof.h"
+#include "api/render/render_pprof.h"
 #include "test/unit/api/stack_profile_builder.h"
 
 int main() {

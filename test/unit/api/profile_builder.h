@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/profile.h"
+#include "store/model/profile.h"
 
 namespace flamed::api {
 

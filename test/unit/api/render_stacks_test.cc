@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "api/gzip.h"
-#include "api/protobuf_writer.h"
-#include "api/render_perf_script.h"
-#include "api/render_pprof.h"
-#include "api/render_speedscope.h"
-#include "api/stack_frames.h"
+#include "api/render/render_perf_script.h"
+#include "api/render/render_pprof.h"
+#include "api/render/render_speedscope.h"
+#include "api/render/stack_frames.h"
+#include "api/text/gzip.h"
+#include "api/text/protobuf_writer.h"
 #include "test/catch.h"
 #include "test/unit/api/stack_profile_builder.h"
 

@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api/json_writer.h"
-#include "api/render_columns.h"
-#include "api/render_flamegraph.h"
-#include "api/render_folded.h"
-#include "api/render_health.h"
-#include "api/render_metrics.h"
-#include "api/render_processes.h"
-#include "api/utf8.h"
+#include "api/render/render_columns.h"
+#include "api/render/render_flamegraph.h"
+#include "api/render/render_folded.h"
+#include "api/render/render_health.h"
+#include "api/render/render_metrics.h"
+#include "api/render/render_processes.h"
+#include "api/text/json_writer.h"
+#include "api/text/utf8.h"
 #include "test/catch.h"
 #include "test/unit/api/profile_builder.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/request_reader.h"
+#include "api/http/request_reader.h"
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "api/request_line.h"
-#include "api/request_parser.h"
+#include "api/http/request_line.h"
+#include "api/http/request_parser.h"
 #include "test/catch.h"
 
 namespace flamed::api {

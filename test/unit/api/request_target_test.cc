@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/request_target.h"
+#include "api/http/request_target.h"
 
 #include "test/catch.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "api/access.h"
-#include "api/routes.h"
+#include "api/access/access.h"
+#include "api/answer/routes.h"
 
 namespace flamed::api {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/routes.h"
+#include "api/answer/routes.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "api/assets.h"
-#include "api/gzip.h"
+#include "api/http/assets.h"
+#include "api/text/gzip.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"
 #include "test/unit/api/roots_router.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/server.h"
+#include "api/server/server.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "api/gzip.h"
+#include "api/text/gzip.h"
 #include "base/handle.h"
 #include "test/catch.h"
 #include "test/unit/api/fake_sources.h"

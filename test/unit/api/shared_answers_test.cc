@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/shared_answers.h"
+#include "api/answer/shared_answers.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/socket_owners.h"
+#include "api/socket/socket_owners.h"
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "api/peer_lookup.h"
+#include "api/socket/peer_lookup.h"
 #include "test/catch.h"
 #include "test/support/same_ends.h"
 

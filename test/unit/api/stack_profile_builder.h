@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/timed_samples.h"
+#include "store/query/timed_samples.h"
 
 namespace flamed::api {
 

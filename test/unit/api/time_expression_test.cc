@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/time_expression.h"
+#include "api/text/time_expression.h"
 
 #include <limits>
 

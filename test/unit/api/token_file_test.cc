@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/token_file.h"
+#include "api/access/token_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

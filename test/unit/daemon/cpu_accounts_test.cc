@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cpu_accounts.h"
+#include "daemon/flow/cpu_accounts.h"
 
 #include <string>
 

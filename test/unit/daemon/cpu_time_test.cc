@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/cpu_time.h"
+#include "daemon/machine/cpu_time.h"
 
 #include <string>
 

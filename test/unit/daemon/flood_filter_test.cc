@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/flood_filter.h"
+#include "daemon/config/flood_filter.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/frame_namer.h"
+#include "daemon/naming/frame_namer.h"
 
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/ingest.h"
+#include "daemon/flow/ingest.h"
 
 #include <linux/perf_event.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/query.h"
+#include "store/query/query.h"
 #include "test/catch.h"
 #include "test/unit/daemon/record_bytes.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"

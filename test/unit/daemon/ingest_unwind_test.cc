@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/ingest.h"
+#include "daemon/flow/ingest.h"
 #include "test/catch.h"
 #include "test/unit/daemon/fake_unwind_maps.h"
 #include "test/unit/daemon/record_bytes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 
 #include <cerrno>
 #include <string>

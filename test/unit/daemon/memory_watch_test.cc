@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/memory_watch.h"
+#include "daemon/machine/memory_watch.h"
 
 #include <filesystem>
 #include <string>

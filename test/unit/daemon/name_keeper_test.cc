@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/name_keeper.h"
+#include "daemon/naming/name_keeper.h"
 
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/notice_pace.h"
+#include "daemon/flow/notice_pace.h"
 
 #include "test/catch.h"
 

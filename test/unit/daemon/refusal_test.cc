@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/refusal.h"
+#include "daemon/config/refusal.h"
 
 #include <cerrno>
 
-#include "daemon/locked_memory.h"
+#include "daemon/machine/locked_memory.h"
 #include "test/catch.h"
 
 namespace flamed::daemon {

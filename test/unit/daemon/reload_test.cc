@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/reload.h"
+#include "daemon/config/reload.h"
 
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/stored_until.h"
+#include "daemon/flow/stored_until.h"
 
 #include <atomic>
 #include <thread>

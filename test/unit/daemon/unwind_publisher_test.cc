@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/handle.h"
-#include "symbolizer/module_rows.h"
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
+#include "symbolizer/reader/module_rows.h"
 #include "test/catch.h"
 #include "test/unit/daemon/unwind_publisher_fixture.h"
 

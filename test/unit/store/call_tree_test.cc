@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/call_tree.h"
+#include "store/ring/call_tree.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/diff.h"
+#include "store/query/diff.h"
 
 #include <array>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "store/frame_table.h"
-#include "store/profile_tree.h"
-#include "store/significance.h"
+#include "store/index/frame_table.h"
+#include "store/query/profile_tree.h"
+#include "store/query/significance.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <random>
 
-#include "store/usage.h"
+#include "store/query/usage.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

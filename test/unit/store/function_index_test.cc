@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/kept_index.h"
+#include "store/index/kept_index.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/gap.h"
+#include "store/model/gap.h"
 
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/generations.h"
+#include "store/containers/generations.h"
 
 #include <cstdint>
 

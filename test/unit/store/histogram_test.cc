@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/histogram.h"
+#include "store/ring/histogram.h"
 
 #include <map>
 #include <tuple>

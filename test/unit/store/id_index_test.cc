@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/id_index.h"
+#include "store/containers/id_index.h"
 
 #include <cstdint>
 #include <vector>

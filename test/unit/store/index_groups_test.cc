@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/index_groups.h"
+#include "store/containers/index_groups.h"
 
 #include <algorithm>
 #include <cstddef>

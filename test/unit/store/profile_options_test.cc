@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/profile_options.h"
+#include "store/model/profile_options.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/quality.h"
+#include "store/model/quality.h"
 
 #include <set>
 #include <string>
 
-#include "store/profile.h"
+#include "store/model/profile.h"
 #include "test/catch.h"
 
 namespace flamed::store {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/query.h"
+#include "store/query/query.h"
 
 #include <algorithm>
 #include <set>

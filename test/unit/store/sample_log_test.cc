@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sample_log.h"
+#include "store/ring/sample_log.h"
 
 #include <numeric>
 #include <random>

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "store/heatmap.h"
-#include "store/query.h"
-#include "store/stack_profile.h"
-#include "store/timed_samples.h"
-#include "store/timeline.h"
+#include "store/query/heatmap.h"
+#include "store/query/query.h"
+#include "store/query/stack_profile.h"
+#include "store/query/timed_samples.h"
+#include "store/query/timeline.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/shared_value.h"
+#include "store/containers/shared_value.h"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/slot_sums.h"
+#include "store/ring/slot_sums.h"
 
 #include <map>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/slot.h"
+#include "store/ring/slot.h"
 
 #include "test/catch.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/stack_profile.h"
+#include "store/query/stack_profile.h"
 
 #include <map>
 #include <random>
 
-#include "store/timed_samples.h"
+#include "store/query/timed_samples.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/identity.h"
-#include "store/query.h"
-#include "store/store.h"
+#include "store/query/query.h"
+#include "store/ring/store.h"
 
 namespace flamed::store::test {
 

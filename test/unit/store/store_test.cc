@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/store.h"
+#include "store/ring/store.h"
 
 #include <algorithm>
 #include <atomic>

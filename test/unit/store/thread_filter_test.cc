@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a selection selects, seen by what is counted.
-#include "store/selection.h"
+#include "store/model/selection.h"
 
 #include <functional>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/timeline.h"
+#include "store/query/timeline.h"
 
 #include <algorithm>
 #include <optional>
 #include <random>
 #include <vector>
 
-#include "store/heatmap.h"
-#include "store/timed_samples.h"
-#include "store/usage.h"
+#include "store/query/heatmap.h"
+#include "store/query/timed_samples.h"
+#include "store/query/usage.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

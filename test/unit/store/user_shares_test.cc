@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/user_shares.h"
+#include "store/ring/user_shares.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/timed_samples.h"
+#include "store/query/timed_samples.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/caching_symbolizer.h"
+#include "symbolizer/names/caching_symbolizer.h"
 
 #include <atomic>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/clean_name.h"
+#include "symbolizer/model/clean_name.h"
 
 #include "test/catch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/debug_file_finder.h"
+#include "symbolizer/names/debug_file_finder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "symbolizer/direct_module_reader.h"
-#include "symbolizer/direct_root_files.h"
-#include "symbolizer/elf_facts_reader.h"
+#include "symbolizer/elf/elf_facts_reader.h"
+#include "symbolizer/process/direct_root_files.h"
+#include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"

@@ -5,10 +5,10 @@
 #include <map>
 #include <stdexcept>
 
-#include "symbolizer/caching_symbolizer.h"
-#include "symbolizer/direct_root_files.h"
-#include "symbolizer/elf_symbol_reader.h"
-#include "symbolizer/module_symbolizer.h"
+#include "symbolizer/names/caching_symbolizer.h"
+#include "symbolizer/names/module_symbolizer.h"
+#include "symbolizer/process/direct_root_files.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/debuginfod.h"
+#include "symbolizer/names/debuginfod.h"
 
 #include <atomic>
 #include <condition_variable>
 
-#include "symbolizer/debug_file_finder.h"
-#include "symbolizer/elf_facts_reader.h"
+#include "symbolizer/elf/elf_facts_reader.h"
+#include "symbolizer/names/debug_file_finder.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/victims.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"

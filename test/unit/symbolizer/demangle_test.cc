@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/demangle.h"
+#include "symbolizer/reader/demangle.h"
 
 #include <chrono>
 

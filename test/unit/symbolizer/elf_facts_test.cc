@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/elf_facts_reader.h"
+#include "symbolizer/elf/elf_facts_reader.h"
 
 #include <elf.h>
 

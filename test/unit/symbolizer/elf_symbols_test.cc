@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/elf_symbol_reader.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
 
 #include <elf.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/reader/direct_module_reader.h"
 
 namespace flamed::symbolizer {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/go_line_table.h"
+#include "symbolizer/go/go_line_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/file.h"
-#include "symbolizer/direct_module_reader.h"
-#include "symbolizer/elf_sections.h"
-#include "symbolizer/go_module.h"
+#include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/go/go_module.h"
+#include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/go_recording.h"
 #include "test/unit/symbolizer/victims.h"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "symbolizer/go_line_table.h"
+#include "symbolizer/go/go_line_table.h"
 
 namespace flamed::symbolizer {
 

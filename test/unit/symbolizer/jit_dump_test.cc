@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/jit_dump.h"
+#include "symbolizer/jit/jit_dump.h"
 
 #include <elf.h>
 

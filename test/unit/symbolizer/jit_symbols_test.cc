@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/jit_symbols.h"
+#include "symbolizer/jit/jit_symbols.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

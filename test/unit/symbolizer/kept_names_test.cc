@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/kept_names.h"
+#include "symbolizer/model/kept_names.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/kernel_symbols.h"
+#include "symbolizer/names/kernel_symbols.h"
 
 #include <fcntl.h>
 #include <unistd.h>

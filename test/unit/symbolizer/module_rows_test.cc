@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/module_rows.h"
+#include "symbolizer/reader/module_rows.h"
 
 #include <cstdint>
 #include <string>
 
-#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/victims.h"
 #include "unwinder/architecture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/module_symbolizer.h"
+#include "symbolizer/names/module_symbolizer.h"
 
 #include <sys/stat.h>
 
@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "symbolizer/direct_root_files.h"
-#include "symbolizer/elf_symbol_reader.h"
+#include "symbolizer/process/direct_root_files.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"

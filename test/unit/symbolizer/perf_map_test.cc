@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/perf_map.h"
+#include "symbolizer/jit/perf_map.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/jit_ranges.h"
+#include "symbolizer/jit/jit_ranges.h"
 #include "test/catch.h"
 
 namespace flamed::symbolizer {

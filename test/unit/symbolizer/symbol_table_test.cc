@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/symbol_table.h"
+#include "symbolizer/model/symbol_table.h"
 
 #include <map>
 #include <random>

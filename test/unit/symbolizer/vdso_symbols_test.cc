@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/vdso_symbols.h"
+#include "symbolizer/names/vdso_symbols.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/xz.h"
+#include "symbolizer/elf/xz.h"
 
 #include <lzma.h>
 

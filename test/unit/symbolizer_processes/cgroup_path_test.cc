@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/cgroup_path.h"
+#include "symbolizer/process/cgroup_path.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/command_line.h"
+#include "symbolizer/process/command_line.h"
 
 #include <string>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/executable_lines.h"
+#include "symbolizer/process/executable_lines.h"
 
 #include <cerrno>
 #include <cstdint>
 #include <string>
 
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 

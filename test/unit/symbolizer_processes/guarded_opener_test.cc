@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/guarded_opener.h"
+#include "symbolizer/opener/guarded_opener.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "base/file.h"
-#include "symbolizer/direct_root_files.h"
-#include "symbolizer/jit_file_opener.h"
+#include "symbolizer/opener/jit_file_opener.h"
+#include "symbolizer/process/direct_root_files.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/jit_file_opener.h"
+#include "symbolizer/opener/jit_file_opener.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

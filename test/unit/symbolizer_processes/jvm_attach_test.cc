@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/jvm_attach.h"
+#include "symbolizer/process/jvm_attach.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/mapping_set.h"
+#include "symbolizer/process/mapping_set.h"
 
 #include <array>
 #include <cstdint>

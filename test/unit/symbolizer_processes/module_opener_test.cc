@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/module_opener.h"
+#include "symbolizer/opener/module_opener.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 

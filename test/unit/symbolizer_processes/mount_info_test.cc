@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/mount_info.h"
+#include "symbolizer/process/mount_info.h"
 
 #include "test/catch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/proc_folder.h"
+#include "symbolizer/process/proc_folder.h"
 
 #include <algorithm>
 #include <cstdint>

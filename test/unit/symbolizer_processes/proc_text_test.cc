@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/proc_text.h"
+#include "symbolizer/process/proc_text.h"
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/process_details.h"
+#include "symbolizer/process/process_details.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/process_status.h"
+#include "symbolizer/process/process_status.h"
 
 #include <signal.h>
 #include <unistd.h>

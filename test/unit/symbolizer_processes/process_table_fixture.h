@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/process_table.h"
+#include "symbolizer/process/process_table.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 

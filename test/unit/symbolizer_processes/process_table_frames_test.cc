@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the table of processes makes frames of addresses, and what it asks for about their modules.
-#include "symbolizer/process_table.h"
+#include "symbolizer/process/process_table.h"
 
 #include <algorithm>
 #include <optional>

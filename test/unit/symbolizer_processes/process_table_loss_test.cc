@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the table of processes makes of it when events were lost, and how late samples find what was mapped then.
-#include "symbolizer/process_table.h"
+#include "symbolizer/process/process_table.h"
 
 #include <algorithm>
 #include <cstdint>

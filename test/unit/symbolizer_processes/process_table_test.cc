@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/process_table.h"
+#include "symbolizer/process/process_table.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/root_directory.h"
+#include "symbolizer/process/root_directory.h"
 
 #include <sys/stat.h>
 #include <sys/xattr.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/source_locator.h"
+#include "symbolizer/dwarf/source_locator.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/elf_sections.h"
+#include "symbolizer/elf/elf_sections.h"
 #include "test/catch.h"
 
 namespace flamed::symbolizer {

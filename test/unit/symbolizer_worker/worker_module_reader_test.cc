@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/direct_module_reader.h"
+#include "symbolizer/reader/direct_module_reader.h"
 #include "test/catch.h"
 
 namespace flamed::symbolizer {

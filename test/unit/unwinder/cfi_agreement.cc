@@ -34,7 +34,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/elf_unwind_source.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 #include "test/unit/unwinder/load_rows.h"
 #include "unwinder/rows_builder.h"
 #include "unwinder/step.h"

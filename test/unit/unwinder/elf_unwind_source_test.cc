@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/elf_unwind_source.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 
 #include <elf.h>
 #include <fcntl.h>

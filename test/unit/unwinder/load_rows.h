@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "symbolizer/elf_unwind_source.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 #include "unwinder/file_rows.h"
 #include "unwinder/rows_builder.h"
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/handle.h"
-#include "symbolizer/elf_unwind_source.h"
+#include "symbolizer/reader/elf_unwind_source.h"
 #include "test/catch.h"
 #include "test/unit/unwinder/load_rows.h"
 #include "test/unit/unwinder/victims/known_chain.h"

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of an answer, as the rest of the page has it.
+// The tree of an answer, read from its bytes.
 
 import type { Diff, Profile } from "../answers";
-import type { FunctionColumns } from "./columns";
 import { Frames } from "./frames";
 import { Model } from "./model";
 import { readAnswer } from "./workers";
-
-export interface GraphAnswer {
-  model: Model;
-  // Of a comparison: what the daemon says of each function.
-  functions: FunctionColumns | null;
-  // performance.now() when all of the answer had come.
-  since: number;
-}
 
 export async function readProfile(bytes: ArrayBuffer): Promise<Profile | Diff> {
   const since = performance.now();

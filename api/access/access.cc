@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/access/access.h"
+
+#include <string>
+
+namespace flamed::api {
+namespace {
+
+/// Opened by a person: a link in a chat program, or on another page. Only the page may be: it asks for its data itself,
+/// and whoever made the link gets nothing of it, not even a handle on the window (Cross-Origin-Opener-Policy).
+bool is_opened_page(const Request& request, bool is_page) {
+  return is_page && request.sec_fetch_mode == "navigate" && request.sec_fetch_dest == "document";
+}
+
+}  // namespace
+
+std::variant<Viewer, Problem> Access::judge(const Request& request, bool is_page) const {
+  bool has_token = false;
+  if (tokens_ != nullptr) {
+    if (const auto token = bearer_token(request.authorization)) {
+      has_token = tokens_->accepts(*token);
+      if (!has_token) return token_refused();
+    }
+  }
+  if (request.peer.transport == Peer::Transport::kRemote && !has_token) return token_needed();
+  if (const auto problem = check_origin(request, is_page, has_token)) return *problem;
+  if (has_token) return Viewer{Viewer::Sees::kEverything};
+  return viewer_of(request.peer);
+}
+
+std::optional<Problem> Access::check_origin(const Request& request, bool is_page, bool has_token) const {
+  // No page can make a browser send a token that it does not know. So a host may be asked by any of its names with it.
+  const bool is_unix = request.peer.transport == Peer::Transport::kUnix;
+  const bool is_ours = is_unix ? is_unix_host(request.host) : names_.has(request.host);
+  if (!is_ours && !has_token) return foreign_host(request.host, is_unix ? "localhost" : names_.list());
+  if (!request.origin.empty() && request.origin != "http://" + request.host) return foreign_origin(request.origin);
+  const bool is_own =
+      request.sec_fetch_site.empty() || request.sec_fetch_site == "none" || request.sec_fetch_site == "same-origin";
+  if (!is_own && !is_opened_page(request, is_page)) return foreign_origin(request.sec_fetch_site);
+  return std::nullopt;
+}
+
+Viewer Access::viewer_of(const Peer& peer) const {
+  if (!peer.uid || *peer.uid == store::kNoUser) return {};
+  if (*peer.uid == 0 || is_member_(*peer.uid)) return {Viewer::Sees::kEverything, *peer.uid};
+  return {Viewer::Sees::kOwn, *peer.uid};
+}
+
+std::optional<Problem> check_viewer(const Viewer& viewer) {
+  if (viewer.sees == Viewer::Sees::kNothing) return unknown_user();
+  return std::nullopt;
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/access/token_file.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "base/handle.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::size_t kLargestFileBytes = 64U << 10;
+constexpr std::string_view kScheme = "bearer";
+
+std::string_view trimmed(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  return line.substr(0, line.find_last_not_of(kBlanks) + 1);
+}
+
+bool is_printable(char c) { return c > ' ' && c < '\x7f'; }
+
+bool equals_ignoring_case(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; });
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> parse_tokens(std::string_view text) {
+  std::vector<std::string> tokens;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const std::string where = "line " + std::to_string(number);
+    if (!std::all_of(line.begin(), line.end(), is_printable))
+      return Error(where + " holds something else than one word of printable ASCII");
+    if (line.size() < kLeastTokenBytes) {
+      return Error(where + " is shorter than " + std::to_string(kLeastTokenBytes) +
+                   " characters: make a token with openssl rand -hex 32");
+    }
+    tokens.emplace_back(line);
+  }
+  if (tokens.empty()) return Error("it holds no token: write one with openssl rand -hex 32");
+  return tokens;
+}
+
+bool is_same_secret(std::string_view presented, std::string_view token) {
+  if (token.empty()) return false;
+  unsigned difference = presented.size() == token.size() ? 0 : 1;
+  for (std::size_t i = 0; i < presented.size(); ++i) {
+    difference |= static_cast<unsigned char>(presented[i]) ^ static_cast<unsigned char>(token[i % token.size()]);
+  }
+  return difference == 0;
+}
+
+std::optional<std::string_view> bearer_token(std::string_view authorization) {
+  authorization = trimmed(authorization);
+  const std::size_t blank = authorization.find(' ');
+  if (blank == std::string_view::npos || !equals_ignoring_case(authorization.substr(0, blank), kScheme)) {
+    return std::nullopt;
+  }
+  return trimmed(authorization.substr(blank));
+}
+
+Result<std::unique_ptr<TokenFile>> TokenFile::open(std::string path) {
+  std::unique_ptr<TokenFile> file(new TokenFile(std::move(path)));
+  if (const Status read = file->read_if_changed(); !read) {
+    return Error("cannot use the token file " + file->path_ + ": " + read.error().message());
+  }
+  return file;
+}
+
+Status TokenFile::read_if_changed() {
+  const Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) {
+    tokens_.clear();
+    edition_ = {};
+    return Error::from_errno("it cannot be opened");
+  }
+  const Edition edition{status.st_dev, status.st_ino, status.st_size, status.st_ctim};
+  if (edition.is(edition_)) return {};
+  tokens_.clear();
+  edition_ = edition;
+  if (!S_ISREG(status.st_mode)) return Error("it is no regular file");
+  if ((status.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+    return Error("others than its owner and its group may read it, or others than its owner may change it: chmod 0640");
+  }
+  const Result<std::string> text = read_fd(fd.get(), kLargestFileBytes);
+  if (!text) return text.error();
+  Result<std::vector<std::string>> tokens = parse_tokens(*text);
+  if (!tokens) return tokens.error();
+  tokens_ = std::move(*tokens);
+  return {};
+}
+
+bool TokenFile::accepts(std::string_view presented) {
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(read_if_changed());
+  // All of them, so that the time does not tell which one was near.
+  bool accepted = false;
+  for (const std::string& token : tokens_) accepted = is_same_secret(presented, token) || accepted;
+  return accepted;
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/access/viewer_sources.h"
+
+#include <algorithm>
+
+#include "store/query/query.h"
+
+namespace flamed::api {
+
+store::Snapshot ViewerSources::snapshot() const {
+  store::Snapshot snapshot = all_.snapshot();
+  if (sees_everything()) return snapshot;
+  return store::seen_by(snapshot, viewer_.sees == Viewer::Sees::kOwn ? viewer_.uid : store::kNoUser);
+}
+
+store::FrameNamer& ViewerSources::namer() {
+  if (sees_everything()) return all_.namer();
+  return careful_namer_;
+}
+
+std::optional<std::uint32_t> ViewerSources::user_of(std::int32_t pid) const {
+  const std::optional<std::uint32_t> user = all_.user_of(pid);
+  const bool is_own = viewer_.sees == Viewer::Sees::kOwn && user == viewer_.uid;
+  return sees_everything() || is_own ? user : std::nullopt;
+}
+
+CpuAccount ViewerSources::machine_cpu(const store::WallWindow& window) const {
+  if (sees_everything()) return all_.machine_cpu(window);
+  return {{}, "the machine's CPU time is not compared with the samples of one user: ask by pid"};
+}
+
+std::vector<std::shared_ptr<const store::InlineChain>> ViewerSources::CarefulNamer::name(
+    std::span<const Frame> frames) {
+  auto chains = all_.namer().name(frames);
+  for (std::size_t i = 0; i < std::min(chains.size(), frames.size()); ++i) {
+    const auto& chain = chains[i];
+    if (frames[i].module != kKernelModule || chain == nullptr || chain->empty()) continue;
+    const store::NamedFrame& frame = chain->front();
+    if (frame.kind != store::FrameKind::kUnknown) continue;
+    chains[i] = share({store::NamedFrame{"[unknown] (kernel)", frame.module, frame.kind, frame.reason}});
+  }
+  return chains;
+}
+
+}  // namespace flamed::api

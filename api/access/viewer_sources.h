@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ViewerSources: what the daemon tells one viewer. Every answer is made of this and of nothing else, so that no route,
+// format or error text can tell more than its viewer may know.
+//
+// A local of one request; must not outlive the sources that it narrows.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/http/viewer.h"
+#include "api/sources.h"
+
+namespace flamed::api {
+
+class ViewerSources final : public Sources {
+ public:
+  ViewerSources(Sources& all, const Viewer& viewer) : all_(all), viewer_(viewer), careful_namer_(all) {}
+
+  [[nodiscard]] store::Snapshot snapshot() const override;
+  [[nodiscard]] std::uint64_t revision() const override { return all_.revision(); }
+  [[nodiscard]] store::FrameNamer& namer() override;
+  [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
+  [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
+  /// Of a process that the snapshot shows.
+  [[nodiscard]] CpuAccount process_cpu(const store::WallWindow& window,
+                                       const store::ProcessInfo& process) const override {
+    return all_.process_cpu(window, process);
+  }
+
+  // Open to everybody.
+  [[nodiscard]] Health health() const override { return all_.health(); }
+  [[nodiscard]] std::vector<Metric> metrics() const override { return all_.metrics(); }
+  [[nodiscard]] const Clock& clock() const override { return all_.clock(); }
+  [[nodiscard]] std::string version() const override { return all_.version(); }
+  [[nodiscard]] double frequency_hz() const override { return all_.frequency_hz(); }
+
+ private:
+  /// Names without addresses in the kernel: where it lies in memory is what makes it hard to attack (KASLR).
+  class CarefulNamer final : public store::FrameNamer {
+   public:
+    explicit CarefulNamer(Sources& all) : all_(all) {}
+    std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override;
+
+   private:
+    Sources& all_;
+  };
+
+  [[nodiscard]] bool sees_everything() const { return viewer_.sees == Viewer::Sees::kEverything; }
+
+  Sources& all_;
+  const Viewer viewer_;
+  CarefulNamer careful_namer_;
+};
+
+}  // namespace flamed::api

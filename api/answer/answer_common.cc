@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/answer/answer_common.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/question/question.h"
+#include "api/render/column_writer.h"
+#include "api/text/time_expression.h"
+#include "store/query/query.h"
+#include "store/query/slot_selection.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::int64_t kDeadlineNs = 20 * kNsPerSecond;
+constexpr std::uint64_t kMostNodes = 4U << 20;
+/// Pairs of thread and stack: a day of a busy host has tens of millions.
+constexpr std::uint64_t kMostVisits = 2'000'000'000;
+/// To look further than the question asks.
+constexpr std::int64_t kFurtherNs = 2 * kNsPerSecond;
+/// Answers have all samples up to a second ago, but where ingest is some seconds behind.
+constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
+
+/// Each may cost a look at /proc.
+constexpr std::size_t kMostAccounts = 512;
+
+std::string describe(const store::ProcessSelector& process) {
+  std::string text = "process " + std::to_string(process.pid);
+  if (process.start_ticks) text += "@" + std::to_string(*process.start_ticks);
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::optional<Problem> check_processes(const store::Selection& selection, const store::Snapshot& snapshot,
+                                       const Sources& sources, const std::string& prefix) {
+  for (const auto* list : {&selection.processes, &selection.trees}) {
+    for (const store::ProcessSelector& process : *list) {
+      if (store::knows(snapshot, process)) continue;
+      // Told by its start, a process that no sample names cannot be told from an earlier one with its pid.
+      if (!process.start_ticks && sources.user_of(process.pid)) continue;
+      // The same whether there is no such process or one of somebody else.
+      const std::string parameter = prefix + (list == &selection.trees ? "tree" : "pid");
+      return unknown_process(parameter, "flamed has never seen " + describe(process) +
+                                            (store::only_user(snapshot) ? " of yours" : "") +
+                                            ", or no longer remembers it. /processes lists who used CPU in a window; "
+                                            "leave " +
+                                            parameter + " out" + (prefix.empty() ? " for the whole machine." : "."));
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
+  ReadyQuestion question{context.sources.snapshot(), {}};
+  auto window = window_of(context.parameters, context.moments, question.snapshot);
+  if (auto* problem = std::get_if<Problem>(&window)) return std::move(*problem);
+  question.selection = selection_of(context.parameters, std::get<store::WallWindow>(window));
+  if (auto problem = check_processes(question.selection, question.snapshot, context.sources))
+    return std::move(*problem);
+  if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);
+  return question;
+}
+
+std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,
+                                      const AnswerContext& context, const std::string& prefix) {
+  auto part = part_of(context.parameters, prefix);
+  if (auto* problem = std::get_if<Problem>(&part)) return std::move(*problem);
+  selection.part = std::get<std::optional<store::SecondPart>>(part);
+  if (!selection.part || store::keeps_single_samples(question.snapshot, selection.window)) return std::nullopt;
+  return no_single_samples(
+      "which part of a second a sample was taken in is known only of time of which samples are kept one by one, and of "
+      "this window only the minutes' counts are: ask for a later window");
+}
+
+store::QueryBudget budget_for(const Sources& sources) {
+  store::QueryLimits limits;
+  limits.visits = kMostVisits;
+  limits.nodes = kMostNodes;
+  limits.deadline = MonotonicTime{sources.clock().monotonic().ns + kDeadlineNs};
+  return {limits, &sources.clock()};
+}
+
+void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
+  const store::Selection& selection = question.selection;
+  store::Coverage& coverage = facts.coverage.emplace();
+  if (selection.side != store::Side::kBoth) {
+    coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
+    return;
+  }
+  if (!selection.tids.empty() || !selection.comms.empty()) {
+    coverage.reason = "the kernel's accounts are kept for the whole machine and for processes, not for threads";
+    return;
+  }
+  if (selection.part) {
+    coverage.reason = "the kernel's accounts are not kept for parts of seconds";
+    return;
+  }
+  if (facts.used.to <= facts.used.from) {
+    coverage.reason = "no part of the window is retained";
+    return;
+  }
+  CpuAccount sum{0, {}};
+  if (!selection.is_narrowed() && !facts.only_user) {
+    sum = sources.machine_cpu(facts.used);
+  } else {
+    // Of a unit, a container or a cgroup too: samples belong to it by their process, so its account is that of its
+    // processes. The cgroup's own account has more: processes that moved in and out, and what was never sampled.
+    const auto processes = store::selected_processes(question.snapshot, selection, kMostAccounts + 1);
+    if (processes.empty()) sum = {{}, "no sample of the selection is retained"};
+    if (processes.size() > kMostAccounts) sum = {{}, "more than " + std::to_string(kMostAccounts) + " processes"};
+    for (std::size_t i = 0; i < processes.size() && sum.ns; ++i) {
+      CpuAccount account = sources.process_cpu(facts.used, processes[i]);
+      if (account.ns) *account.ns += *sum.ns;
+      sum = std::move(account);
+    }
+  }
+  coverage.cpu_ns_accounted = sum.ns;
+  coverage.reason = sum.reason;
+  if (!sum.ns) return;
+  if (*sum.ns == 0) {
+    coverage.reason = "the kernel accounted no CPU time";
+    return;
+  }
+  const double sampled_ns = static_cast<double>(facts.quality.stored()) * static_cast<double>(facts.period_ns);
+  coverage.share = sampled_ns / static_cast<double>(*sum.ns);
+}
+
+void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQuestion& question,
+                  const AnswerContext& context, const store::ProfileOptions& options, const std::string& prefix) {
+  const auto retained = store::retained_window(question.snapshot);
+  if (samples != 0 || !retained) return;
+  const Clock& clock = context.sources.clock();
+  store::QueryLimits limits;
+  limits.visits = kMostVisits / 10;
+  limits.nodes = kMostNodes;
+  limits.deadline = MonotonicTime{clock.monotonic().ns + kFurtherNs};
+  store::QueryBudget budget(limits, &clock);
+  facts.matched_ever =
+      store::matches_ever(question.snapshot, question.selection, options, context.sources.namer(), budget);
+  if (facts.matched_ever.value_or(true)) return;
+  std::vector<std::string> names = selecting_parameters(context.parameters, prefix);
+  const std::string_view what_there_is = names.empty()
+                                             ? "/profile?format=top-text lists the functions that were sampled."
+                                             : "/threads lists what was sampled.";
+  if (options.focus) names.emplace_back("focus");
+  if (options.ignore) names.emplace_back("ignore");
+  if (!options.root.empty()) names.emplace_back("root");
+  std::string all = "all that is retained";
+  if (facts.only_user) all += " of processes of uid " + std::to_string(*facts.only_user);
+  all += ", from " + store::to_text(retained->from) + " on";
+  if (names.empty()) {
+    facts.warnings.push_back("There is no sample in " + all + ".");
+    return;
+  }
+  std::string listed = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) listed += (i + 1 == names.size() ? " and " : ", ") + names[i];
+  facts.warnings.push_back("No sample in " + all + ", matches " + listed + ": another window would be as empty. " +
+                           std::string(what_there_is));
+}
+
+Response settle(Response response, const store::WallWindow& used, const AnswerContext& context) {
+  response.settled = used.to.ns <= context.moments.now.ns - kSettledNs;
+  return response;
+}
+
+void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples, double symbolised) {
+  const auto share = [&](std::string_view name, double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "=%.3f", value);
+    response.headers.back().second.append(", ").append(name).append(text.data());
+  };
+  const store::Quality& quality = facts.quality;
+  response.headers.emplace_back("Flamed-Window", format_time(facts.used.from) + "/" + format_time(facts.used.to));
+  response.headers.emplace_back("Flamed-Quality", "samples=" + std::to_string(samples) +
+                                                      ", truncated=" + std::to_string(quality.truncated_total()) +
+                                                      ", lost=" + std::to_string(quality.lost_total()));
+  share("symbolised", symbolised);
+  if (facts.coverage && facts.coverage->share) share("coverage", *facts.coverage->share);
+  if (facts.only_user) response.headers.emplace_back("Flamed-Visible", "uid=" + std::to_string(*facts.only_user));
+  if (facts.warnings.empty()) return;
+  std::string warnings;
+  for (const std::string& warning : facts.warnings) warnings += (warnings.empty() ? "" : " ") + warning;
+  for (char& c : warnings) {
+    // A header is one line of ASCII.
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7F) c = '?';
+  }
+  response.headers.emplace_back("Flamed-Warnings", std::move(warnings));
+}
+
+std::string_view format_of(const AnswerContext& context) {
+  if (context.parameters.given("format")) return context.parameters.choice("format");
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTypes{{
+      {"application/json", "flamegraph"},
+      {"*/*", "flamegraph"},
+      {"application/*", "flamegraph"},
+      {"text/plain", "folded"},
+      {"application/x-protobuf", "pprof"},
+      {"application/vnd.google.protobuf", "pprof"},
+      {kBinaryColumnsType, "columns-binary"},
+  }};
+  std::string_view rest = context.accept;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    std::string_view type = rest.substr(0, comma);
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+    type = trimmed(type.substr(0, type.find(';')));
+    for (const auto& [media, format] : kTypes) {
+      if (media == type) return format;
+    }
+  }
+  return context.parameters.choice("format");
+}
+
+}  // namespace flamed::api

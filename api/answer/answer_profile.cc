@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "api/answer/answer_common.h"
+#include "api/http/response.h"
+#include "api/render/render_columns.h"
+#include "api/render/render_common.h"
+#include "api/render/render_flamegraph.h"
+#include "api/render/render_folded.h"
+#include "api/render/render_perf_script.h"
+#include "api/render/render_pprof.h"
+#include "api/render/render_speedscope.h"
+#include "api/render/render_top.h"
+#include "api/render/stack_frames.h"
+#include "store/query/query.h"
+#include "store/query/timed_samples.h"
+
+namespace flamed::api {
+namespace {
+
+/// Functions of all stacks written out: 100 to 200 MB of JSON or text.
+constexpr std::uint64_t kMostFunctionsWritten = 20'000'000;
+
+Error too_much_to_write(std::string_view format) {
+  return Error(std::string(format) +
+                   " writes every stack out, and these are too many: ask for a shorter window or for less of the "
+                   "machine, or for format=pprof or columns",
+               E2BIG);
+}
+
+std::string title_of(const store::AnswerFacts& facts, const store::Selection& selection) {
+  std::string title = "flamed";
+  for (const store::ProcessSelector& process : selection.processes) title += " pid " + std::to_string(process.pid);
+  for (const std::string& unit : selection.units) title += " " + unit;
+  return title + " " + std::to_string(facts.used.from.ns / kNsPerMs) + "-" +
+         std::to_string(facts.used.to.ns / kNsPerMs);
+}
+
+/// Without what is for trees.
+store::ProfileOptions stack_options_of(const Parameters& parameters) {
+  store::ProfileOptions options = options_of(parameters);
+  options.root.clear();
+  return options;
+}
+
+Response tree_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
+  store::ProfileOptions options = options_of(context.parameters);
+  const bool is_table = format == "top" || format == "top-text";
+  // The table's length is what max_nodes means there: it must add up whole trees.
+  const std::size_t rows = is_table && options.max_nodes != 0 ? options.max_nodes : kDefaultTopRows;
+  if (is_table) {
+    options.max_nodes = 0;
+    options.min_percent = 0;
+  } else if (options.max_nodes == 0) {
+    options.max_nodes = kDefaultMaxNodes;
+  }
+  store::QueryBudget budget = budget_for(context.sources);
+  Result<store::Profile> profile =
+      store::build_profile(question.snapshot, question.selection, options, context.sources.namer(), budget);
+  if (!profile) return error_response(profile.error());
+  add_coverage(*profile, question, context.sources);
+  look_further(*profile, profile->nodes.front().total_samples, question, context, options);
+  const double frequency_hz = context.sources.frequency_hz();
+  Response response;
+  if (format == "folded") {
+    response = text_response(render_folded(*profile));
+  } else if (format == "top-text") {
+    response = text_response(render_top_text(*profile, rows));
+  } else if (format == "top") {
+    response = json_response(render_top_json(*profile, frequency_hz, rows));
+  } else if (format == "columns") {
+    response = json_response(render_columns(*profile, frequency_hz, ColumnForm::kJson));
+  } else if (format == "columns-binary") {
+    response = {200, std::string(kBinaryColumnsType), render_columns(*profile, frequency_hz, ColumnForm::kBinary)};
+  } else {
+    response = json_response(render_flamegraph(*profile, frequency_hz));
+  }
+  if (format == "folded" || format == "top-text") {
+    add_fact_headers(response, *profile, profile->nodes.front().total_samples, symbolised_share(*profile));
+  }
+  return settle(std::move(response), profile->used, context);
+}
+
+Response pprof_response(const AnswerContext& context, const store::StackProfile& stacks) {
+  Result<std::string> encoded = render_pprof(stacks);
+  if (!encoded) return error_response(encoded.error());
+  Response response{200, "application/octet-stream", std::move(*encoded)};
+  response.headers.emplace_back("Content-Disposition", "attachment; filename=\"profile.pb.gz\"");
+  add_fact_headers(response, stacks, stacks.total_samples, symbolised_share(stacks));
+  return settle(std::move(response), stacks.used, context);
+}
+
+Response stacks_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
+  const store::ProfileOptions options = stack_options_of(context.parameters);
+  store::QueryBudget budget = budget_for(context.sources);
+  Result<store::StackProfile> stacks =
+      store::build_stacks(question.snapshot, question.selection, options, context.sources.namer(), budget);
+  if (!stacks) return error_response(stacks.error());
+  add_coverage(*stacks, question, context.sources);
+  look_further(*stacks, stacks->total_samples, question, context, options);
+  if (format == "pprof") return pprof_response(context, *stacks);
+  if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
+  std::string title = title_of(*stacks, question.selection);
+  if (stacks->total_samples == 0) {
+    // The only text of the format that is shown.
+    for (const std::string& warning : stacks->warnings) title += " - " + warning;
+  }
+  Response response = json_response(render_speedscope(*stacks, options.group.value_or(store::Group::kNone), title));
+  add_fact_headers(response, *stacks, stacks->total_samples, symbolised_share(*stacks));
+  return settle(std::move(response), stacks->used, context);
+}
+
+Response samples_answer(const AnswerContext& context, const ReadyQuestion& question) {
+  const store::ProfileOptions options = stack_options_of(context.parameters);
+  store::QueryBudget budget = budget_for(context.sources);
+  Result<store::TimedSamples> samples =
+      store::timed_samples(question.snapshot, question.selection, options, context.sources.namer(), budget);
+  if (!samples) return error_response(samples.error());
+  if (functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write("perf-script"));
+  add_coverage(samples->stacks, question, context.sources);
+  look_further(samples->stacks, samples->stacks.total_samples, question, context, options);
+  Response response = text_response(render_perf_script(*samples));
+  add_fact_headers(response, samples->stacks, samples->stacks.total_samples, symbolised_share(*samples));
+  return settle(std::move(response), samples->stacks.used, context);
+}
+
+}  // namespace
+
+Response answer_profile(const AnswerContext& context) {
+  const auto question = prepare(context);
+  if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
+  const auto& ready = std::get<ReadyQuestion>(question);
+  const std::string_view format = format_of(context);
+  if (format == "pprof" || format == "speedscope") return stacks_answer(context, ready, format);
+  if (format == "perf-script") return samples_answer(context, ready);
+  return tree_answer(context, ready, format);
+}
+
+Response answer_pprof(const AnswerContext& context) {
+  const auto question = prepare(context);
+  if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
+  return stacks_answer(context, std::get<ReadyQuestion>(question), "pprof");
+}
+
+}  // namespace flamed::api

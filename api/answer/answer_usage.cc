@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "api/answer/answer_common.h"
+#include "api/http/response.h"
+#include "api/render/render_processes.h"
+#include "api/render/render_threads.h"
+#include "store/query/usage.h"
+
+namespace flamed::api {
+
+Response answer_processes(const AnswerContext& context) {
+  const auto question = prepare(context);
+  if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
+  const auto& ready = std::get<ReadyQuestion>(question);
+  store::QueryBudget budget = budget_for(context.sources);
+  auto usage = store::process_usage(ready.snapshot, ready.selection, budget);
+  if (!usage) return error_response(usage.error());
+  look_further(*usage, usage->total_samples, ready, context);
+  return settle(json_response(render_processes(*usage, context.sources.frequency_hz())), usage->used, context);
+}
+
+Response answer_threads(const AnswerContext& context) {
+  const auto question = prepare(context);
+  if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
+  const auto& ready = std::get<ReadyQuestion>(question);
+  store::QueryBudget budget = budget_for(context.sources);
+  auto usage = store::thread_usage(ready.snapshot, ready.selection, budget);
+  if (!usage) return error_response(usage.error());
+  look_further(*usage, usage->total_samples, ready, context);
+  return settle(json_response(render_threads(*usage, context.sources.frequency_hz())), usage->used, context);
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The answers to questions about samples: from a query's parameters over the store to bytes.
+//
+// Any thread. Each is bounded in time and memory by a budget of its own.
+#pragma once
+
+#include <string_view>
+
+#include "api/http/exchange.h"
+#include "api/question/parameters.h"
+#include "api/question/question.h"
+#include "api/sources.h"
+
+namespace flamed::api {
+
+/// What an answer is made of; all of it outlives the call.
+struct AnswerContext {
+  Sources& sources;
+  const Parameters& parameters;
+  Moments moments;
+  std::string_view accept;  ///< the request's header, may be empty
+};
+
+Response answer_profile(const AnswerContext& context);
+Response answer_pprof(const AnswerContext& context);  ///< /debug/pprof/profile
+Response answer_diff(const AnswerContext& context);
+Response answer_processes(const AnswerContext& context);
+Response answer_threads(const AnswerContext& context);
+Response answer_timeline(const AnswerContext& context);
+Response answer_heatmap(const AnswerContext& context);
+
+}  // namespace flamed::api

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/answer/routes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "api/access/viewer_sources.h"
+#include "api/answer/answers.h"
+#include "api/http/asset_response.h"
+#include "api/http/assets.h"
+#include "api/http/request_target.h"
+#include "api/http/response.h"
+#include "api/question/openapi.h"
+#include "api/render/column_writer.h"
+#include "api/render/render_health.h"
+#include "api/render/render_metrics.h"
+#include "api/text/gzip.h"
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+namespace {
+
+/// Below this a compressed answer needs as many packets as a plain one.
+constexpr std::size_t kWorthCompressing = 1024;
+
+const RouteSpec* find_route(std::string_view path) {
+  const auto table = route_table();
+  const auto route = std::find_if(table.begin(), table.end(), [&](const RouteSpec& row) { return row.path == path; });
+  return route == table.end() ? nullptr : &*route;
+}
+
+/// Binary columns are asked for by whoever is in a hurry: to pack and unpack 2.4 MB takes 45 ms, and to send them to a
+/// client on the same host 2 ms. Nor is it worth it to keep them there: a browser that may takes 15 ms longer to have
+/// them.
+bool is_cheaper_anew(const Response& response, const Request& request) {
+  return response.content_type == kBinaryColumnsType && request.peer.transport != Peer::Transport::kRemote;
+}
+
+/// Of the answer as it is, not compressed, and of who gets it: weak, since the same may go out compressed. FNV-1a, 64
+/// bits: nobody gains by making two of his own answers collide.
+std::string entity_tag(std::string_view body, const Viewer& viewer) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  const auto add = [&](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  };
+  add(viewer.sees == Viewer::Sees::kEverything ? std::string("everything") : std::to_string(viewer.uid));
+  add(body);
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "W/\"%016llx\"", static_cast<unsigned long long>(hash));
+  return text.data();
+}
+
+}  // namespace
+
+Router::Router(Sources& sources, const Access& access, std::function<std::int64_t(WallTime)> local_offset_s)
+    : sources_(sources), access_(access), local_offset_s_(std::move(local_offset_s)) {}
+
+Response Router::handle(const Request& request, std::uint64_t clients) {
+  try {
+    return finish(dispatch(request), &request, clients);
+  } catch (const std::exception& exception) {
+    return finish(problem_response(internal_error(exception.what())), nullptr, clients);
+  } catch (...) {
+    return finish(problem_response(internal_error("unknown exception")), nullptr, clients);
+  }
+}
+
+Response Router::refuse(const Problem& problem) { return finish(problem_response(problem), nullptr, 1); }
+
+std::uint64_t Router::answered() const {
+  std::uint64_t sum = 0;
+  for (const auto& count : answered_by_class_) sum += count.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::vector<std::string_view> Router::paths() {
+  std::vector<std::string_view> paths{"/"};
+  for (const RouteSpec& route : route_table()) paths.push_back(route.path);
+  return paths;
+}
+
+std::optional<std::span<const ParameterSpec>> Router::parameters_of(std::string_view path) {
+  const RouteSpec* const route = find_route(path);
+  if (route == nullptr) return std::nullopt;
+  return route->parameters;
+}
+
+Router::Goal Router::goal_of(std::string_view path) {
+  const auto files = assets();
+  const auto file =
+      std::find_if(files.begin(), files.end(), [&](const Asset& candidate) { return candidate.path == path; });
+  return {find_route(path), file == files.end() ? nullptr : &*file};
+}
+
+std::variant<Viewer, Problem> Router::judge(const Request& request, const Goal& goal) const {
+  const bool is_page = goal.file != nullptr && goal.file->content_type.starts_with("text/html");
+  std::variant<Viewer, Problem> judged = access_.judge(request, is_page);
+  if (const auto* viewer = std::get_if<Viewer>(&judged); viewer != nullptr && goal.route != nullptr) {
+    if (goal.route->is_open) return judged;
+    if (auto problem = check_viewer(*viewer)) return std::move(*problem);
+  }
+  return judged;
+}
+
+std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
+  if (request.has_body || request.method != "GET") return std::nullopt;
+  const auto target = parse_request_target(request.target);
+  if (!target) return std::nullopt;
+  const Goal goal = goal_of(target->path);
+  if (goal.route == nullptr || !std::holds_alternative<Viewer>(judge(request, goal))) return std::nullopt;
+  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
+  if (!std::holds_alternative<Parameters>(parameters)) return std::nullopt;
+  return api::wait_ns(std::get<Parameters>(parameters));
+}
+
+std::optional<SharedAnswers::Question> Router::shareable(const Request& request) const {
+  const bool is_right = !request.has_body && (request.method == "GET" || request.method == "HEAD");
+  if (!is_right || request.asked || !request.if_none_match.empty()) return std::nullopt;
+  const auto target = parse_request_target(request.target);
+  if (!target) return std::nullopt;
+  const Goal goal = goal_of(target->path);
+  if (goal.route == nullptr || goal.route->is_open || goal.route->id == RouteId::kPprof) return std::nullopt;
+  const auto judged = judge(request, goal);
+  const auto* viewer = std::get_if<Viewer>(&judged);
+  if (viewer == nullptr) return std::nullopt;
+  return SharedAnswers::Question{key_of(request.peer),
+                                 *viewer,
+                                 request.target,
+                                 request.accept,
+                                 accepts_gzip(request.accept_encoding),
+                                 request.peer.transport == Peer::Transport::kRemote};
+}
+
+Response Router::dispatch(const Request& request) {
+  if (request.has_body) return problem_response(body_refused());
+  if (request.method != "GET" && request.method != "HEAD") {
+    return problem_response(method_not_allowed(request.method, request.target));
+  }
+  const auto target = parse_request_target(request.target);
+  if (!target) return problem_response(bad_request(target.error().message()));
+
+  const Goal goal = goal_of(target->path);
+  const auto judged = judge(request, goal);
+  if (const auto* problem = std::get_if<Problem>(&judged)) {
+    Response response = problem_response(*problem);
+    if (problem->status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"flamed\"");
+    return response;
+  }
+  if (goal.route == nullptr && goal.file == nullptr) return problem_response(unknown_path(target->path, paths()));
+
+  // The page keeps its state in the query, so any query is right there.
+  if (goal.file != nullptr) return asset_response(*goal.file, request.accept_encoding);
+
+  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
+  if (const auto* problem = std::get_if<Problem>(&parameters)) return problem_response(*problem);
+  const auto& viewer = std::get<Viewer>(judged);
+  Response response = answer(goal.route->id, std::get<Parameters>(parameters), request, viewer);
+  response.viewer = viewer;
+  return response;
+}
+
+/// What all answers have in common.
+Response Router::finish(Response response, const Request* request, std::uint64_t clients) {
+  const auto has = [&](std::string_view name) {
+    return std::any_of(response.headers.begin(), response.headers.end(),
+                       [&](const auto& header) { return header.first == name; });
+  };
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  if (!has("Content-Security-Policy")) response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
+  response.headers.emplace_back("Referrer-Policy", "no-referrer");
+  response.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  const bool is_cheap = request != nullptr && is_cheaper_anew(response, *request);
+  if (response.settled && response.status == 200 && !is_cheap) {
+    // Kept, but asked for again before each use: names may have been found since, or samples dropped.
+    response.headers.emplace_back("Cache-Control", "private, no-cache");
+    response.headers.emplace_back("Vary", "Accept, Accept-Encoding, Authorization");
+    const std::string tag = entity_tag(response.body, response.viewer);
+    response.headers.emplace_back("ETag", tag);
+    if (request != nullptr && request->if_none_match.find(tag) != std::string::npos) {
+      response.status = 304;
+      response.body.clear();
+    }
+  } else if (!has("Cache-Control")) {
+    response.headers.emplace_back("Cache-Control", "no-store");
+  }
+  const bool is_packed = response.content_type == "application/octet-stream";
+  if (!has("Content-Encoding") && !is_packed && !is_cheap && request != nullptr &&
+      response.body.size() >= kWorthCompressing) {
+    if (!has("Vary")) response.headers.emplace_back("Vary", "Accept-Encoding");
+    if (accepts_gzip(request->accept_encoding)) {
+      if (auto compressed = gzip(response.body)) {
+        response.body = std::move(*compressed);
+        response.headers.emplace_back("Content-Encoding", "gzip");
+      }
+    }
+  }
+  count(response.status, clients);
+  return response;
+}
+
+void Router::count(int status, std::uint64_t clients) {
+  const auto status_class = static_cast<std::size_t>(status) / 100;
+  answered_by_class_[std::min(status_class, answered_by_class_.size() - 1)].fetch_add(clients,
+                                                                                      std::memory_order_relaxed);
+}
+
+WallTime Router::now() const {
+  const std::int64_t ns = sources_.clock().wall().ns;
+  return {ns - ns % kNsPerMs};
+}
+
+TimeContext Router::time_context() const { return {now(), local_offset_s_}; }
+
+Response Router::answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer) {
+  const WallTime now = this->now();
+  ViewerSources sources(sources_, viewer);
+  const AnswerContext context{sources, parameters, {request.asked.value_or(now), now}, request.accept};
+  switch (route) {
+    case RouteId::kProfile:
+      return answer_profile(context);
+    case RouteId::kDiff:
+      return answer_diff(context);
+    case RouteId::kProcesses:
+      return answer_processes(context);
+    case RouteId::kThreads:
+      return answer_threads(context);
+    case RouteId::kTimeline:
+      return answer_timeline(context);
+    case RouteId::kHeatmap:
+      return answer_heatmap(context);
+    case RouteId::kPprof:
+      return answer_pprof(context);
+    case RouteId::kHealthz:
+      return healthz();
+    case RouteId::kReadyz:
+      return readyz();
+    case RouteId::kMetrics:
+      return metrics();
+    case RouteId::kOpenApi:
+      return json_response(render_openapi(sources_.version()));
+    case RouteId::kVersion:
+      return version();
+  }
+  std::abort();
+}
+
+Health Router::health() const {
+  Health health = sources_.health();
+  if (component_) health.components.push_back(component_());
+  return health;
+}
+
+Response Router::healthz() {
+  const Health health = this->health();
+  return json_response(render_health(health), health.healthy ? 200 : 503);
+}
+
+Response Router::readyz() {
+  const Health health = this->health();
+  return json_response(render_readiness(health), health.ready ? 200 : 503);
+}
+
+Response Router::metrics() {
+  std::vector<Metric> metrics = sources_.metrics();
+  Metric requests{
+      "flamed_http_requests_total", "Answers of the API by class of status code.", Metric::Type::kCounter, {}};
+  for (std::size_t i = 2; i < answered_by_class_.size(); ++i) {
+    requests.values.push_back({{{"code", std::to_string(i) + "xx"}},
+                               static_cast<double>(answered_by_class_[i].load(std::memory_order_relaxed))});
+  }
+  metrics.push_back(std::move(requests));
+  if (figures_) figures_(metrics);
+  return {200, std::string(kMetricsContentType), render_metrics(metrics)};
+}
+
+Response Router::version() {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().key("name").string("flamed").key("version").string(sources_.version()).end_object();
+  body += '\n';
+  return json_response(std::move(body));
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/http/request_reader.h"
+
+#include <utility>
+
+#include "api/http/request_line.h"
+#include "api/text/header_line.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::string_view kLineEnd = "\r\n";
+/// A client may send a line break or two after the body of a request before (RFC 9112, 2.2).
+constexpr std::size_t kMaxLeadingBytes = 2 * kLineEnd.size();
+
+/// Tab is a blank; the others have no place in a head, and CR and LF only at the end of a line.
+bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
+
+}  // namespace
+
+HeadState RequestReader::append(std::string_view bytes) {
+  buffer_ += bytes;
+  scan();
+  return state_;
+}
+
+std::string_view RequestReader::head() const {
+  const std::string_view all(buffer_);
+  return state_ == HeadState::kComplete ? all.substr(begin_, scanned_ - begin_) : all.substr(begin_);
+}
+
+HeadState RequestReader::next() {
+  // A fresh string: an idle connection holds no memory of its largest request.
+  std::string rest = buffer_.substr(scanned_);
+  *this = RequestReader();
+  buffer_ = std::move(rest);
+  scan();
+  return state_;
+}
+
+void RequestReader::refuse(std::string_view fault) {
+  state_ = HeadState::kMalformed;
+  fault_ = fault;
+}
+
+void RequestReader::scan() {
+  while (state_ == HeadState::kIncomplete && scanned_ < buffer_.size()) {
+    if (scanned_ - begin_ >= kMaxHeadBytes) {
+      state_ = in_headers_ ? HeadState::kHeadersTooLarge : HeadState::kUriTooLong;
+      return;
+    }
+    const char c = buffer_[scanned_++];
+    const bool after_cr = scanned_ - line_ >= 2 && buffer_[scanned_ - 2] == '\r';
+    if (c == '\n') {
+      if (!after_cr) return refuse("a line that does not end in CR LF");
+      end_line();
+    } else if (after_cr) {
+      refuse("a CR in the middle of a line");
+    } else if (c != '\r' && is_control(c)) {
+      refuse(c == '\0' ? "a NUL" : "a control character");
+    }
+  }
+}
+
+void RequestReader::end_line() {
+  const std::string_view line = std::string_view(buffer_).substr(line_, scanned_ - line_ - kLineEnd.size());
+  line_ = scanned_;
+  if (in_headers_) {
+    if (!line.empty()) return take_header(line);
+    if (needs_host_ && !has_host_) return refuse("no Host header");
+    state_ = HeadState::kComplete;
+  } else if (line.empty()) {
+    begin_ = scanned_;
+    if (begin_ > kMaxLeadingBytes) refuse("empty lines instead of a request");
+  } else if (const auto request = parse_request_line(line)) {
+    in_headers_ = true;
+    needs_host_ = request->minor_version > 0;
+  } else {
+    refuse("a first line that is not METHOD /PATH HTTP/1.1");
+  }
+}
+
+void RequestReader::take_header(std::string_view line) {
+  const auto header = parse_header_line(line);
+  if (!header) return refuse("a header that is not NAME: VALUE");
+  if (is_named(*header, "host")) {
+    if (std::exchange(has_host_, true)) refuse("more than one Host header");
+  } else if (is_named(*header, "transfer-encoding") || (is_named(*header, "content-length") && header->value != "0")) {
+    has_body_ = true;
+  }
+}
+
+}  // namespace flamed::api

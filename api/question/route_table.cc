@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/question/route_table.h"
+
+#include <array>
+#include <cstddef>
+
+#include "api/render/column_writer.h"
+
+namespace flamed::api {
+namespace {
+
+using enum ParameterType;
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kProtobuf = "application/octet-stream";
+
+constexpr std::array<std::string_view, 9> kProfileFormats{
+    "flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"};
+constexpr std::array<std::string_view, 6> kDiffFormats{"flamegraph", "columns", "columns-binary",
+                                                       "folded",     "top",     "top-text"};
+constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};
+constexpr std::array<std::string_view, 7> kGroups{"process", "thread", "comm", "exe", "unit", "container", "none"};
+constexpr std::array<std::string_view, 2> kNames{"short", "full"};
+constexpr std::array<std::string_view, 2> kNormalise{"samples", "time"};
+
+constexpr double kLargestId = 2147483647;
+constexpr double kLargestUid = 4294967294;
+constexpr double kLongestWait = 3600;
+
+constexpr std::array<ParameterSpec, 4> kWindow{{
+    {"from", kTime, "start of the window; default 15 minutes before its end, or when flamed began if that was later"},
+    {"to", kTime, "end of the window, itself not in it; default now; one in the future is now"},
+    {"offset_from", kNumber, "only the part of each second that begins so many milliseconds into it", {}, 0, 1000},
+    {"offset_to", kNumber, "end of that part, itself not in it; default 1000", {}, 0, 1000},
+}};
+
+constexpr std::array<ParameterSpec, 10> kSelection{{
+    {"pid", kProcesses, "processes, as 1234 or 1234@567890 (pid and start, as /processes tells them)"},
+    {"tid", kIntegers, "threads", {}, 1, kLargestId},
+    {"comm", kTexts, "names of threads"},
+    {"exe", kTexts, "programs, by path or by file name"},
+    {"unit", kTexts, "systemd units; .service may be left out"},
+    {"container", kTexts, "containers, by name, id or the first 12 digits of one"},
+    {"cgroup", kTexts, "control groups by path, with all below them"},
+    {"uid", kIntegers, "effective users", {}, 0, kLargestUid},
+    {"tree", kProcesses, "processes with all that they and their children started"},
+    {"side", kChoice, "which part of the stacks", kSides, 0, 0, "both"},
+}};
+
+constexpr std::array<ParameterSpec, 10> kBaseSelection{{
+    {"base_pid", kProcesses, "pid, of the side to compare with"},
+    {"base_tid", kIntegers, "tid, of the side to compare with", {}, 1, kLargestId},
+    {"base_comm", kTexts, "comm, of the side to compare with"},
+    {"base_exe", kTexts, "exe, of the side to compare with"},
+    {"base_unit", kTexts, "unit, of the side to compare with"},
+    {"base_container", kTexts, "container, of the side to compare with"},
+    {"base_cgroup", kTexts, "cgroup, of the side to compare with"},
+    {"base_uid", kIntegers, "uid, of the side to compare with", {}, 0, kLargestUid},
+    {"base_tree", kProcesses, "tree, of the side to compare with"},
+    {"base_side", kChoice, "side, of the side to compare with", kSides, 0, 0, "both"},
+}};
+
+constexpr std::array<ParameterSpec, 4> kBaseWindow{{
+    {"base_from", kTime, "start of the window to compare with; default as long before base_to as from is before to"},
+    {"base_to", kTime, "end of the window to compare with; default from"},
+    {"base_offset_from", kNumber, "offset_from, of the side to compare with; default whole seconds", {}, 0, 1000},
+    {"base_offset_to", kNumber, "offset_to, of the side to compare with", {}, 0, 1000},
+}};
+
+/// How a tree is shown.
+constexpr std::array<ParameterSpec, 12> kShape{{
+    {"group", kChoice, "first level below the root; default none for a single pid, else process", kGroups},
+    {"delimited", kFlag, "a frame -- between user and kernel frames", {}, 0, 0, "0"},
+    {"annotate", kFlag, "_[k], _[i] and _[j] behind names of kernel, inlined and JIT functions", {}, 0, 0, "0"},
+    {"lines", kFlag, "file:line behind names; functions are told apart by line", {}, 0, 0, "0"},
+    {"inlines", kFlag, "inlined functions as frames of their own", {}, 0, 0, "1"},
+    {"names", kChoice, "full: with template arguments and parameters", kNames, 0, 0, "short"},
+    {"focus", kPattern, "only stacks in which a frame matches"},
+    {"ignore", kPattern, "only stacks in which no frame matches"},
+    {"hide", kPattern, "without frames that match; what they called hangs below their caller"},
+    {"root", kTexts, "only what is below these names, from the root's child on, one each time that it is given"},
+    {"min_percent", kNumber, "least share of the whole that a node is shown for", {}, 0, 100, "0"},
+    {"max_nodes", kInteger, "how many nodes are shown, the largest ones", {}, 1, 1'000'000, "200000"},
+}};
+
+constexpr std::array<ParameterSpec, 2> kProfileOwn{{
+    {"seconds",
+     kDuration,
+     "without from: the next so many seconds, waited for; with it: the length of the window",
+     {},
+     1,
+     kLongestWait},
+    {"format", kChoice, "how the profile is written; without it the header Accept decides", kProfileFormats, 0, 0,
+     "flamegraph"},
+}};
+
+constexpr std::array<ParameterSpec, 2> kDiffOwn{{
+    {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},
+    {"format", kChoice, "how the comparison is written", kDiffFormats, 0, 0, "flamegraph"},
+}};
+
+constexpr std::array<ParameterSpec, 2> kTimelineOwn{{
+    {"step", kDuration, "how long a step is; default such that there are at most 300", {}, 1, 86400},
+    {"processes", kInteger, "of how many processes, the busiest ones, steps of their own are told", {}, 0, 64, "0"},
+}};
+
+constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
+    {"rows", kInteger, "into how many parts a second is cut", {}, 1, 1000, "50"},
+}};
+
+constexpr std::array<ParameterSpec, 6> kPprofShape{{
+    kShape[4],
+    kShape[5],
+    kShape[6],
+    kShape[7],
+    kShape[8],
+    {"seconds",
+     kDuration,
+     "without from: the next so many seconds, waited for; with it: the length of the window",
+     {},
+     1,
+     kLongestWait,
+     "30"},
+}};
+
+template <std::size_t... kSizes>
+constexpr auto joined(const std::array<ParameterSpec, kSizes>&... parts) {
+  std::array<ParameterSpec, (kSizes + ...)> all{};
+  std::size_t next = 0;
+  const auto append = [&](const auto& part) {
+    for (const ParameterSpec& spec : part) all[next++] = spec;
+  };
+  (append(parts), ...);
+  return all;
+}
+
+constexpr auto kProfileParameters = joined(kSelection, kWindow, kProfileOwn, kShape);
+constexpr auto kDiffParameters = joined(kSelection, kWindow, kBaseSelection, kBaseWindow, kDiffOwn, kShape);
+constexpr auto kUsageParameters = joined(kSelection, kWindow);
+constexpr auto kTimelineParameters = joined(kSelection, kWindow, kTimelineOwn);
+constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
+constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
+
+constexpr std::array<std::string_view, 4> kProfileTypes{kJson, kText, kProtobuf, kBinaryColumnsType};
+constexpr std::array<std::string_view, 3> kDiffTypes{kJson, kText, kBinaryColumnsType};
+constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
+constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
+constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
+
+constexpr std::array<RouteSpec, 12> kRoutes{{
+    {RouteId::kProfile, "/profile", "What the CPU was doing: a flame graph of any selection in any window",
+     kProfileParameters, kProfileTypes},
+    {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
+     kDiffParameters, kDiffTypes},
+    {RouteId::kProcesses, "/processes", "Who used CPU in a window", kUsageParameters, kJsonOnly},
+    {RouteId::kThreads, "/threads", "Which threads used CPU in a window", kUsageParameters, kJsonOnly},
+    {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kJsonOnly},
+    {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
+    {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go programs answer it",
+     kPprofParameters, kProtobufOnly},
+    {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
+    {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},
+    {RouteId::kMetrics, "/metrics", "Figures for Prometheus", {}, kPrometheus, true},
+    {RouteId::kOpenApi, "/openapi.json", "This API as an OpenAPI 3.1 document", {}, kJsonOnly, true},
+    {RouteId::kVersion, "/version", "The daemon's version", {}, kJsonOnly, true},
+}};
+
+}  // namespace
+
+std::span<const RouteSpec> route_table() { return kRoutes; }
+
+}  // namespace flamed::api

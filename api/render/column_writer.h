@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ColumnWriter: writes an answer whose long parts are columns of numbers, either all of it as JSON, or the JSON with
+// the columns behind it as they lie in memory. What reads a million nodes from the latter neither parses nor copies
+// them. Pure; one thread.
+//
+// The binary form, all numbers little-endian:
+//
+//   0     8 bytes   "FLAMEDC1"
+//   8     u32       H, length of the head: JSON in UTF-8, filled up with blanks to a multiple of 8
+//   12    u32       D, length of the data; the answer ends behind it
+//   16    H bytes   the head: what the JSON form has, but for each column where it stands:
+//                   {"type": "u16", "at": 64, "count": 3}
+//
+//   16+H  D bytes   the data: a column begins at its `at`, a multiple of 8
+//
+// Types are u8, u16, u32 (the narrowest that holds all of a column), and f64. Texts are {"ends": column, "text":
+// column}: all of them behind each other in UTF-8, as a column of u8, and where in it each ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+
+enum class ColumnForm : std::uint8_t { kJson, kBinary };
+
+inline constexpr std::string_view kBinaryColumnsType = "application/x-flamed-columns";
+
+class ColumnWriter {
+ public:
+  explicit ColumnWriter(ColumnForm form) : form_(form), json_(head_) {}
+  ColumnWriter(const ColumnWriter&) = delete;
+  ColumnWriter& operator=(const ColumnWriter&) = delete;
+
+  /// What stands around the columns, which are members of its objects.
+  JsonWriter& json() { return json_; }
+
+  /// One number of each of `rows`.
+  template <typename Rows, typename Value>
+  void column(std::string_view name, const Rows& rows, Value&& value) {
+    numbers_.clear();
+    numbers_.reserve(rows.size());
+    for (const auto& row : rows) numbers_.push_back(static_cast<std::uint64_t>(value(row)));
+    numbers(name, numbers_);
+  }
+  void numbers(std::string_view name, std::span<const std::uint64_t> values);
+  void reals(std::string_view name, std::span<const double> values);
+  void texts(std::string_view name, std::span<const std::string_view> values);
+
+  /// The answer, once; the JSON must be complete. Throws std::length_error beyond 4 GiB, which the binary form cannot
+  /// count; what a query may cost is far below.
+  std::string finish();
+
+ private:
+  /// Begins a column in the data, and tells of it in the head.
+  void refer(std::string_view name, std::string_view type, std::size_t count);
+  template <typename Number>
+  void append(std::string_view name, std::string_view type, std::span<const std::uint64_t> values);
+
+  const ColumnForm form_;
+  std::string head_;
+  std::string data_;
+  JsonWriter json_;
+  std::vector<std::uint64_t> numbers_;  ///< of the column that is being written: its memory is used again
+};
+
+}  // namespace flamed::api

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/render/render_health.h"
+
+#include <string_view>
+
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+namespace {
+
+std::string render(std::string_view status, const Health& health) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.key("status").string(status);
+  json.key("components").begin_array();
+  for (const Component& component : health.components) {
+    json.begin_object();
+    json.key("name").string(component.name);
+    json.key("ok").boolean(component.ok);
+    json.key("detail").string(component.detail);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+}  // namespace
+
+std::string render_health(const Health& health) { return render(health.healthy ? "ok" : "failing", health); }
+
+std::string render_readiness(const Health& health) { return render(health.ready ? "ready" : "not ready", health); }
+
+}  // namespace flamed::api

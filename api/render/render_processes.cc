@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/render/render_processes.h"
+
+#include "api/render/render_common.h"
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+
+std::string render_processes(const store::UsageTable<store::ProcessUsage>& usage, double frequency_hz) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_facts(json, usage, frequency_hz, usage.total_samples, usage.total_ns);
+  json.key("processes").begin_array();
+  for (const store::ProcessUsage& row : usage.rows) {
+    json.begin_object();
+    append_process(json, row.info);
+    json.key("samples").number(row.samples);
+    json.key("cpu_seconds").number(cpu_seconds(row.cpu_ns));
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/render/render_timeline.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "api/render/render_common.h"
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+namespace {
+
+void append_steps(JsonWriter& json, const std::vector<store::TimelineStep>& steps) {
+  const auto append = [&](std::string_view name, auto&& value) {
+    json.key(name).begin_array();
+    for (const store::TimelineStep& step : steps) json.number(value(step));
+    json.end_array();
+  };
+  const auto in_ms = [](std::uint64_t ns) { return static_cast<double>(ns) / kNsPerMs; };
+  json.key("steps").begin_object();
+  append("user_samples", [](const store::TimelineStep& step) { return step.user_samples; });
+  append("kernel_samples", [](const store::TimelineStep& step) { return step.kernel_samples; });
+  append("user_cpu_ms", [&](const store::TimelineStep& step) { return in_ms(step.user_ns); });
+  append("kernel_cpu_ms", [&](const store::TimelineStep& step) { return in_ms(step.kernel_ns); });
+  json.end_object();
+}
+
+}  // namespace
+
+std::string render_timeline(const store::Timeline& timeline, double frequency_hz) {
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;
+  for (const store::TimelineStep& step : timeline.steps) {
+    samples += step.user_samples + step.kernel_samples;
+    cpu_ns += step.user_ns + step.kernel_ns;
+  }
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_facts(json, timeline, frequency_hz, samples, cpu_ns);
+  append_coverage(json, timeline);
+  json.key("step_ms").number(timeline.step_ns / kNsPerMs);
+  json.key("start").time(timeline.start);
+  json.key("start_ms").number(timeline.start.ns / kNsPerMs);
+  append_steps(json, timeline.steps);
+  const auto append_window = [&](const store::WallWindow& window) {
+    json.key("from_ms").number(window.from.ns / kNsPerMs);
+    json.key("to_ms").number(window.to.ns / kNsPerMs);
+  };
+  json.key("lost").begin_array();
+  for (const store::LostSamples& lost : timeline.lost) {
+    json.begin_object();
+    append_window(lost.window);
+    json.key("samples").number(lost.samples);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("gaps").begin_array();
+  for (const store::WallWindow& gap : timeline.gaps) {
+    json.begin_object();
+    append_window(gap);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("processes").begin_array();
+  for (const store::ProcessTimeline& process : timeline.processes) {
+    json.begin_object();
+    append_process(json, process.info);
+    append_steps(json, process.steps);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+std::string render_heatmap(const store::Heatmap& heatmap, double frequency_hz) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_facts(json, heatmap, frequency_hz, heatmap.total_samples,
+               heatmap.total_samples * static_cast<std::uint64_t>(heatmap.period_ns));
+  json.key("start").time(heatmap.start);
+  json.key("start_ms").number(heatmap.start.ns / kNsPerMs);
+  json.key("columns").number(std::uint64_t{heatmap.columns});
+  json.key("rows").number(std::uint64_t{heatmap.rows});
+  json.key("most").number(std::uint64_t{heatmap.most});
+  json.key("counts").begin_array();
+  for (const std::uint32_t count : heatmap.counts) json.number(std::uint64_t{count});
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+}  // namespace flamed::api

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CPU use over time, as JSON. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "store/query/heatmap.h"
+#include "store/query/timeline.h"
+
+namespace flamed::api {
+
+/// The facts of an answer, step_ms, start, start_ms, steps: {user_samples: [...], kernel_samples: [...], user_cpu_ms:
+/// [...], kernel_cpu_ms: [...]}, lost: [{from_ms, to_ms, samples}], gaps: [{from_ms, to_ms}], and processes: [{id, ...,
+/// steps}].
+std::string render_timeline(const store::Timeline& timeline, double frequency_hz);
+
+/// The facts of an answer, start, start_ms, columns, rows, most, and counts: those of column c, row r stand at
+/// c * rows + r.
+std::string render_heatmap(const store::Heatmap& heatmap, double frequency_hz);
+
+}  // namespace flamed::api

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A profile as a table of functions. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/model/profile.h"
+
+namespace flamed::api {
+
+inline constexpr std::size_t kDefaultTopRows = 1000;
+
+/// A function wherever it stands in the tree. A stack counts once for its total, however often the function is in it.
+struct TopFunction {
+  std::uint32_t frame = 0;  ///< index into Profile::frames
+  std::uint64_t self_samples = 0;
+  std::uint64_t total_samples = 0;
+};
+
+/// Largest self first, then largest total, then by name. Without the nodes that are no code, but for markers.
+std::vector<TopFunction> top_functions(const store::Profile& profile);
+
+/// The facts of an answer, functions_found, and functions: [{name, kind, module..., self, total, self_percent,
+/// total_percent}], the first `rows` of them.
+std::string render_top_json(const store::Profile& profile, double frequency_hz, std::size_t rows);
+
+/// "self  self%  total  total%  function (module)", a line each. The head is a line about all samples, a line for each
+/// warning, and that of the columns' names.
+std::string render_top_text(const store::Profile& profile, std::size_t rows);
+
+}  // namespace flamed::api

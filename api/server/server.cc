@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/server/server.h"
+
+#include <httplib.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "api/access/access.h"
+#include "api/access/group_members.h"
+#include "api/access/host_names.h"
+#include "api/answer/routes.h"
+#include "api/answer/shared_answers.h"
+#include "api/http/request_line.h"
+#include "api/http/request_parser.h"
+#include "api/server/answer_memory.h"
+#include "api/server/fair_turns.h"
+#include "base/bounded_queue.h"
+#include "base/thread.h"
+#include "base/thread_cpu.h"
+
+namespace flamed::api {
+namespace {
+
+/// Whose members see everything; made at the installation (systemd/flamed.sysusers).
+constexpr const char* kViewersGroup = "flamed";
+
+/// Of the memory for answers: what others may be given may fill so much of it. Less than what one user has, or what is
+/// kept for him would let him wait for himself.
+constexpr std::size_t kKeptShare = 4;
+
+/// What the library sees of a connection: a request that is the same for all, and room for the answer.
+class LibraryStream final : public httplib::Stream {
+ public:
+  explicit LibraryStream(std::string_view head) : head_(head) {}
+
+  // 0.11 (Debian 12) and 0.18 (Debian 13) ask is_writable(), 0.41 (sid) the three after it. So no function can be
+  // marked `override`: clang wants all of a class or none.
+  // NOLINTBEGIN(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
+  bool is_readable() const { return true; }
+  bool is_writable() const { return true; }
+  bool wait_readable() const { return true; }
+  bool wait_writable() const { return true; }
+  time_t duration() const { return 0; }
+  ssize_t read(char* buffer, size_t size) {
+    const std::size_t count = std::min(size, head_.size());
+    std::memcpy(buffer, head_.data(), count);
+    head_.remove_prefix(count);
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* bytes, size_t size) {
+    written_.append(bytes, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const {}
+  void get_local_ip_and_port(std::string&, int&) const {}
+  socket_t socket() const { return INVALID_SOCKET; }
+  // NOLINTEND(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
+
+  [[nodiscard]] std::string take_written() { return std::move(written_); }
+
+ private:
+  std::string_view head_;
+  std::string written_;
+};
+
+/// The library's writer, without its sockets, threads and parser. One for each thread.
+class Protocol final : private httplib::Server {
+ public:
+  Protocol() {
+    set_pre_routing_handler([this](const httplib::Request&, httplib::Response& response) {
+      response.status = answer_->status;
+      response.set_header("Content-Length", std::to_string(body_bytes_));
+      response.set_header("Content-Type", answer_->content_type);
+      for (const auto& [name, value] : answer_->headers) response.set_header(name, value);
+      response.set_header("Accept-Ranges", "none");
+      return HandlerResponse::Handled;
+    });
+    set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+      response.headers.erase("Keep-Alive");  // speaks of the limits of the library's own server
+    });
+  }
+
+  /// The answer as it is sent, up to its body. The library need not know of that, which others may be sent as well.
+  std::string write_head(const Response& answer, std::size_t body_bytes, bool close) {
+    answer_ = &answer;
+    body_bytes_ = body_bytes;
+    LibraryStream stream("HEAD / HTTP/1.1\r\n\r\n");
+    bool closed = false;
+    static_cast<void>(process(*this, stream, close, closed));
+    return stream.take_written();
+  }
+
+ private:
+  /// 0.11 (Debian 12) asks the stream for the addresses, 0.18 (Debian 13) is told them.
+  template <typename Self>
+  static bool process(Self& self, httplib::Stream& stream, bool close, bool& closed) {
+    const std::function<void(httplib::Request&)> setup = [](httplib::Request&) {};
+    if constexpr (requires { self.process_request(stream, close, closed, setup); }) {
+      return self.process_request(stream, close, closed, setup);
+    } else {
+      return self.process_request(stream, std::string(), 0, std::string(), 0, close, closed, setup);
+    }
+  }
+
+  const Response* answer_ = nullptr;
+  std::size_t body_bytes_ = 0;
+};
+
+/// What those ask who watch over flamed: cheap to answer, and not to wait behind questions that take seconds.
+bool is_probe(std::string_view head) {
+  constexpr std::array<std::string_view, 4> kPaths{"/healthz", "/readyz", "/metrics", "/version"};
+  const auto line = parse_request_line(head);
+  return line &&
+         std::find(kPaths.begin(), kPaths.end(), line->target.substr(0, line->target.find('?'))) != kPaths.end();
+}
+
+/// Whether both get the same answer: it is made of nothing else, and of what the time is.
+bool ask_the_same(const GateRequest& a, const GateRequest& b) {
+  return a.head == b.head && a.peer == b.peer && a.asked == b.asked && a.last == b.last;
+}
+
+void tell(const AcceptGate::Figures& figures, const PeerLookup& peers, std::uint64_t shared,
+          std::vector<Metric>& metrics) {
+  const auto value = [](std::uint64_t count) { return static_cast<double>(count); };
+  metrics.push_back(
+      {"flamed_http_connections", "Clients that are connected.", Metric::Type::kGauge, {{{}, value(figures.open)}}});
+  metrics.push_back({"flamed_http_connections_total",
+                     "Connections that were accepted.",
+                     Metric::Type::kCounter,
+                     {{{}, value(figures.accepted)}}});
+  metrics.push_back({"flamed_http_connections_closed_total",
+                     "Connections that were closed on the client, by reason.",
+                     Metric::Type::kCounter,
+                     {{{{"reason", "made_room"}}, value(figures.made_room)},
+                      {{{"reason", "turned_away"}}, value(figures.turned_away)},
+                      {{{"reason", "too_slow"}}, value(figures.too_slow)}}});
+  metrics.push_back({"flamed_http_unknown_peers_total",
+                     "TCP connections from this host of which the kernel did not tell whose they are.",
+                     Metric::Type::kCounter,
+                     {{{}, value(peers.unknown())}}});
+  metrics.push_back({"flamed_http_shared_answers_total",
+                     "Answers that were made for another client who asked the same, up to five seconds before.",
+                     Metric::Type::kCounter,
+                     {{{}, value(shared)}}});
+}
+
+Component health_of(const PeerLookup& peers) {
+  const Status state = peers.state();
+  return {"peers", state.ok(), state ? "the kernel tells whose connections are" : state.error().message()};
+}
+
+/// By the addresses that the kernel gives, and by those that were asked for, which may be names.
+void add_names(const ListeningSocket& socket, const std::string& asked_for, HostNames& names) {
+  if (!socket.endpoint()) return;
+  if (!asked_for.empty()) names.add(asked_for, socket.endpoint()->port);
+  std::string address = to_string(*socket.endpoint());
+  address.resize(address.rfind(':'));
+  if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+  names.add(address, socket.endpoint()->port);
+}
+
+}  // namespace
+
+class Server::Impl final : public GateUser {
+ public:
+  Impl(Sources& sources, HostNames names, std::unique_ptr<TokenFile> tokens, const ServerOptions& options)
+      : sources_(sources),
+        members_([](uid_t user) { return is_in_group(user, kViewersGroup); }, sources.clock()),
+        access_(
+            std::move(names), [this](uid_t user) { return members_.has(user); }, std::move(tokens)),
+        router_(sources, access_),
+        clock_(sources.clock()),
+        drain_time_(options.drain_time),
+        when_quiet_(options.when_quiet),
+        quiet_after_(options.quiet_after),
+        peers_(options.open_owners),
+        turns_(options.threads),
+        queue_(options.queued_requests),
+        probes_(options.queued_requests),
+        memory_(options.unsent_bytes, [this] { queue_.look_again(); }),
+        answers_(clock_, options.unsent_bytes / kKeptShare) {}
+
+  ~Impl() override {
+    for (std::jthread& thread : threads_) thread.request_stop();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status start(std::vector<ListeningSocket> listening, const ServerOptions& options) {
+    Result<std::unique_ptr<AcceptGate>> gate = AcceptGate::open(std::move(listening), options.limits, peers_, *this);
+    if (!gate) return std::move(gate).error();
+    gate_ = std::move(*gate);
+    router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), peers_, shared_, metrics); });
+    router_.also_check([this] { return health_of(peers_); });
+    for (std::size_t i = 0; i < options.threads; ++i) {
+      threads_.push_back(
+          start_thread("http/" + std::to_string(i), [this](const std::stop_token& token) { serve_questions(token); }));
+    }
+    threads_.push_back(start_thread("http/probes", [this](const std::stop_token& token) { serve_probes(token); }));
+    for (std::jthread& thread : threads_) thread_cpus_.emplace_back(thread);
+    return {};
+  }
+
+  bool take(GateRequest&& request) override {
+    return (is_probe(request.head) ? probes_ : queue_).try_push(std::move(request));
+  }
+
+  std::string refuse(const Problem& problem, bool is_head) override {
+    const Response response = router_.refuse(problem);
+    std::string bytes = gate_protocol_.write_head(response, response.body.size(), true);
+    return is_head ? bytes : bytes + response.body;
+  }
+
+  [[nodiscard]] const std::vector<ListeningSocket>& listening() const { return gate_->listening(); }
+  [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
+  [[nodiscard]] Status peers() const { return peers_.state(); }
+  [[nodiscard]] std::int64_t cpu_ns() const {
+    std::int64_t sum = gate_->cpu_ns();
+    for (const ThreadCpu& thread : thread_cpus_) sum += thread.ns();
+    return sum;
+  }
+
+ private:
+  using Steady = std::chrono::steady_clock;
+
+  void serve_probes(const std::stop_token& token) {
+    Protocol protocol;
+    while (const std::optional<GateRequest> request = probes_.pop(token)) {
+      if (!token.stop_requested()) serve(protocol, probes_, *request);
+    }
+  }
+
+  /// Those of a user who has not taken what was made for him wait until he has.
+  void serve_questions(const std::stop_token& token) {
+    Protocol protocol;
+    while (const std::optional<GateRequest> request = next_question(token)) {
+      serve(protocol, queue_, *request);
+      turns_.end(request->peer);
+      queue_.look_again();
+      answered_at_ = Steady::now();
+      is_quiet_ = false;
+    }
+  }
+
+  /// A request on its way to an answer.
+  struct Turn {
+    const GateRequest& received;
+    BoundedQueue<GateRequest>& queue;  ///< from which it came
+    /// Its client, and those who wait in the queue with the same request: what is good for one is as good for them,
+    /// unless it is yet to be made and they are given an older one at once. Nobody where others make the answer, and
+    /// where they were sent an older one that will do while `flight` makes the next.
+    SharedAnswers::Asker asker;
+    std::shared_ptr<SharedAnswers::Flight> flight{};  ///< null: nobody else waits for the answer
+    SharedAnswers::Answer answer{};
+  };
+
+  void serve(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& request) {
+    Turn turn{request, queue, {{request.client}}};
+    try {
+      if (auto reply = take_turn(turn, protocol)) return gate_->reply(std::move(*reply));
+      // NOLINTNEXTLINE(bugprone-empty-catch): the comment says why
+    } catch (const std::exception&) {
+      // Out of memory, even for saying so: the clients find their connections closed.
+    }
+    // Before anybody has it: who asks again must not be given an older one.
+    const std::vector<SharedAnswers::Asker> others =
+        turn.flight != nullptr ? answers_.land(turn.flight, turn.answer) : std::vector<SharedAnswers::Asker>();
+    for (const SharedAnswers::Asker& other : others) hand_on(other, turn.answer);
+    send(protocol, turn.asker, turn.answer);
+    for (const SharedAnswers::Asker& other : others) send(protocol, other, turn.answer);
+  }
+
+  std::optional<GateRequest> next_question(const std::stop_token& token) {
+    while (!is_quiet_) {
+      const Steady::time_point quiet_at = answered_at_.load() + quiet_after_;
+      if (queue_.await(token, quiet_at)) break;
+      // Another thread may have answered meanwhile, or may have been here before.
+      if (answered_at_.load() + quiet_after_ > Steady::now() || is_quiet_.exchange(true)) continue;
+      answers_.clear();
+      if (when_quiet_) when_quiet_();
+    }
+    return queue_.pop_lowest(
+        token,
+        [this](const GateRequest& request) {
+          return memory_.has_room(key_of(request.peer)) ? turns_.rank(request.peer) : std::nullopt;
+        },
+        [this](const GateRequest& request) { turns_.begin(request.peer); });
+  }
+
+  /// Makes the answer, unless the client has to wait for samples: then what comes back is to tell the gate.
+  std::optional<GateReply> take_turn(Turn& turn, Protocol& protocol) {
+    const GateRequest& received = turn.received;
+    SharedAnswers::Asker& asker = turn.asker;
+    ParsedRequest parsed = parse_request(received.head, received.peer);
+    asker.is_head = parsed.request.method == "HEAD";
+    parsed.request.asked = received.asked;
+    if (const auto wait_ns = received.asked ? std::nullopt : router_.wait_ns(parsed.request)) {
+      GateReply reply;
+      reply.client = received.client;
+      reply.asked = clock_.wall();
+      reply.due = std::chrono::steady_clock::now() + std::chrono::nanoseconds(*wait_ns) + drain_time_;
+      return reply;
+    }
+    asker.keep = !parsed.close && !received.last;
+    const auto add_the_same = [&] {
+      for (const GateRequest& same :
+           turn.queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
+        asker.clients.push_back(same.client);
+    };
+    if (const auto question = router_.shareable(parsed.request)) {
+      SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
+      if (verdict.answer != nullptr) {
+        add_the_same();
+        hand_on(asker, verdict.answer);
+        if (verdict.flight == nullptr) {
+          turn.answer = std::move(verdict.answer);
+          return std::nullopt;
+        }
+        send(protocol, asker, verdict.answer);
+        asker.clients.clear();
+      } else if (verdict.flight == nullptr) {
+        asker.clients.clear();
+        return std::nullopt;
+      }
+      turn.flight = std::move(verdict.flight);
+      if (verdict.others_wait) add_the_same();
+    } else {
+      add_the_same();
+    }
+    const std::uint64_t clients = asker.clients.size();
+    if (clients > 1) shared_ += clients - 1;
+    turn.answer = whole(router_.handle(parsed.request, clients), received.peer);
+    return std::nullopt;
+  }
+
+  /// The body is counted to who asked, until nobody is sent it and nobody keeps it any more.
+  SharedAnswers::Answer whole(Response response, const Peer& peer) {
+    SharedBytes body = memory_.count(std::exchange(response.body, {}), key_of(peer));
+    return std::make_shared<const SharedAnswer>(SharedAnswer{std::move(response), std::move(body)});
+  }
+
+  /// Counts an answer that was made for others.
+  void hand_on(const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
+    if (answer == nullptr) return;
+    shared_ += asker.clients.size();
+    router_.count(answer->head.status, asker.clients.size());
+  }
+
+  void send(Protocol& protocol, const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
+    GateReply reply;
+    try {
+      if (answer != nullptr && !asker.clients.empty()) {
+        reply.head = protocol.write_head(answer->head, answer->body.size(), !asker.keep);
+        if (!asker.is_head) reply.body = answer->body;
+        reply.keep = asker.keep;
+      }
+    } catch (const std::exception&) {
+      reply = {};
+    }
+    for (const std::uint64_t client : asker.clients) {
+      reply.client = client;
+      gate_->reply(GateReply(reply));
+    }
+  }
+
+  const Sources& sources_;
+  GroupMembers members_;
+  const Access access_;
+  Router router_;
+  const Clock& clock_;
+  const std::chrono::milliseconds drain_time_;
+  const std::function<void()> when_quiet_;
+  const std::chrono::milliseconds quiet_after_;
+  std::atomic<Steady::time_point> answered_at_{};
+  std::atomic<bool> is_quiet_{true};  ///< nothing was answered since when_quiet_ was called
+  PeerLookup peers_;                  ///< the gate's thread's
+  FairTurns turns_;
+  BoundedQueue<GateRequest> queue_;
+  BoundedQueue<GateRequest> probes_;
+  AnswerMemory memory_;
+  SharedAnswers answers_;
+  std::atomic<std::uint64_t> shared_{0};
+  Protocol gate_protocol_;  ///< the gate's thread's
+  std::unique_ptr<AcceptGate> gate_;
+  std::vector<ThreadCpu> thread_cpus_;
+  std::vector<std::jthread> threads_;  ///< they end before the gate, which still sends what they answered
+};
+
+Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, Sources& sources) {
+  const Reach reach = options.token_file.empty() ? Reach::kThisHost : Reach::kNetwork;
+  std::unique_ptr<TokenFile> tokens;
+  if (!options.token_file.empty()) {
+    Result<std::unique_ptr<TokenFile>> opened = TokenFile::open(options.token_file);
+    if (!opened) return std::move(opened).error();
+    tokens = std::move(*opened);
+  }
+  HostNames names;
+  std::vector<ListeningSocket> listening;
+  for (Fd& inherited : options.inherited) {
+    Result<ListeningSocket> socket = ListeningSocket::adopt(std::move(inherited), reach);
+    if (!socket) return std::move(socket).error();
+    add_names(*socket, "", names);
+    listening.push_back(std::move(*socket));
+  }
+  for (const ListenAddress& address : options.addresses) {
+    Result<ListeningSocket> socket = ListeningSocket::open(address, reach);
+    if (!socket) return std::move(socket).error();
+    add_names(*socket, address.host, names);
+    listening.push_back(std::move(*socket));
+  }
+  auto impl = std::make_unique<Impl>(sources, std::move(names), std::move(tokens), options);
+  if (Status started = impl->start(std::move(listening), options); !started) return started.error();
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Server::~Server() = default;
+
+std::uint16_t Server::port() const {
+  for (const ListeningSocket& socket : impl_->listening()) {
+    if (socket.endpoint()) return socket.endpoint()->port;
+  }
+  return 0;
+}
+
+std::string Server::addresses() const {
+  std::string all;
+  for (const ListeningSocket& socket : impl_->listening()) {
+    if (!all.empty()) all += ", ";
+    all += socket.endpoint() ? "http://" + socket.name() + "/" : socket.name();
+  }
+  return all;
+}
+
+std::uint64_t Server::requests() const { return impl_->answered(); }
+
+Status Server::peers() const { return impl_->peers(); }
+
+std::int64_t Server::cpu_ns() const { return impl_->cpu_ns(); }
+
+}  // namespace flamed::api

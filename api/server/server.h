@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Server: the HTTP side of flamed: the gate in front, a queue, and the threads that answer. The HTTP library stays
+// inside server.cc.
+//
+// Sockets are the gate's (api/socket/accept_gate.h) and threads flamed's own; the library takes requests apart and puts
+// answers together in memory. Its server of Debian 12 uses select(), which fails once the daemon holds more than 1,024
+// descriptors (modules are held open), reads headers without a bound, gives each client a thread for as long as he
+// likes, shares its port with a second daemon, and cannot be stopped while a client hangs.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/socket/accept_gate.h"
+#include "api/socket/ip_endpoint.h"
+#include "api/socket/listen_address.h"
+#include "api/socket/peer_lookup.h"
+#include "api/sources.h"
+#include "base/handle.h"
+#include "base/result.h"
+
+namespace flamed::api {
+
+struct ServerOptions {
+  std::vector<ListenAddress> addresses{ListenAddress{}};
+  std::vector<Fd> inherited{};  ///< sockets that listen already, from a service manager
+  /// With the secrets of those who may ask from anywhere. Only with it flamed listens beyond this host. Empty: none.
+  std::string token_file{};
+  std::size_t threads = 4;            ///< that answer questions; one more answers /healthz and the like
+  std::size_t queued_requests = 512;  ///< that wait for one of them; further ones get 503
+  /// Of answers that clients have not taken yet. Beyond it no further one is begun; half of it is for one user at most.
+  std::size_t unsent_bytes = 64U << 20;
+  /// How long after its end a window that a request waited for is answered: answers have all samples up to a second
+  /// ago.
+  std::chrono::milliseconds drain_time{1100};
+  /// Called once when nothing has been asked for so long after an answer, by any thread.
+  std::function<void()> when_quiet{};
+  std::chrono::milliseconds quiet_after{5000};
+  GateLimits limits{};
+  PeerLookup::Open open_owners = open_kernel_socket_owners;
+};
+
+/// Binds in listen(), serves on its own threads until destroyed, which takes no longer than the queries under way: idle
+/// and slow clients are cut off. `sources` must outlive it.
+class Server {
+ public:
+  /// Binds and starts answering. When an address is taken the error names the process that has it, as far as it can be
+  /// seen, and how to choose another.
+  static Result<std::unique_ptr<Server>> listen(ServerOptions options, Sources& sources);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Of the first TCP socket; 0 where there is none.
+  [[nodiscard]] std::uint16_t port() const;
+  /// "http://127.0.0.1:9090/, unix:/run/flamed/flamed.sock": for people.
+  [[nodiscard]] std::string addresses() const;
+  /// Requests answered so far. /metrics has them by class of status code without the daemon's help.
+  [[nodiscard]] std::uint64_t requests() const;
+  /// Why nobody who asks over TCP on this host is known, and what to do: also the component `peers` of /healthz.
+  [[nodiscard]] Status peers() const;
+  /// CPU time that its threads have used.
+  [[nodiscard]] std::int64_t cpu_ns() const;
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace flamed::api

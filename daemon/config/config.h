@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Config: what flamed can be told, from /etc/flamed/flamed.json and the command line. Flags win.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/socket/listen_address.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "symbolizer/process/command_line.h"
+
+namespace flamed::daemon {
+
+inline constexpr const char* kDefaultConfigFile = "/etc/flamed/flamed.json";
+
+struct Config {
+  std::vector<api::ListenAddress> listen{};  ///< empty: what the service manager hands over, or else 127.0.0.1:9090
+  std::string token_file{};                  ///< empty: there is none
+  unsigned frequency_hz = 99;
+  std::optional<double> cpu_budget = 0.003;  ///< part of the CPU time of all online CPUs; empty: none
+  std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
+  std::uint64_t memory_budget_bytes = 256U << 20;
+  bool use_unwind_tables = true;
+  std::uint64_t unwind_budget_bytes = 128U << 20;
+  symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
+  bool jvm_attach = false;
+  std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
+  std::string log_level = "info";
+  /// Where the values were set that are not the defaults: a flag, or a file's name. By their keys.
+  std::map<std::string_view, std::string> set_by{};
+};
+
+/// "--cpu-budget", "/etc/flamed/flamed.json" or "default": for people.
+std::string where_set(const Config& config, std::string_view key);
+
+/// What the command line asked for.
+struct CommandLine {
+  enum class Action { kRun, kCheckConfig, kVersion, kHelp };
+  Action action = Action::kRun;
+  Config config;
+  std::string config_file;  ///< the file that was read; empty when there was none
+};
+
+/// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
+/// memory_budget, unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level. An unknown key or a bad
+/// value is an error that names the line, the key, the value and what is allowed. Values not given keep those of
+/// `config`. `file` is its name.
+Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
+
+/// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the
+/// default one if it does.
+Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
+
+/// Keys whose values are not the same, in the order of the help.
+std::vector<std::string_view> changed_keys(const Config& before, const Config& after);
+
+std::string help_text();
+
+}  // namespace flamed::daemon

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flow/ingest.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+using store::Loss;
+using store::Truncation;
+using symbolizer::StackTrust;
+
+/// Not worth a sweep: a machine's programs and libraries.
+constexpr std::size_t kFewModules = 8'192;
+/// A look at all mappings takes up to some hundred microseconds.
+constexpr std::int64_t kBetweenLooksNs = 2 * kNsPerSecond;
+/// NTP slews by at most 0.5 ms a second; more than this is a step.
+constexpr std::int64_t kClockStepNs = kNsPerSecond;
+/// Tables that have stood for so long and do not show what is mapped will not get better by themselves.
+constexpr std::int64_t kTablesStandNs = kNsPerSecond;
+/// Of many processes nothing is in the CPU's caches: what this many events on will need is fetched meanwhile.
+constexpr std::size_t kAhead = 8;
+/// Deeper than processes are nested: shells, builds, containers.
+constexpr int kMostAncestors = 64;
+
+/// What the walk's end (enum flamed_user_end) means for the stack; empty when it is whole.
+std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
+  if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
+  if (trust == StackTrust::kCut) {
+    if ((sample.flags & FLAMED_WALKED_BY_TABLES) != 0) return Truncation::kNoMapping;
+    return (sample.flags & FLAMED_AWAITS_TABLES) != 0 ? Truncation::kNewProcess : Truncation::kBrokenFramePointer;
+  }
+  if (trust == StackTrust::kStale || trust == StackTrust::kDoubt) return Truncation::kNoMapping;
+  switch (sample.user_end) {
+    case FLAMED_END_OUTERMOST:
+    case FLAMED_END_NO_USER_SPACE:
+      return std::nullopt;
+    case FLAMED_END_DEPTH_LIMIT:
+      return Truncation::kDepthLimit;
+    case FLAMED_END_UNREADABLE:
+      return Truncation::kUnreadableStack;
+    case FLAMED_END_NO_REGISTERS:
+      return Truncation::kNoUserRegisters;
+    case FLAMED_END_NO_PROCESS:
+      return Truncation::kNewProcess;
+    case FLAMED_END_NO_MAPPING:
+      return Truncation::kNoMapping;
+    case FLAMED_END_ROWS_PENDING:
+      return Truncation::kRowsPending;
+    case FLAMED_END_NO_INFORMATION:
+      return Truncation::kNoUnwindInformation;
+    case FLAMED_END_UNSUPPORTED:
+      return Truncation::kUnsupportedUnwind;
+    case FLAMED_END_UNKNOWN_REGISTER:
+      return Truncation::kUnknownRegister;
+    case FLAMED_END_NOT_GROWING:
+      return Truncation::kDamagedStack;
+    default:
+      return Truncation::kBrokenFramePointer;
+  }
+}
+
+}  // namespace
+
+Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details,
+               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
+               CpuAccounts* accounts)
+    : processes_(processes),
+      details_(details),
+      modules_(modules),
+      store_(store),
+      clock_(clock),
+      unwind_(unwind),
+      accounts_(accounts),
+      wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
+      modules_to_sweep_at_(kFewModules) {}
+
+void Ingest::begin() {
+  if (unwind_ == nullptr) return;
+  processes_.visit_running([this](symbolizer::Process& process) {
+    if (process.maps == nullptr || process.maps->mappings().empty() || !unwind_->has_room_to_spare()) return;
+    processes_.watch_mappings(process);
+    processes_.take_remapped([this](symbolizer::Process& watched) { publish_mappings(watched); });
+  });
+}
+
+void Ingest::apply(const EventBatch& batch) {
+  if (!batch.has_side_band) processes_.on_no_events();
+  if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
+  malformed_ = batch.malformed;
+  // A process may have been forked in this batch, and doubted from some time in it on.
+  auto muted = batch.muted.begin();
+  const auto doubt_until = [&](MonotonicTime time) {
+    for (; muted != batch.muted.end() && muted->from <= time; ++muted)
+      processes_.on_events_lost(muted->pid, muted->from);
+  };
+  const std::vector<EventBatch::Event>& events = batch.events();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (i + kAhead < events.size()) prefetch(batch, events[i + kAhead]);
+    const EventBatch::Event& event = events[i];
+    doubt_until(event.time);
+    const std::span<const std::byte> body = batch.body(event);
+    switch (event.kind) {
+      case RecordKind::kSample:
+        if (const auto sample = parse_sample(body))
+          apply_sample(event.time, event.cpu, *sample);
+        else
+          ++malformed_;
+        break;
+      case RecordKind::kMapping:
+        if (const auto mapping = parse_mapping(body)) apply_mapping(event.time, *mapping);
+        break;
+      case RecordKind::kComm:
+        if (const auto comm = parse_comm(body)) {
+          if (event.comm_is_exec)
+            processes_.on_exec(event.time, comm->pid, comm->comm);
+          else if (comm->pid == comm->tid)
+            processes_.on_comm(comm->pid, comm->comm);
+        }
+        break;
+      case RecordKind::kFork:
+        if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
+        break;
+      case RecordKind::kExit:
+        if (const auto task = parse_task(body)) processes_.on_exit(event.time, task->pid, task->tid);
+        break;
+      case RecordKind::kLost:
+      case RecordKind::kOther:
+      case RecordKind::kMalformed:
+        break;
+    }
+  }
+  doubt_until(batch.drained_at);
+  // Also where nothing ran since.
+  weigh(batch.period_ns, batch.drained_at);
+  apply_counts(batch);
+  apply_gaps(batch);
+  processes_.take_changed([this](symbolizer::Process& process) { publish(process); });
+  processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
+  processes_.purge(batch.drained_at);
+  store_.advance(batch.drained_at);
+  if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
+  tell_what_is_mapped(batch.drained_at);
+  let_go_of_modules();
+}
+
+void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) const {
+  if (event.kind != RecordKind::kSample) return;
+  if (const auto sample = parse_sample(batch.body(event))) {
+    processes_.prefetch(static_cast<std::int32_t>(sample->header->tgid));
+  }
+}
+
+/// From `time` on samples stand for so much CPU time.
+void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
+  if (period_ns == 0 || period_ns == period_ns_) return;
+  period_ns_ = period_ns;
+  store_.set_period_ns(period_ns, time);
+}
+
+void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
+  const flamed_sample& header = *sample.header;
+  weigh(static_cast<std::int64_t>(header.weight_ns), time);
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
+    accounts_->saw(id);
+  if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
+  process.user = header.owner;
+  if (!process.sampled) {
+    process.sampled = true;
+    process.is_kernels = header.user_end == FLAMED_END_NO_USER_SPACE;
+    process.cgroup_id = header.cgroup_id;
+    if (process.comm.empty()) process.comm = std::string(sample.comm());
+    // With the end of the batch: many a program of a build has ended by then, and there is nothing to be asked of
+    // /proc.
+    processes_.note_change(process);
+  } else if (process.is_kernels && header.user_end != FLAMED_END_NO_USER_SPACE) {
+    // It was only a thread of it that was about to end.
+    process.is_kernels = false;
+    process.described = false;
+    processes_.note_change(process);
+  } else if (process.cgroup_id != header.cgroup_id) {
+    process.cgroup_id = header.cgroup_id;
+    process.cgroup = details_.cgroup(header.cgroup_id, id);
+    processes_.note_change(process);
+  }
+
+  user_frames_.clear();
+  std::optional<std::uint16_t> tables;
+  if ((header.flags & FLAMED_WALKED_BY_TABLES) != 0) tables = header.tables;
+  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, tables);
+  if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
+    // The kernel program knows of another exec than we do, or did not find the process's tables.
+    const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
+    process.exec_id = header.exec_id;
+    processes_.watch_mappings(process, anew || are_tables_wrong(process, time, header, trust));
+    if (header.user_end == FLAMED_END_ROWS_PENDING && !user_frames_.empty() &&
+        unwind_->should_build(user_frames_.back().module, period_ns_)) {
+      modules_.want_again(user_frames_.back().module);
+    }
+  }
+  stack_.assign(user_frames_.rbegin(), user_frames_.rend());
+  for (std::size_t i = sample.kernel.size(); i-- > 0;) {
+    // As in user space: callers by the call, not by the return address.
+    stack_.push_back({kKernelModule, i == 0 ? sample.kernel[i] : sample.kernel[i] - 1});
+  }
+
+  store::StackSample stored;
+  stored.time = time;
+  stored.process = id;
+  stored.tid = static_cast<std::int32_t>(header.tid);
+  stored.comm = sample.comm();
+  stored.frames = stack_;
+  stored.truncation = truncation_of(header, trust);
+  stored.cpu = cpu;
+  stored.owner = header.owner;
+  // A thread that has given up its memory is about to end: its process is as it was before.
+  if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
+  stored.is_hidden = process.not_dumpable;
+  store_.add(stored);
+}
+
+/// Does the kernel program walk by tables that do not show the mappings that we know of, and for longer than it takes
+/// to tell it of new ones? The kernel may have refused an edition.
+bool Ingest::are_tables_wrong(const symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample,
+                              StackTrust trust) const {
+  if ((sample.flags & FLAMED_WALKED_BY_TABLES) == 0) return false;
+  if (time.ns - process.tables.newest_from().ns < kTablesStandNs) return false;
+  // The walk ended at an address that lies in a mapping.
+  const bool misses_mapping = sample.user_end == FLAMED_END_NO_MAPPING && trust == StackTrust::kAll &&
+                              !user_frames_.empty() && user_frames_.back().module != process.unmapped;
+  return trust == StackTrust::kStale || misses_mapping;
+}
+
+void Ingest::apply_mapping(MonotonicTime time, const MappingRecord& mapping) {
+  symbolizer::MappingEvent event;
+  event.pid = mapping.pid;
+  event.start = mapping.start;
+  event.length = mapping.length;
+  event.file_offset = mapping.file_offset;
+  event.file = {mapping.device_major, mapping.device_minor, mapping.inode};
+  event.path = mapping.path;
+  processes_.on_mapping(time, event);
+}
+
+void Ingest::apply_counts(const EventBatch& batch) {
+  const std::pair<Loss, std::uint64_t> losses[] = {
+      {Loss::kRingFull, batch.counts.lost_ring_full},
+      {Loss::kNoRing, batch.counts.lost_no_ring},
+      {Loss::kMalformed, malformed_},
+  };
+  std::uint64_t lost = 0;
+  for (const auto& [reason, count] : losses) {
+    if (count != 0) store_.add_lost(reason, count, batch.drained_at);
+    lost += count;
+  }
+  if (lost == 0) return;
+  const std::int64_t offset_ns = clock_.wall_offset_ns();
+  store_.add_gap({.from = {batch.drained_before.ns + offset_ns},
+                  .to = {batch.drained_at.ns + offset_ns},
+                  .reason = store::GapReason::kLost,
+                  .lost_samples = lost});
+}
+
+void Ingest::apply_gaps(const EventBatch& batch) {
+  const std::int64_t offset_ns = clock_.wall_offset_ns();
+  for (const SamplingGap& gap : batch.gaps) {
+    const WallTime to{gap.to.ns + offset_ns};
+    store_.add_gap({.from = {to.ns - (gap.to.ns - gap.from.ns) - gap.suspended_ns},
+                    .to = to,
+                    .reason = gap.reason,
+                    .cpu = gap.cpu});
+  }
+  const WallTime now = clock_.wall();
+  const std::int64_t at_boot_ns = now.ns - clock_.boottime_ns();
+  const std::int64_t set_by_ns = at_boot_ns - std::exchange(wall_at_boot_ns_, at_boot_ns);
+  if (set_by_ns > kClockStepNs) {
+    store_.add_gap({.from = {now.ns - set_by_ns}, .to = now, .reason = store::GapReason::kClockSet});
+  }
+}
+
+/// Reads what /proc tells of a sampled process, once for each program that it runs.
+void Ingest::describe(symbolizer::Process& process) {
+  process.described = true;
+  process.detail = {};
+  process.asked_pid_at = {};
+  if (!process.cgroup) process.cgroup = details_.cgroup(process.cgroup_id, process.id);
+  // A kernel thread has no command line.
+  if (process.ended || (process.is_kernels && process.owner_told)) return;
+  if (process.owner_told && processes_.will_tell_of_end(process)) {
+    process.detail.command_line = details_.read_command_line(process.id.pid);
+    process.asked_pid_at = clock_.monotonic();
+  } else if (auto detail = details_.read(process.id)) {
+    process.detail = std::move(*detail);
+  }
+}
+
+WallTime Ingest::ended_at(const symbolizer::Process& process) const {
+  return WallTime{process.last_seen.ns + clock_.wall_offset_ns()};
+}
+
+/// So that a subtree can be asked for although those between its root and who used CPU never did themselves.
+void Ingest::publish_ancestors(symbolizer::Process& process) {
+  process.published = true;
+  symbolizer::Process* child = &process;
+  for (int i = 0; i < kMostAncestors; ++i) {
+    symbolizer::Process* const parent = processes_.parent_of(*child);
+    if (parent == nullptr || parent->published) return;
+    parent->published = true;
+    // Its own parent first, whose start the record names.
+    static_cast<void>(processes_.parent_of(*parent));
+    publish(*parent);
+    child = parent;
+  }
+}
+
+void Ingest::publish(symbolizer::Process& process) {
+  if (process.ended && accounts_ != nullptr) accounts_->ended(process.id);
+  if (std::exchange(process.only_ended, false) && store_.end_process(process.id, ended_at(process))) return;
+  if (process.sampled && !process.described) describe(process);
+  if (!process.published) publish_ancestors(process);
+  store::ProcessInfo info;
+  info.id = process.id;
+  info.comm = process.comm;
+  info.executable = process.executable;
+  info.cgroup_id = process.cgroup_id;
+  info.parent_pid = process.parent_pid;
+  info.parent_start_ticks = process.parent_start_ticks;
+  info.uid = process.detail.uid;
+  info.command_line = process.detail.command_line;
+  if (process.cgroup != nullptr) {
+    info.cgroup = process.cgroup->path;
+    info.unit = process.cgroup->unit;
+    info.container = process.cgroup->container;
+  }
+  const std::int64_t started_boottime_ns = static_cast<std::int64_t>(process.id.start_ticks * ProcessId::kNsPerTick);
+  info.started = WallTime{clock_.wall().ns - (clock_.boottime_ns() - started_boottime_ns)};
+  if (process.ended) info.ended = ended_at(process);
+  store_.update_process(info);
+}
+
+void Ingest::publish_mappings(symbolizer::Process& process) {
+  if (process.ended) {
+    unwind_->remove(process.id);
+    return;
+  }
+  // What no stack is walked by needs no copies of it.
+  process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
+  unwind_->publish(process);
+}
+
+/// So that the files that nobody has mapped any more can be closed.
+void Ingest::tell_what_is_mapped(MonotonicTime now) {
+  if (processes_.releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
+  releases_told_ = processes_.releases();
+  mapped_told_ = now;
+  mapped_.clear();
+  processes_.append_mapped_modules(mapped_);
+  modules_.note_mapped(mapped_);
+}
+
+void Ingest::let_go_of_modules() {
+  std::optional<std::vector<ModuleId>> stored = store_.take_live_modules();
+  if (!stored && modules_.stats().modules < modules_to_sweep_at_) return;
+  std::vector<ModuleId> live = stored ? std::move(*stored) : std::vector<ModuleId>();
+  processes_.append_mapped_modules(live);
+  std::sort(live.begin(), live.end());
+  live.erase(std::unique(live.begin(), live.end()), live.end());
+  // Until the store has let go of stacks, only what no sample was ever in can go: where every build makes new programs,
+  // they are most.
+  if (stored) {
+    modules_.retain(live);
+    if (unwind_ != nullptr) unwind_->retain(live);
+  } else {
+    modules_.forget_unwanted(live);
+  }
+  modules_to_sweep_at_ = std::max(kFewModules, 2 * modules_.stats().modules);
+}
+
+}  // namespace flamed::daemon

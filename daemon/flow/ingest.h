@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ingest: turns what the reader drained into stored samples: follows the processes, places each address in its module,
+// and is the only writer of the store.
+//
+// Lives on the ingest thread; what it is given must outlive it.
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "daemon/flow/cpu_accounts.h"
+#include "daemon/sampler/event_batch.h"
+#include "daemon/unwind/unwind_publisher.h"
+#include "store/ring/store.h"
+#include "symbolizer/process/module_table.h"
+#include "symbolizer/process/process_details.h"
+#include "symbolizer/process/process_table.h"
+
+namespace flamed::daemon {
+
+class Ingest {
+ public:
+  /// `unwind` is null where stacks are walked by frame pointers alone, `accounts` where nobody asks for them.
+  Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
+         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
+
+  /// Enters the processes that run already into the unwind tables, so that their first samples are walked by them. Call
+  /// it once, before the first batch.
+  void begin();
+
+  /// Takes every event of the batch, in its order.
+  void apply(const EventBatch& batch);
+
+ private:
+  void prefetch(const EventBatch& batch, const EventBatch::Event& event) const;
+  void weigh(std::int64_t period_ns, MonotonicTime time);
+  void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
+  [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
+                                      const flamed_sample& sample, symbolizer::StackTrust trust) const;
+  void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
+  void apply_counts(const EventBatch& batch);
+  void apply_gaps(const EventBatch& batch);
+  void describe(symbolizer::Process& process);
+  [[nodiscard]] WallTime ended_at(const symbolizer::Process& process) const;
+  void publish(symbolizer::Process& process);
+  void publish_ancestors(symbolizer::Process& process);
+  void publish_mappings(symbolizer::Process& process);
+  void tell_what_is_mapped(MonotonicTime now);
+  void let_go_of_modules();
+
+  symbolizer::ProcessTable& processes_;
+  symbolizer::ProcessDetails& details_;
+  symbolizer::ModuleTable& modules_;
+  store::Store& store_;
+  const Clock& clock_;
+  UnwindPublisher* const unwind_;
+  CpuAccounts* const accounts_;
+  std::uint64_t malformed_ = 0;
+  std::int64_t period_ns_ = 0;       ///< of the samples that the store was given last
+  std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
+  std::size_t modules_to_sweep_at_;  ///< number of modules
+  std::uint64_t releases_told_ = 0;  ///< ProcessTable::releases() then
+  MonotonicTime mapped_told_;
+  std::vector<ModuleId> mapped_;    ///< scratch
+  std::vector<Frame> user_frames_;  ///< innermost first
+  std::vector<Frame> stack_;        ///< outermost first: user, then kernel
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flow/reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+/// A buffer wakes us when it is half full: with the deepest stacks, 99 Hz take a second for that. What is in a hurry
+/// wakes us, too, and so does who asks (StoredUntil). Each drain costs two wake-ups, whose threads find nothing of
+/// theirs in any cache.
+constexpr int kDrainPeriodMs = 5000;
+/// Where many CPUs fill batches, these are not to grow large: 20,000 samples of servers are 8 MiB.
+constexpr double kBatchSamples = 20'000;
+constexpr int kShortestDrainPeriodMs = 2000;
+/// Where nobody tells of what is in a hurry, and while the budget is exceeded: the next step is not to wait.
+constexpr int kShortDrainPeriodMs = 1000;
+constexpr int kIdleShortDrainPeriodMs = 1500;
+constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
+constexpr std::chrono::milliseconds kRefusedPause{10};
+/// The service manager waits for 10 s until it kills.
+constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
+
+}  // namespace
+
+Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget,
+               const StoredUntil& stored)
+    : sampler_(sampler),
+      queues_(queues),
+      clock_(clock),
+      budget_(budget),
+      stored_(stored),
+      last_drain_ns_(clock.monotonic().ns) {}
+
+void Reader::run(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] { sampler_.wake(); });
+  while (!stop.stop_requested()) {
+    if (sampler_.wait(period_ms(), notices_.listens_from())) notices_.woken(clock_.monotonic());
+    drain_once();
+    sampler_.check_cpus();
+    const unsigned stretch = budget_.look(clock_.monotonic(), is_idle_);
+    sampler_.stretch_period(stretch);
+    notices_.stretch(stretch);
+  }
+  sampler_.stop();
+  hand_over();  // what was refused before
+  drain_once();
+  hand_over();
+}
+
+int Reader::period_ms() const {
+  if (batch_ != nullptr || budget_.is_exceeded()) return kShortDrainPeriodMs;
+  if (!sampler_.may_rest()) return is_idle_ ? kIdleShortDrainPeriodMs : kShortDrainPeriodMs;
+  if (is_idle_) return kDrainPeriodMs;
+  const double until_full_ms = 1000 * kBatchSamples / (sampler_.frequency_hz() * static_cast<double>(sampler_.cpus()));
+  return static_cast<int>(std::clamp<double>(until_full_ms, kShortestDrainPeriodMs, kDrainPeriodMs));
+}
+
+void Reader::hand_over() {
+  // Ingest goes on until it has taken all, however far it is behind; only where it hangs is this given up.
+  const MonotonicTime began = clock_.monotonic();
+  while (batch_ != nullptr && clock_.monotonic().ns - began.ns < kHandOverNs) {
+    if (queues_.full.try_push(std::move(batch_)))
+      batch_ = nullptr;
+    else
+      std::this_thread::sleep_for(kRefusedPause);
+  }
+}
+
+void Reader::drain_once() {
+  if (batch_ == nullptr) {
+    batch_ = spare_ != nullptr ? std::move(spare_) : queues_.empty.try_pop().value_or(nullptr);
+    if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
+    sampler_.drain(*batch_);
+    const std::int64_t now_ns = clock_.monotonic().ns;
+    const auto events = static_cast<std::int64_t>(batch_->events().size());
+    is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);
+    if (untold_since_) {
+      batch_->drained_before = *std::exchange(untold_since_, std::nullopt);
+    } else if (batch_->tells_nothing() && !stored_.is_awaited()) {
+      // Ingest need not be woken for it: the next one, however empty, tells of both.
+      untold_since_ = batch_->drained_before;
+      spare_ = std::move(batch_);
+      return;
+    }
+  }
+  // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest
+  // hangs for good, the watchdog must see it.
+  if (queues_.full.try_push(std::move(batch_))) batch_ = nullptr;
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/naming/module_loader.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/handle.h"
+#include "base/heap.h"
+#include "base/result.h"
+#include "daemon/sampler/kernel_orc.h"
+#include "symbolizer/model/jit_file.h"
+#include "symbolizer/model/module.h"
+#include "symbolizer/opener/jit_file_opener.h"
+#include "symbolizer/reader/module_rows.h"
+#include "unwinder/row.h"
+
+namespace flamed::daemon {
+namespace {
+
+/// Without a worker there is more to do than rows; it is done at this pace.
+constexpr std::chrono::milliseconds kNoReaderPause{50};
+constexpr std::size_t kManyRows = 100'000;
+
+void publish_vdso(UnwindPublisher& unwind) {
+  const Result<unwinder::UnwindRows> rows = symbolizer::read_vdso_rows();
+  if (!rows) {
+    spdlog::warn("stacks through the vdso will be incomplete: {}", rows.error().message());
+    return;
+  }
+  static_cast<void>(unwind.publish_rows(kVdsoModule, *rows));
+}
+
+}  // namespace
+
+void ModuleLoader::run(const std::stop_token& stop) {
+  // Samples are taken by now: what the verifier takes for the walk holds up none of them.
+  if (unwind_ != nullptr) load_walk();
+  // It makes samples cheaper, but those of now have no tables yet: first a few of these.
+  constexpr int kTablesFirst = 100;
+  bool awaits_kernel_walk = true;
+  for (int requests = 0; !stop.stop_requested(); ++requests) {
+    if (awaits_kernel_walk && (requests == kTablesFirst || !parts_.modules.has_request())) {
+      load_kernel_walk();
+      awaits_kernel_walk = false;
+    }
+    const std::optional<symbolizer::OpenRequest> request = parts_.modules.next_request(stop);
+    if (!request) return;
+    if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
+    if (request->jit_owner)
+      look_for_jit_files(*request->jit_owner);
+    else
+      load(*request, stop);
+  }
+}
+
+void ModuleLoader::load_walk() {
+  if (const Status loaded = parts_.sampler.load_walk(); loaded) {
+    publish_vdso(*unwind_);
+  } else {
+    UnwindPublisher::tell_none(loaded.error().message());
+    unwind_ = nullptr;
+  }
+}
+
+void ModuleLoader::load_kernel_walk() {
+  const auto find_orc = [&]() -> Result<flamed_kernel_orc> {
+    try {
+      return find_kernel_orc(
+          [&](const std::vector<std::string_view>& names) { return parts_.kernel_symbols.addresses(names); });
+    } catch (const std::exception& e) {
+      return Error(e.what());  // no memory for the text
+    }
+  };
+  if (const Status loaded = parts_.sampler.load_kernel_walk(find_orc()); !loaded) {
+    spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
+  }
+}
+
+void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_token& stop) {
+  ModuleId id = request.module;
+  const symbolizer::ModulePtr known = parts_.modules.find(id);
+  if (known == nullptr || !known->file) {
+    Result<Fd> file = parts_.opener.open_module(request);
+    if (!file) spdlog::debug("cannot open {}: {}", request.path, file.error().message());
+    id = parts_.modules.finish(request, std::move(file));
+  }
+  if (unwind_ == nullptr) return;
+  const symbolizer::ModulePtr module = parts_.modules.find(id);
+  // Rows of much code wait until a walk has come there often enough (UnwindPublisher::should_build()).
+  const bool is_worth_it = UnwindPublisher::is_cheap(request.end - request.start);
+  if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {
+    std::this_thread::sleep_for(kNoReaderPause);
+    parts_.modules.want_again(module->id);
+  }
+  unwind_->drop_empty_slabs();
+}
+
+/// False: whoever reads files wasn't there, and the module's turn is still to come.
+bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::stop_token& stop) {
+  if (unwind_->is_ready(module.id)) return true;
+  // A sample in the module asks for it again.
+  if (!parts_.budget.may_work_in_background()) return true;
+  const SystemClock clock;
+  const MonotonicTime start = clock.monotonic();
+  Result<unwinder::UnwindRows> rows = parts_.reader.read_unwind_rows(module.file.get());
+  if (!rows && rows.error().code() == EAGAIN) return false;
+  unwind_->count_build(clock.monotonic().ns - start.ns);
+  if (!rows && unwind_->may_try_again(module.id)) {
+    spdlog::info("no unwind rows for {} yet: {}", module.path, rows.error().message());
+    return true;
+  }
+  if (!rows) {
+    spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
+    rows = unwinder::UnwindRows{};
+  }
+  while (!stop.stop_requested() && unwind_->publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
+  }
+  if (rows->rows.size() >= kManyRows) {
+    // Megabytes on their way here, and not needed again for a long time.
+    rows = unwinder::UnwindRows{};
+    give_back_freed_memory();
+  }
+  return true;
+}
+
+void ModuleLoader::look_for_jit_files(const ProcessId& owner) {
+  symbolizer::ModuleTable& modules = parts_.modules;
+  const symbolizer::JitFilesPtr known = modules.jit_files(owner);
+  symbolizer::JitFiles found = symbolizer::with_known(parts_.opener.find_jit_files(owner), known.get());
+  const bool is_jvm = found.is_jvm;
+  modules.finish_jit(owner, std::move(found));
+  if (parts_.jvm_asker != nullptr && is_jvm && modules.has_new_jit_code(owner) && parts_.jvm_asker->want(owner)) {
+    modules.clear_new_jit_code(owner);
+  }
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModuleLoader: opens the files that samples came to, has their unwind rows built and entered into the kernel program's
+// tables, and looks for what names JIT code. The work of the `modules` thread: file systems and large files take time.
+#pragma once
+
+#include <stop_token>
+
+#include "base/identity.h"
+#include "daemon/budget/budget_keeper.h"
+#include "daemon/naming/jvm_asker.h"
+#include "daemon/sampler/sampler.h"
+#include "daemon/unwind/unwind_publisher.h"
+#include "symbolizer/model/module_reader.h"
+#include "symbolizer/names/kernel_symbols.h"
+#include "symbolizer/opener/guarded_opener.h"
+#include "symbolizer/process/module_table.h"
+
+namespace flamed::daemon {
+
+class ModuleLoader {
+ public:
+  /// All of it has to outlive the loader.
+  struct Parts {
+    symbolizer::ModuleTable& modules;  ///< asks for files
+    symbolizer::GuardedOpener& opener;
+    symbolizer::ModuleReader& reader;
+    Sampler& sampler;
+    symbolizer::KernelSymbols& kernel_symbols;
+    UnwindPublisher* unwind;  ///< null: there are no tables
+    JvmAsker* jvm_asker;      ///< null: JVMs are not asked
+    BudgetKeeper& budget;
+  };
+  explicit ModuleLoader(const Parts& parts) : parts_(parts), unwind_(parts.unwind) {}
+
+  /// Has the kernel program walk by the tables, and then what it is asked for, until `stop` is requested.
+  void run(const std::stop_token& stop);
+
+ private:
+  void load_walk();
+  void load_kernel_walk();
+  void load(const symbolizer::OpenRequest& request, const std::stop_token& stop);
+  bool publish_rows(const symbolizer::Module& module, const std::stop_token& stop);
+  void look_for_jit_files(const ProcessId& owner);
+
+  const Parts parts_;
+  UnwindPublisher* unwind_;  ///< null, too, once the kernel has refused the walk
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShownFrames: what the call-tree's frames are shown as, by their number in it. What was named once stays so as long as
+// whoever names says that it would be the same again. One thread at a time; must not outlive its FunctionTable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "store/index/function_table.h"
+#include "store/model/profile.h"
+#include "store/ring/call_tree.h"
+
+namespace flamed::store {
+
+class ShownFrames {
+ public:
+  explicit ShownFrames(FunctionTable& functions) : functions_(functions) {}
+
+  /// Those of all frames that were named, each once.
+  [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
+  [[nodiscard]] bool is_known(std::uint32_t id) const { return id < at_.size() && at_[id] != 0; }
+  void forget(std::uint32_t id) {
+    at_[id] = 0;
+    changeable_.erase(id);
+  }
+  /// Names those of `ids` that have no name yet, whose names may have changed, or that were named in another edition.
+  /// True when one that was known stands for other functions now.
+  bool name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
+            std::uint64_t edition);
+  /// Variants of the FunctionTable, outermost first; none of a frame that was not named.
+  [[nodiscard]] std::span<const std::uint32_t> chain(std::uint32_t id) const {
+    if (!is_known(id)) return {};
+    const Place& place = places_[at_[id] - 1];
+    return std::span(variants_).subspan(place.begin, place.size);
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return at_.capacity() * sizeof(std::uint32_t) + places_.capacity() * sizeof(Place) +
+           variants_.capacity() * sizeof(std::uint32_t) + changeable_.size() * kChangeableBytes;
+  }
+
+ private:
+  static constexpr std::size_t kChangeableBytes = 56;  ///< a node of changeable_ and its place in the table
+
+  struct Place {
+    std::uint32_t begin = 0;  ///< into variants_
+    std::uint32_t size = 0;
+    std::uint32_t edition = 0;  ///< number of the edition, see number_of()
+    bool may_change = false;    ///< it is among changeable_
+  };
+
+  /// Editions by the order in which they came.
+  std::uint32_t number_of(std::uint64_t edition);
+  [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
+
+  FunctionTable& functions_;
+  std::vector<std::uint32_t> at_;  ///< by FrameId: 1 + index into places_; 0: not known
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> variants_;  ///< chain after chain
+  /// By FrameId: the names that may change. Who gets the same again knows so without reading it.
+  std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> changeable_;
+  std::uint64_t edition_ = 0;   ///< the one that was told of last
+  std::uint32_t editions_ = 0;  ///< that were told of
+  std::vector<ModuleId> modules_;
+  std::unordered_set<ModuleId> known_modules_;
+};
+
+}  // namespace flamed::store

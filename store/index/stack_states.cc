@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/index/stack_states.h"
+
+namespace flamed::store {
+
+StackState StackStates::below(StackState caller, const Frame& frame) {
+  unsigned bits = caller.bits_;
+  if (frame.module != kTruncatedModule) {
+    bits |= frame.module == kKernelModule ? StackState::kKernel : StackState::kUser;
+  } else {
+    bits |= static_cast<unsigned>(frame.offset + 1) << StackState::kReasonShift;
+    // What that one lacks is the kernel's; the user frames, if any, are there.
+    if (frame.offset != static_cast<std::uint64_t>(Truncation::kKernelDepthLimit)) bits |= StackState::kUser;
+  }
+  return StackState(bits);
+}
+
+}  // namespace flamed::store

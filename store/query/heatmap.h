@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Heatmap: samples by second and by the part of that second, so that what happens at fractions of a second becomes
+// visible. A plain value.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "store/model/answer_facts.h"
+#include "store/model/query_budget.h"
+#include "store/ring/snapshot.h"
+
+namespace flamed::store {
+
+struct Heatmap : AnswerFacts {
+  WallTime start;                     ///< of the first column: a whole second, not after used.from
+  std::uint32_t columns = 0;          ///< one second each, up to used.to
+  std::uint32_t rows = 0;             ///< equal parts of a second, the earliest first
+  std::vector<std::uint32_t> counts;  ///< samples in column c, row r: counts[c * rows + r]
+  std::uint32_t most = 0;             ///< the largest of `counts`
+  std::uint64_t total_samples = 0;
+};
+
+/// `rows` from 1 to 1000, others are taken for the nearest. As in timed_samples() only time of which samples are kept
+/// one by one is used, and the error has the code ENODATA when there is none.
+Result<Heatmap> heatmap(const Snapshot& snapshot, const Selection& selection, std::uint32_t rows, QueryBudget& budget);
+
+}  // namespace flamed::store

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query/query.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "store/index/stack_states.h"
+#include "store/query/profile_builder.h"
+#include "store/query/slot_selection.h"
+#include "store/query/thread_filter.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::store {
+namespace {
+
+bool has_samples(const SnapshotData& data, const Selection& selection, QueryBudget& budget) {
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  bool found = false;
+  const auto look = [&](std::uint32_t /*thread*/, const ThreadStacks& stacks) {
+    if (found) return;
+    stacks.for_each([&](StackRef ref, std::uint64_t) { found = found || states.has(ref, selection.side); });
+  };
+  // Whatever has samples has most likely some of late.
+  for (std::size_t slot = slots.size(); slot-- > 0 && !found;) {
+    if (!slots.for_each_thread_of(slot, look)) break;
+  }
+  return found;
+}
+
+}  // namespace
+
+Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user) {
+  auto data = std::make_shared<SnapshotData>(snapshot.data());
+  data->only_user = user;
+  return Snapshot(std::move(data));
+}
+
+std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapshot.data().only_user; }
+
+std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules) {
+  std::vector<Frame> frames;
+  snapshot.data().tree.frames.for_each_place([&](std::uint32_t, const PackedFrame& frame) {
+    if (std::binary_search(modules.begin(), modules.end(), frame.module)) frames.push_back(frame);
+  });
+  std::sort(frames.begin(), frames.end());
+  frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
+  return frames;
+}
+
+bool knows(const Snapshot& snapshot, const ProcessSelector& process) {
+  bool known = false;
+  snapshot.data().processes.for_each_place([&](std::uint32_t, const ProcessRecord& record) {
+    known = known || (record.in_use() && matches(process, record.id) && snapshot.data().shows(record));
+  });
+  return known;
+}
+
+std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Selection& selection, std::size_t most) {
+  std::vector<ProcessInfo> selected;
+  ThreadFilter filter(snapshot.data(), selection);
+  snapshot.data().processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+    if (selected.size() < most && record.in_use() && filter.wants_process(process)) {
+      selected.push_back(snapshot.data().info_of(record));
+    }
+  });
+  return selected;
+}
+
+std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,
+                                 FrameNamer& namer, QueryBudget& budget) {
+  const auto retained = retained_window(snapshot);
+  if (!retained) return std::nullopt;
+  selection.window = {{0}, {retained->to.ns + kNsPerMinute}};
+  selection.part.reset();
+  if (!has_samples(snapshot.data(), selection, budget)) {
+    return budget.exhausted() ? std::nullopt : std::optional(false);
+  }
+  if (!options.focus && !options.ignore && options.root.empty()) return true;
+  options.min_percent = 0;
+  options.max_nodes = 1;
+  const Result<Profile> profile = build_profile(snapshot, selection, options, namer, budget);
+  return profile ? std::optional(profile->nodes.front().total_samples != 0) : std::nullopt;
+}
+
+Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
+                              FrameNamer& namer, QueryBudget& budget) {
+  return ProfileBuilder(snapshot.data(), options, namer, budget).build(selection);
+}
+
+Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before, const Selection& after,
+                               const ProfileOptions& options, const DiffOptions& diff_options, FrameNamer& namer,
+                               QueryBudget& budget) {
+  return ProfileBuilder(snapshot.data(), options, namer, budget).build_diff(before, after, diff_options);
+}
+
+Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer) {
+  const ProfileOptions plain;
+  QueryBudget unlimited;
+  return build_profile(snapshot, selection, plain, namer, unlimited).value();
+}
+
+std::vector<ProcessUsage> process_usage(const Snapshot& snapshot, const WallWindow& window) {
+  QueryBudget unlimited;
+  return process_usage(snapshot, Selection{window}, unlimited).value().rows;
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query/slot_selection.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "store/query/query.h"
+
+namespace flamed::store {
+namespace {
+
+// Who asks for "until now" reads the clock a moment before or after the snapshot is taken.
+constexpr std::int64_t kSlackNs = 2 * kNsPerSecond;
+// Who asks for a window again that an answer told has it in whole milliseconds.
+constexpr std::int64_t kToldNs = kNsPerMs;
+// Lengths of the runs of slots that have sums, each a part of the one before: of an hour that begins anywhere at most
+// six of each are needed, of a day twenty of the longest.
+constexpr std::array<std::size_t, 4> kRuns{256, 64, 16, 4};
+
+void widen(std::optional<WallWindow>& window, const WallWindow& by) {
+  if (!window) {
+    window = by;
+  } else {
+    window->from = std::min(window->from, by.from);
+    window->to = std::max(window->to, by.to);
+  }
+}
+
+/// Keeps the order within a thread.
+void group_by_thread(std::vector<HistogramEntry>& entries) {
+  if (entries.empty()) return;
+  const auto by_thread = [](const HistogramEntry& a, const HistogramEntry& b) { return a.thread < b.thread; };
+  const auto [least, most] = std::minmax_element(entries.begin(), entries.end(), by_thread);
+  const std::uint32_t first = least->thread;
+  std::vector<std::uint32_t> next(most->thread - first + 2, 0);
+  for (const HistogramEntry& entry : entries) ++next[entry.thread - first + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<HistogramEntry> grouped(entries.size());
+  for (const HistogramEntry& entry : entries) grouped[next[entry.thread - first]++] = entry;
+  entries = std::move(grouped);
+}
+
+/// How many samples of each entry are in [from, to). Reads what is outside instead where that is the shorter part of
+/// the log; `all` are the entries' counts with all of the samples.
+template <typename Log>
+void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vector<std::uint32_t>& all) {
+  const MonotonicTime first = log.first();
+  const MonotonicTime end{log.last().ns + 1};
+  const std::int64_t inside_ns = std::min(to, end).ns - std::max(from, first).ns;
+  if (2 * inside_ns > end.ns - first.ns) {
+    const auto leave_out = [&](std::uint32_t entry) { --all[entry]; };
+    if (first < from) log.for_each_entry(first, from, leave_out);
+    if (to < end) log.for_each_entry(to, end, leave_out);
+    return;
+  }
+  std::fill(all.begin(), all.end(), 0U);
+  log.for_each_entry(from, to, [&](std::uint32_t entry) { ++all[entry]; });
+}
+
+/// What a slot covers. The first begins with its minute; what it holds began with sampling. An open one ends in the
+/// future; what it holds ends now.
+WallWindow window_of(const SlotBounds& bounds, const SnapshotData& snapshot) {
+  const MonotonicTime start = std::max(bounds.start, std::min(bounds.end, snapshot.since));
+  const MonotonicTime end = std::max(start, std::min(bounds.end, snapshot.until));
+  return {{start.ns + bounds.wall_offset_ns}, {end.ns + bounds.wall_offset_ns}};
+}
+
+}  // namespace
+
+std::string to_text(WallTime time) {
+  std::int64_t seconds = time.ns / kNsPerSecond;
+  if (time.ns % kNsPerSecond < 0) --seconds;
+  std::time_t when = seconds;
+  std::tm parts{};
+  if (::gmtime_r(&when, &parts) == nullptr) return std::to_string(seconds) + " s since 1970";
+  char text[64];
+  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::optional<WallWindow> retained_window(const Snapshot& snapshot) {
+  std::optional<WallWindow> retained;
+  const SnapshotData& data = snapshot.data();
+  for (const SealedSlot& slot : *data.sealed) widen(retained, window_of(slot.slot->bounds, data));
+  for (const OpenSlot::View& slot : data.open) widen(retained, window_of(slot.bounds, data));
+  return retained;
+}
+
+bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window) {
+  Selection selection{window};
+  QueryBudget unlimited;
+  return !SlotSelection(snapshot.data(), selection, unlimited, SlotSelection::Want::kSamples).has_no_samples();
+}
+
+SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want)
+    : snapshot_(snapshot), budget_(budget), filter_(snapshot, selection), part_(selection.part) {
+  if (part_) want = Want::kSamples;
+  const WallWindow& asked = selection.window;
+  facts_.asked = asked;
+  facts_.used = asked;
+  facts_.period_ns = snapshot.period_ns;
+  facts_.only_user = snapshot.only_user;
+
+  std::optional<WallWindow> retained;
+  std::vector<WallWindow> windows;  // of slots_
+  std::vector<const Quality*> qualities;
+  const auto consider = [&](Touched slot, const Quality& quality, bool exact, std::size_t samples, MonotonicTime first,
+                            MonotonicTime last) {
+    const WallWindow window = window_of(slot.bounds, snapshot);
+    widen(retained, window);
+    const std::int64_t offset_ns = slot.bounds.wall_offset_ns;
+    slot.exact = exact;
+    slot.first = first;
+    slot.last = last;
+    slot.from = {asked.from.ns - offset_ns};
+    slot.to = {asked.to.ns - offset_ns};
+    slot.complete = !exact || samples == 0 || (!part_ && slot.from <= first && last < slot.to);
+    slot.window = window;
+    if (asked.to <= asked.from) return;
+    const bool overlaps = window.from < asked.to && asked.from < window.to;
+    // Samples that came late are in a slot after their own minute; nothing else is outside of its slot.
+    const bool has_late = exact && samples != 0 && first < slot.to && slot.from <= last;
+    if (!overlaps && !has_late) return;
+    slot.lost = quality.lost_total();
+    slots_.push_back(std::move(slot));
+    windows.push_back(overlaps ? window : WallWindow{asked.from, asked.from});
+    qualities.push_back(&quality);
+  };
+  for (const SealedSlot& sealed : *snapshot.sealed) {
+    const SampleLog* log = sealed.log.get();
+    const bool exact = log != nullptr;
+    consider({.bounds = sealed.slot->bounds, .sealed = &sealed}, sealed.slot->quality, exact, exact ? log->count() : 0,
+             exact ? log->first() : MonotonicTime{}, exact ? log->last() : MonotonicTime{});
+  }
+  for (const OpenSlot::View& open : snapshot.open) {
+    consider({.bounds = open.bounds, .open = &open}, open.quality, open.log.whole(), open.log.count(), open.log.first(),
+             open.log.last());
+  }
+
+  std::size_t begin = 0;
+  std::size_t end = slots_.size();
+  if (want == Want::kSamples) {
+    while (end > 0 && !slots_[end - 1].exact) --end;
+    for (begin = end; begin > 0 && slots_[begin - 1].exact;) --begin;
+    none_exact_ = begin == end && !slots_.empty();
+  }
+  const bool shortened = end - begin < slots_.size() && !none_exact_;
+  std::optional<WallWindow> used;
+  Quality quality;
+  for (std::size_t i = begin; i < end; ++i) {
+    WallWindow window = windows[i];
+    if (slots_[i].exact) {
+      window.from = std::max(window.from, asked.from);
+      window.to = std::min(window.to, asked.to);
+    }
+    if (window.from < window.to) widen(used, window);
+    windows[i] = window;
+    quality += *qualities[i];
+  }
+  if (!snapshot.only_user) {
+    facts_.quality.lost = quality.lost;
+  } else if (quality.lost_total() != 0) {
+    facts_.warnings.emplace_back(
+        "Samples of the machine were lost in the window, and some of them may have been of what is asked for.");
+  }
+  if (used) facts_.used = *used;
+  if (begin < end && slots_[begin].exact && slots_[end - 1].exact) facts_.resolution_ns = 1;
+  slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
+  slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
+  if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));
+  warn(retained);
+  find_gaps();
+  if (shortened) {
+    facts_.warnings.push_back("Samples are kept one by one only from " + to_text(facts_.used.from) + " to " +
+                              to_text(facts_.used.to) + " of the window: the rest is left out.");
+  }
+}
+
+void SlotSelection::unify_periods(std::span<const WallWindow> windows) {
+  std::map<std::int64_t, std::int64_t> ns_of;  // by period
+  std::int64_t all_ns = 0;
+  std::int64_t unit_ns = 0;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const std::int64_t ns = std::max<std::int64_t>(windows[i].to.ns - windows[i].from.ns, 0);
+    ns_of[slots_[i].bounds.period_ns] += ns;
+    all_ns += ns;
+    unit_ns = std::gcd(unit_ns, slots_[i].bounds.period_ns);
+  }
+  for (const auto& [period_ns, ns] : ns_of) {
+    const double share = all_ns > 0 ? static_cast<double>(ns) / static_cast<double>(all_ns) : 1;
+    facts_.periods.push_back({period_ns, share});
+  }
+  unit_ns = std::max<std::int64_t>(unit_ns, 1);
+  facts_.period_ns = unit_ns;
+  for (Touched& slot : slots_)
+    slot.weight = static_cast<std::uint64_t>(std::exchange(slot.bounds.period_ns, unit_ns) / unit_ns);
+}
+
+Error SlotSelection::no_samples_error() {
+  return Error(
+      "the samples of this window are no longer kept one by one: ask for a later window, or for an answer that needs "
+      "only the minutes' counts",
+      ENODATA);
+}
+
+bool SlotSelection::extract(Touched& slot) {
+  if (std::exchange(slot.extracted, true)) return true;
+  // By number in the log, where only a part of the samples is inside; what is not wanted is counted from 0.
+  std::vector<std::uint32_t> counts;
+  const auto count = [&](const LoggedSample& sample) {
+    if (is_in_part(slot, sample)) ++counts[sample.entry];
+  };
+  if (slot.open != nullptr) {
+    const OpenSlot::View& open = *slot.open;
+    if (!budget_.visit(open.entry_count + (slot.complete ? 0 : open.log.count()))) return false;
+    std::vector<std::uint32_t> ids;
+    open.entries.for_each_below(open.entry_count, [&](std::uint32_t id, const HistogramEntry& entry) {
+      if (!filter_.wants(entry.thread)) return;
+      slot.entries.push_back(entry);
+      if (!slot.complete) ids.push_back(id);
+    });
+    if (slot.entries.empty()) return true;
+    if (!slot.complete) {
+      counts.assign(open.entry_count, 0);
+      if (part_) {
+        open.log.for_each(slot.from, slot.to, count);
+      } else {
+        for (std::size_t i = 0; i < ids.size(); ++i) counts[ids[i]] = slot.entries[i].count;
+        count_inside(open.log, slot.from, slot.to, counts);
+      }
+      std::size_t left = 0;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        HistogramEntry entry = slot.entries[i];
+        entry.count = counts[ids[i]];
+        if (entry.count != 0) slot.entries[left++] = entry;
+      }
+      slot.entries.resize(left);
+    }
+    group_by_thread(slot.entries);
+    return true;
+  }
+  const Histogram& histogram = slot.sealed->slot->histogram;
+  if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
+  struct Wanted {
+    std::size_t place = 0;  ///< of its first stack in the log's numbers
+    std::size_t stacks = 0;
+  };
+  std::vector<Wanted> wanted;
+  std::size_t place = 0;
+  if (filter_.wants_all()) slot.entries.reserve(histogram.entry_count());
+  histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t stacks) {
+    if (filter_.wants(thread)) {
+      wanted.push_back({place, stacks});
+      Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t samples) {
+        slot.entries.push_back({thread, ref.key(), static_cast<std::uint32_t>(samples)});
+      });
+    }
+    place += stacks;
+  });
+  if (wanted.empty()) return true;
+  counts.assign(histogram.entry_count(), 0);
+  if (part_) {
+    slot.sealed->log->for_each(slot.from, slot.to, count);
+  } else {
+    auto all = slot.entries.cbegin();
+    for (const Wanted& thread : wanted) {
+      for (std::size_t i = 0; i < thread.stacks; ++i) counts[thread.place + i] = (all++)->count;
+    }
+    count_inside(*slot.sealed->log, slot.from, slot.to, counts);
+  }
+  auto from = slot.entries.cbegin();
+  auto to = slot.entries.begin();
+  for (const Wanted& thread : wanted) {
+    for (std::size_t i = 0; i < thread.stacks; ++i, ++from) {
+      const std::uint32_t samples = counts[thread.place + i];
+      if (samples != 0) *to++ = {from->thread, from->stack_key, samples};
+    }
+  }
+  slot.entries.erase(to, slot.entries.end());
+  return true;
+}
+
+std::optional<SlotRun> SlotSelection::run_at(std::size_t index, std::size_t count) const {
+  if (count > slots_.size() - index || !slots_[index].is_whole()) return std::nullopt;
+  const Slot& first = *slots_[index].sealed->slot;
+  if (first.sequence % count != 0) return std::nullopt;
+  SlotRun run{first.sequence, static_cast<std::uint32_t>(count)};
+  std::uint64_t samples = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Touched& slot = slots_[index + i];
+    if (!slot.is_whole() || slot.sealed->slot->sequence != first.sequence + i) return std::nullopt;
+    if (slot.weight != slots_[index].weight) return std::nullopt;
+    samples += slot.sealed->slot->quality.stored();
+    run.editions += slot.sealed->slot->edition;
+  }
+  if (samples > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;  // what a HistogramEntry can count
+  return run;
+}
+
+std::shared_ptr<const Histogram> SlotSelection::sum_at(std::size_t index, std::size_t& slots) {
+  if (filter_.tells_threads_apart()) return nullptr;
+  for (const std::size_t count : kRuns) {
+    const std::optional<SlotRun> run = run_at(index, count);
+    if (!run) continue;
+    std::shared_ptr<const Histogram> sum = snapshot_.sums->find(*run);
+    if (sum == nullptr) {
+      // For one process among many it is less work to read its own stacks.
+      if (!filter_.wants_all()) continue;
+      sum = make_sum(index, count);
+      if (sum == nullptr) return nullptr;
+      snapshot_.sums->keep(*run, sum);
+    }
+    slots = count;
+    sums_.push_back(sum);
+    return sum;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std::size_t count) {
+  struct Part {
+    std::uint32_t process = 0;
+    std::span<const std::uint8_t> bytes;
+  };
+  std::vector<Part> parts;
+  std::vector<std::shared_ptr<const Histogram>> smaller;
+  for (std::size_t i = index; i < index + count;) {
+    std::shared_ptr<const Histogram> sum;
+    std::size_t used = 1;
+    for (const std::size_t part : kRuns) {
+      const std::optional<SlotRun> run = part < count ? run_at(i, part) : std::nullopt;
+      if (run) sum = snapshot_.sums->find(*run);
+      if (sum == nullptr) continue;
+      used = part;
+      break;
+    }
+    const Histogram& histogram = sum != nullptr ? *sum : slots_[i].sealed->slot->histogram;
+    if (!budget_.visit(histogram.entry_count())) return nullptr;
+    histogram.for_each_thread([&](std::uint32_t owner, std::span<const std::uint8_t> bytes) {
+      parts.push_back({sum != nullptr ? owner : snapshot_.threads[owner].process, bytes});
+    });
+    if (sum != nullptr) smaller.push_back(std::move(sum));
+    i += used;
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.process < b.process; });
+
+  sum_of_.resize(std::max<std::size_t>(std::size_t{2} * snapshot_.tree.nodes.limit(), 2), 0);
+  std::vector<HistogramEntry> entries;
+  std::vector<std::uint32_t> keys;
+  for (std::size_t i = 0; i < parts.size();) {
+    const std::uint32_t process = parts[i].process;
+    keys.clear();
+    for (; i < parts.size() && parts[i].process == process; ++i) {
+      Histogram::for_each_stack(parts[i].bytes, [&](StackRef ref, std::uint64_t samples) {
+        std::uint32_t& sum = sum_of_[ref.key()];
+        if (sum == 0) keys.push_back(ref.key());
+        sum += static_cast<std::uint32_t>(samples);
+      });
+    }
+    for (const std::uint32_t key : keys) entries.push_back({process, key, std::exchange(sum_of_[key], 0U)});
+    if (!budget_.check()) return nullptr;
+  }
+  return std::make_shared<const Histogram>(entries);
+}
+
+std::shared_ptr<const Histogram> SlotSelection::sides_of(std::size_t slot, Side asked, StackStates& states) {
+  if (!slots_[slot].is_whole() || asked != Side::kBoth || !filter_.wants_all()) return nullptr;
+  const Slot& sealed = *slots_[slot].sealed->slot;
+  const SlotRun run{sealed.sequence, 1, sealed.edition};
+  if (auto known = snapshot_.side_sums->find(run)) return known;
+  if (!budget_.visit(sealed.histogram.entry_count())) return nullptr;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> samples;  // by process and side
+  Quality quality;
+  sealed.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    std::uint64_t user = 0;
+    std::uint64_t kernel = 0;
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+      states.count(ref, count, quality);
+      (states.of(ref.stack).has_kernel() ? kernel : user) += count;
+    });
+    const std::uint32_t process = snapshot_.threads[thread].process;
+    if (user != 0) samples[{process, kUserSide.value}] += user;
+    if (kernel != 0) samples[{process, kKernelSide.value}] += kernel;
+  });
+  // What its stacks say of their samples must be what the slot says, which count_stored() believes.
+  if (quality.whole != sealed.quality.whole || quality.truncated != sealed.quality.truncated) return nullptr;
+  std::vector<HistogramEntry> entries;
+  for (const auto& [of, count] : samples) {
+    entries.push_back({of.first, StackRef{StackId{of.second}}.key(), static_cast<std::uint32_t>(count)});
+  }
+  auto sides = std::make_shared<const Histogram>(entries);
+  snapshot_.side_sums->keep(run, sides);
+  return sides;
+}
+
+void SlotSelection::count_stored(std::size_t slot, Quality& quality) const {
+  const Quality& stored = slots_[slot].sealed->slot->quality;
+  quality.whole += stored.whole * slots_[slot].weight;
+  for (std::size_t reason = 0; reason < kTruncationCount; ++reason) {
+    quality.truncated[reason] += stored.truncated[reason] * slots_[slot].weight;
+  }
+}
+
+bool SlotSelection::read_pairs(const Touched& slot) {
+  pairs_.clear();
+  if (slot.open != nullptr) {
+    if (!budget_.visit(slot.open->entry_count + slot.open->log.count())) return false;
+    for (std::uint32_t id = 0; id < slot.open->entry_count; ++id) {
+      const HistogramEntry& entry = slot.open->entries[id];
+      const std::optional<StackId> instead = instead_of(entry.thread);
+      pairs_.push_back(
+          {entry.thread, instead ? StackRef{*instead}.key() : entry.stack_key, filter_.wants(entry.thread)});
+    }
+    return true;
+  }
+  const Histogram& histogram = slot.sealed->slot->histogram;
+  if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
+  histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    const bool wanted = filter_.wants(thread);
+    const std::optional<StackId> instead = instead_of(thread);
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t) {
+      pairs_.push_back({thread, instead ? StackRef{*instead}.key() : ref.key(), wanted});
+    });
+  });
+  return true;
+}
+
+void SlotSelection::warn(std::optional<WallWindow> retained) {
+  const WallWindow& asked = facts_.asked;
+  std::vector<std::string>& warnings = facts_.warnings;
+  if (!retained) {
+    warnings.emplace_back("Nothing is retained yet: the profiler has only just started.");
+    return;
+  }
+  warn_of_time(*retained);
+  if (snapshot_.budget_dropped_until && asked.from < *snapshot_.budget_dropped_until && asked.from < retained->from) {
+    warnings.emplace_back("Minutes up to " + to_text(*snapshot_.budget_dropped_until) +
+                          " were dropped early to stay within the store's memory budget of " +
+                          std::to_string(snapshot_.budget_bytes >> 20) + " MiB: a larger budget keeps more.");
+  }
+  if (snapshot_.memory_dropped_until && asked.from < *snapshot_.memory_dropped_until && asked.from < retained->from) {
+    warnings.emplace_back("Minutes up to " + to_text(*snapshot_.memory_dropped_until) +
+                          " were dropped early because the profiler was short of memory.");
+  }
+  warn_of_given_up();
+  if (facts_.periods.size() > 1) {
+    warnings.emplace_back("The sampling period changed within the window (" + std::to_string(facts_.periods.size()) +
+                          " periods): a sample that stands for more time is counted as several.");
+  }
+}
+
+/// Of what users lost who had more than a share. Whoever sees only their own samples learns of nobody else's.
+void SlotSelection::warn_of_given_up() {
+  const WallWindow& asked = facts_.asked;
+  if (snapshot_.given_up.empty() || slots_.empty()) return;
+  std::set<std::uint32_t> wanted;
+  if (!filter_.wants_all()) {
+    snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+      if (record.in_use() && filter_.wants_process(process)) wanted.insert(record.owner);
+    });
+  }
+  for (const GivenUp& lost : snapshot_.given_up) {
+    if (asked.to <= lost.from || lost.until <= asked.from) continue;
+    if (snapshot_.only_user && lost.user != *snapshot_.only_user) continue;
+    if (!filter_.wants_all() && !wanted.contains(lost.user)) continue;
+    std::string warning = "Stacks of " + text_of_user(lost.user) + " were given up, all or some of those from " +
+                          to_text(lost.from) + " to " + to_text(lost.until);
+    if (lost.dropped_until) warning += ", and the samples themselves up to " + to_text(*lost.dropped_until);
+    facts_.warnings.push_back(warning + ", because they took more than a share of the store's memory budget of " +
+                              std::to_string(snapshot_.budget_bytes >> 20) +
+                              " MiB while other users needed room: a larger budget keeps more.");
+  }
+}
+
+/// Where the window is not in what is retained.
+void SlotSelection::warn_of_time(const WallWindow& retained) {
+  const WallWindow& asked = facts_.asked;
+  std::vector<std::string>& warnings = facts_.warnings;
+  const auto& sealed = *snapshot_.sealed;
+  const std::uint32_t oldest = sealed.empty() ? snapshot_.open.front().sequence : sealed.front().slot->sequence;
+  const bool is_from_beginning = oldest == 1;  // nothing was dropped yet
+  const std::string span = to_text(retained.from) + " to " + to_text(retained.to);
+  const bool is_early = retained.from.ns - asked.from.ns >= kToldNs;
+  const bool is_late = asked.to.ns > retained.to.ns + kSlackNs;
+  if (asked.to <= asked.from) {
+    warnings.emplace_back("The window is empty: it ends before it begins.");
+  } else if (is_from_beginning && asked.to <= retained.from) {
+    warnings.emplace_back("The window lies before flamed began to sample, at " + to_text(retained.from) +
+                          ": nothing is known of it.");
+  } else if (slots_.empty()) {
+    warnings.emplace_back("The window lies outside of what is retained, which is " + span + ".");
+  } else if (is_from_beginning && is_early && !is_late) {
+    warnings.emplace_back("flamed began to sample at " + to_text(retained.from) +
+                          ", after the window's start: nothing is known of the time before.");
+  } else if (is_early || is_late) {
+    warnings.emplace_back("The window lies partly outside of what is retained, which is " + span + ".");
+  }
+}
+
+void SlotSelection::find_gaps() {
+  const WallWindow& used = facts_.used;
+  std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.missing),
+               [&](const Gap& gap) { return gap.from < used.to && used.from < gap.to; });
+  if (snapshot_.only_user) {
+    for (Gap& gap : facts_.missing) gap.lost_samples = 0;  // they may be of others
+  }
+  std::stable_sort(facts_.missing.begin(), facts_.missing.end(),
+                   [](const Gap& a, const Gap& b) { return a.from < b.from; });
+  if (std::optional<std::string> warning = describe(facts_.missing)) facts_.warnings.push_back(*std::move(warning));
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SlotSelection: what a selection's window and threads touch of a snapshot's slots: whole minutes by their histograms,
+// and of a minute that lies in the window in part the samples that are inside. It also knows what a person must know
+// about how well that answers the question. A local of one query; must not outlive the snapshot, the selection, and the
+// budget.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "store/index/stack_states.h"
+#include "store/model/answer_facts.h"
+#include "store/model/query_budget.h"
+#include "store/query/thread_filter.h"
+#include "store/ring/histogram.h"
+#include "store/ring/slot.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::store {
+
+/// One thread's stacks in one slot. Views into what the snapshot or the SlotSelection holds.
+class ThreadStacks {
+ public:
+  /// `weight` is what each sample counts for, `instead` the stack that is shown in place of each, if any.
+  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight, std::optional<StackId> instead = {})
+      : weight_(weight), packed_(packed), instead_(instead) {}
+  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight, std::optional<StackId> instead = {})
+      : weight_(weight), entries_(entries), instead_(instead) {}
+
+  /// visit(StackRef, count)
+  template <typename F>
+  void for_each(F&& visit) const {
+    const auto shown = [&](StackRef ref) { return instead_ ? StackRef{*instead_} : ref; };
+    for (const HistogramEntry& entry : entries_) {
+      visit(shown(StackRef::from_key(entry.stack_key)), entry.count * weight_);
+    }
+    Histogram::for_each_stack(packed_, [&](StackRef ref, std::uint64_t count) { visit(shown(ref), count * weight_); });
+  }
+
+ private:
+  std::uint64_t weight_ = 1;
+  std::span<const std::uint8_t> packed_;
+  std::span<const HistogramEntry> entries_;
+  std::optional<StackId> instead_;
+};
+
+class SlotSelection {
+ public:
+  /// Which slots are used where samples are wanted one by one.
+  enum class Want : std::uint8_t {
+    kCounts,  ///< all slots: for_each_thread()
+    kSamples  ///< those with logs, without a gap up to the newest: for_each_sample()
+  };
+
+  SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget,
+                Want want = Want::kCounts);
+  SlotSelection(const SlotSelection&) = delete;
+  SlotSelection& operator=(const SlotSelection&) = delete;
+
+  /// Slots that are used, oldest first.
+  [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  [[nodiscard]] bool empty() const { return slots_.empty(); }
+  /// With AnswerFacts::period_ns for all: counts are in units of it.
+  [[nodiscard]] const SlotBounds& bounds(std::size_t slot) const { return slots_[slot].bounds; }
+  /// As how many each sample of the slot counts.
+  [[nodiscard]] std::uint64_t weight(std::size_t slot) const { return slots_[slot].weight; }
+  /// Whether the slot has its samples one by one.
+  [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
+  /// Times of the earliest and the latest of all samples of an exact slot, as far as they may be in the window.
+  [[nodiscard]] std::pair<MonotonicTime, MonotonicTime> sample_times(std::size_t slot) const {
+    const Touched& touched = slots_[slot];
+    return {std::max(touched.first, touched.from), std::min(touched.last, MonotonicTime{touched.to.ns - 1})};
+  }
+
+  /// visit(thread, const ThreadStacks&); what it gets stays valid as long as this. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_thread_of(std::size_t index, F&& visit) {
+    Touched& slot = slots_[index];
+    if (!slot.is_whole()) {
+      if (!extract(slot)) return false;
+      for (std::size_t i = 0; i < slot.entries.size();) {
+        const std::size_t begin = i;
+        while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
+        visit(slot.entries[begin].thread,
+              ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin), slot.weight,
+                           instead_of(slot.entries[begin].thread)));
+      }
+      return true;
+    }
+    const Histogram& histogram = slot.sealed->slot->histogram;
+    if (!budget_.visit(filter_.wants_all() ? histogram.entry_count() : 1)) return false;
+    bool go_on = true;
+    histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+      if (!go_on || !filter_.wants(thread)) return;
+      if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
+      visit(thread, ThreadStacks(bytes, slot.weight, instead_of(thread)));
+    });
+    return go_on;
+  }
+  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_thread(F&& visit) {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
+        visit(slots_[i].bounds, thread, stacks);
+      };
+      if (!for_each_thread_of(i, visit_thread)) return false;
+    }
+    return true;
+  }
+
+  /// visit(const SlotBounds&, process, const ThreadStacks&): a process comes once for each of its threads, or once for
+  /// a run of slots whose sum is known, where all threads of a process are judged alike. Questions about everything
+  /// make the sums. False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_process(F&& visit) {
+    for (std::size_t i = 0; i < slots_.size();) {
+      const SlotBounds& bounds = slots_[i].bounds;
+      std::size_t used = 1;
+      const std::shared_ptr<const Histogram> sum = sum_at(i, used);
+      if (budget_.exhausted()) return false;
+      if (sum != nullptr) {
+        if (!budget_.visit(filter_.wants_all() ? sum->entry_count() : 1)) return false;
+        sum->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
+          if (filter_.wants_process(process)) visit(bounds, process, ThreadStacks(bytes, slots_[i].weight));
+        });
+      } else {
+        const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
+          visit(bounds, snapshot_.threads[thread].process, stacks);
+        };
+        if (!for_each_thread_of(i, visit_thread)) return false;
+      }
+      i += used;
+    }
+    return true;
+  }
+
+  /// How often each process was seen on each side, in a slot of which everything is asked for: visit(process,
+  /// in_kernel, samples), with the slot's weight. Counts in `quality` what is stored. False, and nothing is visited or
+  /// counted: that is not known without a look at the stacks.
+  template <typename F>
+  [[nodiscard]] bool for_each_side_of(std::size_t slot, Side asked, StackStates& states, Quality& quality, F&& visit) {
+    const std::shared_ptr<const Histogram> sides = sides_of(slot, asked, states);
+    if (sides == nullptr) return false;
+    count_stored(slot, quality);
+    sides->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
+      Histogram::for_each_stack(bytes, [&](StackRef side, std::uint64_t count) {
+        visit(process, side.stack == kKernelSide, count * slots_[slot].weight);
+      });
+    });
+    return true;
+  }
+
+  /// Of an exact slot; of an open one in the order of arrival. Each counts for weight(index). visit(const
+  /// LoggedSample&, thread, StackRef). False: the budget has run out.
+  template <typename F>
+  [[nodiscard]] bool for_each_sample_of(std::size_t index, F&& visit) {
+    const Touched& slot = slots_[index];
+    if (!read_pairs(slot)) return false;
+    const auto visit_wanted = [&](const LoggedSample& sample) {
+      if (!is_in_part(slot, sample)) return;
+      const Pair& pair = pairs_[sample.entry];
+      if (pair.wanted) visit(sample, pair.thread, StackRef::from_key(pair.stack_key));
+    };
+    if (slot.open != nullptr) {
+      slot.open->log.for_each(slot.from, slot.to, visit_wanted);
+    } else {
+      slot.sealed->log->for_each(slot.from, slot.to, visit_wanted);
+    }
+    return budget_.check();
+  }
+
+  /// Of all processes, while the slot lasted.
+  [[nodiscard]] std::uint64_t lost(std::size_t slot) const { return slots_[slot].lost; }
+  /// What the slot covers on the wall clock; an open one ends where the snapshot does.
+  [[nodiscard]] const WallWindow& window(std::size_t slot) const { return slots_[slot].window; }
+  /// `quality` has only the losses: whoever visits the stacks counts the rest.
+  [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
+  [[nodiscard]] ThreadFilter& filter() { return filter_; }
+  /// Of Want::kSamples: the window has slots, but none with a log.
+  [[nodiscard]] bool has_no_samples() const { return none_exact_; }
+  [[nodiscard]] static Error no_samples_error();
+
+ private:
+  /// What is shown in place of the thread's stacks, if they may not be.
+  [[nodiscard]] std::optional<StackId> instead_of(std::uint32_t thread) const {
+    if (!snapshot_.only_user || !snapshot_.hides(snapshot_.threads[thread])) return std::nullopt;
+    return snapshot_.tree.hidden;
+  }
+
+  struct Touched {
+    SlotBounds bounds;
+    const SealedSlot* sealed = nullptr;    ///< either this
+    const OpenSlot::View* open = nullptr;  ///< or that
+    bool exact = false;                    ///< it has a log
+    bool complete = false;                 ///< all of its samples are in the window
+    MonotonicTime first{}, last{};         ///< of its log
+    MonotonicTime from{}, to{};            ///< the window on the slot's clock
+    WallWindow window{};                   ///< what it covers
+    std::uint64_t lost = 0;
+    std::uint64_t weight = 1;
+    bool extracted = false;
+    std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted
+
+    [[nodiscard]] bool is_whole() const { return sealed != nullptr && complete; }
+  };
+  struct Pair {
+    std::uint32_t thread = 0;
+    std::uint32_t stack_key = 0;
+    bool wanted = false;
+  };
+
+  [[nodiscard]] bool is_in_part(const Touched& slot, const LoggedSample& sample) const {
+    return !part_ || part_->covers({sample.time.ns + slot.bounds.wall_offset_ns});
+  }
+  /// The sum of the longest run of slots from `index` on that has one or may get one; `slots` is its length. Null, and
+  /// `slots` unchanged: there is none.
+  std::shared_ptr<const Histogram> sum_at(std::size_t index, std::size_t& slots);
+  /// `count` slots from `index` on, if they are a run that may have a sum.
+  [[nodiscard]] std::optional<SlotRun> run_at(std::size_t index, std::size_t count) const;
+  /// Null: the budget has run out.
+  std::shared_ptr<const Histogram> make_sum(std::size_t index, std::size_t count);
+  /// By side, see slot_sums.h, without the slot's weight. Null: not known of what is asked, or not within the budget.
+  std::shared_ptr<const Histogram> sides_of(std::size_t slot, Side asked, StackStates& states);
+  /// Counts what is stored of a sealed slot in `quality`.
+  void count_stored(std::size_t slot, Quality& quality) const;
+  /// Fills `entries` of a slot that has no histogram of its own for what is asked.
+  bool extract(Touched& slot);
+  bool read_pairs(const Touched& slot);
+  /// Makes all slots count in units of one period. `windows` are theirs.
+  void unify_periods(std::span<const WallWindow> windows);
+  void warn(std::optional<WallWindow> retained);
+  void warn_of_time(const WallWindow& retained);
+  void warn_of_given_up();
+  void find_gaps();
+
+  const SnapshotData& snapshot_;
+  QueryBudget& budget_;
+  ThreadFilter filter_;
+  std::optional<SecondPart> part_;
+  std::vector<Touched> slots_;                          ///< oldest first
+  std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that visitors may have views into
+  std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), all 0 in between
+  std::vector<Pair> pairs_;                             ///< of one slot, by number in its log
+  AnswerFacts facts_;
+  bool none_exact_ = false;
+};
+
+/// "2026-01-31T12:34:56Z"
+std::string to_text(WallTime time);
+
+}  // namespace flamed::store

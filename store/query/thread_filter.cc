@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query/thread_filter.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace flamed::store {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffffU;
+constexpr std::string_view kDeleted = " (deleted)";  // as /proc/PID/exe says it
+constexpr std::size_t kShortContainerId = 12;        // as container tools print it
+constexpr std::size_t kLongestComm = sizeof(ThreadName) - 1;
+
+template <typename Values, typename Matches>
+bool any_or_empty(const Values& values, Matches&& fits) {
+  return values.empty() || std::any_of(values.begin(), values.end(), fits);
+}
+
+bool is_executable(std::string_view path, std::string_view wanted) {
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  if (path == wanted) return true;
+  if (wanted.find('/') != std::string_view::npos) return false;
+  const std::size_t slash = path.rfind('/');
+  return slash != std::string_view::npos && path.substr(slash + 1) == wanted;
+}
+
+bool is_unit(std::string_view unit, std::string_view wanted) {
+  if (unit == wanted) return true;
+  constexpr std::string_view kService = ".service";
+  return wanted.find('.') == std::string_view::npos && unit.size() == wanted.size() + kService.size() &&
+         unit.starts_with(wanted) && unit.ends_with(kService);
+}
+
+bool is_container(std::string_view container, std::string_view wanted) {
+  return container == wanted || (wanted.size() >= kShortContainerId && container.starts_with(wanted));
+}
+
+bool is_below(std::string_view cgroup, std::string_view wanted) {
+  while (wanted.starts_with('/')) wanted.remove_prefix(1);
+  while (wanted.ends_with('/')) wanted.remove_suffix(1);
+  if (cgroup.empty()) return false;  // not known
+  if (wanted.empty()) return true;
+  while (cgroup.starts_with('/')) cgroup.remove_prefix(1);
+  return cgroup.starts_with(wanted) && (cgroup.size() == wanted.size() || cgroup[wanted.size()] == '/');
+}
+
+}  // namespace
+
+ThreadFilter::ThreadFilter(const SnapshotData& snapshot, const Selection& selection)
+    : snapshot_(snapshot), selection_(selection), wants_all_(!selection.is_narrowed() && !snapshot.only_user) {
+  if (wants_all_) return;
+  threads_.assign(snapshot.threads.limit(), Verdict::kOpen);
+  processes_.assign(snapshot.processes.limit(), Verdict::kOpen);
+  if (selection.trees.empty()) return;
+  in_tree_.assign(snapshot.processes.limit(), Verdict::kOpen);
+  snapshot.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+    if (record.in_use()) by_id_.push_back({record.id, process});
+  });
+  std::sort(by_id_.begin(), by_id_.end(), [](const Known& a, const Known& b) { return a.id < b.id; });
+}
+
+bool ThreadFilter::judge_thread(std::uint32_t thread) {
+  const ThreadRecord& record = snapshot_.threads[thread];
+  return snapshot_.shows(record) &&
+         any_or_empty(selection_.tids, [&](std::int32_t tid) { return tid == record.tid; }) &&
+         any_or_empty(selection_.comms,
+                      [&](const std::string& comm) {
+                        return text_of(record.comm) == std::string_view(comm).substr(0, kLongestComm);
+                      }) &&
+         wants_process(record.process);
+}
+
+bool ThreadFilter::wants_process(std::uint32_t process) {
+  if (wants_all_) return true;
+  if (processes_[process] == Verdict::kOpen) {
+    const bool wanted =
+        judge_process(snapshot_.processes[process]) && (selection_.trees.empty() || is_in_tree(process));
+    processes_[process] = wanted ? Verdict::kYes : Verdict::kNo;
+  }
+  return processes_[process] == Verdict::kYes;
+}
+
+bool ThreadFilter::judge_process(const ProcessRecord& record) const {
+  static const std::string kUnknown;
+  static const ProcessRecord::Place kNowhere;
+  const bool knows_program = record.executable && !snapshot_.hides_program_of(record);
+  const std::string& executable = knows_program ? *record.executable : kUnknown;
+  const ProcessRecord::Place& place = record.place ? *record.place : kNowhere;
+  return snapshot_.shows(record) &&
+         any_or_empty(selection_.processes,
+                      [&](const ProcessSelector& selector) { return matches(selector, record.id); }) &&
+         any_or_empty(selection_.executables,
+                      [&](const std::string& wanted) { return is_executable(executable, wanted); }) &&
+         any_or_empty(selection_.units, [&](const std::string& wanted) { return is_unit(place.unit, wanted); }) &&
+         any_or_empty(selection_.containers,
+                      [&](const std::string& wanted) { return is_container(place.container, wanted); }) &&
+         any_or_empty(selection_.cgroups, [&](const std::string& wanted) { return is_below(place.cgroup, wanted); }) &&
+         any_or_empty(selection_.uids, [&](std::uint32_t uid) { return uid == record.user() && uid != kNoUser; });
+}
+
+bool ThreadFilter::is_in_tree(std::uint32_t process) {
+  std::vector<std::uint32_t> path;
+  Verdict verdict = Verdict::kNo;
+  for (std::uint32_t at = process; at != kNone; at = parent_of(snapshot_.processes[at])) {
+    if (in_tree_[at] != Verdict::kOpen) {
+      verdict = in_tree_[at];
+      break;
+    }
+    in_tree_[at] = Verdict::kNo;  // ends the walk if what is known of parents goes in circles
+    path.push_back(at);
+    if (is_root(snapshot_.processes[at].id)) {
+      verdict = Verdict::kYes;
+      break;
+    }
+  }
+  for (std::uint32_t at : path) in_tree_[at] = verdict;
+  return verdict == Verdict::kYes;
+}
+
+bool ThreadFilter::is_root(ProcessId id) const {
+  return std::any_of(selection_.trees.begin(), selection_.trees.end(),
+                     [&](const ProcessSelector& root) { return matches(root, id); });
+}
+
+std::uint32_t ThreadFilter::parent_of(const ProcessRecord& record) const {
+  if (record.parent_pid == 0) return kNone;
+  // When only its pid is known: whoever had the pid last before the child began.
+  const ProcessId wanted{record.parent_pid,
+                         record.parent_start_ticks != 0 ? record.parent_start_ticks : record.id.start_ticks};
+  auto after = std::upper_bound(by_id_.begin(), by_id_.end(), wanted,
+                                [](ProcessId id, const Known& known) { return id < known.id; });
+  if (after == by_id_.begin()) return kNone;
+  const Known& found = *--after;
+  if (found.id.pid != wanted.pid) return kNone;
+  if (record.parent_start_ticks != 0 && found.id != wanted) return kNone;
+  return found.process;
+}
+
+}  // namespace flamed::store

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query/timeline.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "store/index/stack_states.h"
+#include "store/query/slot_selection.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::store {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffffU;
+
+class TimelineBuilder {
+ public:
+  TimelineBuilder(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget)
+      : snapshot_(snapshot),
+        selection_(selection),
+        budget_(budget),
+        slots_(snapshot, selection, budget),
+        states_(snapshot) {}
+
+  Result<Timeline> build(std::int64_t step_ns, std::size_t most_processes) {
+    Timeline line;
+    static_cast<AnswerFacts&>(line) = slots_.facts();
+    choose_steps(line, step_ns);
+    if (!slots_.empty()) {
+      const std::int64_t steps = (line.used.to.ns - line.start.ns + line.step_ns - 1) / line.step_ns;
+      if (!budget_.grow(static_cast<std::uint64_t>(steps) * (1 + most_processes))) return budget_.error();
+      line.steps.resize(static_cast<std::size_t>(steps));
+    }
+    add_lost_and_gaps(line);
+    if (most_processes != 0 && !choose_processes(line, most_processes)) return budget_.error();
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      if (!add_slot(line, slot)) return budget_.error();
+    }
+    return line;
+  }
+
+ private:
+  void choose_steps(Timeline& line, std::int64_t step_ns) const {
+    line.step_ns = std::max(step_ns, kNsPerSecond);
+    bool all_exact = true;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) all_exact = all_exact && slots_.is_exact(slot);
+    if (!all_exact && line.step_ns % kNsPerMinute != 0) {
+      line.step_ns = (line.step_ns / kNsPerMinute + 1) * kNsPerMinute;
+      line.warnings.push_back("Samples of a part of the window are no longer kept one by one: the step is " +
+                              std::to_string(line.step_ns / kNsPerSecond) + " seconds instead of the " +
+                              std::to_string(std::max(step_ns, kNsPerSecond) / kNsPerSecond) + " asked for.");
+    }
+    std::int64_t into_step = line.used.from.ns % line.step_ns;
+    if (into_step < 0) into_step += line.step_ns;
+    line.start = {line.used.from.ns - into_step};
+  }
+
+  void add_lost_and_gaps(Timeline& line) const {
+    std::optional<WallTime> known_until;
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      const WallWindow& window = slots_.window(slot);
+      if (slots_.lost(slot) != 0) line.lost.push_back({window, slots_.lost(slot)});
+      // Slots that follow one another may be apart by what the clocks drift.
+      if (known_until && window.from.ns - known_until->ns >= kNsPerSecond) {
+        line.gaps.push_back({*known_until, window.from});
+      }
+      known_until = known_until ? std::max(*known_until, window.to) : window.to;
+    }
+  }
+
+  bool choose_processes(Timeline& line, std::size_t most) {
+    std::vector<std::uint64_t> used_ns(snapshot_.processes.limit(), 0);
+    const bool counted =
+        slots_.for_each_process([&](const SlotBounds& bounds, std::uint32_t process, const ThreadStacks& stacks) {
+          std::uint64_t samples = 0;
+          stacks.for_each([&](StackRef ref, std::uint64_t count) {
+            if (states_.has(ref, selection_.side)) samples += count;
+          });
+          used_ns[process] += samples * static_cast<std::uint64_t>(bounds.period_ns);
+        });
+    if (!counted) return false;
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t process = 0; process < used_ns.size(); ++process) {
+      if (used_ns[process] != 0) order.push_back(process);
+    }
+    const auto more = [&](std::uint32_t a, std::uint32_t b) {
+      return used_ns[a] != used_ns[b] ? used_ns[a] > used_ns[b] : snapshot_.processes[a].id < snapshot_.processes[b].id;
+    };
+    most = std::min(most, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(), more);
+    order.resize(most);
+    place_of_.assign(snapshot_.processes.limit(), kNone);
+    for (std::uint32_t process : order) {
+      place_of_[process] = static_cast<std::uint32_t>(line.processes.size());
+      line.processes.push_back(
+          {snapshot_.info_of(snapshot_.processes[process]), std::vector<TimelineStep>(line.steps.size())});
+    }
+    return true;
+  }
+
+  bool add_slot(Timeline& line, std::size_t slot) {
+    const SlotBounds& bounds = slots_.bounds(slot);
+    const auto step_of = [&](std::int64_t wall_ns) {
+      const std::int64_t step = (wall_ns - line.start.ns) / line.step_ns;
+      return static_cast<std::size_t>(std::clamp<std::int64_t>(step, 0, std::ssize(line.steps) - 1));
+    };
+    std::size_t whole_slots_step = step_of(bounds.wall_start().ns);
+    if (slots_.is_exact(slot)) {
+      const auto [first, last] = slots_.sample_times(slot);
+      const std::size_t first_step = step_of(first.ns + bounds.wall_offset_ns);
+      if (first_step != step_of(last.ns + bounds.wall_offset_ns)) {
+        return slots_.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
+          add(line, step_of(sample.time.ns + bounds.wall_offset_ns), bounds, thread, ref, slots_.weight(slot));
+        });
+      }
+      whole_slots_step = first_step;
+    }
+    const auto add_side = [&](std::uint32_t process, bool kernel, std::uint64_t samples) {
+      add(line, whole_slots_step, bounds, process, kernel, samples);
+    };
+    if (slots_.for_each_side_of(slot, selection_.side, states_, line.quality, add_side)) return budget_.check();
+    return slots_.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
+      stacks.for_each(
+          [&](StackRef ref, std::uint64_t count) { add(line, whole_slots_step, bounds, thread, ref, count); });
+    });
+  }
+
+  void add(Timeline& line, std::size_t step, const SlotBounds& bounds, std::uint32_t thread, StackRef ref,
+           std::uint64_t samples) {
+    if (!states_.has(ref, selection_.side)) return;
+    states_.count(ref, samples, line.quality);
+    add(line, step, bounds, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(), samples);
+  }
+
+  void add(Timeline& line, std::size_t step, const SlotBounds& bounds, std::uint32_t process, bool kernel,
+           std::uint64_t samples) const {
+    add(line.steps[step], kernel, samples, bounds);
+    const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
+    if (place != kNone) add(line.processes[place].steps[step], kernel, samples, bounds);
+  }
+
+  static void add(TimelineStep& step, bool kernel, std::uint64_t samples, const SlotBounds& bounds) {
+    (kernel ? step.kernel_samples : step.user_samples) += samples;
+    (kernel ? step.kernel_ns : step.user_ns) += samples * static_cast<std::uint64_t>(bounds.period_ns);
+  }
+
+  const SnapshotData& snapshot_;
+  const Selection& selection_;
+  QueryBudget& budget_;
+  SlotSelection slots_;
+  StackStates states_;
+  std::vector<std::uint32_t> place_of_;  ///< by place in the ProcessTable: index into Timeline::processes
+};
+
+}  // namespace
+
+Result<Timeline> timeline(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
+                          std::size_t most_processes, QueryBudget& budget) {
+  return TimelineBuilder(snapshot.data(), selection, budget).build(step_ns, most_processes);
+}
+
+}  // namespace flamed::store

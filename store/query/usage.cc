@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/query/usage.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "store/index/stack_states.h"
+#include "store/query/slot_selection.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::store {
+namespace {
+
+struct Total {
+  std::uint64_t samples = 0;
+  std::uint64_t ns = 0;
+};
+
+/// What each thread or process used, by its place in its table, as `for_each` of the SlotSelection tells of them.
+/// False: the budget has run out.
+template <typename ForEach>
+bool total_up(ForEach&& for_each, StackStates& states, Side side, std::vector<Total>& totals, Quality& quality) {
+  return for_each([&](const SlotBounds& bounds, std::uint32_t place, const ThreadStacks& stacks) {
+    std::uint64_t samples = 0;
+    stacks.for_each([&](StackRef ref, std::uint64_t count) {
+      if (!states.has(ref, side)) return;
+      samples += count;
+      states.count(ref, count, quality);
+    });
+    totals[place].samples += samples;
+    totals[place].ns += samples * static_cast<std::uint64_t>(bounds.period_ns);
+  });
+}
+
+template <typename Row>
+void finish(UsageTable<Row>& table) {
+  for (const Row& row : table.rows) {
+    table.total_samples += row.samples;
+    table.total_ns += row.cpu_ns;
+  }
+}
+
+}  // namespace
+
+Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const Selection& selection,
+                                               QueryBudget& budget) {
+  const SnapshotData& data = snapshot.data();
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  UsageTable<ProcessUsage> table;
+  static_cast<AnswerFacts&>(table) = slots.facts();
+  std::vector<Total> totals(data.processes.limit());
+  std::vector<std::size_t> others;  // slots
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const auto add = [&](std::uint32_t process, bool /*in_kernel*/, std::uint64_t samples) {
+      totals[process].samples += samples;
+      totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
+    };
+    if (!slots.for_each_side_of(slot, selection.side, states, table.quality, add)) others.push_back(slot);
+  }
+  const auto for_each = [&](const auto& visit) {
+    if (others.size() == slots.size()) return slots.for_each_process(visit);
+    return std::all_of(others.begin(), others.end(), [&](std::size_t slot) {
+      return slots.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
+        visit(slots.bounds(slot), data.threads[thread].process, stacks);
+      });
+    });
+  };
+  if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
+
+  for (std::uint32_t process = 0; process < totals.size(); ++process) {
+    if (totals[process].samples == 0) continue;
+    table.rows.push_back({data.info_of(data.processes[process]), totals[process].samples, totals[process].ns});
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
+    return a.cpu_ns != b.cpu_ns ? a.cpu_ns > b.cpu_ns : a.info.id < b.info.id;
+  });
+  finish(table);
+  return table;
+}
+
+Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Selection& selection,
+                                             QueryBudget& budget) {
+  const SnapshotData& data = snapshot.data();
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  UsageTable<ThreadUsage> table;
+  static_cast<AnswerFacts&>(table) = slots.facts();
+  std::vector<Total> totals(data.threads.limit());
+  const auto for_each = [&](const auto& visit) { return slots.for_each_thread(visit); };
+  if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
+
+  // A thread has a record for each name that it had.
+  std::vector<std::uint32_t> threads;
+  for (std::uint32_t thread = 0; thread < totals.size(); ++thread) {
+    if (totals[thread].samples != 0) threads.push_back(thread);
+  }
+  std::sort(threads.begin(), threads.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const ThreadRecord& x = data.threads[a];
+    const ThreadRecord& y = data.threads[b];
+    return std::tie(x.process, x.tid, totals[b].ns, a) < std::tie(y.process, y.tid, totals[a].ns, b);
+  });
+  const ThreadRecord* previous = nullptr;
+  for (std::uint32_t thread : threads) {
+    const ThreadRecord& record = data.threads[thread];
+    if (previous == nullptr || previous->process != record.process || previous->tid != record.tid) {
+      table.rows.push_back(
+          {data.info_of(data.processes[record.process]), record.tid, std::string(text_of(record.comm)), 0, 0});
+    }
+    table.rows.back().samples += totals[thread].samples;
+    table.rows.back().cpu_ns += totals[thread].ns;
+    previous = &record;
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const ThreadUsage& a, const ThreadUsage& b) {
+    return std::tie(b.cpu_ns, a.process.id, a.tid) < std::tie(a.cpu_ns, b.process.id, b.tid);
+  });
+  finish(table);
+  return table;
+}
+
+}  // namespace flamed::store

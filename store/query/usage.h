@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Usage: who used CPU. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/model/answer_facts.h"
+#include "store/model/process_info.h"
+#include "store/model/query_budget.h"
+#include "store/ring/snapshot.h"
+
+namespace flamed::store {
+
+/// One row of /processes.
+struct ProcessUsage {
+  ProcessInfo info;
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;  ///< samples × period
+};
+
+/// One row of /threads.
+struct ThreadUsage {
+  ProcessInfo process;
+  std::int32_t tid = 0;
+  std::string comm;  ///< of several names the one with most samples
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;  ///< samples × period
+};
+
+template <typename Row>
+struct UsageTable : AnswerFacts {
+  std::vector<Row> rows;  ///< most CPU time first
+  std::uint64_t total_samples = 0;
+  std::uint64_t total_ns = 0;
+};
+
+Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const Selection& selection,
+                                               QueryBudget& budget);
+Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Selection& selection, QueryBudget& budget);
+
+}  // namespace flamed::store

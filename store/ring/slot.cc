@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/ring/slot.h"
+
+#include <utility>
+
+namespace flamed::store {
+namespace {
+
+// An open slot must account for no less than the sealed one that takes its place, so that sealing never needs room.
+constexpr std::size_t kOpenSlotBytes = sizeof(OpenSlot) + sizeof(Slot) + 64;
+
+MonotonicTime minute_start(MonotonicTime time, std::int64_t wall_offset_ns) {
+  std::int64_t into = (time.ns + wall_offset_ns) % kNsPerMinute;
+  if (into < 0) into += kNsPerMinute;
+  return {time.ns - into};
+}
+
+}  // namespace
+
+SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous_end, std::int64_t wall_offset_ns,
+                       std::int64_t period_ns) {
+  MonotonicTime start = minute_start(time, wall_offset_ns);
+  if (previous_end && start.ns - previous_end->ns < kNsPerSecond) start = *previous_end;
+  MonotonicTime end{minute_start({start.ns + kNsPerSecond}, wall_offset_ns).ns + kNsPerMinute};
+  return {start, end, wall_offset_ns, period_ns};
+}
+
+SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples) {
+  constexpr std::uint32_t kGone = 0xffffffffU;
+  const Slot& old = *sealed.slot;
+  Quality quality = old.quality;
+  std::vector<HistogramEntry> rows;
+  rows.reserve(old.histogram.entry_count());
+  std::vector<std::uint32_t> row_of;  // by number in the log
+  row_of.reserve(sealed.log ? old.histogram.entry_count() : 0);
+  const auto move_to = [&](std::uint32_t row) {
+    if (sealed.log) row_of.push_back(row);
+  };
+  const auto end_differently = [&](StackRef ref, std::uint64_t count) {
+    const auto bucket = [&](StackRef of) -> std::uint64_t& {
+      const std::optional<Truncation> reason = how.truncation_of(of);
+      return reason ? quality.truncated[static_cast<std::size_t>(*reason)] : quality.whole;
+    };
+    bucket(ref) -= count;
+    if (how.instead) bucket(*how.instead) += count;
+  };
+  old.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
+    if (!how.is_meant(thread)) {
+      Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+        move_to(static_cast<std::uint32_t>(rows.size()));
+        rows.push_back({thread, ref.key(), static_cast<std::uint32_t>(count)});
+      });
+      return;
+    }
+    const auto row = static_cast<std::uint32_t>(rows.size());
+    if (how.instead) rows.push_back({thread, how.instead->key(), 0});
+    Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
+      move_to(how.instead ? row : kGone);
+      if (how.instead) rows[row].count += static_cast<std::uint32_t>(count);
+      if (how.instead && ref.key() == how.instead->key()) return;
+      end_differently(ref, count);
+      samples += count;
+    });
+  });
+  std::vector<std::uint32_t> places;
+  SealedSlot thinned;
+  thinned.slot =
+      std::make_shared<const Slot>(Slot{old.bounds, old.sequence, quality, Histogram(rows, &places), old.edition + 1});
+  if (sealed.log) {
+    std::vector<LoggedSample> kept;
+    kept.reserve(sealed.log->count());
+    const auto keep = [&](LoggedSample sample) {
+      if (row_of[sample.entry] == kGone) return;
+      sample.entry = places[row_of[sample.entry]];
+      kept.push_back(sample);
+    };
+    if (sealed.log->count() != 0) sealed.log->for_each(sealed.log->first(), {sealed.log->last().ns + 1}, keep);
+    thinned.log = std::make_shared<const SampleLog>(std::move(kept));
+  }
+  return thinned;
+}
+
+OpenSlot::OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence)
+    : bounds(slot_bounds), sequence(slot_sequence), log(log_budget), budget_(budget), entries_(budget), index_(budget) {
+  budget_.take(kOpenSlotBytes);
+}
+
+OpenSlot::~OpenSlot() { budget_.give_back(kOpenSlotBytes); }
+
+OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
+  std::uint32_t key = ref.key();
+  std::uint64_t hash = hash_of(thread, key);
+  std::uint32_t found = index_.find(hash, [&](std::uint32_t id) {
+    const HistogramEntry& entry = entries_[id];
+    return entry.thread == thread && entry.stack_key == key;
+  });
+  if (found != IdIndex::kNone) {
+    ++entries_.writable(found).count;
+    return {Counted::kAgain, found};
+  }
+  std::size_t needed = room == Room::kOrdinary ? kReserveCount + 1 : 1;
+  if (!entries_.has_room(needed)) return {};
+  if (!index_.make_room([&](std::uint32_t id) { return hash_of(entries_[id].thread, entries_[id].stack_key); },
+                        needed)) {
+    return {};
+  }
+  std::optional<std::uint32_t> id = entries_.allocate();
+  if (!id) return {};
+  entries_.writable(*id) = HistogramEntry{thread, key, 1};
+  index_.insert(hash, *id);
+  return {Counted::kFirstTime, *id};
+}
+
+SealedSlot OpenSlot::seal() {
+  std::vector<HistogramEntry> rows;
+  rows.reserve(entries_.size());
+  entries_.for_each([&](std::uint32_t id) { rows.push_back(entries_[id]); });
+  std::vector<std::uint32_t> places;
+  auto slot = std::make_shared<const Slot>(Slot{bounds, sequence, quality, Histogram(rows, &places)});
+  return {std::move(slot), log.seal(places)};
+}
+
+}  // namespace flamed::store

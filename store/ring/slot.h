@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slots: what was sampled during one minute, or during the part of a minute that had one period and one wall clock.
+// An OpenSlot counts and is the writer's; a Slot is sealed, immutable and shared with readers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "store/containers/budget.h"
+#include "store/containers/id_index.h"
+#include "store/containers/shared_array.h"
+#include "store/model/quality.h"
+#include "store/ring/histogram.h"
+#include "store/ring/sample_log.h"
+
+namespace flamed::store {
+
+/// [start, end) on the monotonic axis, and how to show it on the wall clock.
+struct SlotBounds {
+  MonotonicTime start;
+  MonotonicTime end;
+  std::int64_t wall_offset_ns = 0;  ///< wall - monotonic when the slot was opened
+  std::int64_t period_ns = 0;       ///< what each of its samples weighs
+
+  [[nodiscard]] bool covers(MonotonicTime time) const { return start <= time && time < end; }
+  [[nodiscard]] WallTime wall_start() const { return {start.ns + wall_offset_ns}; }
+  [[nodiscard]] WallTime wall_end() const { return {end.ns + wall_offset_ns}; }
+};
+
+/// The slot that the sample or moment `time` calls for, after one that ended at `previous_end`: it ends with the wall
+/// clock's minute and begins with it too, unless the previous slot reaches into that minute. The wall clock drifts
+/// against the monotonic one, so a piece of less than a second counts as no piece: it goes to its neighbour.
+SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous_end, std::int64_t wall_offset_ns,
+                       std::int64_t period_ns);
+
+/// A sealed slot.
+struct Slot {
+  SlotBounds bounds;
+  std::uint32_t sequence = 0;  ///< ascending in the order of opening, from 1
+  Quality quality;
+  Histogram histogram;
+  std::uint32_t edition = 0;  ///< how often it has taken its own place with less in it
+
+  [[nodiscard]] std::size_t bytes() const { return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count(); }
+};
+
+/// A sealed slot, and its samples one by one for as long as they are kept.
+struct SealedSlot {
+  std::shared_ptr<const Slot> slot;
+  std::shared_ptr<const SampleLog>
+      log{};  ///< its entries are numbered as the histogram's stacks are visited; may be null
+};
+
+/// What becomes of the samples of some threads, so that their stacks need not be kept.
+struct Thinning {
+  std::function<bool(std::uint32_t thread)> is_meant;
+  /// What stands for all of their stacks. Empty: the samples go as if they had never been.
+  std::optional<StackRef> instead;
+  /// How a stack ended that a slot names; empty: whole.
+  std::function<std::optional<Truncation>(StackRef)> truncation_of;
+};
+
+/// What takes the slot's place, with its log, if it has one. `samples` is raised by those whose stacks went.
+SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples);
+
+/// Writer only, but for the view. Must not outlive its budgets.
+class OpenSlot {
+ public:
+  using Entries = SharedArray<HistogramEntry, 1024, NoStamp>;
+
+  /// The slot as it stood, for a snapshot.
+  struct View {
+    SlotBounds bounds;
+    std::uint32_t sequence = 0;
+    Quality quality;
+    Entries::View entries;
+    std::uint32_t entry_count = 0;
+    OpenSampleLog::View log;  ///< its entries are indexes into `entries`
+  };
+
+  /// The last places are kept for stacks that were cut for want of room, so that a slot without room for new entries
+  /// can still say whose samples they were.
+  enum class Room : std::uint8_t { kOrdinary, kReserve };
+  enum class Counted : std::uint8_t { kAgain, kFirstTime, kNoRoom };
+  struct Count {
+    Counted counted = Counted::kNoRoom;
+    std::uint32_t entry = 0;  ///< for the log; meaningless with kNoRoom
+  };
+
+  OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence);
+  ~OpenSlot();
+  OpenSlot(const OpenSlot&) = delete;
+  OpenSlot& operator=(const OpenSlot&) = delete;
+
+  /// kFirstTime: the caller must mark the thread and the stack as used by this slot.
+  Count count(std::uint32_t thread, StackRef ref, Room room);
+
+  [[nodiscard]] View view() { return {bounds, sequence, quality, entries_.view(), entry_count(), log.view()}; }
+  /// A sealed copy. It is not in the budgets yet.
+  [[nodiscard]] SealedSlot seal();
+  [[nodiscard]] std::uint32_t entry_count() const { return static_cast<std::uint32_t>(entries_.size()); }
+
+  SlotBounds bounds;
+  const std::uint32_t sequence;
+  Quality quality;
+  OpenSampleLog log;
+
+ private:
+  static constexpr std::size_t kReserveCount = 256;
+
+  static std::uint64_t hash_of(std::uint32_t thread, std::uint32_t stack_key) {
+    return mix((std::uint64_t{thread} << 32) | stack_key);
+  }
+
+  Budget& budget_;
+  Entries entries_;  ///< ids ascend without gaps: entries are never released
+  IdIndex index_;
+};
+
+}  // namespace flamed::store

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// locate_sources: inline chains, source files and lines from the DWARF debug information (versions 2 to 5) of a module.
+//
+// The files are chosen by whoever runs a program on this host, so nothing in them is believed. They are read, never
+// mapped, a unit at a time; no other file than those given is opened.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/source_chain.h"
+
+namespace flamed::symbolizer {
+
+/// One chain for each file offset in `files.module`, in order; empty where the debug information says nothing of it, or
+/// can't be read there. A file without debug information gives empty chains. A file that is no ELF, or whose headers
+/// are damaged, is an error.
+Result<std::vector<SourceChain>> locate_sources(const ModuleFiles& files, std::span<const std::uint64_t> offsets);
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ElfSections: an ELF file that is open for reading, as its headers describe it. Lives on one thread, for one reading;
+// the descriptor or the image behind it must outlive it.
+//
+// The files are chosen by whoever runs a program on this host, so nothing in them is believed: every size is checked
+// against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
+// its owner truncates while it is being parsed gives an error, not a SIGBUS.
+#pragma once
+
+#include <gelf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/handle.h"
+#include "base/result.h"
+#include "symbolizer/elf/elf_input.h"
+
+namespace flamed::symbolizer {
+
+using ElfHandle = Handle<::Elf*, ::elf_end>;
+
+/// A string table that is loaded: NUL-terminated strings by offset.
+class ElfStrings {
+ public:
+  ElfStrings() = default;
+  explicit ElfStrings(std::string_view bytes) : bytes_(bytes) {}
+  /// Empty when `offset` lies outside or the table ends before the string does. Looks no further than a name may
+  /// reach: millions of symbols may point into one endless string.
+  [[nodiscard]] std::string_view at(std::uint64_t offset) const;
+
+ private:
+  std::string_view bytes_;
+};
+
+class ElfSections {
+ public:
+  struct Section {
+    ::Elf_Scn* scn = nullptr;
+    GElf_Shdr header{};
+    std::string_view name;
+    bool loaded = false;  ///< its bytes are counted
+  };
+
+  /// A file that is no ELF file of this host's byte order is an error.
+  static Result<ElfSections> open(int fd);
+  static Result<ElfSections> open(std::span<const std::byte> image);
+
+  /// An error unless this is a program or a shared library.
+  [[nodiscard]] Status check_loadable() const;
+
+  [[nodiscard]] const ElfInput& input() const { return input_; }
+  [[nodiscard]] ::Elf* elf() const { return elf_.get(); }
+  [[nodiscard]] const GElf_Ehdr& header() const { return header_; }
+  [[nodiscard]] const std::vector<GElf_Phdr>& segments() const { return segments_; }
+  /// Without section 0.
+  [[nodiscard]] std::vector<Section>& all() { return sections_; }
+
+  /// By the number that other sections refer to. Null: there is none.
+  [[nodiscard]] Section* at(std::size_t index);
+  /// The first one of a type, or of a name. Null: there is none.
+  [[nodiscard]] Section* of_type(GElf_Word type);
+  [[nodiscard]] Section* named(std::string_view name);
+  /// The same, and it has bytes in this file.
+  [[nodiscard]] Section* with_bytes(std::string_view name);
+
+  /// A section's bytes, as libelf keeps them: they live as long as this.
+  Result<::Elf_Data*> load(Section& section, std::uint64_t limit_bytes);
+  Result<ElfStrings> load_strings(Section& section);
+  static std::string_view bytes_of(const ::Elf_Data* data);
+
+  /// GNU build-id in hex; empty when there is none.
+  std::string build_id();
+
+ private:
+  ElfSections(ElfInput input, std::vector<char> image, ElfHandle elf)
+      : input_(input), image_(std::move(image)), elf_(std::move(elf)) {}
+  static Result<ElfSections> read(ElfInput input, std::vector<char> image, ElfHandle elf);
+  Status read_headers();
+  [[nodiscard]] bool in_file(std::uint64_t offset, std::uint64_t bytes) const;
+
+  ElfInput input_;
+  std::vector<char> image_;  ///< libelf wants memory that it may write, and aligned as malloc aligns
+  ElfHandle elf_;
+  GElf_Ehdr header_{};
+  std::vector<GElf_Phdr> segments_;
+  std::vector<Section> sections_;
+  std::uint64_t loaded_bytes_ = 0;
+};
+
+/// Bytes in hex, as build-ids are written.
+std::string to_hex(std::string_view bytes);
+
+}  // namespace flamed::symbolizer

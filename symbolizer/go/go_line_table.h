@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoLineTable: what the Go linker writes into each program for the runtime's own tracebacks: names of functions, files,
+// lines and what was inlined where. strip leaves it, since the program needs it to run. Pure: bytes in, values out;
+// immutable, so any thread may read it. It refers to the bytes, which must outlive it.
+//
+// The bytes come from files that anybody may have written: every offset is checked, every walk is bounded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "symbolizer/model/source_chain.h"
+
+namespace flamed::symbolizer {
+
+/// The parts of a Go program that matter here, after relocation. In this host's byte order.
+struct GoParts {
+  std::string_view line_table;  ///< .gopclntab, from its header to its end
+  /// Address that the functions count from: moduledata.text. Before Go 1.18 they have addresses and this means nothing.
+  std::uint64_t text_start = 0;
+  /// What holds the trees of inlined calls, and the address of its first byte. From Go 1.18 on this must be
+  /// moduledata.gofunc (go:func.*). Empty: functions that were inlined stay unknown.
+  std::string_view function_data{};
+  std::uint64_t function_data_address = 0;
+};
+
+class GoLineTable {
+ public:
+  /// The formats differ in what is an offset, and from where.
+  enum class Format : std::uint8_t { kGo12, kGo116, kGo118, kGo120 };
+
+  struct Function {
+    std::uint64_t entry = 0;  ///< address
+    std::uint64_t end = 0;    ///< of the next function, so with padding
+    std::string_view name;    ///< "main.work", "slices.Sort[...]"; empty where damaged
+  };
+
+  /// Where the tables lie, as the first bytes of .gopclntab say.
+  struct Header {
+    Format format = Format::kGo12;
+    std::uint32_t quantum = 1;  ///< bytes; instructions start at multiples of it
+    std::uint32_t pointer_bytes = 8;
+    std::uint64_t functions = 0;
+    std::uint64_t text_start = 0;  ///< from Go 1.18 on; in a program that is yet to be relocated it may be 0
+    std::uint64_t names = 0;       ///< these are offsets from the header
+    std::uint64_t units = 0;       ///< from Go 1.16 on: files of each compilation unit
+    std::uint64_t files = 0;
+    std::uint64_t values = 0;
+    std::uint64_t function_table = 0;
+  };
+  static Result<Header> read_header(std::string_view line_table);
+
+  /// Fails on an unknown format, on tables outside of the bytes, on too many functions, and when their addresses don't
+  /// ascend.
+  static Result<GoLineTable> parse(const GoParts& parts);
+
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(header_.functions); }
+  [[nodiscard]] Function function(std::size_t index) const;
+  /// Addresses of Go's code: [start, end).
+  [[nodiscard]] std::uint64_t start() const;
+  [[nodiscard]] std::uint64_t end() const;
+
+  /// The functions that were inlined into each other at `address`, with the lines of their calls. Empty outside of the
+  /// functions. What is damaged is left out.
+  [[nodiscard]] SourceChain locate(std::uint64_t address) const;
+
+ private:
+  struct Layout;
+  struct Record;
+
+  GoLineTable(const GoParts& parts, const Header& header) : parts_(parts), header_(header) {}
+  [[nodiscard]] const Layout& layout() const;
+  [[nodiscard]] std::uint64_t entry(std::size_t index) const;
+  [[nodiscard]] std::optional<Record> record(std::size_t index) const;
+  [[nodiscard]] std::string_view name_at(std::uint32_t offset) const;
+  [[nodiscard]] std::optional<std::int32_t> value_at(std::uint32_t table, std::uint64_t distance) const;
+  [[nodiscard]] std::string_view file_at(const Record& record, std::uint64_t distance) const;
+  [[nodiscard]] std::uint32_t line_at(const Record& record, std::uint64_t distance) const;
+  [[nodiscard]] std::optional<std::uint32_t> pc_data(const Record& record, std::uint32_t index) const;
+  [[nodiscard]] std::optional<std::uint64_t> inline_tree(const Record& record) const;
+
+  GoParts parts_;
+  Header header_;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// locate_go: source lines of Go code, from the tables that the runtime itself uses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "symbolizer/model/source_chain.h"
+
+namespace flamed::symbolizer {
+
+/// One chain for each *file offset* in the module `fd`, in order; those of C code that is linked into a Go program stay
+/// empty. Nothing at all: no Go program, or one without usable tables. Any thread.
+std::optional<std::vector<SourceChain>> locate_go(int fd, std::span<const std::uint64_t> offsets);
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ElfSymbols: the functions of one ELF file, as a value. Immutable, so any thread may read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "symbolizer/model/symbol_table.h"
+
+namespace flamed::symbolizer {
+
+class ElfSymbols {
+ public:
+  /// Where the names came from, from the least to the most complete.
+  enum class Source : std::uint8_t {
+    kNone,           ///< no function symbols at all
+    kDynsym,         ///< stripped: only what other modules may call
+    kMiniDebugInfo,  ///< .dynsym, and .gnu_debugdata for the rest
+    kDebugFile,      ///< .symtab of the separate debug file
+    kGo,             ///< .gopclntab
+    kSymtab,         ///< .symtab of the module itself
+  };
+
+  /// A loadable segment: file bytes [offset, offset + size) appear at `address`.
+  struct Segment {
+    std::uint64_t offset;
+    std::uint64_t size;
+    std::uint64_t address;
+  };
+
+  /// By *file offset*, which is what Frame::offset is.
+  [[nodiscard]] std::optional<SymbolTable::Found> find(std::uint64_t file_offset) const;
+  /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
+  [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
+
+  /// Addresses [start, end).
+  struct CodeRange {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
+  };
+
+  /// All that it consists of: whoever carries it from one process to another carries these.
+  struct Parts {
+    SymbolTable table{};
+    std::vector<Segment> segments{};
+    std::string build_id{};
+    Source source = Source::kNone;
+    CodeRange go_code{};
+  };
+  ElfSymbols() = default;
+  explicit ElfSymbols(Parts parts) : parts_(std::move(parts)) {}
+  [[nodiscard]] const Parts& parts() const& { return parts_; }
+  [[nodiscard]] Parts parts() && { return std::move(parts_); }
+
+  [[nodiscard]] Source source() const { return parts_.source; }
+  /// GNU build-id in hex; empty when the file has none.
+  [[nodiscard]] const std::string& build_id() const { return parts_.build_id; }
+  /// Whether there is code of the Go compiler in it, and whether this is some. C code may be linked into the same file.
+  [[nodiscard]] bool is_go() const { return parts_.go_code.end != 0; }
+  [[nodiscard]] bool is_go_at(std::uint64_t file_offset) const;
+  [[nodiscard]] std::size_t size() const { return parts_.table.size(); }
+  /// Memory held, for budgets.
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  Parts parts_;
+};
+
+}  // namespace flamed::symbolizer

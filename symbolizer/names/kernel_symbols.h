@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelSymbols: names for kernel addresses, from /proc/kallsyms: the kernel's own functions, those of loaded modules,
+// BPF programs and trampolines. Any thread. The clock must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/handle.h"
+#include "base/result.h"
+#include "symbolizer/model/symbol_table.h"
+
+namespace flamed::symbolizer {
+
+/// Where a function's machine code lies.
+struct KernelFunction {
+  std::uint64_t start = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// One reading of /proc/kallsyms. Immutable.
+class KallsymsTable {
+ public:
+  struct Found {
+    std::string_view name;
+    std::string_view module;   ///< "[kernel]", "[nf_tables]", "[bpf]"
+    std::uint64_t offset = 0;  ///< from the function's start
+  };
+  /// What is found lives as long as the table.
+  [[nodiscard]] std::optional<Found> find(std::uint64_t address) const;
+
+  [[nodiscard]] std::size_t size() const { return symbols_.size(); }
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  friend Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions);
+  /// From `start` on, until the next run, functions belong to modules_[module].
+  struct Run {
+    std::uint64_t start;
+    std::uint32_t module;
+  };
+  SymbolTable symbols_;
+  std::vector<Run> runs_;
+  std::vector<std::string> modules_;
+};
+
+/// Parses "ffffffff81000000 T _text" and "ffffffffc0201000 t nft_do_chain\t[nf_tables]" lines. Lines of another shape
+/// are skipped. kallsyms has no sizes: a function ends where the next symbol of any kind begins, and a BPF program
+/// where `bpf_functions` says so. What that does not list ends before a hole after two pages at most.
+/// Fails when nothing is left, and says which setting hides the addresses when all of them are zero.
+Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions = {});
+
+/// Addresses of the kernel's own symbols of these names, functions or not, in the order of the names; 0 for what the
+/// text does not list.
+std::vector<std::uint64_t> find_kallsyms(std::string_view text, const std::vector<std::string_view>& names);
+
+class KernelSymbols {
+ public:
+  struct Options {
+    std::string path = "/proc/kallsyms";
+    /// Read instead where it is open: who opened it decides whether it shows addresses, so a service manager can hand
+    /// over more than this process may see. Decided once: after a change of kernel.kptr_restrict it takes a new one.
+    Fd file{};
+    /// An address without a name may belong to a module or BPF program that was loaded since; reading the file again
+    /// costs tens of milliseconds, so not more often than this.
+    std::int64_t min_reload_interval_ns = 30 * kNsPerSecond;
+    /// Addresses of unloaded modules and BPF programs are used again for others, so even good answers age.
+    std::int64_t max_age_ns = 10 * kNsPerMinute;
+    /// Tells where the code of BPF programs lies; asked with each reading of the file, not by two threads at once.
+    std::function<std::vector<KernelFunction>()> bpf_functions{};
+  };
+
+  explicit KernelSymbols(const Clock& clock);
+  KernelSymbols(const Clock& clock, Options options);
+
+  /// Reads the file now. find() does so by itself when needed; calling this at the start tells early what is missing.
+  Status load();
+
+  /// Does the kernel show flamed its addresses? Otherwise why not, and what to do. Reads a page of the file; any
+  /// thread.
+  [[nodiscard]] Status check() const;
+
+  struct Name {
+    std::string name;
+    std::string module;
+    std::uint64_t offset = 0;
+  };
+  /// The function that holds `address`, or for a person why there is none.
+  [[nodiscard]] Result<Name> find(std::uint64_t address);
+
+  /// As find_kallsyms() of the file, which is read for it.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> addresses(const std::vector<std::string_view>& names);
+
+  struct Stats {
+    std::size_t symbols = 0;
+    std::size_t bytes = 0;
+    std::uint64_t loads = 0;
+    std::uint64_t failed_loads = 0;
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  using TablePtr = std::shared_ptr<const KallsymsTable>;
+  [[nodiscard]] TablePtr table() const;
+  /// Reads the file again unless that was done less than `interval_ns` ago; one thread at a time, the others wait for
+  /// its result.
+  void reload_after(std::int64_t interval_ns);
+  Status load_locked();
+
+  /// The file's text from its beginning.
+  [[nodiscard]] Result<std::string> read_text() const;
+
+  const Clock& clock_;
+  const Options options_;
+
+  std::mutex load_mutex_;  ///< held while reading and parsing; taken before mutex_
+
+  mutable std::mutex mutex_;                ///< guards what follows; never held for long
+  TablePtr table_;                          ///< null until the first good load
+  std::string error_;                       ///< why the last load failed
+  std::optional<MonotonicTime> loaded_at_;  ///< last try, good or not
+  Stats stats_;
+};
+
+}  // namespace flamed::symbolizer

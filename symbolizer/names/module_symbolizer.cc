@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/names/module_symbolizer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/keyed_hash.h"
+#include "symbolizer/model/clean_name.h"
+#include "symbolizer/names/vdso_symbols.h"
+#include "symbolizer/process/direct_root_files.h"
+#include "symbolizer/process/proc_text.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
+constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
+constexpr const char* kNotOpen = "the file is not open";
+constexpr const char* kClosed = "its file was closed when no process had it mapped any more";
+constexpr const char* kForgotten = "the module is no longer known";
+
+std::string hex(std::uint64_t value) {
+  char digits[16];
+  const auto [end, error] = std::to_chars(std::begin(digits), std::end(digits), value, 16);
+  static_cast<void>(error);  // 16 digits hold any value
+  return "0x" + std::string(digits, end);
+}
+
+SymbolChainPtr chain_of(Symbol symbol) {
+  SymbolChain chain;
+  chain.push_back(std::move(symbol));
+  return share(std::move(chain));
+}
+
+/// `place` stands before the offset in the name: "libc.so.6", "kernel".
+SymbolChainPtr unknown(std::string_view place, std::string module, std::uint64_t offset, std::string_view reason,
+                       SymbolKind kind = SymbolKind::kUnknown, bool pending = false) {
+  std::string name = "[unknown] (";
+  name += place;
+  name += '+';
+  name += hex(offset);
+  name += ')';
+  Symbol symbol{std::move(name), std::move(module), kind, clean_name(reason)};
+  symbol.pending = pending;
+  return chain_of(std::move(symbol));
+}
+
+/// "/usr/lib/libfoo.so.1 (deleted)" -> "libfoo.so.1".
+std::string display_name(std::string_view path) {
+  constexpr std::size_t kMaxBytes = 255;  // NAME_MAX
+  path = without_deleted_mark(path);
+  path = path.substr(path.find_last_of('/') + 1);
+  return path.empty() ? "[file]" : clean_name(path, kMaxBytes);
+}
+
+bool same_module(const std::weak_ptr<const Module>& a, const ModulePtr& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
+}  // namespace
+
+ModuleSymbolizer::ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
+                                   DebugFileFinder& debug_files, const Clock& clock)
+    : ModuleSymbolizer(modules, kernel, reader, debug_files, clock, Options()) {}
+
+ModuleSymbolizer::ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader,
+                                   DebugFileFinder& debug_files, const Clock& clock, Options options)
+    : modules_(modules),
+      kernel_(kernel),
+      reader_(reader),
+      debug_files_(debug_files),
+      clock_(clock),
+      options_(options),
+      jit_(reader, clock, {options.table_budget_bytes}) {}
+
+std::vector<SymbolChainPtr> ModuleSymbolizer::symbolise(std::span<const Frame> frames) {
+  Chains chains(frames.size());
+  std::vector<std::size_t> order(frames.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return frames[a] < frames[b]; });
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t next = first;
+    while (next < order.size() && frames[order[next]].module == frames[order[first]].module) ++next;
+    name_group(frames, Group(order).subspan(first, next - first), chains);
+    first = next;
+  }
+  return chains;
+}
+
+void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Chains& chains) {
+  const ModuleId id = frames[group.front()].module;
+  const auto all_unknown = [&](std::string_view place, const std::string& module, std::string_view reason,
+                               SymbolKind kind = SymbolKind::kUnknown) {
+    for (const std::size_t i : group) chains[i] = unknown(place, module, frames[i].offset, reason, kind);
+  };
+  if (id == kKernelModule) return name_kernel(frames, group, chains);
+  if (id == kVdsoModule) return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
+  if (id == kNoModule) return all_unknown("no module", "[unknown]", "no mapping covered this address");
+  if (id == kHiddenModule) {
+    for (const std::size_t i : group) {
+      chains[i] = chain_of({"[not shown: not dumpable]", "[not shown]", SymbolKind::kUnknown,
+                            "the process does not let its own user look into it (not dumpable)"});
+    }
+    return;
+  }
+  if (id == kTruncatedModule) {
+    for (const std::size_t i : group) {
+      chains[i] =
+          chain_of({"[truncated]", "[truncated]", SymbolKind::kUnknown, "the stack could not be walked further"});
+    }
+    return;
+  }
+
+  const ModulePtr module = modules_.find(id);
+  if (module == nullptr) return all_unknown("module " + std::to_string(id.value), "[unknown]", kForgotten);
+  switch (module->kind) {
+    case ModuleKind::kKernel:
+      return name_kernel(frames, group, chains);
+    case ModuleKind::kVdso:
+      return name_elf(frames, group, vdso(), -1, "[vdso]", SymbolKind::kVdso, chains);
+    case ModuleKind::kAnonymous:
+      return name_jit(frames, group, *module, chains);
+    case ModuleKind::kFile:
+      break;
+  }
+  const std::string name = display_name(module->path);
+  if (module->is_closed()) return name_closed(frames, group, *module, name, name, chains);
+  if (!module->file) {
+    // The `modules` thread opens it, or tries again; looking here once more costs nothing.
+    for (const std::size_t i : group) {
+      const std::string_view why = module->why_no_file.empty() ? kNotOpen : std::string_view(module->why_no_file);
+      chains[i] = unknown(name, name, frames[i].offset, why, SymbolKind::kUnknown, /*pending=*/true);
+    }
+    return;
+  }
+  name_elf(frames, group, *loaded(module), module->file.get(), name, SymbolKind::kNative, chains);
+}
+
+void ModuleSymbolizer::name_closed(std::span<const Frame> frames, Group group, const Module& closed,
+                                   std::string_view place, const std::string& module, Chains& chains) {
+  for (const std::size_t i : group) {
+    chains[i] = closed.names->find(frames[i].offset);
+    if (chains[i] != nullptr) continue;
+    const std::string_view why = closed.why_no_file.empty() ? kClosed : std::string_view(closed.why_no_file);
+    chains[i] = unknown(place, module, frames[i].offset, why);
+  }
+}
+
+void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, Chains& chains) {
+  for (const std::size_t i : group) {
+    Result<KernelSymbols::Name> found = kernel_.find(frames[i].offset);
+    if (found.ok()) {
+      // The parts of the kernel that are written in Rust carry v0 names.
+      if (found->name.rfind("_R", 0) == 0) {
+        const std::vector<DemangledName> names = demangle(std::span(&found->name, 1));
+        if (!names.front().name.empty()) found->name = clean_name(names.front().name);
+      }
+      chains[i] = chain_of({std::move(found->name), std::move(found->module), SymbolKind::kKernel, {}});
+    } else {
+      chains[i] = unknown("kernel", "[kernel]", frames[i].offset, found.error().message());
+    }
+  }
+}
+
+namespace {
+
+/// The mangled names of one question, each once.
+class Names {
+ public:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  std::size_t add(std::string_view mangled) {
+    if (mangled.empty()) return kNone;
+    const auto [known, is_new] = numbers_.try_emplace(std::string(mangled), mangled_.size());
+    if (is_new) mangled_.push_back(known->first);
+    return known->second;
+  }
+  [[nodiscard]] std::span<const std::string> mangled() const { return mangled_; }
+
+ private:
+  std::unordered_map<std::string, std::size_t, KeyedTextHash> numbers_;
+  std::vector<std::string> mangled_;
+};
+
+const char* why_no_symbol(ElfSymbols::Source source) {
+  return source == ElfSymbols::Source::kDynsym ? kOnlyDynamicSymbols : kNoSymbol;
+}
+
+}  // namespace
+
+void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file,
+                                const std::string& module, SymbolKind kind, Chains& chains) {
+  const std::string_view place = kind == SymbolKind::kVdso ? std::string_view("vdso") : std::string_view(module);
+  if (!loaded.symbols.ok()) {
+    const Error& error = loaded.symbols.error();
+    for (const std::size_t i : group) {
+      chains[i] = unknown(place, module, frames[i].offset, error.message(), SymbolKind::kUnknown,
+                          /*pending=*/error.code() == EAGAIN);
+    }
+    return;
+  }
+  const ElfSymbols& symbols = *loaded.symbols;
+  const Lines lines = locate(frames, group, loaded, file);
+  const std::vector<SourceChain>& sources = lines.chains;
+  const bool pending = loaded.debug.pending || lines.pending;
+
+  // The group is in order of offset, so the addresses of one function stand together.
+  Names names;
+  std::vector<std::size_t> function_of(group.size(), Names::kNone);
+  std::vector<std::vector<std::size_t>> source_names(group.size());
+  const char* last = nullptr;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    if (const std::optional<SymbolTable::Found> found = symbols.find(frames[group[k]].offset)) {
+      function_of[k] = found->name.data() == last ? function_of[k - 1] : names.add(found->name);
+      last = found->name.data();
+    } else {
+      last = nullptr;
+    }
+    for (const SourceFrame& source : sources[k]) source_names[k].push_back(names.add(source.function));
+  }
+  const std::vector<DemangledName> demangled = demangle(names.mangled());
+
+  const auto symbol_of = [&](std::size_t name, std::uint64_t offset) {
+    Symbol symbol;
+    const DemangledName& shown = demangled[name];
+    symbol.name = clean_name(shown.name.empty() ? names.mangled()[name] : shown.name);
+    symbol.full_name = clean_name(shown.full_name);
+    symbol.module = module;
+    symbol.kind = symbols.is_go_at(offset) ? SymbolKind::kGo : kind;
+    symbol.pending = pending || shown.name.empty();
+    symbol.build_id = symbols.build_id();
+    return symbol;
+  };
+  std::vector<SymbolChainPtr> whole(names.mangled().size());  // without lines, the same for all addresses of a function
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const std::size_t i = group[k];
+    const SourceChain& source = sources[k];
+    // The symbol table goes first, as without debug information: a debug package doesn't change a function's name.
+    // It also knows a compiler's copies from the function itself.
+    const std::size_t outermost =
+        function_of[k] != Names::kNone || source.empty() ? function_of[k] : source_names[k].front();
+    if (outermost == Names::kNone && source.size() < 2) {
+      chains[i] =
+          unknown(place, module, frames[i].offset, why_no_symbol(symbols.source()), SymbolKind::kUnknown, pending);
+      continue;
+    }
+    if (source.empty()) {
+      if (whole[outermost] == nullptr) whole[outermost] = chain_of(symbol_of(outermost, frames[i].offset));
+      chains[i] = whole[outermost];
+      continue;
+    }
+    if (k != 0 && function_of[k] == function_of[k - 1] && source == sources[k - 1]) {
+      chains[i] = chains[group[k - 1]];
+      continue;
+    }
+    SymbolChain chain;
+    chain.reserve(source.size());
+    for (std::size_t n = 0; n < source.size(); ++n) {
+      const std::size_t name = n == 0 ? outermost : source_names[k][n];
+      chain.push_back(
+          name != Names::kNone
+              ? symbol_of(name, frames[i].offset)
+              : unknown(place, module, frames[i].offset, "the debug information has no name for it")->front());
+      chain.back().file = clean_name(source[n].file);
+      chain.back().line = source[n].line;
+      chain.back().inlined = n != 0;
+    }
+    chains[i] = share(std::move(chain));
+  }
+}
+
+ModuleSymbolizer::Lines ModuleSymbolizer::locate(std::span<const Frame> frames, Group group, const Loaded& loaded,
+                                                 int file) {
+  Lines lines{std::vector<SourceChain>(group.size())};
+  if (file < 0 || !loaded.has_lines()) return lines;
+  const ModuleId id = frames[group.front()].module;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(id);
+    if (entry != entries_.end() && entry->second.line_failures.retry_at &&
+        clock_.monotonic() < *entry->second.line_failures.retry_at) {
+      return lines;
+    }
+  }
+  std::vector<std::uint64_t> offsets;
+  for (const std::size_t i : group) {
+    if (offsets.empty() || offsets.back() != frames[i].offset) offsets.push_back(frames[i].offset);
+  }
+  const MonotonicTime started = clock_.monotonic();
+  Result<std::vector<SourceChain>> located = Error("not asked");
+  try {
+    located = reader_.locate({file, loaded.debug.debug.get(), loaded.debug.alternate.get()}, offsets);
+  } catch (const std::exception& e) {
+    located = Error(e.what());
+  }
+  const bool good = located.ok() && located->size() == offsets.size();
+  {
+    std::lock_guard lock(mutex_);
+    stats_.located += offsets.size();
+    stats_.locate_ns += clock_.monotonic().ns - started.ns;
+    if (!good) ++stats_.failed_locates;
+    if (const auto entry = entries_.find(id); entry != entries_.end()) {
+      if (good) {
+        entry->second.line_failures = {};
+      } else {
+        note_failure(entry->second.line_failures, located.ok() ? Error("not one for each") : located.error());
+      }
+    }
+  }
+  lines.pending = !located.ok() && located.error().code() == EAGAIN;
+  if (!good) return lines;  // names are worth having without lines
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    while (offsets[at] != frames[group[k]].offset) ++at;
+    lines.chains[k] = (*located)[at];
+  }
+  return lines;
+}
+
+void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains) {
+  if (module.is_closed()) return name_closed(frames, group, module, "anon", "[anon]", chains);
+  if (module.jit == nullptr) {
+    for (const std::size_t i : group) {
+      chains[i] = unknown("anon", "[anon]", frames[i].offset, kNotLookedFor, SymbolKind::kJit, /*pending=*/true);
+    }
+    return;
+  }
+  const JitSymbols::View view = jit_.view(*module.jit);
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::vector<std::string> names;
+  std::vector<std::size_t> name_of(group.size(), kNone);
+  const char* last = nullptr;
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const std::optional<SymbolTable::Found> found = view.find(frames[group[k]].offset);
+    if (!found) continue;
+    if (found->name.data() != last) names.emplace_back(found->name);
+    last = found->name.data();
+    name_of[k] = names.size() - 1;
+  }
+  // Most compilers write names as people know them; those that are built on LLVM write what its linker would see.
+  const std::vector<DemangledName> demangled = demangle(names);
+  std::vector<SymbolChainPtr> named(names.size());
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    const bool is_demangled = !demangled[n].name.empty();
+    Symbol symbol{clean_name(is_demangled ? demangled[n].name : names[n]), "[jit]", SymbolKind::kJit, {}};
+    symbol.pending = !is_demangled;
+    named[n] = chain_of(std::move(symbol));
+  }
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const std::size_t i = group[k];
+    chains[i] = name_of[k] != kNone ? named[name_of[k]]
+                                    : unknown("anon", "[anon]", frames[i].offset, view.why_none, SymbolKind::kJit);
+  }
+}
+
+std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::string> mangled) {
+  std::vector<DemangledName> names;
+  if (!mangled.empty()) {
+    Result<std::vector<DemangledName>> demangled = reader_.demangle(mangled);
+    if (demangled) {
+      names = std::move(demangled).value();
+    } else if (demangled.error().code() != EAGAIN) {
+      // One of them is made to break the demangler, and would the next time.
+      for (const std::string& name : mangled) names.push_back({name, {}});
+    }
+  }
+  names.resize(mangled.size());
+  return names;
+}
+
+const ModuleSymbolizer::Loaded& ModuleSymbolizer::vdso() {
+  std::call_once(vdso_once_, [&] { vdso_ = std::make_shared<const Loaded>(Loaded{read_vdso_symbols()}); });
+  return *vdso_;
+}
+
+bool ModuleSymbolizer::Loaded::has_lines() const {
+  return facts.has_debug_info || debug.debug_facts.has_debug_info || facts.is_go;
+}
+
+bool ModuleSymbolizer::Loaded::may_improve() const {
+  const bool can_be_found = !facts.build_id.empty() || !facts.debug_link.empty();
+  const bool lacks_symbols = !facts.has_symtab && !debug.debug_facts.has_symtab;
+  const bool lacks_lines = !facts.has_debug_info && !debug.debug_facts.has_debug_info;
+  const bool names_alternate = !facts.alternate_link.empty() || !debug.debug_facts.alternate_link.empty();
+  return symbols.ok() && ((can_be_found && (lacks_symbols || lacks_lines)) || (names_alternate && !debug.alternate));
+}
+
+std::size_t ModuleSymbolizer::Loaded::bytes() const {
+  return sizeof(Entry) + sizeof(Loaded) + (symbols.ok() ? symbols->bytes() : symbols.error().message().size());
+}
+
+ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
+  std::promise<LoadedPtr> promise;
+  std::shared_future<LoadedPtr> loaded;
+  std::optional<std::uint64_t> my_load;
+  {
+    std::lock_guard lock(mutex_);
+    Entry& entry = entries_[module->id];
+    if (!same_module(entry.module, module)) {
+      drop_locked(entry);
+      // What a debug file would tell more of, it still would.
+      Entry anew;
+      anew.watch = std::move(entry.watch);
+      anew.module = module;
+      entry = std::move(anew);
+    }
+    const std::optional<MonotonicTime>& retry_at = entry.load_failures.retry_at;
+    const bool retry = retry_at && clock_.monotonic() >= *retry_at;
+    if (!entry.loaded.valid() || retry) {
+      drop_locked(entry);
+      entry.loaded = promise.get_future().share();
+      entry.load = ++stats_.loads;
+      my_load = entry.load;
+    }
+    entry.last_used = ++uses_;
+    loaded = entry.loaded;
+  }
+  if (!my_load) return loaded.get();
+
+  const MonotonicTime started = clock_.monotonic();
+  LoadedPtr mine = load(module);
+  promise.set_value(mine);
+  settle(module->id, *my_load, mine, clock_.monotonic().ns - started.ns);
+  return mine;
+}
+
+DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts) {
+  return debug_files_.find({module.path, facts, modules_.process_of(module.id), owner});
+}
+
+ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
+  // Others wait on the promise, so this must come back with a value whatever happens.
+  try {
+    Result<ElfFacts> facts = reader_.inspect(module->file.get());
+    if (!facts) return std::make_shared<const Loaded>(Loaded{std::move(facts).error()});
+    const FileOwner owner = owner_of(module->file.get());
+    DebugFiles debug = find_debug_files(*module, owner, *facts);
+    Result<ElfSymbols> symbols = reader_.read_symbols({module->file.get(), debug.debug.get(), debug.alternate.get()});
+    return std::make_shared<const Loaded>(
+        Loaded{std::move(symbols), std::move(facts).value(), std::move(debug), owner});
+  } catch (const std::exception& e) {
+    return std::make_shared<const Loaded>(Loaded{Error(std::string("cannot read the symbols: ") + e.what())});
+  }
+}
+
+void ModuleSymbolizer::note_failure(Failures& failures, const Error& error) {
+  failures.retry_at = clock_.monotonic();
+  if (error.code() == EAGAIN) return;
+  const std::size_t pause = std::min(failures.count++, options_.retry_failed_after_ns.size() - 1);
+  failures.retry_at->ns += options_.retry_failed_after_ns[pause];
+}
+
+void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns) {
+  std::lock_guard lock(mutex_);
+  stats_.load_ns += took_ns;
+  const bool good = loaded->symbols.ok();
+  if (good) {
+    ++stats_.loads_from[static_cast<std::size_t>(loaded->symbols->source())];
+    if (loaded->debug.debug) ++stats_.debug_files_found;
+    if (!loaded->debug.debug && loaded->may_improve()) ++stats_.debug_files_missed;
+  } else {
+    ++stats_.failed_loads;
+  }
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.load != load) return;
+  Entry& entry = found->second;
+  entry.bytes = loaded->bytes();
+  entry.debug_files = std::size_t{loaded->debug.debug ? 1U : 0U} + std::size_t{loaded->debug.alternate ? 1U : 0U};
+  entry.pending = loaded->debug.pending;
+  entry.watch.reset();
+  if (good) {
+    entry.load_failures = {};
+  } else {
+    note_failure(entry.load_failures, loaded->symbols.error());
+  }
+  if (loaded->may_improve()) {
+    entry.watch = Entry::Watch{loaded->facts, loaded->owner, static_cast<bool>(loaded->debug.debug),
+                               static_cast<bool>(loaded->debug.alternate), clock_.monotonic()};
+  }
+  stats_.table_bytes += entry.bytes;
+  open_debug_files_ += entry.debug_files;
+  evict_locked();
+}
+
+std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> modules) {
+  struct Due {
+    ModulePtr module;
+    Entry::Watch watch;
+  };
+  std::vector<Due> due;
+  {
+    std::lock_guard lock(mutex_);
+    const MonotonicTime now = clock_.monotonic();
+    for (const ModuleId id : modules) {
+      const auto found = entries_.find(id);
+      if (found == entries_.end() || !found->second.watch) continue;
+      Entry& entry = found->second;
+      find_again_locked(id, entry);
+      // What is on its way may be here with the next question.
+      if (!entry.pending && now.ns - entry.watch->looked_at.ns < options_.look_again_after_ns) continue;
+      entry.watch->looked_at = now;
+      if (ModulePtr module = entry.module.lock()) due.push_back({std::move(module), *entry.watch});
+    }
+  }
+  std::vector<ModuleId> renewed;
+  for (const Due& candidate : due) {
+    const DebugFiles files = find_debug_files(*candidate.module, candidate.watch.owner, candidate.watch.facts);
+    const bool has_more =
+        (files.debug && !candidate.watch.has_debug) || (files.alternate && !candidate.watch.has_alternate);
+    std::lock_guard lock(mutex_);
+    const auto found = entries_.find(candidate.module->id);
+    if (found == entries_.end() || !same_module(found->second.module, candidate.module)) continue;
+    // A search that ended without a file settles the answers that were given meanwhile: they can be kept.
+    const bool ended = found->second.pending && !files.pending;
+    if (!has_more && !ended) continue;
+    if (candidate.module->is_closed()) {
+      // Then it is another module, and the debug file found once more.
+      found->second.pending = has_more && modules_.reopen(candidate.module->id);
+      continue;
+    }
+    drop_locked(found->second);
+    renewed.push_back(candidate.module->id);
+  }
+  return renewed;
+}
+
+/// The same module may have been closed or opened since: then it is another value.
+void ModuleSymbolizer::find_again_locked(ModuleId id, Entry& entry) {
+  if (!entry.watch || !entry.module.expired()) return;
+  if (const ModulePtr now = modules_.find(id); now != nullptr && (now->file || now->is_closed())) entry.module = now;
+}
+
+/// Forgets the table, not what is known of the module.
+void ModuleSymbolizer::drop_locked(Entry& entry) {
+  stats_.table_bytes -= entry.bytes;
+  open_debug_files_ -= entry.debug_files;
+  entry.bytes = 0;
+  entry.debug_files = 0;
+  entry.loaded = {};
+  entry.load_failures.retry_at.reset();
+}
+
+void ModuleSymbolizer::evict_locked() {
+  // Tables of modules that no stored stack names any more can't be asked for again.
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const bool loading = it->second.loaded.valid() && it->second.bytes == 0;
+    if (!loading && it->second.module.expired()) {
+      drop_locked(it->second);
+      find_again_locked(it->first, it->second);
+    }
+    if (!loading && it->second.module.expired()) {
+      it = entries_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  const auto drop_oldest = [&](bool with_debug_files) {
+    auto oldest = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->second.bytes == 0) continue;  // nothing there, or still being read
+      if (with_debug_files && it->second.debug_files == 0) continue;
+      if (oldest == entries_.end() || it->second.last_used < oldest->second.last_used) oldest = it;
+    }
+    if (oldest == entries_.end()) return false;
+    drop_locked(oldest->second);
+    ++stats_.evictions;
+    return true;
+  };
+  while (stats_.table_bytes > options_.table_budget_bytes && drop_oldest(false)) {
+  }
+  while (open_debug_files_ > options_.max_open_debug_files && drop_oldest(true)) {
+  }
+}
+
+std::size_t ModuleSymbolizer::let_go_of_closed() {
+  std::lock_guard lock(mutex_);
+  const std::size_t before = stats_.table_bytes;
+  evict_locked();
+  return before - stats_.table_bytes;
+}
+
+ModuleSymbolizer::Stats ModuleSymbolizer::stats() const {
+  std::lock_guard lock(mutex_);
+  Stats stats = stats_;
+  stats.tables = static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.bytes != 0; }));
+  return stats;
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ModuleSymbolizer: names frames from the symbols of the kernel, the vdso and the files that modules hold open, and
+// from the separate debug files of these.
+// Any thread, and calls may overlap: a thread that needs a module which another is just reading waits for that one
+// module only. Everything given to the constructor must outlive it.
+//
+// It keeps the tables of modules it has read within a budget, and nothing per address: put a CachingSymbolizer before
+// it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "base/result.h"
+#include "symbolizer/jit/jit_symbols.h"
+#include "symbolizer/model/module.h"
+#include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/symbol.h"
+#include "symbolizer/names/debug_file_finder.h"
+#include "symbolizer/names/kernel_symbols.h"
+
+namespace flamed::symbolizer {
+
+/// Why an address of a stripped file has no name.
+inline constexpr const char* kOnlyDynamicSymbols =
+    "no symbol covers this address (stripped? only dynamic symbols are left)";
+
+class ModuleSymbolizer final : public Symbolizer {
+ public:
+  struct Options {
+    /// Of all tables together; the least recently used go first. A table larger than this alone serves the call that
+    /// read it and isn't kept.
+    std::size_t table_budget_bytes = std::size_t{64} << 20;
+    /// A file that couldn't be read is tried again after the first of these, then after the second, and from then on
+    /// after the last: memory may have been short. One whose reader wasn't there (ModuleReader) is tried again at once.
+    std::array<std::int64_t, 3> retry_failed_after_ns = {5 * kNsPerSecond, 30 * kNsPerSecond, 300 * kNsPerSecond};
+    /// How often a module that lacks symbols or lines is looked at for a debug file that was installed meanwhile.
+    std::int64_t look_again_after_ns = 60 * kNsPerSecond;
+    /// Held open with the tables; those of the least recently used modules go first.
+    std::size_t max_open_debug_files = 256;
+  };
+
+  ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
+                   const Clock& clock);
+  ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
+                   const Clock& clock, Options options);
+
+  std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
+  /// Modules whose debug file appeared.
+  std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
+
+  /// Lets go of what was read and is held open of modules that are closed by now. To be called after they were. Returns
+  /// how many bytes of memory that was.
+  std::size_t let_go_of_closed();
+
+  static constexpr std::size_t kSources = 6;  ///< values of ElfSymbols::Source
+  struct Stats {
+    std::size_t tables = 0;
+    std::size_t table_bytes = 0;
+    std::uint64_t loads = 0;                           ///< files read, well or not
+    std::uint64_t failed_loads = 0;                    ///< of these, not
+    std::uint64_t evictions = 0;                       ///< tables dropped for the budget
+    std::int64_t load_ns = 0;                          ///< time spent in reading
+    std::array<std::uint64_t, kSources> loads_from{};  ///< by ElfSymbols::Source, of those that were read well
+    std::uint64_t debug_files_found = 0;               ///< loads with a separate debug file
+    std::uint64_t debug_files_missed = 0;              ///< loads that wanted one and found none
+    std::uint64_t located = 0;                         ///< addresses whose source lines were asked for
+    std::uint64_t failed_locates = 0;                  ///< calls for that which failed
+    std::int64_t locate_ns = 0;
+  };
+  [[nodiscard]] Stats stats() const;
+  /// Of what just-in-time compilers wrote; it has a budget of the same size of its own.
+  [[nodiscard]] JitSymbols::Stats jit_stats() const { return jit_.stats(); }
+
+ private:
+  /// All that was read of a module, and what is held open to read more of it. Immutable.
+  struct Loaded {
+    Result<ElfSymbols> symbols;
+    ElfFacts facts{};
+    DebugFiles debug{};
+    FileOwner owner{};  ///< of the module's file
+    [[nodiscard]] bool has_lines() const;
+    [[nodiscard]] bool may_improve() const;
+    [[nodiscard]] std::size_t bytes() const;
+  };
+  using LoadedPtr = std::shared_ptr<const Loaded>;
+
+  /// Of one file in a row. A file that takes its reader ten seconds must not cost every question as much.
+  struct Failures {
+    std::optional<MonotonicTime> retry_at;  ///< none: the last time all was well
+    std::size_t count = 0;                  ///< those that the file is to blame for
+  };
+
+  struct Entry {
+    std::weak_ptr<const Module> module;  ///< tells a module from one that replaced it under the same id
+    std::shared_future<LoadedPtr> loaded;
+    std::uint64_t load = 0;       ///< which load this is, so that a late one doesn't touch its successor
+    std::uint64_t last_used = 0;  ///< in uses_
+    std::size_t bytes = 0;        ///< 0 while there is no table: not loaded yet, or dropped for the budget
+    std::size_t debug_files = 0;  ///< held open
+    Failures load_failures;
+    Failures line_failures;
+    bool pending = false;  ///< a debug file is on its way
+    /// Of a module that a debug file would tell more of; outlives the table, because answers do.
+    struct Watch {
+      ElfFacts facts;
+      FileOwner owner;
+      bool has_debug, has_alternate;
+      MonotonicTime looked_at;
+    };
+    std::optional<Watch> watch;
+  };
+
+  /// Frames [i] for i in `group` lie in one module.
+  using Group = std::span<const std::size_t>;
+  using Chains = std::vector<SymbolChainPtr>;
+  void name_group(std::span<const Frame> frames, Group group, Chains& chains);
+  /// `place` as in the names of what has none.
+  static void name_closed(std::span<const Frame> frames, Group group, const Module& closed, std::string_view place,
+                          const std::string& module, Chains& chains);
+  void name_kernel(std::span<const Frame> frames, Group group, Chains& chains);
+  /// `file` is -1 for what is no file.
+  void name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file, const std::string& module,
+                SymbolKind kind, Chains& chains);
+  struct Lines {
+    std::vector<SourceChain> chains;  ///< one for each frame of the group; empty ones where there are no lines
+    bool pending = false;             ///< the next time there may be some
+  };
+  Lines locate(std::span<const Frame> frames, Group group, const Loaded& loaded, int file);
+  void note_failure(Failures& failures, const Error& error);
+
+  void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
+
+  /// One for each name. Empty ones where the reader wasn't there: what is shown instead isn't to be kept.
+  std::vector<DemangledName> demangle(std::span<const std::string> mangled);
+
+  LoadedPtr loaded(const ModulePtr& module);
+  [[nodiscard]] LoadedPtr load(const ModulePtr& module);
+  [[nodiscard]] DebugFiles find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts);
+  void settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns);
+  void drop_locked(Entry& entry);
+  void evict_locked();
+  const Loaded& vdso();
+  void find_again_locked(ModuleId id, Entry& entry);
+
+  Modules& modules_;
+  KernelSymbols& kernel_;
+  ModuleReader& reader_;
+  DebugFileFinder& debug_files_;
+  const Clock& clock_;
+  const Options options_;
+  JitSymbols jit_;
+
+  std::once_flag vdso_once_;
+  LoadedPtr vdso_;
+
+  mutable std::mutex mutex_;  ///< guards what follows; not held while a file is read
+  std::unordered_map<ModuleId, Entry> entries_;
+  std::uint64_t uses_ = 0;
+  std::size_t open_debug_files_ = 0;
+  Stats stats_;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/opener/open_helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/clock.h"
+#include "symbolizer/ipc/deadline.h"
+#include "symbolizer/ipc/fd_message.h"
+#include "symbolizer/opener/jit_file_opener.h"
+#include "symbolizer/process/direct_root_files.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr int kSocket = STDIN_FILENO;
+constexpr std::size_t kMaxTextBytes = PATH_MAX;
+/// More than all texts of a message together.
+constexpr std::size_t kMaxMessageBytes = 8 * kMaxTextBytes;
+static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
+
+/// What follows an answer once all is over that a file system could hold up.
+constexpr char kDone = 'd';
+
+enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles };
+
+std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
+
+// -- What is asked and answered, on the wire ------------------------------------------------------------------------
+
+void write(WireWriter& to, const OpenRequest& request) {
+  to.number(request.pid);
+  to.number(request.parent_pid);
+  to.number(request.start);
+  to.number(request.end);
+  to.number(request.file.device_major);
+  to.number(request.file.device_minor);
+  to.number(request.file.inode);
+  to.text(short_text(request.path));
+}
+
+bool read(WireReader& from, OpenRequest& request) {
+  return from.number(request.pid) && from.number(request.parent_pid) && from.number(request.start) &&
+         from.number(request.end) && from.number(request.file.device_major) && from.number(request.file.device_minor) &&
+         from.number(request.file.inode) && from.text(request.path, kMaxTextBytes);
+}
+
+/// All but the descriptor.
+void write(WireWriter& to, const JitFile& file) {
+  to.number(file.format);
+  to.number(file.device);
+  to.number(file.inode);
+  to.text(short_text(file.path));
+}
+
+bool read(WireReader& from, JitFile& file) {
+  std::uint8_t format = 0;
+  if (!from.number(format) || !from.number(file.device) || !from.number(file.inode) ||
+      !from.text(file.path, kMaxTextBytes)) {
+    return false;
+  }
+  file.format = JitFormat{format};
+  return true;
+}
+
+// -- The helper's side ----------------------------------------------------------------------------------------------
+
+/// To be opened is not to be readable, and file systems have a say in each closing, too: who does it next must not be
+/// the first to find out.
+Status try_out(const Fd& file) {
+  char first = 0;
+  if (::pread(file.get(), &first, sizeof(first), 0) < 0) return Error::from_errno("read");
+  Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)).reset();
+  return {};
+}
+
+/// Of no use to anybody who can't answer.
+void answer(const WireWriter& words, std::span<const int> files) {
+  if (!send_message(kSocket, words.bytes(), files)) ::_exit(1);
+}
+
+void answer(const Error& error) {
+  WireWriter words;
+  words.number(std::uint8_t{0});
+  words.number(error.code());
+  words.text(short_text(error.message()));
+  answer(words, {});
+}
+
+WireWriter good_answer() {
+  WireWriter words;
+  words.number(std::uint8_t{1});
+  return words;
+}
+
+void answer_module(const OpenRequest& request, const std::string& proc, ModuleSearch search) {
+  const Result<Fd> file = open_module(request, proc, search);
+  if (!file) return answer(file.error());
+  if (Status usable = try_out(*file); !usable) return answer(usable.error());
+  const int fd = file->get();
+  answer(good_answer(), std::span(&fd, 1));
+}
+
+void answer_jit_files(const ProcessId& owner, const std::string& proc) {
+  Result<JitFiles> found = find_jit_files(owner, proc);
+  if (!found) return answer(found.error());
+  WireWriter words = good_answer();
+  words.number(static_cast<std::uint8_t>(found->is_jvm));
+  words.text(short_text(found->why_none));
+  words.number(static_cast<std::uint8_t>(found->files.size()));
+  std::vector<int> fds;
+  for (const JitFilePtr& file : found->files) {
+    static_cast<void>(try_out(file->file).ok());  // its reader says what is wrong with it
+    write(words, *file);
+    fds.push_back(file->file.get());
+  }
+  answer(words, fds);
+}
+
+void answer_root_files(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner,
+                       const std::string& proc) {
+  std::vector<RootFile> files = DirectRootFiles({.proc = proc}).open(pid, paths, owner);
+  WireWriter words = good_answer();
+  std::vector<int> fds;
+  for (const RootFile& file : files) {
+    const bool there = file.file && try_out(file.file).ok();
+    words.number(static_cast<std::uint8_t>(there));
+    words.number(static_cast<std::uint8_t>(file.is_local));
+    words.number(static_cast<std::uint8_t>(file.is_foreign));
+    if (there) fds.push_back(file.file.get());
+  }
+  answer(words, fds);
+}
+
+/// False: what came is no question.
+bool serve(std::span<const std::byte> bytes) {
+  MemorySource source(bytes);
+  WireReader from(source, bytes.size());
+  std::string proc;
+  std::uint8_t question = 0;
+  if (!from.text(proc, kMaxTextBytes) || !from.number(question)) return false;
+  switch (Question{question}) {
+    case Question::kModule: {
+      OpenRequest request;
+      std::uint8_t search = 0;
+      if (!from.number(search) || !read(from, request) || !from.finished()) return false;
+      answer_module(request, proc, ModuleSearch{search});
+      return true;
+    }
+    case Question::kJitFiles: {
+      ProcessId owner;
+      if (!from.number(owner.pid) || !from.number(owner.start_ticks) || !from.finished()) return false;
+      answer_jit_files(owner, proc);
+      return true;
+    }
+    case Question::kRootFiles: {
+      std::int32_t pid = 0;
+      FileOwner owner;
+      std::uint8_t count = 0;
+      if (!from.number(pid) || !from.number(owner.user) || !from.number(owner.device) || !from.number(count) ||
+          count > RootFiles::kMostPaths) {
+        return false;
+      }
+      std::vector<std::string> paths(count);
+      for (std::string& path : paths) {
+        if (!from.text(path, kMaxTextBytes)) return false;
+      }
+      if (!from.finished()) return false;
+      answer_root_files(pid, paths, owner, proc);
+      return true;
+    }
+  }
+  return false;
+}
+
+// -- The daemon's side ----------------------------------------------------------------------------------------------
+
+enum class Waited : std::uint8_t { kReadable, kCancelled, kTooLong };
+
+/// `cancel` may be -1.
+Waited wait_for(const Fd& fd, int cancel, const Deadline& deadline) {
+  std::array<pollfd, 2> polled{{{fd.get(), POLLIN, 0}, {cancel, POLLIN, 0}}};
+  int ready = 0;
+  do {
+    ready = ::poll(polled.data(), polled.size(), deadline.left_ms());
+  } while (ready < 0 && errno == EINTR);
+  if (polled[0].revents != 0) return Waited::kReadable;
+  return polled[1].revents != 0 ? Waited::kCancelled : Waited::kTooLong;
+}
+
+bool ends_within(const Fd& pidfd, std::int64_t ns) {
+  return wait_for(pidfd, -1, Deadline::after(ns)) == Waited::kReadable;
+}
+
+/// No environment, no descriptor but `control` as 0, signals as at first.
+int spawn(const std::string& program, int control, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  sigset_t all;
+  sigset_t none;
+  ::sigfillset(&all);
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+  ::posix_spawn_file_actions_adddup2(&actions, control, kSocket);
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, kSocket + 1);
+  std::string name = "flamed: open helper";
+  std::string argument = kOpenHelperArgument;
+  const std::array<char*, 3> arguments = {name.data(), argument.data(), nullptr};
+  const std::array<char*, 1> environment = {nullptr};
+  const int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+const Error& nonsense() {
+  static const Error error("the helper that opens files answered nonsense", EPROTO);
+  return error;
+}
+
+}  // namespace
+
+std::optional<int> run_open_helper_if_asked(int argc, char** argv) {
+  if (argc != 2 || std::strcmp(argv[1], kOpenHelperArgument) != 0) return std::nullopt;
+  ::prctl(PR_SET_NAME, "open-helper");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  std::vector<std::byte> question(kMaxMessageBytes);
+  for (;;) {
+    const Result<ReceivedMessage> message = receive_message(kSocket, question);
+    if (!message || message->bytes == 0) return 0;
+    if (!serve(std::span(question).first(message->bytes))) return 1;
+    // All that was opened is closed by now.
+    if (!send_message(kSocket, std::as_bytes(std::span(&kDone, 1)), {})) return 1;
+  }
+}
+
+Result<OpenHelper> OpenHelper::start(const std::string& program, const std::string& proc, int cancel) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Error::from_errno("cannot start the helper that opens files: socketpair");
+  }
+  OpenHelper helper;
+  helper.proc_ = proc;
+  helper.cancel_ = cancel;
+  helper.socket_.reset(ends[0]);
+  const Fd theirs(ends[1]);
+  if (const int error = spawn(program, theirs.get(), helper.pid_); error != 0) {
+    return Error::from_errno("cannot start the helper that opens files", error);
+  }
+  helper.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, helper.pid_, 0)));
+  if (!helper.pidfd_) {
+    const Error error = Error::from_errno("cannot watch the helper that opens files: pidfd_open");
+    ::kill(helper.pid_, SIGKILL);
+    ::waitpid(helper.pid_, nullptr, 0);
+    return error;
+  }
+  return helper;
+}
+
+Result<Fd> OpenHelper::open_module(const OpenRequest& request, ModuleSearch search) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kModule);
+  question.number(search);
+  write(question, request);
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  if (answer->files.size() != 1) return nonsense();
+  return std::move(answer->files.front());
+}
+
+Result<JitFiles> OpenHelper::find_jit_files(const ProcessId& owner) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kJitFiles);
+  question.number(owner.pid);
+  question.number(owner.start_ticks);
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  MemorySource source(answer->bytes);
+  WireReader from(source, answer->bytes.size());
+  JitFiles found;
+  std::uint8_t count = 0;
+  if (!from.flag(found.is_jvm) || !from.text(found.why_none, kMaxTextBytes) || !from.number(count) ||
+      count != answer->files.size()) {
+    return nonsense();
+  }
+  for (Fd& fd : answer->files) {
+    const auto file = std::make_shared<JitFile>();
+    if (!read(from, *file)) return nonsense();
+    file->file = std::move(fd);
+    found.files.push_back(file);
+  }
+  if (!from.finished()) return nonsense();
+  return found;
+}
+
+Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::span<const std::string> paths,
+                                                       const FileOwner& owner) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kRootFiles);
+  question.number(pid);
+  question.number(owner.user);
+  question.number(owner.device);
+  question.number(static_cast<std::uint8_t>(paths.size()));
+  for (const std::string& path : paths) question.text(short_text(path));
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  MemorySource source(answer->bytes);
+  WireReader from(source, answer->bytes.size());
+  std::vector<RootFile> files(paths.size());
+  auto next = answer->files.begin();
+  for (RootFile& file : files) {
+    bool there = false;
+    if (!from.flag(there) || !from.flag(file.is_local) || !from.flag(file.is_foreign) ||
+        (there && next == answer->files.end())) {
+      return nonsense();
+    }
+    if (there) file.file = std::move(*next++);
+  }
+  if (!from.finished() || next != answer->files.end()) return nonsense();
+  return files;
+}
+
+Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
+  const Error ended("the helper that opens files has ended", EAGAIN);
+  const Deadline deadline = Deadline::after(limit_ns_);
+  const auto wait = [&] { return wait_for(socket_, cancel_, deadline); };
+  const auto give_up = [&](Waited why) {
+    return why == Waited::kCancelled ? leave(State::kCancelled, Error("flamed is ending", ECANCELED))
+                                     : leave(State::kHangs, Error("a file system does not answer", ETIMEDOUT));
+  };
+  if (!send_message(socket_.get(), question.bytes(), {})) return leave(State::kEnded, ended);
+  if (const Waited waited = wait(); waited != Waited::kReadable) return give_up(waited);
+  std::array<std::byte, kMaxMessageBytes> buffer;
+  Result<ReceivedMessage> message = receive_message(socket_.get(), buffer);
+  if (!message || message->bytes == 0) return leave(State::kEnded, ended);
+  if (const Waited waited = wait(); waited != Waited::kReadable) {
+    // Whoever closes them waits as the helper does now.
+    for (Fd& file : message->fds) static_cast<void>(file.release());
+    return give_up(waited);
+  }
+  std::byte done{};
+  if (!receive_message(socket_.get(), {&done, 1})) return leave(State::kEnded, ended);
+
+  const std::span<const std::byte> bytes(buffer.data(), message->bytes);
+  MemorySource source(bytes);
+  WireReader from(source, bytes.size());
+  bool good = false;
+  if (!from.flag(good)) return nonsense();
+  if (good) {
+    const std::span<const std::byte> words = bytes.last(from.left());
+    return Answer{{words.begin(), words.end()}, std::move(message->fds)};
+  }
+  int code = 0;
+  std::string words;
+  if (!from.number(code) || !from.text(words, kMaxTextBytes)) return nonsense();
+  return Error(std::move(words), code);
+}
+
+Error OpenHelper::leave(State state, Error why) {
+  state_ = state;
+  socket_.reset();
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  return why;
+}
+
+std::int64_t OpenHelper::cpu_ns() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return used.tv_sec * kNsPerSecond + used.tv_nsec;
+}
+
+bool OpenHelper::reap() {
+  if (pid_ < 0) return true;
+  if (!ends_within(pidfd_, 0)) return false;
+  ::waitpid(pid_, nullptr, WNOHANG);
+  pid_ = -1;
+  return true;
+}
+
+void OpenHelper::end() {
+  if (pid_ < 0) return;
+  // One without work ends by itself when its socket closes. One that hangs ends when its file system does.
+  socket_.reset();
+  if (state_ == State::kReady && !ends_within(pidfd_, kNsPerSecond)) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  }
+  reap();
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/process/process_table.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "base/file.h"
+#include "symbolizer/process/proc_folder.h"
+#include "symbolizer/process/proc_text.h"
+#include "symbolizer/process/process_look.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+constexpr std::size_t kStatLimitBytes = 4096;
+/// A running process whose code lies outside of all known mappings is looked at again, but not more often than this.
+constexpr std::int64_t kRereadNs = kNsPerSecond;
+/// After each look in vain after twice as long, up to so many times: many mappings take long to read.
+constexpr std::uint8_t kMostDoublings = 8;
+/// Nor after less than so many times as long as the last look took: 65,000 mappings take 30 ms.
+constexpr std::int64_t kLooksPart = 500;
+/// Nobody tells what is unmapped. With more mappings than vm.max_map_count allows by default, some must be gone.
+constexpr std::size_t kMostMappings = 65'536;
+constexpr std::int64_t kAskAgainNs = 10 * kNsPerSecond;
+/// The same for a file that was closed, as long as it is not known whether it is still the one that it was.
+constexpr std::int64_t kAskInDoubtNs = kNsPerSecond / 20;
+constexpr std::int64_t kAskJitAgainNs = kNsPerSecond;
+/// From when the kernel notes a process's start to when it tells of the fork: microseconds, unless another thread had
+/// its turn in between.
+constexpr std::int64_t kLongestForkNs = 4 * kNsPerMs;
+/// Where user space ends on x86-64 and arm64 with four-level page tables. Above: only the [vsyscall] page.
+constexpr std::uint64_t kUserEnd = 1ULL << 47;
+
+bool may_look_again(const Process& process, MonotonicTime time) {
+  return time.ns - process.looked_at.ns >= std::max(kRereadNs << process.failed_looks, kLooksPart * process.look_ns);
+}
+
+}  // namespace
+
+ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
+    : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
+
+void ProcessTable::scan() {
+  for (const std::int32_t pid : running_pids(proc_)) {
+    if (running_.count(pid) == 0) read_process(pid, clock_.monotonic());
+  }
+}
+
+Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
+  ProcessLook look = look_at_process(proc_, pid, clock_, modules_);
+  if (!look.alive) return nullptr;
+  Process process;
+  process.id = look.id;
+  process.parent_pid = look.parent_pid;
+  process.comm = std::move(look.comm);
+  process.executable = std::move(look.executable);
+  process.maps = std::move(look.maps);
+  process.maps_as_of = look.as_of;
+  process.maps_sure_from = look.done;
+  process.looked_at = time;
+  process.may_have_threads = true;
+  process.leader_ended = look.leader_ended;
+  // Had all events been told, it would be known: what was mapped before the look is anybody's guess.
+  if (events_are_told_ && time < look.done) process.doubt_from = {};
+  return &running_.insert_or_assign(pid, std::move(process)).first->second;
+}
+
+void ProcessTable::read_again(Process& process, MonotonicTime time) {
+  process.looked_at = time;
+  const MonotonicTime began = clock_.monotonic();
+  ProcessLook look = look_at_process(proc_, process.id.pid, clock_, modules_);
+  process.look_ns = clock_.monotonic().ns - began.ns;
+  const bool is_in_vain = look.alive && look.maps == nullptr;
+  process.failed_looks = is_in_vain ? std::min<std::uint8_t>(process.failed_looks + 1, kMostDoublings) : 0;
+  // What is known from before is better than nothing: the process may be about to end, and have no mappings any more.
+  const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
+  if (!look.alive || look.id != process.id || !has_maps) return;
+  // The samples that are being placed are older than the look: it can show what came in the place of theirs.
+  process.earlier_maps = events_are_told_ ? std::move(process.maps) : nullptr;
+  process.maps = std::move(look.maps);
+  ++releases_;
+  if (process.earlier_maps != nullptr) process.maps->contest(*process.earlier_maps);
+  note_remapping(process);
+  process.maps_as_of = look.as_of;
+  process.maps_sure_from = look.done;
+  process.stale = false;
+  if (look.executable.empty()) look.executable = process.executable;
+  if (process.comm == look.comm && process.executable == look.executable) return;
+  process.comm = std::move(look.comm);
+  process.executable = std::move(look.executable);
+  note_change(process);
+}
+
+MappingSet& ProcessTable::own(std::shared_ptr<MappingSet>& maps) {
+  if (maps == nullptr) {
+    maps = std::make_shared<MappingSet>();
+  } else if (maps.use_count() > 1) {
+    maps = std::make_shared<MappingSet>(*maps);
+  }
+  return *maps;
+}
+
+/// Lets go of what only samples from before the last look at /proc need.
+void ProcessTable::settle(Process& process, MonotonicTime time) {
+  if (time < process.maps_sure_from) return;
+  process.earlier_maps.reset();
+  if (!process.stale) process.doubt_from = Process::kNoDoubt;
+}
+
+/// What was mapped at `address` at `time`.
+ProcessTable::Covering ProcessTable::covering(const Process& process, MonotonicTime time, std::uint64_t address) {
+  const Mapping* const now = process.maps == nullptr ? nullptr : process.maps->find(address);
+  const bool in_doubt = time >= process.doubt_from;
+  if (time >= process.maps_sure_from) {
+    // Read again in vain: the process is gone. What was known is still right where nothing was ever replaced.
+    if (in_doubt && now != nullptr && now->contested) return {nullptr, true};
+    return {now, false};
+  }
+  const Mapping* const then = process.earlier_maps == nullptr ? nullptr : process.earlier_maps->find(address);
+  if (!in_doubt) return {then != nullptr ? then : now, false};
+  if (now == nullptr && then == nullptr) return {nullptr, false};
+  // Both the same: nothing else was there in between, unless places like this one change hands.
+  const bool is_sure = now != nullptr && then != nullptr && then->continues(*now) && !now->contested;
+  return {is_sure ? then : nullptr, !is_sure};
+}
+
+void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
+  const auto found = running_.find(event.pid);
+  if (found == running_.end()) {
+    // Its FORK was lost, or it ended already and the two records changed places.
+    read_process(event.pid, time);
+    return;
+  }
+  Process& process = found->second;
+  if (event.start + event.length < event.start) return;
+  if (process.earlier_maps != nullptr && time <= process.maps_sure_from) {
+    own(process.earlier_maps).insert(mapping_of(event, modules_));
+  }
+  if (process.maps != nullptr && time <= process.maps_as_of) return;
+  settle(process, time);
+  // What else is mapped is not known.
+  if (process.maps == nullptr) process.stale = true;
+  const Mapping mapping = mapping_of(event, modules_);
+  own(process.maps).insert(mapping);
+  note_remapping(process);
+  // Whether it is still the same file is to be known by its first sample.
+  if (modules_.is_closed(mapping.module)) {
+    if (const Mapping* const inserted = process.maps->find(mapping.start)) want_file(process, *inserted, time);
+  }
+  if (process.maps->mappings().size() > kMostMappings && may_look_again(process, time)) read_again(process, time);
+  if (process.maps->mappings().size() > 2 * kMostMappings) {
+    // Nor does /proc tell: rather nothing than ever more of which most is gone.
+    process.maps = std::make_shared<MappingSet>();
+    process.stale = true;
+    ++releases_;
+  }
+  if (process.executable.empty() && event.file.is_file()) {
+    // The first file that is mapped after an exec is the program itself.
+    process.executable = std::string(without_deleted_mark(event.path));
+    note_change(process);
+  }
+}
+
+void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
+  const auto old = running_.find(pid);
+  if (pid == parent_pid) {
+    if (old != running_.end()) old->second.may_have_threads = true;
+    return;
+  }
+  if (old != running_.end()) {
+    // Read from /proc already by scan(), which ran after this happened: then it is the same process.
+    if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
+    end(old, time);
+  }
+  Process child;
+  child.id = {pid, 0};
+  child.parent_pid = parent_pid;
+  child.forked_at = time;
+  const auto parent = running_.find(parent_pid);
+  if (parent != running_.end()) {
+    child.parent_start_ticks = parent->second.id.start_ticks;
+    child.comm = parent->second.comm;
+    child.executable = parent->second.executable;
+    child.not_dumpable = parent->second.not_dumpable;
+    settle(parent->second, time);
+    const Process& from = parent->second;
+    const bool before_look = time < from.maps_sure_from && from.earlier_maps != nullptr;
+    child.maps = before_look ? from.earlier_maps : from.maps;
+    child.doubt_from = from.doubt_from;
+    child.stale = from.stale || from.doubt_from != Process::kNoDoubt;
+    // Nothing that was mapped before the fork is news to the child.
+    child.maps_as_of = child.maps_sure_from = time;
+  }
+  running_.insert_or_assign(pid, std::move(child));
+}
+
+void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
+  // A process not heard of before begins here just as well: with nothing mapped.
+  const auto [entry, is_new] = running_.try_emplace(pid);
+  Process& process = entry->second;
+  if (is_new) process.id = {pid, 0};
+  if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) {
+    if (process.earlier_maps != nullptr) process.earlier_maps = std::make_shared<MappingSet>();
+    return;
+  }
+  process.comm = std::string(comm);
+  process.executable.clear();
+  process.described = false;
+  process.owner_told = false;
+  process.is_kernels = false;
+  process.may_have_threads = process.leader_ended = false;
+  process.failed_looks = 0;
+  process.maps = std::make_shared<MappingSet>();
+  ++releases_;
+  if (process.exec_id != 0) ++process.exec_id;
+  note_remapping(process);
+  process.maps_as_of = process.maps_sure_from = time;
+  process.earlier_maps.reset();
+  process.stale = false;
+  process.doubt_from = Process::kNoDoubt;
+  note_change(process);
+}
+
+void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
+  const auto found = running_.find(pid);
+  if (found == running_.end() || found->second.comm == comm) return;
+  found->second.comm = std::string(comm);
+  note_change(found->second);
+}
+
+void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  if (pid != tid && !found->second.leader_ended) return;
+  // Alive in /proc after this time: the pid's owner before it has ended, not this one.
+  if (found->second.id.start_ticks != 0 && time < found->second.maps_as_of) return;
+  const bool ask = found->second.may_have_threads || found->second.stale;
+  if (ask && other_thread(proc_, pid)) {
+    found->second.leader_ended = true;
+    return;
+  }
+  end(found, time);
+}
+
+void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
+  Process process = std::move(running->second);
+  running_.erase(running);
+  process.ended = true;
+  process.last_seen = time;
+  process.only_ended = !process.changed && process.asked_pid_at <= time;
+  if (process.asked_pid_at > time) process.detail.command_line.clear();
+  note_change(process);
+  note_remapping(process);
+  // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
+  const ProcessId id = process.id;
+  keep_ended(id, std::move(process));
+}
+
+Process& ProcessTable::keep_ended(const ProcessId& id, Process process) {
+  to_forget_.emplace_back(process.last_seen, id);
+  return ended_.insert_or_assign(id, std::move(process)).first->second;
+}
+
+void ProcessTable::on_events_lost(MonotonicTime from) {
+  exits_missed_ = true;
+  for (auto& [pid, process] : running_) {
+    settle(process, from);
+    process.stale = true;
+    process.looked_at = {};
+    process.doubt_from = std::min(process.doubt_from, from);
+  }
+}
+
+void ProcessTable::on_events_lost(std::int32_t pid, MonotonicTime from) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  Process& process = found->second;
+  settle(process, from);
+  process.stale = true;
+  process.doubt_from = std::min(process.doubt_from, from);
+}
+
+void ProcessTable::on_no_events() {
+  events_are_told_ = false;
+  on_events_lost(Process::kNoDoubt);
+}
+
+Process* ProcessTable::find(const ProcessId& id) {
+  const auto running = running_.find(id.pid);
+  if (running != running_.end() && running->second.id == id) return &running->second;
+  const auto ended = ended_.find(id);
+  return ended == ended_.end() ? nullptr : &ended->second;
+}
+
+void ProcessTable::note_change(Process& process) {
+  if ((!process.sampled && !process.published) || process.changed) return;
+  process.changed = true;
+  changed_.push_back(process.id);
+}
+
+void ProcessTable::note_remapping(Process& process) {
+  if (!process.watched || process.remapped) return;
+  process.remapped = true;
+  remapped_.push_back(process.id);
+}
+
+void ProcessTable::watch_mappings(Process& process, bool anew) {
+  if (process.watched && !anew) return;
+  process.watched = true;
+  note_remapping(process);
+}
+
+void ProcessTable::purge(MonotonicTime now) {
+  if (std::exchange(exits_missed_, false)) {
+    for (auto it = running_.begin(); it != running_.end();) {
+      const auto process = it++;
+      if (::access(proc_path(proc_, process->first, "stat").c_str(), F_OK) != 0) end(process, now);
+    }
+  }
+  if (now.ns - forgot_editions_.ns >= kEditionsNs) {
+    for (auto& [pid, process] : running_) process.tables.forget_replaced(forgot_editions_);
+    forgot_editions_ = now;
+  }
+  forget_ended(now);
+}
+
+void ProcessTable::forget_ended(MonotonicTime now) {
+  while (!to_forget_.empty() && now.ns - to_forget_.front().first.ns >= kGraceNs) {
+    const ProcessId id = to_forget_.front().second;
+    to_forget_.pop_front();
+    const auto found = ended_.find(id);
+    if (found == ended_.end()) continue;
+    const MonotonicTime last_seen = found->second.last_seen;
+    if (now.ns - last_seen.ns >= kGraceNs) {
+      ended_.erase(found);
+      ++releases_;
+    } else {
+      to_forget_.emplace_back(last_seen, id);
+    }
+  }
+}
+
+void ProcessTable::prefetch(std::int32_t pid) const {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  const Process& process = found->second;
+  __builtin_prefetch(process.maps.get());
+  __builtin_prefetch(&process.tables);
+}
+
+Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
+  const auto found = running_.find(id.pid);
+  if (found != running_.end()) {
+    Process& process = found->second;
+    const bool is_estimate_of = process.start_is_estimate && process.id.start_ticks == id.start_ticks + 1;
+    if (process.id.start_ticks == 0 || is_estimate_of) set_start(process, id.start_ticks);
+    if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
+    if (process.id.start_ticks == id.start_ticks) {
+      const bool unsure = process.maps == nullptr || process.stale;
+      if (unsure && time >= process.maps_sure_from && may_look_again(process, time)) read_again(process, time);
+      return process;
+    }
+  }
+  for (const ProcessId& key : {id, ProcessId{id.pid, 0}}) {
+    auto ended = ended_.find(key);
+    if (ended == ended_.end()) continue;
+    if (key.start_ticks == 0) {
+      auto node = ended_.extract(ended);
+      node.key() = id;
+      node.mapped().id = id;
+      to_forget_.emplace_back(node.mapped().last_seen, id);
+      ended = ended_.insert(std::move(node)).position;
+    }
+    ended->second.last_seen = std::max(ended->second.last_seen, time);
+    return ended->second;
+  }
+  // Unknown so far. A pid's next owner starts later than the last one: only the newest can be the one that runs.
+  if (found == running_.end() || found->second.id.start_ticks < id.start_ticks) {
+    if (found != running_.end()) end(found, time);
+    Process* process = read_process(id.pid, time);
+    if (process != nullptr && process->id == id) return *process;
+  }
+  Process gone;
+  gone.id = id;
+  gone.ended = true;
+  gone.last_seen = time;
+  return keep_ended(id, std::move(gone));
+}
+
+/// What is still to be told of a running process is found by its id, which was another one when that was noted.
+void ProcessTable::set_start(Process& process, std::uint64_t start_ticks) {
+  process.id.start_ticks = start_ticks;
+  if (process.changed) changed_.push_back(process.id);
+  if (process.remapped) remapped_.push_back(process.id);
+}
+
+bool ProcessTable::learn_start(Process& process) const {
+  if (process.id.start_ticks != 0) return true;
+  // The kernel notes the start some microseconds before it tells of the fork: soon after a tick, that may be the one
+  // before.
+  const std::int64_t boottime_ns = process.forked_at.ns + clock_.boottime_ns() - clock_.monotonic().ns;
+  const std::uint64_t estimate = static_cast<std::uint64_t>(boottime_ns) / ProcessId::kNsPerTick;
+  const bool has_estimate = process.forked_at.ns != 0;
+  const bool is_sure = has_estimate && boottime_ns % static_cast<std::int64_t>(ProcessId::kNsPerTick) >= kLongestForkNs;
+  if (!process.ended && !is_sure) {
+    std::array<char, kStatLimitBytes> buffer;
+    const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc_, process.id.pid, "stat"), buffer));
+    // By now the pid may be another's.
+    if (stat && (!has_estimate || stat->start_ticks == estimate || stat->start_ticks + 1 == estimate)) {
+      process.id.start_ticks = stat->start_ticks;
+      return true;
+    }
+  }
+  if (!has_estimate) return false;
+  process.id.start_ticks = estimate;
+  process.start_is_estimate = true;
+  return true;
+}
+
+Process* ProcessTable::parent_of(Process& process) {
+  const auto forked = [&](Process& candidate) {
+    // Whoever got the pid after the parent's end began after the child.
+    if (process.forked_at.ns != 0 && candidate.forked_at > process.forked_at) return false;
+    if (!learn_start(candidate)) return false;
+    const std::uint64_t start = candidate.id.start_ticks;
+    if (process.parent_start_ticks != 0) return process.parent_start_ticks == start;
+    return process.id.start_ticks == 0 || start <= process.id.start_ticks;
+  };
+  Process* parent = nullptr;
+  if (const auto running = running_.find(process.parent_pid); running != running_.end()) parent = &running->second;
+  if (parent == nullptr || !forked(*parent)) {
+    auto ended = ended_.find({process.parent_pid, process.parent_start_ticks});
+    if (ended == ended_.end()) ended = ended_.find({process.parent_pid, 0});
+    if (ended == ended_.end() || !forked(ended->second)) return nullptr;
+    parent = &ended->second;
+  }
+  process.parent_start_ticks = parent->id.start_ticks;
+  return parent;
+}
+
+/// True: the process's mappings are not what they were, since the file is another one.
+bool ProcessTable::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
+  if (now.ns < mapping.ask_again_ns) return false;
+  const ModuleId module = mapping.module;
+  const ModuleTable::Wanted wanted =
+      modules_.want({module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end, process.user});
+  mapping.ask_again_ns = now.ns + (wanted.is_in_doubt ? kAskInDoubtNs : kAskAgainNs);
+  if (wanted.module == module) return false;
+  for (auto* maps : {&process.maps, &process.earlier_maps}) {
+    if (*maps != nullptr) own(*maps).replace_module(module, wanted.module);
+  }
+  note_remapping(process);
+  return true;
+}
+
+void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
+  // Code of that many blocks, 4 MiB, is more than samples find hot; then all of it is new once more.
+  constexpr std::size_t kMostBlocks = 16'384;
+  if (process.jit_blocks.size() >= kMostBlocks) process.jit_blocks.clear();
+  if (process.jit_blocks.insert(address >> 8).second) process.new_jit_code = true;
+  if (now.ns < process.ask_jit_again_ns) return;
+  process.ask_jit_again_ns = now.ns + kAskJitAgainNs;
+  modules_.want_jit(process.id, std::exchange(process.new_jit_code, false), process.user);
+}
+
+StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
+                                std::vector<Frame>& frames, std::optional<std::uint16_t> tables) {
+  if (addresses.empty()) return StackTrust::kAll;
+  settle(process, time);
+  // The program counter is always in code. When no mapping covers it, news of one was missed.
+  Covering found = covering(process, time, addresses[0]);
+  const bool misses_pc = found.mapping == nullptr && !found.doubtful;
+  if (misses_pc && !process.ended && time >= process.maps_sure_from && may_look_again(process, time)) {
+    read_again(process, time);
+    found = covering(process, time, addresses[0]);
+  }
+
+  const bool known = process.maps != nullptr && !process.maps->mappings().empty();
+  const bool is_plain = time >= process.maps_sure_from && time < process.doubt_from;
+  const MappingSet* const edition = tables ? process.tables.find(*tables) : nullptr;
+  const auto is_stale = [&](std::uint64_t address, const Mapping& mapping) {
+    if (!tables || (is_plain && edition == process.maps.get())) return false;
+    const Mapping* const walked = edition == nullptr ? nullptr : edition->find(address);
+    return walked == nullptr || !walked->continues(mapping);
+  };
+  const Mapping* mapping = nullptr;
+  bool is_doubtful = false;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    // Callers are known by their return address; the call itself lies before it.
+    const std::uint64_t address = i == 0 ? addresses[i] : addresses[i] - 1;
+    if (mapping == nullptr || !is_plain || address < mapping->start || address >= mapping->end) {
+      if (i > 0) found = covering(process, time, address);
+      mapping = found.mapping;
+      if (found.doubtful && i > 0) return StackTrust::kDoubt;
+      is_doubtful = found.doubtful;
+      if (mapping != nullptr && mapping->module >= kFirstFreeModule && want_file(process, *mapping, time)) {
+        mapping = covering(process, time, address).mapping;
+      }
+    }
+    if (mapping != nullptr && mapping->module != kNoModule) {
+      frames.push_back(mapping->frame_at(address));
+    } else if (mapping != nullptr) {
+      if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
+      frames.push_back({process.anonymous, address});
+      want_jit(process, address, time);
+    } else if (i == 0 || (!known && address < kUserEnd)) {
+      if (process.unmapped == kNoModule) process.unmapped = modules_.unmapped(process.id);
+      frames.push_back({process.unmapped, address});
+      want_jit(process, address, time);
+    } else {
+      return StackTrust::kCut;
+    }
+    if (is_doubtful) return StackTrust::kDoubt;
+    // The address is right. What the tables showed there was something else, and led to no caller of this code.
+    if (mapping != nullptr && is_stale(address, *mapping)) return StackTrust::kStale;
+  }
+  return known ? StackTrust::kAll : StackTrust::kNoMaps;
+}
+
+void ProcessTable::append_mapped_modules(std::vector<ModuleId>& modules) const {
+  const auto append = [&](const Process& process) {
+    modules.push_back(process.anonymous);
+    modules.push_back(process.unmapped);
+    for (const MappingSet* maps : {process.maps.get(), process.earlier_maps.get()}) {
+      if (maps == nullptr) continue;
+      for (const Mapping& mapping : maps->mappings()) modules.push_back(mapping.module);
+    }
+  };
+  for (const auto& [pid, process] : running_) append(process);
+  for (const auto& [id, process] : ended_) append(process);
+}
+
+}  // namespace flamed::symbolizer

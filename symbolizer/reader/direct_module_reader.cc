@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/reader/direct_module_reader.h"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "symbolizer/dwarf/source_locator.h"
+#include "symbolizer/elf/elf_facts_reader.h"
+#include "symbolizer/go/go_locator.h"
+#include "symbolizer/jit/jit_dump.h"
+#include "symbolizer/jit/perf_map.h"
+#include "symbolizer/reader/demangle.h"
+#include "symbolizer/reader/elf_symbol_reader.h"
+#include "symbolizer/reader/module_rows.h"
+
+namespace flamed::symbolizer {
+
+Result<ElfFacts> DirectModuleReader::inspect(int fd) { return read_elf_facts(fd); }
+
+Result<ElfSymbols> DirectModuleReader::read_symbols(const ModuleFiles& files) { return read_elf_symbols(files); }
+
+Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& files,
+                                                            std::span<const std::uint64_t> offsets) {
+  std::optional<std::vector<SourceChain>> chains = locate_go(files.module, offsets);
+  if (!chains) return locate_sources(files, offsets);
+  // The rest is C code that is linked into a Go program.
+  std::vector<std::size_t> rest;
+  std::vector<std::uint64_t> rest_offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (!(*chains)[i].empty()) continue;
+    rest.push_back(i);
+    rest_offsets.push_back(offsets[i]);
+  }
+  if (rest.empty()) return *std::move(chains);
+  if (Result<std::vector<SourceChain>> found = locate_sources(files, rest_offsets)) {
+    for (std::size_t i = 0; i < rest.size(); ++i) (*chains)[rest[i]] = std::move((*found)[i]);
+  }
+  return *std::move(chains);
+}
+
+Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
+
+Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat format) {
+  return format == JitFormat::kPerfMap ? read_perf_map(fd) : read_jit_dump(fd);
+}
+
+Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {
+  std::vector<DemangledName> names;
+  names.reserve(mangled.size());
+  for (const std::string& name : mangled) names.push_back(symbolizer::demangle(name));
+  return names;
+}
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DirectModuleReader: reads in the calling thread. In flamed that is the ELF worker's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "symbolizer/model/module_reader.h"
+
+namespace flamed::symbolizer {
+
+class DirectModuleReader final : public ModuleReader {
+ public:
+  Result<ElfFacts> inspect(int fd) override;
+  Result<ElfSymbols> read_symbols(const ModuleFiles& files) override;
+  Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override;
+  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override;
+  Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
+  Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
+};
+
+}  // namespace flamed::symbolizer

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/reader/elf_symbol_reader.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <libelf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/elf/xz.h"
+#include "symbolizer/go/go_module.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+// The largest programs known (browsers with full symbols, Go programs of hundreds of MB) stay below these.
+constexpr std::uint64_t kMaxSymbols = 4'000'000;
+constexpr std::uint64_t kMaxRelocationBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxPltBytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMaxPltNameBytes = std::uint64_t{16} << 20;
+// That of a large browser holds 8 MB in 2 MB: names of functions, and nothing else.
+constexpr std::uint64_t kMaxMiniBytes = std::uint64_t{32} << 20;
+constexpr std::size_t kMaxUnpackedBytes = std::size_t{96} << 20;
+
+using Section = ElfSections::Section;
+using Strings = ElfStrings;
+
+std::string_view bytes_of(const ::Elf_Data* data) { return ElfSections::bytes_of(data); }
+
+}  // namespace
+
+/// One reading of one module.
+class ElfReader {
+ public:
+  /// `debug` is null where there is no separate debug file.
+  ElfReader(ElfSections& module, ElfSections* debug) : module_(module), debug_(debug) {}
+
+  Result<ElfSymbols> read() {
+    if (Status status = module_.check_loadable(); !status) return std::move(status).error();
+    read_segments();
+    parts_.build_id = module_.build_id();
+    code_ = code_of(module_);
+
+    SymbolTable::Builder builder;
+    add_go_functions(builder);
+    if (Status status = add_functions(builder); !status) return std::move(status).error();
+    add_plt_stubs(builder);
+
+    Result<SymbolTable> table = std::move(builder).build();
+    if (!table) return std::move(table).error();
+    parts_.table = std::move(table).value();
+    return ElfSymbols(std::move(parts_));
+  }
+
+ private:
+  struct AddressRange {
+    std::uint64_t start;
+    std::uint64_t end;
+  };
+
+  using Source = ElfSymbols::Source;
+
+  void read_segments() {
+    std::vector<ElfSymbols::Segment> not_executable;
+    for (const GElf_Phdr& phdr : module_.segments()) {
+      if (phdr.p_type != PT_LOAD) continue;
+      const ElfSymbols::Segment segment{phdr.p_offset, phdr.p_filesz, phdr.p_vaddr};
+      ((phdr.p_flags & PF_X) != 0 ? parts_.segments : not_executable).push_back(segment);
+    }
+    // Code runs from executable segments; the others only matter to a file that marks none.
+    if (parts_.segments.empty()) parts_.segments = std::move(not_executable);
+  }
+
+  /// By address. A separate debug file says the same of it as its module does.
+  static std::vector<AddressRange> code_of(ElfSections& sections) {
+    std::vector<AddressRange> code;
+    for (const Section& section : sections.all()) {
+      const GElf_Shdr& h = section.header;
+      constexpr GElf_Xword kCode = SHF_ALLOC | SHF_EXECINSTR;
+      if ((h.sh_flags & kCode) == kCode && h.sh_size != 0 &&
+          h.sh_size <= std::numeric_limits<std::uint64_t>::max() - h.sh_addr) {
+        code.push_back({h.sh_addr, h.sh_addr + h.sh_size});
+      }
+    }
+    std::sort(code.begin(), code.end(), [](AddressRange a, AddressRange b) { return a.start < b.start; });
+    return code;
+  }
+
+  Status add_functions(SymbolTable::Builder& builder) {
+    if (Section* symtab = module_.of_type(SHT_SYMTAB); symtab != nullptr) {
+      if (Status status = add_symbols(module_, *symtab, builder); !status) {
+        return std::move(status).error().with_context(".symtab");
+      }
+      if (found_some(builder, Source::kSymtab)) return {};
+    }
+    if (debug_ != nullptr) {
+      if (code_.empty()) code_ = code_of(*debug_);
+      add_or_nothing(*debug_, builder);
+      if (found_some(builder, Source::kDebugFile)) return {};
+    }
+    const bool has_mini = add_mini_debug_info(builder);
+    if (Section* dynsym = module_.of_type(SHT_DYNSYM); dynsym != nullptr) {
+      if (Status status = add_symbols(module_, *dynsym, builder); !status) {
+        return std::move(status).error().with_context(".dynsym");
+      }
+    }
+    found_some(builder, has_mini ? Source::kMiniDebugInfo : Source::kDynsym);
+    return {};
+  }
+
+  /// Go's own names are the exact ones ("slices.Sort[...]"), and strip leaves them. C code that is linked into a Go
+  /// program is only in the other tables.
+  void add_go_functions(SymbolTable::Builder& builder) {
+    Result<std::optional<GoModule>> go = GoModule::read(module_, GoModule::With::kNames);
+    if (!go || !go->has_value()) return;
+    go_ = std::move(*go);
+    const GoLineTable& table = go_->table();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const GoLineTable::Function function = table.function(i);
+      builder.add(function.entry, function.end - function.entry, function.end, SymbolBinding::kGlobal, function.name);
+    }
+    go_count_ = builder.count();
+    if (go_count_ == 0) return;
+    parts_.go_code = {table.start(), table.end()};
+    parts_.source = Source::kGo;
+  }
+
+  bool found_some(const SymbolTable::Builder& builder, Source source) {
+    if (builder.count() == go_count_) return false;
+    parts_.source = source;
+    return true;
+  }
+
+  /// The .symtab of a file that may be missing without harm.
+  void add_or_nothing(ElfSections& sections, SymbolTable::Builder& builder) {
+    Section* symtab = sections.of_type(SHT_SYMTAB);
+    if (symtab == nullptr || symtab->header.sh_type == SHT_NOBITS) return;
+    static_cast<void>(add_symbols(sections, *symtab, builder));
+  }
+
+  /// .gnu_debugdata is an ELF file of its own, packed by xz: the .symtab without what .dynsym has
+  /// (GDB's manual, "Debugging information in a special section").
+  bool add_mini_debug_info(SymbolTable::Builder& builder) {
+    Section* section = module_.with_bytes(".gnu_debugdata");
+    if (section == nullptr) return false;
+    const Result<::Elf_Data*> packed = module_.load(*section, kMaxMiniBytes);
+    if (!packed) return false;
+    Result<std::string> unpacked = unpack_xz(bytes_of(*packed), kMaxUnpackedBytes);
+    if (!unpacked) return false;
+    mini_image_ = std::move(unpacked).value();
+    Result<ElfSections> mini = ElfSections::open(std::as_bytes(std::span(mini_image_)));
+    if (!mini) return false;
+    mini_.emplace(std::move(mini).value());
+    if (code_.empty()) code_ = code_of(*mini_);
+    add_or_nothing(*mini_, builder);
+    return builder.count() != go_count_;
+  }
+
+  /// The code section that holds `address`. Where it ends is where a function in it ends at the latest.
+  [[nodiscard]] const AddressRange* code_at(std::uint64_t address) const {
+    const auto after = std::upper_bound(code_.begin(), code_.end(), address,
+                                        [](std::uint64_t wanted, AddressRange range) { return wanted < range.start; });
+    if (after == code_.begin()) return nullptr;
+    const AddressRange& range = *std::prev(after);
+    return address < range.end ? &range : nullptr;
+  }
+
+  Status add_symbols(ElfSections& sections, Section& section, SymbolTable::Builder& builder) {
+    const std::size_t entry_bytes = ::gelf_fsize(sections.elf(), ELF_T_SYM, 1, EV_CURRENT);
+    if (entry_bytes == 0) return libelf_error("cannot tell the size of a symbol");
+    Result<::Elf_Data*> data = sections.load(section, kMaxSymbols * entry_bytes);
+    if (!data) return std::move(data).error();
+    Section* names = sections.at(section.header.sh_link);
+    if (names == nullptr) return Error("damaged: no section holds its names");
+    const Result<Strings> strings = sections.load_strings(*names);
+    if (!strings) return strings.error();
+
+    const std::size_t count = bytes_of(*data).size() / entry_bytes;
+    for (std::size_t i = 1; i < count; ++i) {  // symbol 0 is reserved
+      GElf_Sym symbol{};
+      if (::gelf_getsym(*data, static_cast<int>(i), &symbol) == nullptr) break;
+      const int type = GELF_ST_TYPE(symbol.st_info);
+      if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || symbol.st_shndx == SHN_COMMON) continue;
+      // The section is looked up by address, not by st_shndx: a label may only name what is executable.
+      const AddressRange* code = code_at(symbol.st_value);
+      if (code == nullptr || parts_.go_code.holds(symbol.st_value)) continue;
+      std::string_view name = strings->at(symbol.st_name);
+      if (is_marker(type, name)) continue;
+      name = name.substr(0, name.find('@'));  // "memcpy@@GLIBC_2.14": some linkers put the version into the name
+      const int bind = GELF_ST_BIND(symbol.st_info);
+      const SymbolBinding binding = bind == STB_LOCAL  ? SymbolBinding::kLocal
+                                    : bind == STB_WEAK ? SymbolBinding::kWeak
+                                                       : SymbolBinding::kGlobal;
+      builder.add(symbol.st_value, symbol.st_size, code->end, binding, name);
+    }
+    return {};
+  }
+
+  /// Labels that no person wrote: the assembler's local labels, and ARM's and RISC-V's marks for code and data ("$x").
+  static bool is_marker(int type, std::string_view name) {
+    if (name.empty()) return true;
+    return type == STT_NOTYPE && (name.front() == '$' || name.substr(0, 2) == ".L");
+  }
+
+  struct Slot {
+    std::uint64_t address;
+    std::uint32_t symbol;
+  };
+
+  /// A stub jumps through a slot of the global offset table, and the relocation of that slot names the function. So
+  /// each stub is decoded: this works for every layout that ld, gold, lld and mold write, where counting entries
+  /// doesn't. Whatever can't be understood here stays unnamed; it is no reason to lose the file's functions.
+  void add_plt_stubs(SymbolTable::Builder& builder) {
+    if (module_.header().e_machine != EM_X86_64 || module_.header().e_ident[EI_CLASS] != ELFCLASS64) return;
+    const auto is_plt = [](const Section& section) {
+      return section.header.sh_type == SHT_PROGBITS && section.name.substr(0, 4) == ".plt";
+    };
+    if (std::none_of(module_.all().begin(), module_.all().end(), is_plt)) return;
+
+    Section* dynsym = module_.of_type(SHT_DYNSYM);
+    if (dynsym == nullptr) return;
+    Section* names = module_.at(dynsym->header.sh_link);
+    if (names == nullptr) return;
+    const Result<::Elf_Data*> symbols = module_.load(*dynsym, kMaxSymbols * sizeof(Elf64_Sym));
+    const Result<Strings> strings = module_.load_strings(*names);
+    if (!symbols || !strings) return;
+
+    const std::vector<Slot> slots = read_slots();
+    std::uint64_t name_bytes = 0;
+    for (Section& section : module_.all()) {
+      if (!is_plt(section)) continue;
+      const Result<::Elf_Data*> data = module_.load(section, kMaxPltBytes);
+      if (!data) continue;
+      const std::string_view code = bytes_of(*data);
+      // .plt.got of 8-byte stubs is the one layout that isn't 16; some linkers leave sh_entsize at 0.
+      const std::uint64_t stub_bytes = section.header.sh_entsize == 8 ? 8 : 16;
+      const std::uint64_t base = section.header.sh_addr;
+      if (code.size() > std::numeric_limits<std::uint64_t>::max() - base) continue;
+      for (std::uint64_t at = 0; at + stub_bytes <= code.size(); at += stub_bytes) {
+        const std::optional<std::uint64_t> slot = jump_slot(code.substr(at, stub_bytes), base + at);
+        if (!slot) continue;
+        const auto found = std::lower_bound(slots.begin(), slots.end(), *slot,
+                                            [](const Slot& s, std::uint64_t wanted) { return s.address < wanted; });
+        if (found == slots.end() || found->address != *slot) continue;
+        GElf_Sym symbol{};
+        if (::gelf_getsym(*symbols, static_cast<int>(found->symbol), &symbol) == nullptr) continue;
+        std::string_view name = strings->at(symbol.st_name);
+        name = name.substr(0, name.find('@'));
+        if (name.empty()) continue;
+        name_bytes += name.size() + 4;
+        if (name_bytes > kMaxPltNameBytes) return;
+        stub_names_.push_back(std::string(name) + "@plt");
+        builder.add(base + at, stub_bytes, base + code.size(), SymbolBinding::kLocal, stub_names_.back());
+      }
+    }
+  }
+
+  /// The slots that the dynamic linker fills with the address of a named function.
+  std::vector<Slot> read_slots() {
+    std::vector<Slot> slots;
+    for (Section& section : module_.all()) {
+      if (section.header.sh_type != SHT_RELA) continue;
+      const Result<::Elf_Data*> data = module_.load(section, kMaxRelocationBytes);
+      if (!data) continue;
+      const std::size_t count = bytes_of(*data).size() / sizeof(Elf64_Rela);
+      for (std::size_t i = 0; i < count; ++i) {
+        GElf_Rela rela{};
+        if (::gelf_getrela(*data, static_cast<int>(i), &rela) == nullptr) break;
+        const auto type = GELF_R_TYPE(rela.r_info);
+        if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+        const auto symbol = static_cast<std::uint32_t>(GELF_R_SYM(rela.r_info));
+        if (symbol == 0 || symbol > kMaxSymbols) continue;
+        slots.push_back({rela.r_offset, symbol});
+      }
+    }
+    std::stable_sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.address < b.address; });
+    return slots;
+  }
+
+  /// The slot that `stub` at `address` jumps through: "jmp *disp32(%rip)" is ff 25 disp32, where disp32 counts from the
+  /// end of the instruction. Before it may stand endbr64 (f3 0f 1e fa) and the bnd prefix (f2).
+  static std::optional<std::uint64_t> jump_slot(std::string_view stub, std::uint64_t address) {
+    const auto starts_with = [&](std::size_t at, std::string_view bytes) {
+      return stub.substr(at, bytes.size()) == bytes;
+    };
+    std::size_t at = 0;
+    if (starts_with(at, "\xf3\x0f\x1e\xfa")) at += 4;
+    if (starts_with(at, "\xf2")) at += 1;
+    if (!starts_with(at, "\xff\x25") || stub.size() < at + 6) return std::nullopt;
+    std::int32_t displacement = 0;
+    std::memcpy(&displacement, stub.data() + at + 2, sizeof(displacement));
+    return address + at + 6 + static_cast<std::uint64_t>(static_cast<std::int64_t>(displacement));
+  }
+
+  ElfSections& module_;
+  ElfSections* const debug_;
+  std::vector<AddressRange> code_;
+  std::size_t go_count_ = 0;  ///< symbols that are Go's
+  // The builder refers to what these four hold.
+  std::optional<GoModule> go_;
+  std::deque<std::string> stub_names_;
+  std::string mini_image_;
+  std::optional<ElfSections> mini_;
+  ElfSymbols::Parts parts_;
+};
+
+namespace {
+
+/// Runs `body`, which may run out of memory on a large file.
+template <typename Body>
+Result<ElfSymbols> at_border(Body body) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    return Error(std::string("cannot read the symbols: ") + e.what());
+  }
+}
+
+}  // namespace
+
+Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files) {
+  return at_border([&]() -> Result<ElfSymbols> {
+    Result<ElfSections> module = ElfSections::open(files.module);
+    if (!module) return std::move(module).error();
+    std::optional<ElfSections> debug;
+    if (files.debug >= 0) {
+      if (Result<ElfSections> opened = ElfSections::open(files.debug)) debug.emplace(std::move(opened).value());
+    }
+    return ElfReader(*module, debug ? &*debug : nullptr).read();
+  });
+}
+
+Result<ElfSymbols> read_elf_symbols(std::span<const std::byte> image) {
+  return at_border([&]() -> Result<ElfSymbols> {
+    Result<ElfSections> module = ElfSections::open(image);
+    if (!module) return std::move(module).error();
+    return ElfReader(*module, nullptr).read();
+  });
+}
+
+}  // namespace flamed::symbolizer

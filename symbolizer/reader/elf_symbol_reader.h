@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The functions of one ELF file, read from it. Any thread.
+//
+// The files are chosen by whoever runs a program on this host, so nothing in them is believed: every size is checked
+// against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
+// its owner truncates while it is being parsed gives an error, not a SIGBUS.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+#include "symbolizer/model/elf_symbols.h"
+#include "symbolizer/model/module_files.h"
+
+namespace flamed::symbolizer {
+
+/// The functions of a module: Go's from .gopclntab, all others from the first that has some: its own .symtab, that of
+/// the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of
+/// the procedure linkage table (x86-64) comes on top. A module without symbols is not an error; one that is no ELF, is
+/// damaged or exceeds a limit is. A debug file, MiniDebugInfo or Go's tables that are damaged count as not there.
+Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);
+
+/// The same from an image in memory, such as the vdso.
+Result<ElfSymbols> read_elf_symbols(std::span<const std::byte> image);
+
+}  // namespace flamed::symbolizer

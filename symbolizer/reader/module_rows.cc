@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolizer/reader/module_rows.h"
+
+#include <sys/auxv.h>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "symbolizer/process/proc_text.h"
+#include "symbolizer/reader/elf_unwind_source.h"
+#include "unwinder/file_rows.h"
+#include "unwinder/rows_builder.h"
+
+namespace flamed::symbolizer {
+namespace {
+
+#if defined(__aarch64__)
+constexpr auto kMachine = ElfUnwindSource::Machine::kArm64;
+constexpr auto kArchitecture = unwinder::Architecture::kArm64;
+#else
+constexpr auto kMachine = ElfUnwindSource::Machine::kX86_64;
+constexpr auto kArchitecture = unwinder::Architecture::kX86_64;
+#endif
+
+/// Two functions with up to this many bytes between them are neighbours: see unwinder::BuildInput.
+constexpr std::uint32_t kMaxPadding = 15;
+
+Result<unwinder::UnwindRows> rows_of(const ElfUnwindSource& source) {
+  if (source.machine != kMachine) return unwinder::UnwindRows{};
+  std::vector<unwinder::FrameSection> sections;
+  for (const ElfUnwindSource::Section& section : source.sections) {
+    unwinder::FrameSection to;
+    to.format = section.format() == ElfUnwindSource::Section::Format::kEhFrame
+                    ? unwinder::FrameSection::Format::kEhFrame
+                    : unwinder::FrameSection::Format::kDebugFrame;
+    to.bytes = section.bytes();
+    to.address = section.address();
+    to.ends_at_terminator = section.ends_at_terminator();
+    sections.push_back(to);
+  }
+  std::vector<unwinder::AddressRange> code;
+  std::vector<unwinder::CodeSegment> segments;
+  for (const ElfUnwindSource::Segment& segment : source.code) {
+    code.push_back({segment.address, segment.size});
+    segments.push_back({segment.address, segment.offset, segment.size});
+  }
+  std::vector<unwinder::AddressRange> signal_returns;
+  for (const ElfUnwindSource::SignalReturn& found : source.signal_returns) {
+    signal_returns.push_back({found.address, found.size});
+  }
+  Result<unwinder::UnwindRows> rows =
+      unwinder::build_rows({kArchitecture, sections, code, kMaxPadding, signal_returns});
+  if (!rows) return rows;
+  return unwinder::by_file_offset(std::move(rows).value(), segments);
+}
+
+}  // namespace
+
+Result<unwinder::UnwindRows> read_module_rows(int fd) {
+  const Result<ElfUnwindSource> source = read_elf_unwind_source(fd);
+  if (!source) return Error(source.error());
+  return rows_of(*source);
+}
+
+Result<unwinder::UnwindRows> read_vdso_rows() {
+  constexpr std::size_t kMapsLimitBytes = 4U << 20;
+  const Result<std::string> maps = read_file("/proc/self/maps", kMapsLimitBytes);
+  if (!maps) return Error(maps.error()).with_context("finding the vdso");
+  for (const MapsLine& line : parse_executable_maps(*maps)) {
+    if (line.path != "[vdso]") continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that /proc tells.
+    const auto* image = reinterpret_cast<const std::byte*>(line.start);
+    const Result<ElfUnwindSource> source = read_elf_unwind_source(std::span(image, line.end - line.start));
+    if (!source) return Error(source.error()).with_context("reading the vdso");
+    return rows_of(*source);
+  }
+  return unwinder::UnwindRows{};
+}
+
+}  // namespace flamed::symbolizer
