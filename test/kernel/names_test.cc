@@ -308,7 +308,7 @@ TEST_CASE("a BPF program has its own name, wherever in its code it is") {
   // An emulated CPU takes interrupts between blocks of at most 512 instructions: one that was due in the last of the
   // program's eight blocks is seen in the loop around it.
   const double share = patience() == 1 ? 0.9 : 0.8;
-  const std::regex named("(^|;)__sys_bpf;.*;bpf_test_run;bpf_prog_[0-9a-f]{16}_flamed_spin(;|$)");
+  const std::regex named("(^|;)__(do_)?sys_bpf;.*;bpf_test_run;bpf_prog_[0-9a-f]{16}_flamed_spin(;|$)");
   FoldedStacks stacks;
   const bool is_named = RunningDaemon::eventually(seconds(45), [&] {
     stacks = settled_profile(daemon, program.pid());
