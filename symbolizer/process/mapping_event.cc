@@ -15,12 +15,15 @@ constexpr std::string_view kDotnetMemory = "/memfd:doublemapper";
 
 }  // namespace
 
-Mapping mapping_of(const MappingEvent& event, ModuleTable& modules) {
-  Mapping mapping;
+NewMapping mapping_of(const MappingEvent& event, ModuleTable& modules) {
+  NewMapping found;
+  Mapping& mapping = found.mapping;
   mapping.start = event.start;
   mapping.end = event.start + event.length;
   if (event.file.is_file() && event.path.substr(0, kDotnetMemory.size()) != kDotnetMemory) {
-    mapping.module = modules.file(event.file, without_deleted_mark(event.path));
+    const ModuleTable::MappedFile file = modules.file(event.file, without_deleted_mark(event.path));
+    mapping.module = file.module;
+    found.is_closed = file.is_closed;
     mapping.file_offset = event.file_offset;
   } else if (event.path == "[vdso]") {
     mapping.module = kVdsoModule;
@@ -30,7 +33,7 @@ Mapping mapping_of(const MappingEvent& event, ModuleTable& modules) {
     mapping.module = kNoModule;
     mapping.file_offset = event.start;
   }
-  return mapping;
+  return found;
 }
 
 }  // namespace flamed::symbolizer

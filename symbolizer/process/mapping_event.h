@@ -20,7 +20,12 @@ struct MappingEvent {
   std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
 };
 
-/// As it is entered into a MappingSet; a file's module is entered into `modules`. The event's addresses don't wrap.
-Mapping mapping_of(const MappingEvent& event, ModuleTable& modules);
+struct NewMapping {
+  Mapping mapping;         ///< as it is entered into a MappingSet
+  bool is_closed = false;  ///< see ModuleTable::file()
+};
+
+/// A file's module is entered into `modules`. The event's addresses don't wrap.
+NewMapping mapping_of(const MappingEvent& event, ModuleTable& modules);
 
 }  // namespace flamed::symbolizer

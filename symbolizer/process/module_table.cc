@@ -33,8 +33,6 @@ ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const Proc
   return module;
 }
 
-std::string_view last_part(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
-
 std::string too_many_files(std::size_t limit) {
   return "flamed holds its limit of " + std::to_string(limit) + " open files already; raise LimitNOFILE of its service";
 }
@@ -69,25 +67,31 @@ ModuleId ModuleTable::enter(ModuleKind kind, std::string path, const ProcessId& 
   return id;
 }
 
-ModuleId ModuleTable::file(const FileKey& key, std::string_view path) {
+ModuleTable::Named<std::string_view> ModuleTable::name_of(const FileKey& key, std::string_view path) {
+  return {key, path.substr(path.find_last_of('/') + 1)};
+}
+
+ModuleTable::MappedFile ModuleTable::file(const FileKey& key, std::string_view path) {
+  const Named<std::string_view> name = name_of(key, path);
   std::unique_lock lock(mutex_);
-  auto& names = by_file_[key];
-  const auto found = names.find(last_part(path));
-  if (found != names.end()) {
-    Entry& entry = entries_.at(found->second);
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) {
+    Entry& entry = *found->second.entry;
     reset_abandoned(entry);
+    // Programs and libraries that many have mapped, again and again.
+    if (entry.state == FileState::kOpen) return {found->second.module};
     // While nobody holds it open, the file may be deleted and its inode be another file's; and of one file's names,
     // some may lead nowhere by now.
-    if (entry.state != FileState::kOpen && entry.module->path != path) {
+    if (entry.module->path != path) {
       auto moved = without_files(*entry.module);
       moved->path = std::string(path);
       entry.module = std::move(moved);
     }
-    return found->second;
+    return {found->second.module, entry.module->is_closed()};
   }
   const ModuleId id = enter(ModuleKind::kFile, std::string(path), {}, key);
-  names.emplace(last_part(path), id);
-  return id;
+  by_name_.emplace(FileName{key, std::string(name.name)}, Place{id, &entries_.at(id)});
+  return {id};
 }
 
 ModuleId ModuleTable::per_process(std::unordered_map<ProcessId, ModuleId>& ids, const ProcessId& owner,
@@ -125,12 +129,6 @@ ModuleTable::Wanted ModuleTable::want(const OpenRequest& request) {
   copy.path = entry.module->path;
   if (requests_.try_push(std::move(copy))) entry.state = FileState::kQueued;
   return wanted;
-}
-
-bool ModuleTable::is_closed(ModuleId module) const {
-  std::shared_lock lock(mutex_);
-  const auto found = entries_.find(module);
-  return found != entries_.end() && found->second.module->is_closed();
 }
 
 void ModuleTable::want_jit(const ProcessId& owner, bool new_code, std::uint32_t user) {
@@ -251,9 +249,9 @@ ModuleId ModuleTable::open_anew(Entry& entry, Fd file, std::uint32_t user) {
   const FileKey key = entry.key;
   const std::int32_t pid = entry.pid;
   const ModuleId id = enter(ModuleKind::kFile, path, {}, key);  // and `entry` may have moved
-  by_file_[key].insert_or_assign(std::string(last_part(path)), id);
   entries_.at(old).successor = id;
   Entry& newer = entries_.at(id);
+  by_name_.insert_or_assign(FileName{key, std::string(name_of(key, path).name)}, Place{id, &newer});
   newer.module = make_module(id, ModuleKind::kFile, path, {}, std::move(file), {});
   newer.state = FileState::kOpen;
   newer.wanted = true;
@@ -516,13 +514,9 @@ void ModuleTable::forget(const Entry& entry) {
   names_.release(module.id);
   if (entry.abandoned_since) --abandoned_;
   if (module.kind == ModuleKind::kFile) {
-    const auto names = by_file_.find(entry.key);
-    if (names == by_file_.end()) return;
-    const auto name = names->second.find(last_part(module.path));
-    // Its successor has its place.
-    if (name == names->second.end() || name->second != module.id) return;
-    names->second.erase(name);
-    if (names->second.empty()) by_file_.erase(names);
+    const auto named = by_name_.find(name_of(entry.key, module.path));
+    // Unless its successor has its place.
+    if (named != by_name_.end() && named->second.entry == &entry) by_name_.erase(named);
     return;
   }
   for (auto* ids : {&anonymous_, &unmapped_}) {

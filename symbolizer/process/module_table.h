@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +30,7 @@
 #include "base/clock.h"
 #include "base/fair_shares.h"
 #include "base/identity.h"
+#include "base/keyed_hash.h"
 #include "base/result.h"
 #include "symbolizer/model/file_key.h"
 #include "symbolizer/model/module.h"
@@ -66,7 +66,11 @@ class ModuleTable final : public Modules {
   /// path counts; but under another name it is another module. For a module's name is shown to everybody who has it
   /// mapped, and a process must neither learn by what name others have the file in their mount namespace nor choose it
   /// for them.
-  ModuleId file(const FileKey& key, std::string_view path);
+  struct MappedFile {
+    ModuleId module;
+    bool is_closed = false;  ///< it has to be opened again to know whether it is still the file that it was
+  };
+  MappedFile file(const FileKey& key, std::string_view path);
 
   /// Memory of `owner` that is mapped as code but has no file behind it.
   ModuleId anonymous(const ProcessId& owner);
@@ -81,9 +85,6 @@ class ModuleTable final : public Modules {
     bool is_in_doubt = false;  ///< it was closed, and is not open again to see
   };
   Wanted want(const OpenRequest& request);
-
-  /// Does it have to be opened again to know whether it is still the file that it was?
-  [[nodiscard]] bool is_closed(ModuleId module) const;
 
   /// A sample was seen in the owner's memory without a file: what names its code is needed. Queues the search; again,
   /// with growing distance, for as long as there is nothing, and now and then to see whether there is something newer.
@@ -178,6 +179,30 @@ class ModuleTable final : public Modules {
     std::optional<FileVersion> closed_version{};  ///< when it was closed last
     ModuleId successor = kNoModule;               ///< what its file has become since
   };
+  /// A file by the last part of its path. With a view for the text it is what is looked for.
+  template <typename Text>
+  struct Named {
+    FileKey file;
+    Text name;
+    template <typename Other>
+    bool operator==(const Named<Other>& other) const {
+      return file == other.file && name == other.name;
+    }
+  };
+  using FileName = Named<std::string>;
+  struct FileNameHash {
+    using is_transparent = void;
+    template <typename Text>
+    std::size_t operator()(const Named<Text>& named) const {
+      return std::hash<FileKey>{}(named.file) ^ KeyedTextHash {}(named.name);
+    }
+  };
+  struct Place {
+    ModuleId module;
+    Entry* entry = nullptr;  ///< of it, in `entries_`
+  };
+  static Named<std::string_view> name_of(const FileKey& key, std::string_view path);
+
   /// What names the JIT code of one process; `anonymous_` and `unmapped_` share it.
   struct Jit {
     JitFilesPtr files;
@@ -214,7 +239,7 @@ class ModuleTable final : public Modules {
 
   mutable std::shared_mutex mutex_;  ///< everything below
   std::unordered_map<ModuleId, Entry> entries_;
-  std::unordered_map<FileKey, std::map<std::string, ModuleId, std::less<>>> by_file_;  ///< by the path's last part
+  std::unordered_map<FileName, Place, FileNameHash, std::equal_to<>> by_name_;  ///< the newest of each
   std::unordered_map<ProcessId, ModuleId> anonymous_;
   std::unordered_map<ProcessId, ModuleId> unmapped_;
   std::unordered_map<ProcessId, Jit> jit_;

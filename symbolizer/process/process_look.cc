@@ -44,7 +44,7 @@ ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clo
     look.maps = std::make_shared<MappingSet>();
     for (const MapsLine& line : parse_executable_maps(*maps)) {
       const MappingEvent mapped{pid, line.start, line.end - line.start, line.file_offset, line.file, line.path};
-      look.maps->insert(mapping_of(mapped, modules));
+      look.maps->insert(mapping_of(mapped, modules).mapping);
     }
   }
   look.done = clock.monotonic();

@@ -138,18 +138,18 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   Process& process = found->second;
   if (event.start + event.length < event.start) return;
   if (process.earlier_maps != nullptr && time <= process.maps_sure_from) {
-    own(process.earlier_maps).insert(mapping_of(event, modules_));
+    own(process.earlier_maps).insert(mapping_of(event, modules_).mapping);
   }
   if (process.maps != nullptr && time <= process.maps_as_of) return;
   settle(process, time);
   // What else is mapped is not known.
   if (process.maps == nullptr) process.stale = true;
-  const Mapping mapping = mapping_of(event, modules_);
-  own(process.maps).insert(mapping);
+  const NewMapping mapped = mapping_of(event, modules_);
+  own(process.maps).insert(mapped.mapping);
   note_remapping(process);
   // Whether it is still the same file is to be known by its first sample.
-  if (modules_.is_closed(mapping.module)) {
-    if (const Mapping* const inserted = process.maps->find(mapping.start)) want_file(process, *inserted, time);
+  if (mapped.is_closed) {
+    if (const Mapping* const inserted = process.maps->find(event.start)) want_file(process, *inserted, time);
   }
   if (process.maps->mappings().size() > kMostMappings && may_look_again(process, time)) read_again(process, time);
   if (process.maps->mappings().size() > 2 * kMostMappings) {
@@ -176,26 +176,25 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
     if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
     end(old, time);
   }
-  Process child;
+  // In its place: a process is large, and a build forks thousands a second.
+  Process& child = running_.try_emplace(pid).first->second;
   child.id = {pid, 0};
   child.parent_pid = parent_pid;
   child.forked_at = time;
-  const auto parent = running_.find(parent_pid);
-  if (parent != running_.end()) {
-    child.parent_start_ticks = parent->second.id.start_ticks;
-    child.comm = parent->second.comm;
-    child.executable = parent->second.executable;
-    child.not_dumpable = parent->second.not_dumpable;
-    settle(parent->second, time);
-    const Process& from = parent->second;
-    const bool before_look = time < from.maps_sure_from && from.earlier_maps != nullptr;
-    child.maps = before_look ? from.earlier_maps : from.maps;
-    child.doubt_from = from.doubt_from;
-    child.stale = from.stale || from.doubt_from != Process::kNoDoubt;
-    // Nothing that was mapped before the fork is news to the child.
-    child.maps_as_of = child.maps_sure_from = time;
-  }
-  running_.insert_or_assign(pid, std::move(child));
+  const auto found = running_.find(parent_pid);
+  if (found == running_.end()) return;
+  Process& parent = found->second;
+  child.parent_start_ticks = parent.id.start_ticks;
+  child.comm = parent.comm;
+  child.executable = parent.executable;
+  child.not_dumpable = parent.not_dumpable;
+  settle(parent, time);
+  const bool before_look = time < parent.maps_sure_from && parent.earlier_maps != nullptr;
+  child.maps = before_look ? parent.earlier_maps : parent.maps;
+  child.doubt_from = parent.doubt_from;
+  child.stale = parent.stale || parent.doubt_from != Process::kNoDoubt;
+  // Nothing that was mapped before the fork is news to the child.
+  child.maps_as_of = child.maps_sure_from = time;
 }
 
 void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
@@ -247,8 +246,7 @@ void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t ti
 }
 
 void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
-  Process process = std::move(running->second);
-  running_.erase(running);
+  Process& process = running->second;
   process.ended = true;
   process.last_seen = time;
   process.only_ended = !process.changed && process.asked_pid_at <= time;
@@ -258,9 +256,10 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
   // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
   const ProcessId id = process.id;
   keep_ended(id, std::move(process));
+  running_.erase(running);
 }
 
-Process& ProcessTable::keep_ended(const ProcessId& id, Process process) {
+Process& ProcessTable::keep_ended(const ProcessId& id, Process&& process) {
   to_forget_.emplace_back(process.last_seen, id);
   return ended_.insert_or_assign(id, std::move(process)).first->second;
 }

@@ -136,7 +136,7 @@ class ProcessTable {
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
   void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
-  Process& keep_ended(const ProcessId& id, Process process);
+  Process& keep_ended(const ProcessId& id, Process&& process);
   void forget_ended(MonotonicTime now);
   static MappingSet& own(std::shared_ptr<MappingSet>& maps);
   static void settle(Process& process, MonotonicTime time);

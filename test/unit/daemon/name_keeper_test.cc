@@ -47,7 +47,7 @@ class FakeSymbolizer final : public symbolizer::Symbolizer {
 
 struct Fixture {
   ModuleId open(std::uint64_t inode) {
-    const ModuleId id = modules.file({8, 1, inode}, "/mnt/tool");
+    const ModuleId id = modules.file({8, 1, inode}, "/mnt/tool").module;
     modules.want({id, {}, {}, 42, 1, 0x1000, 0x2000});
     std::stop_source stopped;
     stopped.request_stop();
@@ -188,16 +188,16 @@ TEST_CASE("the thread does it by itself and ends when it is told to") {
   const store::Store store({}, clock, 10'000'000);
   NameKeeper keeper({modules, symbolizer, store, clock, [] { return true; }, [] {}});
   std::jthread thread([&](const std::stop_token& stop) { keeper.run(stop); });
-  const ModuleId id = modules.file({8, 1, 1}, "/mnt/tool");
+  const ModuleId id = modules.file({8, 1, 1}, "/mnt/tool").module;
   modules.want({id, {}, {}, 42, 1, 0x1000, 0x2000});
   const auto request = modules.next_request({});
   REQUIRE(request);
   modules.finish(*request, Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
   modules.note_mapped({});
-  for (int tenths = 0; tenths < 300 && !modules.is_closed(id); ++tenths) {
+  for (int tenths = 0; tenths < 300 && !modules.find(id)->is_closed(); ++tenths) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  CHECK(modules.is_closed(id));
+  CHECK(modules.find(id)->is_closed());
 }
 
 }  // namespace

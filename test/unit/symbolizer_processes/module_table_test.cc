@@ -89,40 +89,40 @@ TEST_CASE("kernel and vdso are modules from the start") {
 
 TEST_CASE("the same file at another path is the same module, and under another name another one") {
   Fixture fixture;
-  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6");
+  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6").module;
   CHECK(first >= kFirstFreeModule);
-  CHECK(fixture.table.file(kLibc, "/snap/libc.so.6") == first);
-  CHECK(fixture.table.file(kOther, "/usr/lib/libc.so.6") != first);
+  CHECK(fixture.table.file(kLibc, "/snap/libc.so.6").module == first);
+  CHECK(fixture.table.file(kOther, "/usr/lib/libc.so.6").module != first);
 
-  const ModuleId renamed = fixture.table.file(kLibc, "/home/alice/project-x");
+  const ModuleId renamed = fixture.table.file(kLibc, "/home/alice/project-x").module;
   CHECK(renamed != first);
-  CHECK(fixture.table.file(kLibc, "/project-x") == renamed);
-  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6") == first);
+  CHECK(fixture.table.file(kLibc, "/project-x").module == renamed);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6").module == first);
   fixture.open(first);
-  CHECK(fixture.table.file(kLibc, "/home/alice/project-x") == renamed);
+  CHECK(fixture.table.file(kLibc, "/home/alice/project-x").module == renamed);
   CHECK(fixture.table.find(renamed)->path == "/home/alice/project-x");
   CHECK_FALSE(fixture.table.find(renamed)->file);
 }
 
 TEST_CASE("a name that is let go of leaves the file's other names") {
   Fixture fixture;
-  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6");
-  const ModuleId second = fixture.table.file(kLibc, "/usr/lib/libc-2.so");
+  const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6").module;
+  const ModuleId second = fixture.table.file(kLibc, "/usr/lib/libc-2.so").module;
   fixture.table.retain(std::vector<ModuleId>{second});
   CHECK(fixture.table.find(first) == nullptr);
-  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so") == second);
-  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6") != first);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so").module == second);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc.so.6").module != first);
   fixture.table.retain({});
-  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so") != second);
+  CHECK(fixture.table.file(kLibc, "/usr/lib/libc-2.so").module != second);
 }
 
 TEST_CASE("a file's newest path counts until the file is open") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/tmp/tool");
-  fixture.table.file(kLibc, "/usr/bin/tool");
+  const ModuleId id = fixture.table.file(kLibc, "/tmp/tool").module;
+  fixture.table.file(kLibc, "/usr/bin/tool").module;
   CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
   fixture.open(id);
-  fixture.table.file(kLibc, "/other/tool");
+  fixture.table.file(kLibc, "/other/tool").module;
   CHECK(fixture.table.find(id)->path == "/usr/bin/tool");
   CHECK(fixture.table.find(id)->file);
 }
@@ -140,7 +140,7 @@ TEST_CASE("memory without a file is one module per process, and unmapped address
 
 TEST_CASE("a module says why it has no file, until it has one") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   CHECK_FALSE(fixture.table.find(id)->file);
   CHECK(fixture.table.find(id)->why_no_file == "its file has not been opened yet");
   fixture.open(id);
@@ -152,7 +152,7 @@ TEST_CASE("a module says why it has no file, until it has one") {
 
 TEST_CASE("a request carries the file's identity and path, and the place where it was seen") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id, 77);
   const auto request = fixture.next();
   REQUIRE(request);
@@ -165,7 +165,7 @@ TEST_CASE("a request carries the file's identity and path, and the place where i
 
 TEST_CASE("a file is asked for once, however often it is wanted") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id);
   fixture.want(id);
   const auto request = fixture.next();
@@ -189,7 +189,7 @@ TEST_CASE("what has no file is never asked for") {
 
 TEST_CASE("a file that could not be opened is asked for again, each time after a longer wait") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.fail(id);
   CHECK(fixture.table.find(id)->why_no_file == "no such file");
   CHECK(fixture.table.stats().failed_opens == 1);
@@ -206,7 +206,7 @@ TEST_CASE("a file that could not be opened is asked for again, each time after a
 
 TEST_CASE("a file that opens at the second attempt is open") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.fail(id);
   fixture.clock.advance_ns(kNsPerSecond);
   fixture.open(id);
@@ -216,8 +216,8 @@ TEST_CASE("a file that opens at the second attempt is open") {
 
 TEST_CASE("no more files are held open than allowed: the oldest goes, says why, and may come back later") {
   Fixture fixture(1);
-  const ModuleId first = fixture.table.file(kLibc, "/lib/a.so");
-  const ModuleId second = fixture.table.file(kOther, "/lib/b.so");
+  const ModuleId first = fixture.table.file(kLibc, "/lib/a.so").module;
+  const ModuleId second = fixture.table.file(kOther, "/lib/b.so").module;
   fixture.open(first);
   fixture.open(second);
   CHECK(fixture.table.find(second)->file);
@@ -240,7 +240,7 @@ TEST_CASE("a user who has most of the open files loses his own, and others open 
   Fixture fixture(10);
   std::vector<ModuleId> many;
   for (std::uint64_t i = 0; i < 20; ++i) {
-    many.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many"));
+    many.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many").module);
     fixture.open(many.back(), 1000);
   }
   CHECK(fixture.table.stats().open_files == 10);
@@ -250,10 +250,10 @@ TEST_CASE("a user who has most of the open files loses his own, and others open 
   CHECK(fixture.table.find(many[0])->why_no_file.ends_with("most of them for user 1000"));
   std::vector<ModuleId> roots;
   for (std::uint64_t i = 0; i < 5; ++i) {
-    roots.push_back(fixture.table.file({8, 1, i + 1}, "/lib/root.so"));
+    roots.push_back(fixture.table.file({8, 1, i + 1}, "/lib/root.so").module);
     fixture.open(roots.back(), 0);
   }
-  for (std::uint64_t i = 0; i < 20; ++i) fixture.open(fixture.table.file({8, 1, 2000 + i}, "/tmp/more"), 1000);
+  for (std::uint64_t i = 0; i < 20; ++i) fixture.open(fixture.table.file({8, 1, 2000 + i}, "/tmp/more").module, 1000);
   for (const ModuleId id : roots) CHECK(fixture.table.find(id)->file);
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("JIT files count for their user, and make room like others") {
   REQUIRE(fixture.next());
   fixture.table.finish_jit(kOwner, jit_files(2));
   CHECK(fixture.table.stats().open_files == 2);
-  fixture.open(fixture.table.file(kLibc, "/lib/a.so"), 0);
+  fixture.open(fixture.table.file(kLibc, "/lib/a.so").module, 0);
   CHECK(fixture.table.stats().open_files == 1);
   CHECK(fixture.table.find(memory)->jit->files.empty());
   CHECK(fixture.table.find(memory)->jit->why_none.find("for user 1000") != std::string::npos);
@@ -278,8 +278,8 @@ TEST_CASE("JIT files count for their user, and make room like others") {
 
 TEST_CASE("a module that nothing names any more is forgotten and its file closed") {
   Fixture fixture;
-  const ModuleId gone = fixture.table.file(kLibc, "/lib/a.so");
-  const ModuleId kept = fixture.table.file(kOther, "/lib/b.so");
+  const ModuleId gone = fixture.table.file(kLibc, "/lib/a.so").module;
+  const ModuleId kept = fixture.table.file(kOther, "/lib/b.so").module;
   const ModuleId memory = fixture.table.anonymous(kOwner);
   fixture.open(gone);
   fixture.open(kept);
@@ -292,14 +292,14 @@ TEST_CASE("a module that nothing names any more is forgotten and its file closed
   CHECK(fixture.table.find(kept) != nullptr);
   CHECK(fixture.table.find(kKernelModule) != nullptr);
   CHECK(fixture.table.find(kVdsoModule) != nullptr);
-  CHECK(fixture.table.file(kOther, "/lib/b.so") == kept);
-  CHECK(fixture.table.file(kLibc, "/lib/a.so") != gone);
+  CHECK(fixture.table.file(kOther, "/lib/b.so").module == kept);
+  CHECK(fixture.table.file(kLibc, "/lib/a.so").module != gone);
   CHECK(fixture.table.anonymous(kOwner) != memory);
 }
 
 TEST_CASE("who holds a module keeps its file open although the table has forgotten it") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.open(id);
   ModulePtr held = fixture.table.find(id);
   const int fd = held->file.get();
@@ -311,7 +311,7 @@ TEST_CASE("who holds a module keeps its file open although the table has forgott
 
 TEST_CASE("an answer for a module that was forgotten meanwhile is thrown away") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so");
+  const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id);
   const auto request = fixture.next();
   REQUIRE(request);
@@ -326,9 +326,9 @@ TEST_CASE("an answer for a module that was forgotten meanwhile is thrown away") 
 
 TEST_CASE("files that no sample was ever in can be forgotten by themselves") {
   Fixture fixture;
-  const ModuleId never_wanted = fixture.table.file({8, 1, 1}, "/tmp/conftest");
-  const ModuleId mapped = fixture.table.file({8, 1, 2}, "/lib/mapped.so");
-  const ModuleId wanted = fixture.table.file({8, 1, 3}, "/bin/stored");
+  const ModuleId never_wanted = fixture.table.file({8, 1, 1}, "/tmp/conftest").module;
+  const ModuleId mapped = fixture.table.file({8, 1, 2}, "/lib/mapped.so").module;
+  const ModuleId wanted = fixture.table.file({8, 1, 3}, "/bin/stored").module;
   const ModuleId memory = fixture.table.anonymous(kOwner);
   fixture.want(wanted);
   fixture.table.forget_unwanted(std::vector<ModuleId>{mapped});
@@ -337,7 +337,7 @@ TEST_CASE("files that no sample was ever in can be forgotten by themselves") {
   CHECK(fixture.table.find(wanted) != nullptr);
   CHECK(fixture.table.find(memory) != nullptr);
   CHECK(fixture.table.find(kKernelModule) != nullptr);
-  CHECK(fixture.table.file({8, 1, 1}, "/tmp/conftest") != never_wanted);
+  CHECK(fixture.table.file({8, 1, 1}, "/tmp/conftest").module != never_wanted);
 }
 
 TEST_CASE("requests that find the queue full are counted and can be made again") {
@@ -345,7 +345,7 @@ TEST_CASE("requests that find the queue full are counted and can be made again")
   std::vector<ModuleId> ids;
   for (std::uint64_t inode = 1; fixture.table.stats().refused_requests == 0; ++inode) {
     REQUIRE(inode < 100'000);
-    ids.push_back(fixture.table.file({8, 1, inode}, "/lib/a.so"));
+    ids.push_back(fixture.table.file({8, 1, inode}, "/lib/a.so").module);
     fixture.want(ids.back());
   }
   while (fixture.next()) {
@@ -450,9 +450,9 @@ TEST_CASE("why a JVM gave no map is part of the reason") {
 
 TEST_CASE("a file that nobody has mapped is told of, closed, and known by the names that it was given") {
   Fixture fixture;
-  const ModuleId gone = fixture.table.file(kLibc, "/mnt/tool");
-  const ModuleId mapped = fixture.table.file(kOther, "/lib/b.so");
-  const ModuleId never_open = fixture.table.file({8, 1, 1}, "/lib/c.so");
+  const ModuleId gone = fixture.table.file(kLibc, "/mnt/tool").module;
+  const ModuleId mapped = fixture.table.file(kOther, "/lib/b.so").module;
+  const ModuleId never_open = fixture.table.file({8, 1, 1}, "/lib/c.so").module;
   fixture.open(gone);
   fixture.open(mapped);
   const int fd = fixture.table.find(gone)->file.get();
@@ -477,13 +477,17 @@ TEST_CASE("a file that nobody has mapped is told of, closed, and known by the na
   CHECK_FALSE(is_open(fd));
   CHECK(fixture.table.stats().open_files == 1);
   CHECK(fixture.table.stats().names_bytes == closed->names->bytes());
-  CHECK(fixture.table.is_closed(gone));
-  CHECK_FALSE(fixture.table.is_closed(mapped));
-  CHECK_FALSE(fixture.table.is_closed(never_open));
+  CHECK(fixture.table.find(gone)->is_closed());
+  CHECK_FALSE(fixture.table.find(mapped)->is_closed());
+  CHECK_FALSE(fixture.table.find(never_open)->is_closed());
   CHECK(fixture.table.abandoned(since).empty());
   std::stop_source stopped;
   stopped.request_stop();
   CHECK_FALSE(fixture.table.await_abandoned(stopped.get_token()));
+
+  CHECK(fixture.table.file(kLibc, "/mnt/tool").module == gone);
+  CHECK(fixture.table.file(kLibc, "/mnt/tool").is_closed);
+  CHECK_FALSE(fixture.table.file(kOther, "/lib/b.so").is_closed);
 
   fixture.table.retain(std::vector<ModuleId>{mapped});
   CHECK(fixture.table.stats().names_bytes == 0);
@@ -492,12 +496,12 @@ TEST_CASE("a file that nobody has mapped is told of, closed, and known by the na
 
 TEST_CASE("what is mapped again within the delay stays open") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/bin/cc1");
+  const ModuleId id = fixture.table.file(kLibc, "/bin/cc1").module;
   fixture.open(id);
   fixture.table.note_mapped({});
   auto abandoned = fixture.table.abandoned(fixture.clock.monotonic());
   REQUIRE(abandoned.size() == 1);
-  SECTION("by a mapping") { CHECK(fixture.table.file(kLibc, "/bin/cc1") == id); }
+  SECTION("by a mapping") { CHECK(fixture.table.file(kLibc, "/bin/cc1").module == id); }
   SECTION("by a sample") { fixture.want(id); }
   SECTION("by the next look") { fixture.table.note_mapped(std::vector<ModuleId>{id}); }
   CHECK(fixture.table.abandoned(fixture.clock.monotonic()).empty());
@@ -507,13 +511,13 @@ TEST_CASE("what is mapped again within the delay stays open") {
 
 TEST_CASE("a file that was closed is the same module when it is mapped again and has not changed") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool").module;
   const Fd file(::memfd_create("tool", MFD_CLOEXEC));
   const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
   fixture.open_as(id, again());
   REQUIRE(fixture.close(id) != nullptr);
 
-  REQUIRE(fixture.table.file(kLibc, "/opt/tool") == id);
+  REQUIRE(fixture.table.file(kLibc, "/opt/tool").module == id);
   CHECK(fixture.table.find(id)->path == "/opt/tool");
   CHECK(fixture.table.find(id)->names->find(0x10) != nullptr);
   CHECK(fixture.want(id).is_in_doubt);
@@ -546,7 +550,7 @@ TEST_CASE("a file that was closed is the same module when it is mapped again and
 
 TEST_CASE("a file that has changed since it was closed is another module") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool").module;
   const Fd file(::memfd_create("tool", MFD_CLOEXEC));
   const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
   fixture.open_as(id, again());
@@ -561,16 +565,16 @@ TEST_CASE("a file that has changed since it was closed is another module") {
   // Whoever still knows the old one is told.
   CHECK(fixture.want(id).module == other);
   CHECK_FALSE(fixture.next());
-  CHECK(fixture.table.file(kLibc, "/bin/tool") == other);
+  CHECK(fixture.table.file(kLibc, "/bin/tool").module == other);
   // The old one's end leaves the new one's name.
   fixture.table.retain(std::vector<ModuleId>{other});
-  CHECK(fixture.table.file(kLibc, "/bin/tool") == other);
+  CHECK(fixture.table.file(kLibc, "/bin/tool").module == other);
   CHECK(fixture.table.stats().names_bytes == 0);
 }
 
 TEST_CASE("a closed file is opened once more for its names where it has not changed") {
   Fixture fixture;
-  const ModuleId id = fixture.table.file(kLibc, "/bin/tool");
+  const ModuleId id = fixture.table.file(kLibc, "/bin/tool").module;
   CHECK_FALSE(fixture.table.reopen(id));
   const Fd file(::memfd_create("tool", MFD_CLOEXEC));
   const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
@@ -616,11 +620,11 @@ TEST_CASE("names of closed files stay within their budget: whoever has most lose
   const std::size_t one = some_names()->bytes();
   Fixture fixture(100, 4 * one);
   std::vector<ModuleId> users;
-  const ModuleId roots = fixture.table.file(kLibc, "/bin/root");
+  const ModuleId roots = fixture.table.file(kLibc, "/bin/root").module;
   fixture.open(roots, 0);
   fixture.close(roots);
   for (std::uint64_t i = 0; i < 6; ++i) {
-    users.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many"));
+    users.push_back(fixture.table.file({8, 1, 1000 + i}, "/tmp/many").module);
     fixture.open(users.back(), 1000);
     fixture.close(users.back());
   }
