@@ -5,10 +5,30 @@
 
 namespace flamed::daemon {
 
+/// Each ring is in order by itself, or nearly: whole runs are merged, two by two. What one CPU wrote at the same
+/// nanosecond stays in the order in which it was written.
+void EventBatch::sort() {
+  const auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
+  std::vector<std::ptrdiff_t>& ends = ends_of_runs_;
+  ends.clear();
+  for (auto begin = events_.begin(); begin != events_.end();) {
+    begin = std::is_sorted_until(begin, events_.end(), is_earlier);
+    ends.push_back(begin - events_.begin());
+  }
+  while (ends.size() > 1) {
+    std::ptrdiff_t begin = 0;
+    std::size_t merged = 0;
+    for (std::size_t i = 0; i < ends.size(); i += 2) {
+      const std::ptrdiff_t end = ends[std::min(i + 1, ends.size() - 1)];
+      std::inplace_merge(events_.begin() + begin, events_.begin() + ends[i], events_.begin() + end, is_earlier);
+      ends[merged++] = begin = end;
+    }
+    ends.resize(merged);
+  }
+}
+
 void EventBatch::sort_and_split(MonotonicTime cutoff, EventBatch& later) {
-  // What one CPU wrote at the same nanosecond stays in the order in which it was written.
-  std::sort(events_.begin(), events_.end(),
-            [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : a.word < b.word; });
+  sort();
   const auto first_later = std::upper_bound(events_.begin(), events_.end(), cutoff,
                                             [](MonotonicTime time, const Event& event) { return time < event.time; });
   for (auto event = first_later; event != events_.end(); ++event) {

@@ -87,7 +87,10 @@ class EventBatch {
   std::vector<SideBandShares::Muted> muted;
 
  private:
+  void sort();
+
   std::vector<Event> events_;
+  std::vector<std::ptrdiff_t> ends_of_runs_;  ///< sort()'s, from one to the next
   std::vector<std::uint64_t> memory_;
 };
 

@@ -48,7 +48,7 @@ void SideBandShares::ended(std::int32_t pid) {
   if (Start& start = start_of(pid); start.pid == pid) start.free = 0;
 }
 
-void SideBandShares::forget(std::int32_t pid) {
+void SideBandShares::forget_one_beyond(std::int32_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   if (found->second.is_listed) std::erase(muted_, pid);

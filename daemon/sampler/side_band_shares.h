@@ -89,8 +89,11 @@ class SideBandShares {
   };
 
   static Muted told_of(std::int32_t pid, const Process& process);
-  /// But for what is left to be told of it.
-  void forget(std::int32_t pid);
+  /// But for what is left to be told of it. As a rule there is none.
+  void forget(std::int32_t pid) {
+    if (!processes_.empty()) forget_one_beyond(pid);
+  }
+  void forget_one_beyond(std::int32_t pid);
   void find(std::int32_t pid);
   [[nodiscard]] Start& start_of(std::int32_t pid) { return starts_[static_cast<std::uint32_t>(pid) % kStarts]; }
   bool is_within_share(std::int32_t pid, Process& process, MonotonicTime time);
