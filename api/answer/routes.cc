@@ -61,9 +61,9 @@ std::string entity_tag(std::string_view body, const Viewer& viewer) {
 Router::Router(Sources& sources, const Access& access, std::function<std::int64_t(WallTime)> local_offset_s)
     : sources_(sources), access_(access), local_offset_s_(std::move(local_offset_s)) {}
 
-Response Router::handle(const Request& request, std::uint64_t clients) {
+Response Router::answer(const Request& request, const Plan& plan, std::uint64_t clients) {
   try {
-    return finish(dispatch(request), &request, clients);
+    return finish(answer_plan(request, plan), &request, clients);
   } catch (const std::exception& exception) {
     return finish(problem_response(internal_error(exception.what())), nullptr, clients);
   } catch (...) {
@@ -108,60 +108,64 @@ std::variant<Viewer, Problem> Router::judge(const Request& request, const Goal& 
   return judged;
 }
 
-std::optional<std::int64_t> Router::wait_ns(const Request& request) const {
-  if (request.has_body || request.method != "GET") return std::nullopt;
-  const auto target = parse_request_target(request.target);
-  if (!target) return std::nullopt;
-  const Goal goal = goal_of(target->path);
-  if (goal.route == nullptr || !std::holds_alternative<Viewer>(judge(request, goal))) return std::nullopt;
-  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
-  if (!std::holds_alternative<Parameters>(parameters)) return std::nullopt;
-  return api::wait_ns(std::get<Parameters>(parameters));
+Plan Router::plan(const Request& request) const {
+  try {
+    return plan_or_throw(request);
+  } catch (const std::exception& exception) {
+    return internal_error(exception.what());
+  }
 }
 
-std::optional<SharedAnswers::Question> Router::shareable(const Request& request) const {
-  const bool is_right = !request.has_body && (request.method == "GET" || request.method == "HEAD");
-  if (!is_right || request.asked || !request.if_none_match.empty()) return std::nullopt;
+Plan Router::plan_or_throw(const Request& request) const {
+  if (request.has_body) return body_refused();
+  if (request.method != "GET" && request.method != "HEAD") return method_not_allowed(request.method, request.target);
   const auto target = parse_request_target(request.target);
-  if (!target) return std::nullopt;
+  if (!target) return bad_request(target.error().message());
+
   const Goal goal = goal_of(target->path);
-  if (goal.route == nullptr || goal.route->is_open || goal.route->id == RouteId::kPprof) return std::nullopt;
-  const auto judged = judge(request, goal);
-  const auto* viewer = std::get_if<Viewer>(&judged);
-  if (viewer == nullptr) return std::nullopt;
+  auto judged = judge(request, goal);
+  if (auto* problem = std::get_if<Problem>(&judged)) return std::move(*problem);
+  if (goal.route == nullptr && goal.file == nullptr) return unknown_path(target->path, paths());
+  // The page keeps its state in the query, so any query is right there.
+  if (goal.file != nullptr) return goal.file;
+
+  const WallTime now = this->now();
+  auto parameters = Parameters::parse(goal.route->parameters, target->query, TimeContext{now, local_offset_s_});
+  if (auto* problem = std::get_if<Problem>(&parameters)) return std::move(*problem);
+  return PlannedQuestion{goal.route,
+                         std::get<Viewer>(judged),
+                         std::get<Parameters>(std::move(parameters)),
+                         {request.asked.value_or(now), now}};
+}
+
+std::optional<std::int64_t> Router::wait_ns(const Request& request, const Plan& plan) {
+  const auto* question = std::get_if<PlannedQuestion>(&plan);
+  if (question == nullptr || request.method != "GET" || request.asked) return std::nullopt;
+  return api::wait_ns(question->parameters);
+}
+
+std::optional<SharedAnswers::Question> Router::shareable(const Request& request, const Plan& plan) {
+  const auto* question = std::get_if<PlannedQuestion>(&plan);
+  if (question == nullptr || request.asked || !request.if_none_match.empty()) return std::nullopt;
+  if (question->route->is_open || question->route->id == RouteId::kPprof) return std::nullopt;
   return SharedAnswers::Question{key_of(request.peer),
-                                 *viewer,
+                                 question->viewer,
                                  request.target,
                                  request.accept,
                                  accepts_gzip(request.accept_encoding),
                                  request.peer.transport == Peer::Transport::kRemote};
 }
 
-Response Router::dispatch(const Request& request) {
-  if (request.has_body) return problem_response(body_refused());
-  if (request.method != "GET" && request.method != "HEAD") {
-    return problem_response(method_not_allowed(request.method, request.target));
-  }
-  const auto target = parse_request_target(request.target);
-  if (!target) return problem_response(bad_request(target.error().message()));
-
-  const Goal goal = goal_of(target->path);
-  const auto judged = judge(request, goal);
-  if (const auto* problem = std::get_if<Problem>(&judged)) {
+Response Router::answer_plan(const Request& request, const Plan& plan) {
+  if (const auto* problem = std::get_if<Problem>(&plan)) {
     Response response = problem_response(*problem);
     if (problem->status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"flamed\"");
     return response;
   }
-  if (goal.route == nullptr && goal.file == nullptr) return problem_response(unknown_path(target->path, paths()));
-
-  // The page keeps its state in the query, so any query is right there.
-  if (goal.file != nullptr) return asset_response(*goal.file, request.accept_encoding);
-
-  const auto parameters = Parameters::parse(goal.route->parameters, target->query, time_context());
-  if (const auto* problem = std::get_if<Problem>(&parameters)) return problem_response(*problem);
-  const auto& viewer = std::get<Viewer>(judged);
-  Response response = answer(goal.route->id, std::get<Parameters>(parameters), request, viewer);
-  response.viewer = viewer;
+  if (const auto* file = std::get_if<const Asset*>(&plan)) return asset_response(**file, request.accept_encoding);
+  const auto& question = std::get<PlannedQuestion>(plan);
+  Response response = answer_question(question, request);
+  response.viewer = question.viewer;
   return response;
 }
 
@@ -216,13 +220,10 @@ WallTime Router::now() const {
   return {ns - ns % kNsPerMs};
 }
 
-TimeContext Router::time_context() const { return {now(), local_offset_s_}; }
-
-Response Router::answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer) {
-  const WallTime now = this->now();
-  ViewerSources sources(sources_, viewer);
-  const AnswerContext context{sources, parameters, {request.asked.value_or(now), now}, request.accept};
-  switch (route) {
+Response Router::answer_question(const PlannedQuestion& question, const Request& request) {
+  ViewerSources sources(sources_, question.viewer);
+  const AnswerContext context{sources, question.parameters, question.moments, request.accept};
+  switch (question.route->id) {
     case RouteId::kProfile:
       return answer_profile(context);
     case RouteId::kDiff:

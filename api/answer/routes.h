@@ -22,10 +22,22 @@
 #include "api/http/request_target.h"
 #include "api/http/viewer.h"
 #include "api/question/parameters.h"
+#include "api/question/question.h"
 #include "api/question/route_table.h"
 #include "api/sources.h"
 
 namespace flamed::api {
+
+/// A request that is to be answered from what is stored or known.
+struct PlannedQuestion {
+  const RouteSpec* route;  ///< a row of the table
+  Viewer viewer;           ///< with whose eyes it is answered
+  Parameters parameters;
+  Moments moments;
+};
+
+/// What becomes of a request: it is refused, gets a file of the page, or is a question.
+using Plan = std::variant<Problem, const Asset*, PlannedQuestion>;
 
 /// Any number of threads. `sources` and `access` must outlive it.
 class Router {
@@ -33,17 +45,22 @@ class Router {
   Router(Sources& sources, const Access& access,
          std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
 
+  /// Parses the request, dates it, and judges who asks. Once for each: the three functions below go by the plan.
+  [[nodiscard]] Plan plan(const Request& request) const;
+
   /// How long the answer must wait, from the request's arrival on, for the samples that it asks for; empty where it
-  /// need not, or is going to be refused.
-  [[nodiscard]] std::optional<std::int64_t> wait_ns(const Request& request) const;
+  /// need not or has waited already.
+  [[nodiscard]] static std::optional<std::int64_t> wait_ns(const Request& request, const Plan& plan);
 
   /// What the answer depends on, where others who ask the same may be given it, too. Empty for what is refused or open
   /// to everybody, and for what a client has an answer to already: whether it is still right is known in the end.
-  [[nodiscard]] std::optional<SharedAnswers::Question> shareable(const Request& request) const;
+  [[nodiscard]] static std::optional<SharedAnswers::Question> shareable(const Request& request, const Plan& plan);
 
   /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
   /// `clients` is how many get it, all of whom sent the very same.
-  Response handle(const Request& request, std::uint64_t clients = 1);
+  Response answer(const Request& request, const Plan& plan, std::uint64_t clients = 1);
+  /// For one who neither waits nor shares.
+  Response handle(const Request& request) { return answer(request, plan(request)); }
 
   /// Of answers that were handed on to so many more clients.
   void count(int status, std::uint64_t clients);
@@ -74,13 +91,13 @@ class Router {
   [[nodiscard]] static Goal goal_of(std::string_view path);
   /// With whose eyes the request is answered, or why it is not.
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, const Goal& goal) const;
+  [[nodiscard]] Plan plan_or_throw(const Request& request) const;
 
-  Response dispatch(const Request& request);
-  Response answer(RouteId route, const Parameters& parameters, const Request& request, const Viewer& viewer);
+  Response answer_plan(const Request& request, const Plan& plan);
+  Response answer_question(const PlannedQuestion& question, const Request& request);
   Response finish(Response response, const Request* request, std::uint64_t clients);
   /// In whole milliseconds, as answers tell their windows: who asks again for such a window gets the same samples.
   [[nodiscard]] WallTime now() const;
-  [[nodiscard]] TimeContext time_context() const;
 
   [[nodiscard]] Health health() const;
   Response healthz();

@@ -304,7 +304,8 @@ class Server::Impl final : public GateUser {
     ParsedRequest parsed = parse_request(received.head, received.peer);
     asker.is_head = parsed.request.method == "HEAD";
     parsed.request.asked = received.asked;
-    if (const auto wait_ns = received.asked ? std::nullopt : router_.wait_ns(parsed.request)) {
+    const Plan plan = router_.plan(parsed.request);
+    if (const auto wait_ns = Router::wait_ns(parsed.request, plan)) {
       GateReply reply;
       reply.client = received.client;
       reply.asked = clock_.wall();
@@ -317,7 +318,7 @@ class Server::Impl final : public GateUser {
            turn.queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
         asker.clients.push_back(same.client);
     };
-    if (const auto question = router_.shareable(parsed.request)) {
+    if (const auto question = Router::shareable(parsed.request, plan)) {
       SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
       if (verdict.answer != nullptr) {
         add_the_same();
@@ -339,7 +340,7 @@ class Server::Impl final : public GateUser {
     }
     const std::uint64_t clients = asker.clients.size();
     if (clients > 1) shared_ += clients - 1;
-    turn.answer = whole(router_.handle(parsed.request, clients), received.peer);
+    turn.answer = whole(router_.answer(parsed.request, plan, clients), received.peer);
     return std::nullopt;
   }
 

@@ -220,7 +220,7 @@ TEST_CASE("who is somebody else, or sees something else, is never given another 
     request.peer = caller.peer;
     request.host = "localhost:9090";
     if (caller.has_token) request.authorization = std::string("Bearer ") + kToken;
-    const auto question = host.router.shareable(request);
+    const auto question = Router::shareable(request, host.router.plan(request));
     REQUIRE(question.has_value());
     return *question;
   };
@@ -233,7 +233,7 @@ TEST_CASE("who is somebody else, or sees something else, is never given another 
   Request nobody{"GET", "/profile", "", false};
   nobody.peer = {Transport::kLoopback, std::nullopt};
   nobody.host = "localhost:9090";
-  CHECK_FALSE(host.router.shareable(nobody).has_value());
+  CHECK_FALSE(Router::shareable(nobody, host.router.plan(nobody)).has_value());
 }
 
 TEST_CASE("a wrong token is refused to whoever sends it, also to root") {
@@ -431,7 +431,7 @@ TEST_CASE("what is going to be refused does not wait") {
     Request request{"GET", "/profile?seconds=5", "", false};
     request.peer = peer;
     request.host = name;
-    return host.router.wait_ns(request);
+    return Router::wait_ns(request, host.router.plan(request));
   };
   CHECK(wait({Transport::kLoopback, kAlice}, "localhost:9090").has_value());
   CHECK_FALSE(wait({Transport::kLoopback, kAlice}, "evil.example:9090").has_value());

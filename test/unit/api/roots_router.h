@@ -19,9 +19,13 @@ class RootsRouter {
       : router_(sources, access_, std::move(local_offset_s)) {}
 
   Response handle(Request request) { return router_.handle(by_root(std::move(request))); }
-  std::optional<std::int64_t> wait_ns(Request request) { return router_.wait_ns(by_root(std::move(request))); }
+  std::optional<std::int64_t> wait_ns(Request request) {
+    request = by_root(std::move(request));
+    return Router::wait_ns(request, router_.plan(request));
+  }
   std::optional<SharedAnswers::Question> shareable(Request request) {
-    return router_.shareable(by_root(std::move(request)));
+    request = by_root(std::move(request));
+    return Router::shareable(request, router_.plan(request));
   }
   [[nodiscard]] std::uint64_t answered() const { return router_.answered(); }
 
