@@ -52,9 +52,11 @@ struct CpuAccount {
 class Sources {
  public:
   virtual ~Sources() = default;
-  [[nodiscard]] virtual store::Snapshot snapshot() const = 0;
-  /// Another number once anything has been stored: a snapshot has at least what was there when this was asked before.
-  [[nodiscard]] virtual std::uint64_t revision() const = 0;
+  /// Waits until all samples of up to a second ago are stored. With what is stored then.
+  [[nodiscard]] virtual store::Snapshot await_snapshot() const = 0;
+  /// Waits likewise. Another number once anything has been stored: a snapshot has at least what was there when this was
+  /// asked before.
+  [[nodiscard]] virtual std::uint64_t await_revision() const = 0;
   [[nodiscard]] virtual store::FrameNamer& namer() = 0;
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;

@@ -291,13 +291,13 @@ void DaemonSources::await_samples() const {
   parts_.stored.await({parts_.clock.monotonic().ns - kFreshNs}, kLongestAwait);
 }
 
-store::Snapshot DaemonSources::snapshot() const {
+store::Snapshot DaemonSources::await_snapshot() const {
   await_samples();
   return parts_.store.snapshot();
 }
 
 /// Of what a snapshot would show: else the first one would make its own answer look old.
-std::uint64_t DaemonSources::revision() const {
+std::uint64_t DaemonSources::await_revision() const {
   await_samples();
   return parts_.store.revision();
 }

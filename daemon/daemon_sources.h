@@ -51,8 +51,8 @@ class DaemonSources final : public api::Sources {
   };
   explicit DaemonSources(const Parts& parts) : parts_(parts) {}
 
-  [[nodiscard]] store::Snapshot snapshot() const override;
-  [[nodiscard]] std::uint64_t revision() const override;
+  [[nodiscard]] store::Snapshot await_snapshot() const override;
+  [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;
   [[nodiscard]] std::vector<api::Metric> metrics() const override;

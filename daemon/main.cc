@@ -61,7 +61,7 @@
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 #include "symbolizer/reader/direct_module_reader.h"
 #include "symbolizer/worker/spawner.h"
 #include "symbolizer/worker/unused_user.h"
@@ -225,7 +225,7 @@ int run(const Config& config, std::span<const char* const> arguments, const sigs
 
   store::Store store({config.retention_ns, config.memory_budget_bytes}, clock, sampler.period_ns());
   symbolizer::ModuleTable modules(raise_open_file_limit(), clock);
-  symbolizer::ProcessTable processes(modules, clock);
+  symbolizer::ProcessTracker processes(modules, clock);
   processes.scan();
   const std::unique_ptr<BpfUnwindMaps> unwind_maps = open_unwind_maps(sampler);
   std::optional<UnwindPublisher> unwind;

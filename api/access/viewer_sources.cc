@@ -7,8 +7,8 @@
 
 namespace flamed::api {
 
-store::Snapshot ViewerSources::snapshot() const {
-  store::Snapshot snapshot = all_.snapshot();
+store::Snapshot ViewerSources::await_snapshot() const {
+  store::Snapshot snapshot = all_.await_snapshot();
   if (sees_everything()) return snapshot;
   return store::seen_by(snapshot, viewer_.sees == Viewer::Sees::kOwn ? viewer_.uid : store::kNoUser);
 }

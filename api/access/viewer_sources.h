@@ -21,8 +21,8 @@ class ViewerSources final : public Sources {
  public:
   ViewerSources(Sources& all, const Viewer& viewer) : all_(all), viewer_(viewer), careful_namer_(all) {}
 
-  [[nodiscard]] store::Snapshot snapshot() const override;
-  [[nodiscard]] std::uint64_t revision() const override { return all_.revision(); }
+  [[nodiscard]] store::Snapshot await_snapshot() const override;
+  [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;

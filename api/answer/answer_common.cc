@@ -65,7 +65,7 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
 }
 
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
-  ReadyQuestion question{context.sources.snapshot(), {}};
+  ReadyQuestion question{context.sources.await_snapshot(), {}};
   auto window = window_of(context.parameters, context.moments, question.snapshot);
   if (auto* problem = std::get_if<Problem>(&window)) return std::move(*problem);
   question.selection = selection_of(context.parameters, std::get<store::WallWindow>(window));

@@ -78,7 +78,7 @@ class SharedAnswers {
   /// Keeps `limit_bytes` of answers at most, the newest.
   SharedAnswers(const Clock& clock, std::size_t limit_bytes) : clock_(clock), limit_bytes_(limit_bytes) {}
 
-  /// `revision` tells what is stored now (Sources::revision()). The asker is taken where the verdict is empty.
+  /// `revision` tells what is stored now (Sources::await_revision()). The asker is taken where the verdict is empty.
   [[nodiscard]] Verdict ask(const Question& question, Asker& asker, std::uint64_t revision);
 
   /// Of every flight, once. Null: nothing could be made. Gives those who wait for this answer.

@@ -319,7 +319,7 @@ class Server::Impl final : public GateUser {
         asker.clients.push_back(same.client);
     };
     if (const auto question = Router::shareable(parsed.request, plan)) {
-      SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.revision());
+      SharedAnswers::Verdict verdict = answers_.ask(*question, asker, sources_.await_revision());
       if (verdict.answer != nullptr) {
         add_the_same();
         hand_on(asker, verdict.answer);

@@ -64,7 +64,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 }  // namespace
 
-Ingest::Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details,
+Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details,
                symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
                CpuAccounts* accounts)
     : processes_(processes),

@@ -16,14 +16,14 @@
 #include "store/ring/store.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 
 namespace flamed::daemon {
 
 class Ingest {
  public:
   /// `unwind` is null where stacks are walked by frame pointers alone, `accounts` where nobody asks for them.
-  Ingest(symbolizer::ProcessTable& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
+  Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
 
   /// Enters the processes that run already into the unwind tables, so that their first samples are walked by them. Call
@@ -50,7 +50,7 @@ class Ingest {
   void tell_what_is_mapped(MonotonicTime now);
   void let_go_of_modules();
 
-  symbolizer::ProcessTable& processes_;
+  symbolizer::ProcessTracker& processes_;
   symbolizer::ProcessDetails& details_;
   symbolizer::ModuleTable& modules_;
   store::Store& store_;
@@ -61,7 +61,7 @@ class Ingest {
   std::int64_t period_ns_ = 0;       ///< of the samples that the store was given last
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
-  std::uint64_t releases_told_ = 0;  ///< ProcessTable::releases() then
+  std::uint64_t releases_told_ = 0;  ///< ProcessTracker::releases() then
   MonotonicTime mapped_told_;
   std::vector<ModuleId> mapped_;    ///< scratch
   std::vector<Frame> user_frames_;  ///< innermost first

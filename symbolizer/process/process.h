@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Process: what is known of one process of the machine. An entry of the ProcessTable.
+// Process: what is known of one process of the machine. An entry of the ProcessTracker.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Process {
   bool stale = false;               ///< changes may have been missed: read /proc/PID when next needed
   bool ended = false;
   bool sampled = false;       ///< set by the caller: its changes are told by take_changed() from then on
-  bool watched = false;       ///< see ProcessTable::watch_mappings()
+  bool watched = false;       ///< see ProcessTracker::watch_mappings()
   bool described = false;     ///< set by the caller, once `detail` and `cgroup` were read; exec takes it back
   bool not_dumpable = false;  ///< set by the caller: its user may not look into it, as its last sample with memory said
   bool owner_told = false;    ///< set by the caller: samples say whose it is; exec takes it back
@@ -58,7 +58,7 @@ struct Process {
   std::string comm;                                ///< of the main thread
   std::string executable;                          ///< path in the process's mount namespace
   std::int32_t parent_pid = 0;                     ///< who forked it, also when that one has ended since
-  std::uint64_t parent_start_ticks = 0;            ///< 0: not known; see ProcessTable::parent_of()
+  std::uint64_t parent_start_ticks = 0;            ///< 0: not known; see ProcessTracker::parent_of()
   MonotonicTime forked_at;                         ///< 0 where the FORK was not seen
   MonotonicTime last_seen;                         ///< of ended processes: the last event
   std::int64_t ask_jit_again_ns = 0;               ///< when to ask again for what names its JIT code

@@ -20,7 +20,7 @@
 #include "store/ring/store.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 #include "test/bench/scale/synthetic_host.h"
 #include "test/unit/daemon/fake_unwind_maps.h"
 
@@ -91,7 +91,7 @@ class Pipeline {
   ManualClock clock{MonotonicTime{1000 * kNsPerSecond}, WallTime{1'767'268'800 * kNsPerSecond}};
   store::Store store{{}, clock, kNsPerSecond / SyntheticHost::kHertz};
   symbolizer::ModuleTable modules{4096, clock};
-  symbolizer::ProcessTable processes{modules, clock, kNoProc};
+  symbolizer::ProcessTracker processes{modules, clock, kNoProc};
   test::FakeUnwindMaps maps;
   daemon::UnwindPublisher publisher{maps, 128U << 20, clock};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, kNoProc, kNoProc};

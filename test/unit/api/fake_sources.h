@@ -50,8 +50,8 @@ class FakeSources : public Sources {
   explicit FakeSources(store::Limits limits = {}, std::int64_t history_ns = 0)
       : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}), store_(limits, clock_, kPeriodNs) {}
 
-  [[nodiscard]] store::Snapshot snapshot() const override { return store_.snapshot(); }
-  [[nodiscard]] std::uint64_t revision() const override { return store_.revision(); }
+  [[nodiscard]] store::Snapshot await_snapshot() const override { return store_.snapshot(); }
+  [[nodiscard]] std::uint64_t await_revision() const override { return store_.revision(); }
   [[nodiscard]] store::FrameNamer& namer() override { return namer_; }
   [[nodiscard]] Health health() const override { return health_; }
   [[nodiscard]] std::vector<Metric> metrics() const override { return metrics_; }

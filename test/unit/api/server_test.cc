@@ -237,12 +237,12 @@ TEST_CASE("who watches over flamed is answered while all threads are busy") {
 /// Holds whoever looks at its samples until told to let go.
 class HeldSources : public FakeSources {
  public:
-  [[nodiscard]] store::Snapshot snapshot() const override {
+  [[nodiscard]] store::Snapshot await_snapshot() const override {
     ++looks_;
     looked_.release();
     go_.acquire();
     go_.release();
-    return FakeSources::snapshot();
+    return FakeSources::await_snapshot();
   }
   void wait_for_a_look() const { looked_.acquire(); }
   void let_go() const { go_.release(); }

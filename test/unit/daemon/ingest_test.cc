@@ -109,7 +109,7 @@ struct Pipeline {
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
   store::Store store{{}, clock, 10 * kNsPerMs};
   symbolizer::ModuleTable modules{100, clock};
-  symbolizer::ProcessTable processes{modules, clock, proc.path()};
+  symbolizer::ProcessTracker processes{modules, clock, proc.path()};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
   Ingest ingest{processes, details, modules, store, clock};
 };

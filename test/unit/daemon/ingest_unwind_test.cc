@@ -76,7 +76,7 @@ struct Pipeline {
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{0}};
   store::Store store{{}, clock, 10 * kNsPerMs};
   symbolizer::ModuleTable modules{100, clock};
-  symbolizer::ProcessTable processes{modules, clock, proc.path()};
+  symbolizer::ProcessTracker processes{modules, clock, proc.path()};
   test::FakeUnwindMaps maps;
   UnwindPublisher publisher{maps, 1U << 20, clock};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};

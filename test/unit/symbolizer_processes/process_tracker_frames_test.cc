@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the table of processes makes frames of addresses, and what it asks for about their modules.
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "test/catch.h"
-#include "test/unit/symbolizer_processes/process_table_fixture.h"
+#include "test/unit/symbolizer_processes/process_tracker_fixture.h"
 
 namespace flamed::symbolizer {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 
 #include <unistd.h>
 
@@ -41,16 +41,16 @@ bool may_look_again(const Process& process, MonotonicTime time) {
 
 }  // namespace
 
-ProcessTable::ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc)
+ProcessTracker::ProcessTracker(ModuleTable& modules, const Clock& clock, std::string proc)
     : modules_(modules), clock_(clock), proc_(std::move(proc)) {}
 
-void ProcessTable::scan() {
+void ProcessTracker::scan() {
   for (const std::int32_t pid : running_pids(proc_)) {
     if (running_.count(pid) == 0) read_process(pid, clock_.monotonic());
   }
 }
 
-Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
+Process* ProcessTracker::read_process(std::int32_t pid, MonotonicTime time) {
   ProcessLook look = look_at_process(proc_, pid, clock_, modules_);
   if (!look.alive) return nullptr;
   Process process;
@@ -69,7 +69,7 @@ Process* ProcessTable::read_process(std::int32_t pid, MonotonicTime time) {
   return &running_.insert_or_assign(pid, std::move(process)).first->second;
 }
 
-void ProcessTable::read_again(Process& process, MonotonicTime time) {
+void ProcessTracker::read_again(Process& process, MonotonicTime time) {
   process.looked_at = time;
   const MonotonicTime began = clock_.monotonic();
   ProcessLook look = look_at_process(proc_, process.id.pid, clock_, modules_);
@@ -95,7 +95,7 @@ void ProcessTable::read_again(Process& process, MonotonicTime time) {
   note_change(process);
 }
 
-MappingSet& ProcessTable::own(std::shared_ptr<MappingSet>& maps) {
+MappingSet& ProcessTracker::own(std::shared_ptr<MappingSet>& maps) {
   if (maps == nullptr) {
     maps = std::make_shared<MappingSet>();
   } else if (maps.use_count() > 1) {
@@ -105,14 +105,14 @@ MappingSet& ProcessTable::own(std::shared_ptr<MappingSet>& maps) {
 }
 
 /// Lets go of what only samples from before the last look at /proc need.
-void ProcessTable::settle(Process& process, MonotonicTime time) {
+void ProcessTracker::settle(Process& process, MonotonicTime time) {
   if (time < process.maps_sure_from) return;
   process.earlier_maps.reset();
   if (!process.stale) process.doubt_from = Process::kNoDoubt;
 }
 
 /// What was mapped at `address` at `time`.
-ProcessTable::Covering ProcessTable::covering(const Process& process, MonotonicTime time, std::uint64_t address) {
+ProcessTracker::Covering ProcessTracker::covering(const Process& process, MonotonicTime time, std::uint64_t address) {
   const Mapping* const now = process.maps == nullptr ? nullptr : process.maps->find(address);
   const bool in_doubt = time >= process.doubt_from;
   if (time >= process.maps_sure_from) {
@@ -128,7 +128,7 @@ ProcessTable::Covering ProcessTable::covering(const Process& process, MonotonicT
   return {is_sure ? then : nullptr, !is_sure};
 }
 
-void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
+void ProcessTracker::on_mapping(MonotonicTime time, const MappingEvent& event) {
   const auto found = running_.find(event.pid);
   if (found == running_.end()) {
     // Its FORK was lost, or it ended already and the two records changed places.
@@ -165,7 +165,7 @@ void ProcessTable::on_mapping(MonotonicTime time, const MappingEvent& event) {
   }
 }
 
-void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
+void ProcessTracker::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
   const auto old = running_.find(pid);
   if (pid == parent_pid) {
     if (old != running_.end()) old->second.may_have_threads = true;
@@ -197,7 +197,7 @@ void ProcessTable::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t pa
   child.maps_as_of = child.maps_sure_from = time;
 }
 
-void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
+void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
   // A process not heard of before begins here just as well: with nothing mapped.
   const auto [entry, is_new] = running_.try_emplace(pid);
   Process& process = entry->second;
@@ -224,14 +224,14 @@ void ProcessTable::on_exec(MonotonicTime time, std::int32_t pid, std::string_vie
   note_change(process);
 }
 
-void ProcessTable::on_comm(std::int32_t pid, std::string_view comm) {
+void ProcessTracker::on_comm(std::int32_t pid, std::string_view comm) {
   const auto found = running_.find(pid);
   if (found == running_.end() || found->second.comm == comm) return;
   found->second.comm = std::string(comm);
   note_change(found->second);
 }
 
-void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
+void ProcessTracker::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return;
   if (pid != tid && !found->second.leader_ended) return;
@@ -245,7 +245,7 @@ void ProcessTable::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t ti
   end(found, time);
 }
 
-void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
+void ProcessTracker::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
   Process& process = running->second;
   process.ended = true;
   process.last_seen = time;
@@ -259,12 +259,12 @@ void ProcessTable::end(std::unordered_map<std::int32_t, Process>::iterator runni
   running_.erase(running);
 }
 
-Process& ProcessTable::keep_ended(const ProcessId& id, Process&& process) {
+Process& ProcessTracker::keep_ended(const ProcessId& id, Process&& process) {
   to_forget_.emplace_back(process.last_seen, id);
   return ended_.insert_or_assign(id, std::move(process)).first->second;
 }
 
-void ProcessTable::on_events_lost(MonotonicTime from) {
+void ProcessTracker::on_events_lost(MonotonicTime from) {
   exits_missed_ = true;
   for (auto& [pid, process] : running_) {
     settle(process, from);
@@ -274,7 +274,7 @@ void ProcessTable::on_events_lost(MonotonicTime from) {
   }
 }
 
-void ProcessTable::on_events_lost(std::int32_t pid, MonotonicTime from) {
+void ProcessTracker::on_events_lost(std::int32_t pid, MonotonicTime from) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return;
   Process& process = found->second;
@@ -283,37 +283,37 @@ void ProcessTable::on_events_lost(std::int32_t pid, MonotonicTime from) {
   process.doubt_from = std::min(process.doubt_from, from);
 }
 
-void ProcessTable::on_no_events() {
+void ProcessTracker::on_no_events() {
   events_are_told_ = false;
   on_events_lost(Process::kNoDoubt);
 }
 
-Process* ProcessTable::find(const ProcessId& id) {
+Process* ProcessTracker::find(const ProcessId& id) {
   const auto running = running_.find(id.pid);
   if (running != running_.end() && running->second.id == id) return &running->second;
   const auto ended = ended_.find(id);
   return ended == ended_.end() ? nullptr : &ended->second;
 }
 
-void ProcessTable::note_change(Process& process) {
+void ProcessTracker::note_change(Process& process) {
   if ((!process.sampled && !process.published) || process.changed) return;
   process.changed = true;
   changed_.push_back(process.id);
 }
 
-void ProcessTable::note_remapping(Process& process) {
+void ProcessTracker::note_remapping(Process& process) {
   if (!process.watched || process.remapped) return;
   process.remapped = true;
   remapped_.push_back(process.id);
 }
 
-void ProcessTable::watch_mappings(Process& process, bool anew) {
+void ProcessTracker::watch_mappings(Process& process, bool anew) {
   if (process.watched && !anew) return;
   process.watched = true;
   note_remapping(process);
 }
 
-void ProcessTable::purge(MonotonicTime now) {
+void ProcessTracker::purge(MonotonicTime now) {
   if (std::exchange(exits_missed_, false)) {
     for (auto it = running_.begin(); it != running_.end();) {
       const auto process = it++;
@@ -327,7 +327,7 @@ void ProcessTable::purge(MonotonicTime now) {
   forget_ended(now);
 }
 
-void ProcessTable::forget_ended(MonotonicTime now) {
+void ProcessTracker::forget_ended(MonotonicTime now) {
   while (!to_forget_.empty() && now.ns - to_forget_.front().first.ns >= kGraceNs) {
     const ProcessId id = to_forget_.front().second;
     to_forget_.pop_front();
@@ -343,7 +343,7 @@ void ProcessTable::forget_ended(MonotonicTime now) {
   }
 }
 
-void ProcessTable::prefetch(std::int32_t pid) const {
+void ProcessTracker::prefetch(std::int32_t pid) const {
   const auto found = running_.find(pid);
   if (found == running_.end()) return;
   const Process& process = found->second;
@@ -351,7 +351,7 @@ void ProcessTable::prefetch(std::int32_t pid) const {
   __builtin_prefetch(&process.tables);
 }
 
-Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
+Process& ProcessTracker::resolve(const ProcessId& id, MonotonicTime time) {
   const auto found = running_.find(id.pid);
   if (found != running_.end()) {
     Process& process = found->second;
@@ -391,13 +391,13 @@ Process& ProcessTable::resolve(const ProcessId& id, MonotonicTime time) {
 }
 
 /// What is still to be told of a running process is found by its id, which was another one when that was noted.
-void ProcessTable::set_start(Process& process, std::uint64_t start_ticks) {
+void ProcessTracker::set_start(Process& process, std::uint64_t start_ticks) {
   process.id.start_ticks = start_ticks;
   if (process.changed) changed_.push_back(process.id);
   if (process.remapped) remapped_.push_back(process.id);
 }
 
-bool ProcessTable::learn_start(Process& process) const {
+bool ProcessTracker::learn_start(Process& process) const {
   if (process.id.start_ticks != 0) return true;
   // The kernel notes the start some microseconds before it tells of the fork: soon after a tick, that may be the one
   // before.
@@ -420,7 +420,7 @@ bool ProcessTable::learn_start(Process& process) const {
   return true;
 }
 
-Process* ProcessTable::parent_of(Process& process) {
+Process* ProcessTracker::parent_of(Process& process) {
   const auto forked = [&](Process& candidate) {
     // Whoever got the pid after the parent's end began after the child.
     if (process.forked_at.ns != 0 && candidate.forked_at > process.forked_at) return false;
@@ -442,7 +442,7 @@ Process* ProcessTable::parent_of(Process& process) {
 }
 
 /// True: the process's mappings are not what they were, since the file is another one.
-bool ProcessTable::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
+bool ProcessTracker::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
   if (now.ns < mapping.ask_again_ns) return false;
   const ModuleId module = mapping.module;
   const ModuleTable::Wanted wanted =
@@ -456,7 +456,7 @@ bool ProcessTable::want_file(Process& process, const Mapping& mapping, Monotonic
   return true;
 }
 
-void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
+void ProcessTracker::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
   // Code of that many blocks, 4 MiB, is more than samples find hot; then all of it is new once more.
   constexpr std::size_t kMostBlocks = 16'384;
   if (process.jit_blocks.size() >= kMostBlocks) process.jit_blocks.clear();
@@ -466,7 +466,7 @@ void ProcessTable::want_jit(Process& process, std::uint64_t address, MonotonicTi
   modules_.want_jit(process.id, std::exchange(process.new_jit_code, false), process.user);
 }
 
-StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
+StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
                                 std::vector<Frame>& frames, std::optional<std::uint16_t> tables) {
   if (addresses.empty()) return StackTrust::kAll;
   settle(process, time);
@@ -520,7 +520,7 @@ StackTrust ProcessTable::locate(Process& process, MonotonicTime time, std::span<
   return known ? StackTrust::kAll : StackTrust::kNoMaps;
 }
 
-void ProcessTable::append_mapped_modules(std::vector<ModuleId>& modules) const {
+void ProcessTracker::append_mapped_modules(std::vector<ModuleId>& modules) const {
   const auto append = [&](const Process& process) {
     modules.push_back(process.anonymous);
     modules.push_back(process.unmapped);

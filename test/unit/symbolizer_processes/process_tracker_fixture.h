@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 
@@ -70,7 +70,7 @@ struct ProcessTableFixture {
   FakeProc proc;
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{0}};
   symbolizer::ModuleTable modules{100, clock};
-  symbolizer::ProcessTable table{modules, clock, proc.path()};
+  symbolizer::ProcessTracker table{modules, clock, proc.path()};
 };
 
 inline FakeProcess shell(std::int32_t pid = 100, std::uint64_t start_ticks = 5000) {

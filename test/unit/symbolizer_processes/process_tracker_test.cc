@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "test/catch.h"
-#include "test/unit/symbolizer_processes/process_table_fixture.h"
+#include "test/unit/symbolizer_processes/process_tracker_fixture.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -48,7 +48,7 @@ TEST_CASE("a scan enters the processes that run, and nothing else that stands in
 TEST_CASE("a scan of a /proc that is not there enters nobody") {
   ManualClock clock{MonotonicTime{0}, WallTime{0}};
   ModuleTable modules(10, clock);
-  ProcessTable table(modules, clock, "/nonexistent/proc");
+  ProcessTracker table(modules, clock, "/nonexistent/proc");
   table.scan();
   CHECK(table.running() == 0);
 }

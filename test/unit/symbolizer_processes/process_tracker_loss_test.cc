@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the table of processes makes of it when events were lost, and how late samples find what was mapped then.
-#include "symbolizer/process/process_table.h"
+#include "symbolizer/process/process_tracker.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "test/catch.h"
-#include "test/unit/symbolizer_processes/process_table_fixture.h"
+#include "test/unit/symbolizer_processes/process_tracker_fixture.h"
 
 namespace flamed::symbolizer {
 namespace {

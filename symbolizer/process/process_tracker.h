@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessTable: every process of the machine with what it has mapped as code, followed as it changes.
+// ProcessTracker: every process of the machine with what it has mapped as code, followed as it changes.
 //
 // Lives on the ingest thread and is told of events in the order of their time. Must not outlive its ModuleTable.
 #pragma once
@@ -35,10 +35,10 @@ enum class StackTrust : std::uint8_t {
   kDoubt,   ///< what was mapped at an address then is not known for sure: it is left out, with what was outside of it
 };
 
-class ProcessTable {
+class ProcessTracker {
  public:
   /// `proc` is where procfs is mounted; tests give a tree of their own.
-  ProcessTable(ModuleTable& modules, const Clock& clock, std::string proc = "/proc");
+  ProcessTracker(ModuleTable& modules, const Clock& clock, std::string proc = "/proc");
 
   /// Enters every process that runs now. Events may be older than this look: they are told apart by their time.
   void scan();
