@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+#include "api/server/server.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/thread.h"
+#include "base/thread_cpu.h"
+#include "base/units.h"
+#include "daemon/budget/budget_keeper.h"
+#include "daemon/budget/cost_meter.h"
+#include "daemon/config/config.h"
+#include "daemon/config/refusal.h"
+#include "daemon/daemon_sources.h"
+#include "daemon/flow/cpu_accounts.h"
+#include "daemon/flow/ingest.h"
+#include "daemon/flow/reader.h"
+#include "daemon/flow/stored_until.h"
+#include "daemon/naming/bpf_functions.h"
+#include "daemon/naming/frame_namer.h"
+#include "daemon/naming/jvm_asker.h"
+#include "daemon/naming/module_loader.h"
+#include "daemon/naming/name_keeper.h"
+#include "daemon/sampler/sampler.h"
+#include "daemon/supervisor.h"
+#include "daemon/unwind/bpf_unwind_maps.h"
+#include "daemon/unwind/unwind_publisher.h"
+#include "daemon/version.h"
+#include "daemon/vitals.h"
+#include "store/ring/store.h"
+#include "symbolizer/names/caching_symbolizer.h"
+#include "symbolizer/names/debug_file_finder.h"
+#include "symbolizer/names/debuginfod.h"
+#include "symbolizer/names/kernel_symbols.h"
+#include "symbolizer/names/module_symbolizer.h"
+#include "symbolizer/opener/guarded_opener.h"
+#include "symbolizer/process/module_table.h"
+#include "symbolizer/process/process_details.h"
+#include "symbolizer/process/process_tracker.h"
+#include "symbolizer/worker/unused_user.h"
+#include "symbolizer/worker/worker_module_reader.h"
+
+namespace flamed::daemon {
+namespace {
+
+/// Descriptors that are not modules: perf events and rings, sockets, files being read.
+constexpr rlim_t kOtherDescriptors = 1024;
+/// Of tables that were read for names to be kept: worth the milliseconds that it takes to give memory back.
+constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
+
+/// What questions keep lasts for as long as they come. It is not in the store's budget, but a part of this size beside
+/// it.
+constexpr std::size_t kIndexShare = 8;
+
+/// As many open files as the system lets us have; how many of them may be modules.
+std::size_t raise_open_file_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
+}
+
+/// Where the unified hierarchy of cgroups is mounted: elsewhere when the host uses the first version beside it.
+std::string unified_cgroups() {
+  constexpr const char* kBeside = "/sys/fs/cgroup/unified";
+  return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
+}
+
+void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues, StoredUntil& stored) {
+  while (std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop)) {
+    ingest.apply(**batch);
+    stored.advance((*batch)->drained_at);
+    static_cast<void>(queues.empty.try_push(std::move(*batch)));
+  }
+}
+
+/// Null where the kernel refuses the tables; the log says once why.
+std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
+  const std::optional<UnwindMapFds> fds = sampler.unwind_maps();
+  if (!fds) {
+    UnwindPublisher::tell_none(sampler.why_no_tables());
+    return nullptr;
+  }
+  Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
+  if (!maps) {
+    UnwindPublisher::tell_none(maps.error().message());
+    return nullptr;
+  }
+  return std::move(maps).value();
+}
+
+/// Null where it isn't asked for, or not installed; the log says which.
+std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, const Clock& clock) {
+  if (config.debuginfod_urls.empty()) return nullptr;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment beside this.
+  const char* cache = std::getenv("CACHE_DIRECTORY");  // of the service manager
+  Result<symbolizer::Debuginfod::Fetch> fetch = symbolizer::load_libdebuginfod(
+      config.debuginfod_urls, std::string(cache == nullptr ? "/var/cache/flamed" : cache) + "/debuginfod");
+  if (!fetch) {
+    spdlog::warn("no debug files from servers: {}", fetch.error().message());
+    return nullptr;
+  }
+  spdlog::info("debug files that are not here are fetched from {}", config.debuginfod_urls);
+  return std::make_unique<symbolizer::Debuginfod>(std::move(fetch).value(), clock);
+}
+
+/// /proc/kallsyms as the service manager opened it. It shows addresses to whom it was opened by, and is out of reach
+/// otherwise under ProtectKernelTunables=.
+Fd kallsyms_on_stdin() {
+  struct statfs system {};
+  struct stat status {};
+  const bool is_proc_file = ::fstatfs(STDIN_FILENO, &system) == 0 && system.f_type == PROC_SUPER_MAGIC &&
+                            ::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+  return Fd(is_proc_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
+}
+
+/// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else one whom
+/// nobody is.
+symbolizer::WorkerProcess::Program worker_program() {
+  symbolizer::WorkerProcess::Program program;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> text{};
+  if (::getpwnam_r("flamed", &entry, text.data(), text.size(), &found) == 0 && found != nullptr && entry.pw_uid != 0) {
+    program.user = entry.pw_uid;
+    return program;
+  }
+  if (::getuid() != 0) return program;  // and may take no other user
+  const auto has_account = [&](uid_t user) {
+    return ::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found != nullptr;
+  };
+  const auto own = static_cast<std::uint32_t>(::getpid());
+  if (const auto unused = symbolizer::find_unused_user({.has_account = has_account, .begin_at = own})) {
+    program.user = *unused;
+  } else {
+    spdlog::warn(
+        "the ELF worker runs as nobody, whose other processes may stop it: every user from {} to {} is taken "
+        "or missing here; add a user `flamed`",
+        symbolizer::kFirstUnusedUser, symbolizer::kFirstUnusedUser + symbolizer::kUnusedUsers - 1);
+  }
+  return program;
+}
+
+/// Says why, and what to do; what to exit with.
+ExitStatus refuse(const Error& error) {
+  const Refusal refusal = explain_refusal(error, read_refusal_facts());
+  spdlog::critical("{}{}{}", error.message(), refusal.remedy.empty() ? "" : "; ", refusal.remedy);
+  return refusal.status;
+}
+
+/// Sockets that the service manager has opened for us (sd_listen_fds(3)); the environment that says so is cleared.
+std::vector<Fd> inherited_sockets() {
+  std::vector<Fd> sockets;
+  const int count = ::sd_listen_fds(1);
+  for (int i = 0; i < count; ++i) sockets.emplace_back(SD_LISTEN_FDS_START + i);
+  return sockets;
+}
+
+api::ServerOptions server_options(const Config& config) {
+  api::ServerOptions options;
+  options.when_quiet = give_back_freed_memory;
+  options.inherited = inherited_sockets();
+  // The default address is for who was given no other.
+  if (!config.listen.empty() || !options.inherited.empty()) options.addresses = config.listen;
+  options.token_file = config.token_file;
+  return options;
+}
+
+/// " (ring_full 12, too_old 3)"; empty when nothing was lost.
+std::string reasons_of_losses(const store::Quality& quality) {
+  std::string reasons;
+  for (std::size_t i = 0; i < quality.lost.size(); ++i) {
+    if (quality.lost[i] == 0) continue;
+    reasons += reasons.empty() ? " (" : ", ";
+    reasons += std::string(store::name_of(static_cast<store::Loss>(i))) + " " + std::to_string(quality.lost[i]);
+  }
+  return reasons.empty() ? reasons : reasons + ")";
+}
+
+}  // namespace
+
+/// Each stands behind those that it needs, so that it is made after them and goes before them.
+class Daemon::Parts {
+ public:
+  Parts(const Config& config, const Clock& clock, std::unique_ptr<Sampler> started)
+      : config_(config),
+        clock_(clock),
+        sampler_(std::move(started)),
+        store_({config.retention_ns, config.memory_budget_bytes}, clock, sampler_->period_ns()),
+        modules_(raise_open_file_limit(), clock),
+        processes_(modules_, clock),
+        unwind_maps_(scan_and_open_unwind_maps()),
+        unwind_(unwind_maps_ == nullptr
+                    ? nullptr
+                    : std::make_unique<UnwindPublisher>(*unwind_maps_, config.unwind_budget_bytes, clock)),
+        details_(config.command_lines, "/proc", unified_cgroups()),
+        accounts_({.retention_ns = config.retention_ns}, clock),
+        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_),
+        budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
+                [this] { return meter_->read(); }),
+        stored_([this] { sampler_->wake(); }),
+        reader_(*sampler_, queues_, clock, budget_, stored_),
+        kernel_symbols_(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions}),
+        module_reader_({.program = worker_program()}),
+        debuginfod_(start_debuginfod(config, clock)),
+        opener_(clock),
+        debug_files_(module_reader_, opener_, {}, debuginfod_.get()),
+        symbolizer_(modules_, kernel_symbols_, module_reader_, debug_files_, clock),
+        cache_(symbolizer_, clock),
+        namer_(cache_, config.memory_budget_bytes / kIndexShare),
+        jvm_asker_(modules_, clock) {}
+
+  /// What to exit with where it can't begin; it has said why.
+  std::optional<ExitStatus> begin() {
+    store_.begin();
+    // Changes have been told of since before the scan: every sample finds its process known.
+    if (const Status begun = sampler_->begin(); !begun) return refuse(begun.error());
+    ingest_.begin();
+    accounts_.begin();
+    vitals_.emplace(read_vital_signs(clock_, *sampler_, reader_));
+    sources_.emplace(DaemonSources::Parts{config_, clock_, *sampler_, queues_, *vitals_, store_, modules_, symbolizer_,
+                                          module_reader_, kernel_symbols_, cache_, namer_, debuginfod_.get(),
+                                          unwind_.get(), accounts_, opener_, budget_, stored_});
+    Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config_), *sources_);
+    if (!server) {
+      spdlog::critical("{}", server.error().message());
+      return ExitStatus::kCannotListen;
+    }
+    server_ = std::move(*server);
+    start_threads();
+    tell_what_began();
+    return std::nullopt;
+  }
+
+  void run(std::span<const char* const> arguments, const sigset_t& signals) {
+    Supervisor supervisor(
+        {clock_, *sampler_, reader_, module_reader_, store_, *namer_.kept_index(), *server_, *vitals_, budget_},
+        config_, arguments);
+    supervisor.run(signals);
+  }
+
+  /// In the direction of the flow: what was taken is still stored and counted.
+  void stop() {
+    module_reader_.stop();
+    opener_.stop();
+    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &names_thread_}) {
+      thread->request_stop();
+      thread->join();
+    }
+    const store::Quality quality = store_.stats().quality;
+    spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost{}", sampler_->taken(), quality.whole,
+                 quality.truncated_total(), quality.lost_total(), reasons_of_losses(quality));
+  }
+
+ private:
+  std::unique_ptr<BpfUnwindMaps> scan_and_open_unwind_maps() {
+    processes_.scan();
+    return open_unwind_maps(*sampler_);
+  }
+
+  void start_threads() {
+    if (config_.jvm_attach) {
+      jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
+    }
+    loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, *sampler_, kernel_symbols_, unwind_.get(),
+                                        config_.jvm_attach ? &jvm_asker_ : nullptr, budget_});
+    modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
+    name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
+                                           [this] { return budget_.may_work_in_background(); },
+                                           [this] {
+                                             if (symbolizer_.let_go_of_closed() >= kMuchMemory)
+                                               give_back_freed_memory();
+                                           }});
+    names_thread_ = start_thread("names", [this](const std::stop_token& stop) { name_keeper_->run(stop); });
+    std::vector<ThreadCpu> background;
+    background.emplace_back(modules_thread_);
+    background.emplace_back(names_thread_);
+    if (config_.jvm_attach) background.emplace_back(jvm_thread_);
+    meter_.emplace(clock_, *sampler_, *server_, module_reader_, opener_, std::move(background));
+    ingest_thread_ =
+        start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
+    reader_thread_ = start_thread("reader", [this](const std::stop_token& stop) { reader_.run(stop); });
+  }
+
+  void tell_what_began() const {
+    spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on {} (retention {}, store budget {})", kVersion,
+                 sampler_->cpus(), config_.frequency_hz, server_->addresses(), format_duration(config_.retention_ns),
+                 format_size(config_.memory_budget_bytes));
+    if (sampler_->reads_by_type()) spdlog::info("the kernel is locked down: its memory is read by type");
+    if (!sampler_->has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
+  }
+
+  const Config& config_;
+  const Clock& clock_;
+  const std::unique_ptr<Sampler> sampler_;
+  store::Store store_;
+  symbolizer::ModuleTable modules_;
+  symbolizer::ProcessTracker processes_;
+  const std::unique_ptr<BpfUnwindMaps> unwind_maps_;  ///< null: stacks are walked by frame pointers
+  const std::unique_ptr<UnwindPublisher> unwind_;     ///< likewise
+  symbolizer::ProcessDetails details_;
+  CpuAccounts accounts_;
+  Ingest ingest_;
+  BatchQueues queues_;
+  std::optional<CostMeter> meter_;  ///< when all threads are there
+  BudgetKeeper budget_;
+  StoredUntil stored_;
+  Reader reader_;
+  symbolizer::KernelSymbols kernel_symbols_;
+  symbolizer::WorkerModuleReader module_reader_;
+  const std::unique_ptr<symbolizer::Debuginfod> debuginfod_;
+  symbolizer::GuardedOpener opener_;
+  symbolizer::DebugFileFinder debug_files_;
+  symbolizer::ModuleSymbolizer symbolizer_;
+  symbolizer::CachingSymbolizer cache_;
+  FrameNamer namer_;
+  JvmAsker jvm_asker_;
+  // There from begin() on.
+  std::optional<Vitals> vitals_;
+  std::optional<DaemonSources> sources_;
+  std::unique_ptr<api::Server> server_;
+  std::jthread jvm_thread_;
+  std::optional<ModuleLoader> loader_;
+  std::jthread modules_thread_;
+  std::optional<NameKeeper> name_keeper_;
+  std::jthread names_thread_, ingest_thread_, reader_thread_;
+};
+
+Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}
+
+Daemon::~Daemon() = default;
+
+std::optional<ExitStatus> Daemon::start() {
+  Result<std::unique_ptr<Sampler>> started = Sampler::start({config_.frequency_hz, config_.use_unwind_tables}, clock_);
+  if (!started) return refuse(started.error());
+  parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started));
+  if (const auto status = parts_->begin()) return status;
+  ::sd_notify(0, "READY=1");
+  return std::nullopt;
+}
+
+void Daemon::run(const sigset_t& signals) {
+  parts_->run(arguments_, signals);
+  ::sd_notify(0, "STOPPING=1");
+  parts_->stop();
+}
+
+}  // namespace flamed::daemon
