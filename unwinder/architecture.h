@@ -33,7 +33,7 @@ constexpr std::uint64_t user_address_mask(Architecture architecture) {
 
 /// The rule that holds in the trampoline that a signal handler returns to: `sp` points to what the kernel saved.
 /// glibc describes its x86-64 trampoline in .eh_frame, and this is the rule that comes of it. Go and musl (x86-64) and
-/// the kernel's vdso since 5.8 (arm64) say nothing there; whoever finds such a trampoline can use this.
+/// the kernel's vdso since 5.8 (arm64) say nothing there; a finder of such a trampoline can use this.
 ///
 /// x86-64: struct ucontext at sp (its struct rt_sigframe starts with the restorer's address, which is popped by then);
 /// uc_mcontext at 40: r8..r15, rdi, rsi, rbp (+80), rbx, rdx, rax, rcx, rsp (+120), rip (+128).

@@ -142,7 +142,7 @@ CfaProgram::Stop CfaProgram::run() {
         continue;
       case kOffset:
         number = reader_.uleb();
-        if (reader_.failed()) return fail(CfaError::kTruncated);
+        if (!reader_.ok()) return fail(CfaError::kTruncated);
         set(low, Kind::kAtCfa, factored(number));
         continue;
       case kRestore:
@@ -159,7 +159,7 @@ CfaProgram::Stop CfaProgram::run() {
         const std::optional<std::uint64_t> to =
             read_encoded_pointer(reader_, context_.pointer_encoding, context_.bases);
         if (!to || *to < location_) return fail(CfaError::kBadLocation);
-        if (!reader_.failed()) location_ = *to;
+        if (reader_.ok()) location_ = *to;
         break;
       }
       case kAdvanceLoc1:
@@ -280,7 +280,7 @@ CfaProgram::Stop CfaProgram::run() {
       default:
         return fail(CfaError::kUnknownInstruction);
     }
-    if (reader_.failed()) return fail(CfaError::kTruncated);
+    if (!reader_.ok()) return fail(CfaError::kTruncated);
     if (location_ != before) return Stop::kAdvanced;
   }
   return Stop::kFinished;

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/byte_reader.h"
 #include "unwinder/architecture.h"
-#include "unwinder/byte_reader.h"
 #include "unwinder/encoded_pointer.h"
 
 namespace flamed::unwinder {

@@ -35,8 +35,8 @@ FrameRecords::Header FrameRecords::read_header(std::uint64_t offset, Record& rec
   } else if (length >= kLengthReserved) {
     return Header::kDamaged;
   }
-  if (reader.failed()) return Header::kDamaged;
-  const std::uint64_t id_offset = static_cast<std::uint64_t>(reader.position() - section_.bytes.data());
+  if (!reader.ok()) return Header::kDamaged;
+  const std::uint64_t id_offset = static_cast<std::uint64_t>(reader.at() - section_.bytes.data());
   if (length > reader.left()) return Header::kDamaged;
   next_offset = id_offset + length;
   if (length == 0) return Header::kTerminator;
@@ -52,7 +52,7 @@ FrameRecords::Header FrameRecords::read_header(std::uint64_t offset, Record& rec
     record.is_cie = id == (record.is_64bit ? ~std::uint64_t{0} : std::uint64_t{0xffff'ffff});
     record.cie_offset = id;
   }
-  return record.body.failed() ? Header::kTooShort : Header::kRecord;
+  return !record.body.ok() ? Header::kTooShort : Header::kRecord;
 }
 
 FrameRecords::Next FrameRecords::next(Fde& fde) {
@@ -135,7 +135,7 @@ Cie FrameRecords::parse_cie(std::uint64_t offset) const {
   {
     ByteReader ahead = body;
     while (ahead.u8() != 0) ++letters;
-    if (ahead.failed()) return cie;
+    if (!ahead.ok()) return cie;
   }
   const std::span<const std::byte> augmentation = body.take(letters);
   body.skip(1);
@@ -151,7 +151,7 @@ Cie FrameRecords::parse_cie(std::uint64_t offset) const {
   context.data_alignment = body.sleb();
   context.ra_register = version == 1 ? body.u8() : body.uleb();
   if (!name.empty() && name != "eh" && !parse_augmentation(body, augmentation, cie)) return cie;
-  if (body.failed()) return cie;
+  if (!body.ok()) return cie;
 
   RememberedStates stack;
   CfaProgram program(context, body.take(body.left()), stack);
@@ -169,7 +169,7 @@ bool FrameRecords::parse_augmentation(ByteReader& body, std::span<const std::byt
   if (static_cast<char>(letters[0]) != 'z') return false;
   cie.has_augmentation_data = true;
   const std::uint64_t length = body.uleb();
-  const std::byte* const start = body.position();
+  const std::byte* const start = body.at();
   if (length > body.left()) return false;
   // The data is read with the section's end as its limit, then skipped by its stated length.
   ByteReader data(std::span<const std::byte>(start, static_cast<std::size_t>(length)));
@@ -203,7 +203,7 @@ bool FrameRecords::parse_augmentation(ByteReader& body, std::span<const std::byt
         return false;
     }
   }
-  return !data.failed();
+  return data.ok();
 }
 
 /*
@@ -220,7 +220,7 @@ bool FrameRecords::parse_fde(Record& record, Fde& fde) const {
   const std::optional<std::uint64_t> size = read_encoded_number(body, encoding, bases.address_size);
   if (!size) return false;
   if (cie.has_augmentation_data) body.skip(body.uleb());
-  if (body.failed()) return false;
+  if (!body.ok()) return false;
   fde.begin = *begin;
   fde.size = *size;
   fde.instructions = body.take(body.left());

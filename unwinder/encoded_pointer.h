@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "unwinder/byte_reader.h"
+#include "base/byte_reader.h"
 
 namespace flamed::unwinder {
 
@@ -64,7 +64,7 @@ inline std::optional<std::uint64_t> read_encoded_number(ByteReader& reader, std:
 inline std::optional<std::uint64_t> read_encoded_pointer(ByteReader& reader, std::uint8_t encoding,
                                                          const PointerBases& bases) {
   if ((encoding & kEncodingIndirect) != 0) return std::nullopt;
-  const std::uint64_t own_address = bases.address + static_cast<std::uint64_t>(reader.position() - bases.section);
+  const std::uint64_t own_address = bases.address + static_cast<std::uint64_t>(reader.at() - bases.section);
   std::uint64_t base = 0;
   switch (encoding & kEncodingBaseMask) {
     case kEncodingAbsolute:

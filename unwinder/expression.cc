@@ -36,7 +36,7 @@ bool read_base(ByteReader& reader, std::uint8_t& reg, std::int32_t& offset) {
     return false;
   }
   const std::int64_t wide = reader.sleb();
-  if (reader.failed() || number >= kNoRegister || !fits(wide)) return false;
+  if (!reader.ok() || number >= kNoRegister || !fits(wide)) return false;
   reg = static_cast<std::uint8_t>(number);
   offset = static_cast<std::int32_t>(wide);
   return true;
@@ -54,7 +54,7 @@ bool read_addend(ByteReader& reader, std::int32_t& addend) {
   } else {
     return false;
   }
-  if (reader.failed() || number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return false;
+  if (!reader.ok() || number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return false;
   addend = static_cast<std::int32_t>(number);
   return true;
 }
@@ -90,14 +90,14 @@ CfaState recognise_cfa_expression(std::span<const std::byte> expression, Archite
   ByteReader plt = reader;
   if (architecture == Architecture::kX86_64 && read_plt_rest(plt, state.addend)) {
     state.kind = CfaState::Kind::kPlt;
-    return plt.left() == 0 && !plt.failed() ? state : unsupported;
+    return plt.left() == 0 && plt.ok() ? state : unsupported;
   }
 
   state.kind = CfaState::Kind::kDeref;
   state.addend = 0;
   if (reader.u8() != kDeref) return unsupported;
   if (reader.left() != 0 && !read_addend(reader, state.addend)) return unsupported;
-  return reader.left() == 0 && !reader.failed() ? state : unsupported;
+  return reader.left() == 0 && reader.ok() ? state : unsupported;
 }
 
 RegisterState recognise_register_expression(std::span<const std::byte> expression, bool is_value) {
@@ -111,7 +111,7 @@ RegisterState recognise_register_expression(std::span<const std::byte> expressio
     state.kind = RegisterState::Kind::kDeref;
     if (reader.u8() != kDeref) return unsupported;
   }
-  return reader.left() == 0 && !reader.failed() ? state : unsupported;
+  return reader.left() == 0 && reader.ok() ? state : unsupported;
 }
 
 }  // namespace flamed::unwinder

@@ -2,7 +2,7 @@
 //
 // RuleTable: gives each different Rule a number, so that a row needs 16 bits for it. Not thread-safe.
 //
-// A file's rows come with a table of their own. Whoever publishes the rows of many files interns those rules into one
+// A file's rows come with a table of their own. To publish the rows of many files, intern their rules into one
 // more table and renumbers.
 #pragma once
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "symbolizer/dwarf/dwarf_cursor.h"
+#include "base/byte_reader.h"
 #include "symbolizer/dwarf/dwarf_value.h"
 
 namespace flamed::symbolizer {
@@ -31,7 +31,7 @@ std::optional<DwarfAbbreviations> DwarfAbbreviations::read_until(std::span<const
                                                                  const DwarfShape& shape, std::uint64_t code,
                                                                  DwarfBudget& budget) {
   DwarfAbbreviations table;
-  DwarfCursor cursor(bytes);
+  ByteReader cursor(bytes);
   bool is_sorted = true;
   while (true) {
     DwarfAbbreviation entry;

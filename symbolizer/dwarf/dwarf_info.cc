@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "symbolizer/dwarf/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -75,7 +75,7 @@ Result<DwarfInfo> DwarfInfo::open(int fd, DwarfInfo* alternate, DwarfBudget& bud
 Status DwarfInfo::read_units() {
   const std::uint64_t size = sections_.size(DwarfSection::kInfo);
   for (std::uint64_t offset = 0; offset < size;) {
-    DwarfCursor cursor(sections_.view(DwarfSection::kInfo, offset, 64));
+    ByteReader cursor(sections_.view(DwarfSection::kInfo, offset, 64));
     DwarfUnit unit;
     unit.offset = offset;
     unit.shape.offset_bytes = 4;
@@ -141,7 +141,7 @@ bool DwarfInfo::read_entry(const DwarfUnit& unit, std::uint64_t offset, Visitor 
   const std::size_t whole = at_most(unit.end - offset, kMaxEntryBytes);
   for (std::size_t wanted : {at_most(whole, 512), whole}) {
     const std::span<const std::byte> bytes = sections_.view(DwarfSection::kInfo, offset, wanted);
-    DwarfCursor cursor(bytes.first(std::min(bytes.size(), whole)));
+    ByteReader cursor(bytes.first(std::min(bytes.size(), whole)));
     const std::uint64_t code = cursor.uleb();
     if (!cursor.ok() || code == 0) return false;
     std::shared_ptr<const DwarfAbbreviations> table;
@@ -235,7 +235,7 @@ std::optional<DwarfInfo::Reference> DwarfInfo::reference(const DwarfUnit& unit, 
 std::optional<std::uint64_t> DwarfInfo::address_at(const DwarfUnit& unit, std::uint64_t index) {
   const std::size_t bytes = unit.shape.address_bytes;
   if (index > sections_.size(DwarfSection::kAddr) / bytes) return std::nullopt;
-  DwarfCursor cursor(sections_.view(DwarfSection::kAddr, unit.addresses + index * bytes, bytes));
+  ByteReader cursor(sections_.view(DwarfSection::kAddr, unit.addresses + index * bytes, bytes));
   const std::uint64_t address = cursor.number(bytes);
   if (!cursor.ok()) return std::nullopt;
   return address;
@@ -264,7 +264,7 @@ void DwarfInfo::add_ranges(const DwarfUnit& unit, const DwarfCode& code, std::ve
     if (code.ranges.form == DW_FORM_rnglistx) {
       const std::size_t bytes = unit.shape.offset_bytes;
       if (offset > sections_.size(DwarfSection::kRngLists) / bytes) return;
-      DwarfCursor cursor(sections_.view(DwarfSection::kRngLists, unit.range_offsets + offset * bytes, bytes));
+      ByteReader cursor(sections_.view(DwarfSection::kRngLists, unit.range_offsets + offset * bytes, bytes));
       offset = unit.range_offsets + cursor.number(bytes);
       if (!cursor.ok()) return;
     }
@@ -285,7 +285,7 @@ void DwarfInfo::add_range_pairs(const DwarfUnit& unit, std::uint64_t offset, std
   const std::uint64_t highest = bytes == 8 ? UINT64_MAX : UINT32_MAX;
   std::uint64_t base = unit.low_pc;
   for (std::size_t i = 0; i < kMaxRanges && budget_->spend(1); ++i, offset += 2 * bytes) {
-    DwarfCursor cursor(sections_.view(DwarfSection::kRanges, offset, 2 * bytes));
+    ByteReader cursor(sections_.view(DwarfSection::kRanges, offset, 2 * bytes));
     const std::uint64_t begin = cursor.number(bytes);
     const std::uint64_t end = cursor.number(bytes);
     if (!cursor.ok() || (begin == 0 && end == 0)) return;
@@ -304,7 +304,7 @@ void DwarfInfo::add_range_list(const DwarfUnit& unit, std::uint64_t offset, std:
   for (std::size_t i = 0; i < kMaxRanges && budget_->spend(1); ++i) {
     // One entry has a byte and two numbers.
     const std::span<const std::byte> view = sections_.view(DwarfSection::kRngLists, offset, 32);
-    DwarfCursor cursor(view);
+    ByteReader cursor(view);
     switch (cursor.u8()) {
       case DW_RLE_base_addressx:
         base = address_at(unit, cursor.uleb()).value_or(0);
@@ -348,7 +348,7 @@ void DwarfInfo::add_range_list(const DwarfUnit& unit, std::uint64_t offset, std:
 
 std::string DwarfInfo::text_at(DwarfSection section, std::uint64_t offset) {
   for (const std::size_t wanted : {std::size_t{256}, kMaxTextBytes}) {
-    DwarfCursor cursor(sections_.view(section, offset, wanted));
+    ByteReader cursor(sections_.view(section, offset, wanted));
     const std::string_view text = cursor.text();
     if (cursor.ok()) return std::string(text.substr(0, kMaxTextBytes));
   }
@@ -374,7 +374,7 @@ std::string DwarfInfo::text(const DwarfUnit& unit, const DwarfValue& value) {
     case DW_FORM_GNU_str_index: {
       const std::size_t bytes = unit.shape.offset_bytes;
       if (value.number > sections_.size(DwarfSection::kStrOffsets) / bytes) return {};
-      DwarfCursor cursor(sections_.view(DwarfSection::kStrOffsets, unit.string_offsets + value.number * bytes, bytes));
+      ByteReader cursor(sections_.view(DwarfSection::kStrOffsets, unit.string_offsets + value.number * bytes, bytes));
       const std::uint64_t offset = cursor.number(bytes);
       return cursor.ok() ? text_at(DwarfSection::kStr, offset) : std::string();
     }

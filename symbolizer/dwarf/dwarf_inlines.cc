@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "symbolizer/dwarf/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -44,7 +44,7 @@ class Walk {
     if (table_ == nullptr || size > kMaxUnitBytes) return std::move(found_);
     const auto bytes =
         info_.sections().keep(DwarfSection::kInfo, unit_.offset, static_cast<std::size_t>(size), storage);
-    DwarfCursor cursor(bytes, static_cast<std::size_t>(unit_.root - unit_.offset));
+    ByteReader cursor(bytes, static_cast<std::size_t>(unit_.root - unit_.offset));
     // The scope that the children of each entry on the way down are in.
     std::vector<std::uint32_t> outer;
     while (cursor.ok() && cursor.left() != 0 && info_.budget().spend(1)) {
@@ -111,7 +111,7 @@ class Walk {
   }
 
   /// Reads the attributes of a function with code. kNone: none of the addresses is in it.
-  std::uint32_t read_scope(DwarfCursor& cursor, const DwarfAbbreviation& entry, std::size_t position,
+  std::uint32_t read_scope(ByteReader& cursor, const DwarfAbbreviation& entry, std::size_t position,
                            std::uint32_t outer) {
     DwarfScope scope;
     DwarfCode code;

@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "symbolizer/dwarf/dwarf_cursor.h"
+#include "base/byte_reader.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -90,7 +90,7 @@ std::optional<DwarfLines> DwarfLines::open(DwarfInfo& info, const DwarfUnit& uni
  * is_stmt, i8 line base, u8 line range, u8 opcode base, u8 operand count for each opcode below it, names.
  */
 bool DwarfLines::read_header(std::uint64_t offset) {
-  DwarfCursor length_cursor(info_->sections().view(DwarfSection::kLine, offset, 16));
+  ByteReader length_cursor(info_->sections().view(DwarfSection::kLine, offset, 16));
   shape_.offset_bytes = 4;
   std::uint64_t length = length_cursor.u32();
   if (length == 0xFFFFFFFF) {
@@ -100,7 +100,7 @@ bool DwarfLines::read_header(std::uint64_t offset) {
   if (!length_cursor.ok() || length > kMaxProgramBytes) return false;
   bytes_ = info_->sections().keep(DwarfSection::kLine, offset + length_cursor.position(),
                                   static_cast<std::size_t>(length), storage_);
-  DwarfCursor cursor(bytes_);
+  ByteReader cursor(bytes_);
   const std::uint16_t version = cursor.u16();
   if (version < 2 || version > 5) return false;
   shape_.version = static_cast<std::uint8_t>(version);
@@ -116,11 +116,11 @@ bool DwarfLines::read_header(std::uint64_t offset) {
   line_range_ = cursor.u8();
   opcode_base_ = cursor.u8();
   if (opcode_base_ == 0) return false;
-  operand_counts_ = cursor.block(opcode_base_ - 1U);
+  operand_counts_ = cursor.take(opcode_base_ - 1U);
   return cursor.ok() && info_->budget().spend(1) && read_names(cursor);
 }
 
-bool DwarfLines::read_names(DwarfCursor& cursor) {
+bool DwarfLines::read_names(ByteReader& cursor) {
   if (shape_.version == 5) return read_entries(cursor, directories_) && read_entries(cursor, files_);
   const auto text = [&] {
     DwarfValue value;
@@ -156,7 +156,7 @@ bool DwarfLines::read_names(DwarfCursor& cursor) {
 /*
  * u8 count of pairs (ULEB content type, ULEB form), ULEB count of entries, entries.
  */
-bool DwarfLines::read_entries(DwarfCursor& cursor, std::vector<Entry>& to) {
+bool DwarfLines::read_entries(ByteReader& cursor, std::vector<Entry>& to) {
   std::array<std::pair<std::uint64_t, DwarfAttribute>, 255> format{};
   const std::size_t fields = cursor.u8();
   bool has_size = false;
@@ -213,7 +213,7 @@ std::string DwarfLines::find_path(const Entry& entry) {
 // The machine that the instructions drive is in DWARF 5, 6.2.2; columns, blocks, discriminators are not asked for.
 void DwarfLines::find(std::span<DwarfLineQuery> queries) {
   Rows rows(queries);
-  DwarfCursor cursor(bytes_, start_);
+  ByteReader cursor(bytes_, start_);
   std::uint64_t address = 0;
   std::uint64_t file = 1;
   std::uint64_t line = 1;

@@ -42,8 +42,8 @@ class DwarfLines {
 
   DwarfLines(DwarfInfo& info, const DwarfUnit& unit) : info_(&info), unit_(&unit) {}
   bool read_header(std::uint64_t offset);
-  bool read_names(DwarfCursor& cursor);
-  bool read_entries(DwarfCursor& cursor, std::vector<Entry>& to);
+  bool read_names(ByteReader& cursor);
+  bool read_entries(ByteReader& cursor, std::vector<Entry>& to);
   std::string find_path(const Entry& entry);
 
   DwarfInfo* info_;

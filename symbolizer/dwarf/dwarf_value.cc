@@ -8,7 +8,7 @@ namespace {
 
 // DW_FORM_indirect: the form stands before the value. One that is indirect again, or whose value would have to stand
 // in the abbreviation, ends the reading.
-DwarfAttribute direct(DwarfCursor& cursor) {
+DwarfAttribute direct(ByteReader& cursor) {
   const std::uint64_t form = cursor.uleb();
   DwarfAttribute attribute;
   attribute.form = form > 0xFFFF || form == DW_FORM_indirect || form == DW_FORM_implicit_const
@@ -67,7 +67,7 @@ std::optional<std::uint32_t> dwarf_form_size(std::uint16_t form, const DwarfShap
   }
 }
 
-DwarfValue read_dwarf_value(DwarfCursor& cursor, const DwarfAttribute& attribute, const DwarfShape& shape) {
+DwarfValue read_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape) {
   DwarfValue value;
   value.form = attribute.form;
   switch (attribute.form) {
@@ -111,12 +111,12 @@ DwarfValue read_dwarf_value(DwarfCursor& cursor, const DwarfAttribute& attribute
   return value;
 }
 
-void skip_dwarf_value(DwarfCursor& cursor, const DwarfAttribute& attribute, const DwarfShape& shape) {
+void skip_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape) {
   switch (attribute.form) {
     case DW_FORM_indirect:
       return skip_dwarf_value(cursor, direct(cursor), shape);
     case DW_FORM_string:
-      cursor.text();
+      static_cast<void>(cursor.text());
       return;
     case DW_FORM_sdata:
     case DW_FORM_udata:

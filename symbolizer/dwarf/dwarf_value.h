@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/byte_reader.h"
 #include "symbolizer/dwarf/dwarf_abbreviations.h"
-#include "symbolizer/dwarf/dwarf_cursor.h"
 
 namespace flamed::symbolizer {
 
@@ -24,7 +24,7 @@ struct DwarfValue {
 std::optional<std::uint32_t> dwarf_form_size(std::uint16_t form, const DwarfShape& shape);
 
 /// Reads or passes over one value. A form that nobody has defined makes the cursor fail: where it ends isn't known.
-DwarfValue read_dwarf_value(DwarfCursor& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
-void skip_dwarf_value(DwarfCursor& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
+DwarfValue read_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
+void skip_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
 
 }  // namespace flamed::symbolizer

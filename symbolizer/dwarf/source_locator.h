@@ -2,7 +2,7 @@
 //
 // locate_sources: inline chains, source files and lines from the DWARF debug information (versions 2 to 5) of a module.
 //
-// The files are chosen by whoever runs a program on this host, so nothing in them is believed. They are read, never
+// Any user can put such a file there, so nothing in it is trusted. They are read, never
 // mapped, a unit at a time; no other file than those given is opened.
 #pragma once
 
