@@ -39,7 +39,7 @@ class BoundedQueue {
 
   /// Waits for a value. Empty when `stop` is requested and nothing is left.
   std::optional<T> pop(const std::stop_token& stop) {
-    // Not condition_variable_any, which knows stop tokens: it tells of news while it holds a lock that whoever is woken
+    // Not condition_variable_any, which knows stop tokens: it notifies while it holds a lock that the woken thread
     // needs first, and so wakes it twice. The callback goes after the lock: its end waits for a call under way.
     const std::stop_callback wake(stop, [this] { look_again(); });
     std::unique_lock lock(mutex_);

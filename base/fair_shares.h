@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FairShares: who holds how much of something that there is a limit of. Where room is needed, whoever holds most loses
-// what he has held longest: a lone user may have all of it, and nobody can keep others from their share.
+// FairShares: who holds how much of something that there is a limit of. Where room is needed, the owner who holds most
+// loses what he has held longest: a lone user may have all of it, and nobody can keep others from their share.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace flamed {
 
-/// The most that each may have so that all together have no more than `room`, where `held` is what each has: whoever
+/// The most that each may have so that all together have no more than `room`, where `held` is what each has: one who
 /// has less keeps it, the others divide the rest. All of `room` where it is enough for all.
 inline std::size_t fair_share(std::vector<std::size_t> held, std::size_t room) {
   std::sort(held.begin(), held.end());
@@ -35,7 +35,7 @@ inline std::size_t fair_share(std::vector<std::size_t> held, std::size_t room) {
 template <typename Key, typename Hash = std::hash<Key>>
 class FairShares {
  public:
-  /// What was held under the key before is let go of.
+  /// What was held under the key before is freed.
   void hold(const Key& key, std::uint32_t user, std::size_t amount = 1) {
     release(key);
     Share& share = shares_[user];
@@ -63,7 +63,7 @@ class FairShares {
   [[nodiscard]] std::optional<Loss> next_loss(std::uint32_t user) const {
     if (by_amount_.empty()) return std::nullopt;
     const auto [most, holder] = *by_amount_.rbegin();
-    // Of those who hold as much, whoever wants more.
+    // Of those who hold as much, the one who wants more.
     const auto own = shares_.find(user);
     const std::uint32_t loser = own != shares_.end() && own->second.amount == most ? user : holder;
     return Loss{shares_.at(loser).held.front(), loser};

@@ -31,7 +31,7 @@ inline constexpr ModuleId kNoModule{0};
 inline constexpr ModuleId kKernelModule{1};     ///< offset: the kernel address itself
 inline constexpr ModuleId kVdsoModule{2};       ///< offset: from the start of the vdso image
 inline constexpr ModuleId kTruncatedModule{3};  ///< root of a truncated stack; offset: a store::Truncation
-inline constexpr ModuleId kHiddenModule{4};     ///< in place of a stack that whoever asks may not see
+inline constexpr ModuleId kHiddenModule{4};     ///< in place of a stack that the viewer may not see
 inline constexpr ModuleId kFirstFreeModule{16};
 
 /// A place in code that outlives the process it was seen in.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MappedMemory: sole owner of memory that is shared with whoever is behind a file descriptor.
+// MappedMemory: sole owner of a mapping of memory that is shared through a file descriptor.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ enum flamed_user_end {
 
   /* Of walks by unwind tables: */
   FLAMED_END_NO_PROCESS = 6,        /* the process is so new that its tables do not stand yet */
-  FLAMED_END_NO_MAPPING = 7,        /* an address lies in no mapping that the daemon has told of */
+  FLAMED_END_NO_MAPPING = 7,        /* an address lies in no mapping that the daemon has published */
   FLAMED_END_ROWS_PENDING = 8,      /* the module's rows are being built, or had to make room for others */
   FLAMED_END_NO_INFORMATION = 9,    /* code without unwind information, and without frame pointers */
   FLAMED_END_UNSUPPORTED = 10,      /* unwind information that a rule can't express */

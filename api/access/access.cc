@@ -7,7 +7,7 @@ namespace flamed::api {
 namespace {
 
 /// Opened by a person: a link in a chat program, or on another page. Only the page may be: it asks for its data itself,
-/// and whoever made the link gets nothing of it, not even a handle on the window (Cross-Origin-Opener-Policy).
+/// and the page that had the link gets nothing of it, not even a handle on the window (Cross-Origin-Opener-Policy).
 bool is_opened_page(const Request& request, bool is_page) {
   return is_page && request.sec_fetch_mode == "navigate" && request.sec_fetch_dest == "document";
 }

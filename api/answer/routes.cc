@@ -35,9 +35,8 @@ const RouteSpec* find_route(std::string_view path) {
   return route == table.end() ? nullptr : &*route;
 }
 
-/// Binary columns are asked for by whoever is in a hurry: to pack and unpack 2.4 MB takes 45 ms, and to send them to a
-/// client on the same host 2 ms. Nor is it worth it to keep them there: a browser that may takes 15 ms longer to have
-/// them.
+/// Binary columns are for clients in a hurry. Packing and unpacking 2.4 MB takes 45 ms, sending them to a client on the
+/// same host 2 ms. Nor is a cached copy worth it: a browser that may keep one takes 15 ms longer.
 bool is_cheaper_anew(const Response& response, const Request& request) {
   return response.content_type == kBinaryColumnsType && request.peer.transport != Peer::Transport::kRemote;
 }

@@ -4,11 +4,11 @@
 // look at costs what one costs, however many they are.
 //
 // An answer has all samples of up to a second before it was begun, so one about a window that ends now will do for
-// another second. An answer is given to whoever asks within a second of the moment that it tells of, as long as nothing
+// another second. An answer is given to all who ask within a second of the moment that it is about, as long as nothing
 // has been stored since. While a newer one is being made, others get the one before, if the newer one was begun within
 // a second after that was there, and if it is not older than five seconds: whose answer takes a second to make is not
 // to wait for it again and again. Who begins the newer one waits for it, unless others asked while the one before was
-// being made: of a question that many ask all the time, nobody waits for the next answer. Whoever asks alone thus never
+// being made: of a question that many ask all the time, nobody waits for the next answer. A lone asker thus never
 // gets less than the store has. Who comes when there is none yet waits for the one that is being made, without holding
 // a thread.
 //
@@ -73,7 +73,7 @@ class SharedAnswers {
     Answer answer;                   ///< it is there already; beside `flight`, an older one that will do for the asker
     std::shared_ptr<Flight> flight;  ///< it is to be made, and given to land()
     bool others_wait = false;        ///< likewise: others who ask for it meanwhile are not given an older one
-  };                                 ///< neither: the asker is among those that land() gives whoever makes it
+  };                                 ///< neither: land() gives the asker to the thread that makes the answer
 
   /// Keeps `limit_bytes` of answers at most, the newest.
   SharedAnswers(const Clock& clock, std::size_t limit_bytes) : clock_(clock), limit_bytes_(limit_bytes) {}
@@ -84,7 +84,7 @@ class SharedAnswers {
   /// Of every flight, once. Null: nothing could be made. Gives those who wait for this answer.
   [[nodiscard]] std::vector<Asker> land(const std::shared_ptr<Flight>& flight, const Answer& answer);
 
-  /// Lets go of all answers; not of who waits.
+  /// Frees all answers. Those who wait go on waiting.
   void clear();
 
   /// What the answers that it keeps take.
@@ -101,7 +101,7 @@ class SharedAnswers {
   };
   using Entries = std::map<Question, Entry>;
 
-  /// What it gives is to be let go of without the lock: it may be megabytes.
+  /// Free what it returns without the lock: it may be megabytes.
   [[nodiscard]] Answer drop_kept(Entries::iterator at);
   [[nodiscard]] Answer drop_oldest();
   [[nodiscard]] std::vector<Answer> drop_old(std::int64_t now_ns);

@@ -33,7 +33,8 @@ struct RouteSpec {
   std::string_view summary;
   std::span<const ParameterSpec> parameters;
   std::span<const std::string_view> content_types;  ///< of answers with status 200
-  /// It tells of no process: everybody on the host may ask. All others are answered by what their viewer may see.
+  /// It says nothing of any process: everybody on the host may ask. All others are answered by what their viewer may
+  /// see.
   bool is_open = false;
 };
 

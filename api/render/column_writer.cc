@@ -75,7 +75,7 @@ void ColumnWriter::numbers(std::string_view name, std::span<const std::uint64_t>
   if (largest <= std::numeric_limits<std::uint8_t>::max()) return append<std::uint8_t>(name, "u8", values);
   if (largest <= std::numeric_limits<std::uint16_t>::max()) return append<std::uint16_t>(name, "u16", values);
   if (largest <= std::numeric_limits<std::uint32_t>::max()) return append<std::uint32_t>(name, "u32", values);
-  // Exact up to 2^53, as in JSON for whoever reads that into doubles.
+  // Exact up to 2^53, as in JSON that is read into doubles.
   append<double>(name, "f64", values);
 }
 

@@ -59,7 +59,7 @@ class ColumnWriter {
   std::string finish();
 
  private:
-  /// Begins a column in the data, and tells of it in the head.
+  /// Begins a column in the data, and names it in the head.
   void refer(std::string_view name, std::string_view type, std::size_t count);
   template <typename Number>
   void append(std::string_view name, std::string_view type, std::span<const std::uint64_t> values);

@@ -215,8 +215,8 @@ bool AcceptGate::make_room_of(UserKey user) {
   return longest.has_value();
 }
 
-/// Of whoever has most, the one that is least busy, and of those alike the one that has been so the longest: who opens
-/// many connections and keeps them all busy is not to keep others out.
+/// Of the user who has most, the one that is least busy, and of those alike the one that has been so the longest: who
+/// opens many connections and keeps them all busy is not to keep others out.
 bool AcceptGate::make_room_for(UserKey user) {
   const std::size_t own = clients_of(user);
   std::optional<std::uint64_t> chosen;

@@ -2,7 +2,7 @@
 //
 // AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, hands them out as
 // plain values, and sends the answers that come back. However slow or silent clients are, they hold no other thread and
-// a bounded amount of memory. When all places are taken whoever has most of them makes room, and some are kept for
+// a bounded amount of memory. When all places are taken, the user who has most makes room, and some are kept for
 // root.
 //
 // Its thread runs until the gate is destroyed. What it is opened with by reference must outlive it.

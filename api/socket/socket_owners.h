@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SocketOwners: whose the client's end of a TCP connection within this host is. The kernel knows, and tells whoever
+// SocketOwners: who owns the client's end of a TCP connection within this host. The kernel knows, and tells everybody
 // asks by netlink (sock_diag(7)): no rights are needed.
 #pragma once
 
@@ -33,7 +33,7 @@ class SocketOwners {
   virtual std::optional<uid_t> owner_of(const TcpEnds& ends) = 0;
 };
 
-/// A socket that the kernel tells of.
+/// A socket, as the kernel describes it.
 struct OwnedSocket {
   uid_t uid = 0;
   std::uint64_t cookie = 0;  ///< the kernel's own number for it, which never comes back

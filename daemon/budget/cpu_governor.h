@@ -18,7 +18,7 @@ struct CostReading {
   MonotonicTime now;
   std::int64_t program_ns = 0;     ///< in the kernel program
   std::int64_t daemon_ns = 0;      ///< by the daemon itself, without what follows
-  std::int64_t skipping_ns = 0;    ///< reading past the kernel's news of processes that cause too much of it
+  std::int64_t skipping_ns = 0;    ///< skipping the kernel's records of processes that cause too many
   std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, the ELF worker's part of both
   std::int64_t answers_ns = 0;     ///< because somebody asked: the API's threads, and the ELF worker's part
   std::size_t cpus = 1;            ///< online
@@ -41,7 +41,7 @@ struct CostShares {
 /// it was left in the last minute. When sampling alone takes more than nine tenths the frequency is halved, as often as
 /// it takes to fit: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz
 /// marches in step with as little as 99 Hz does. It is doubled again one step at a time. What answers cost is measured
-/// and told, but whoever asks decides on it: no step makes it less. Nor does one make skipping less.
+/// and shown, but it is up to the clients: no step makes it less. Nor does one make skipping less.
 class CpuGovernor {
  public:
   /// Sampling is judged over this long: it is too much when it is so on average and in most of the readings.

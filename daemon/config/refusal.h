@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why the kernel refuses to let flamed sample, told from an errno and from what the system shows of itself: the exit
-// status, and what to do. Each cause has its own status, so that whoever starts flamed need not read the message. What
+// status, and what to do. Each cause has its own status, so that a script need not read the message. What
 // is said and what it ends with are tables, which docs/operations.md is compared with.
 #pragma once
 

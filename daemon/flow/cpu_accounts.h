@@ -43,7 +43,7 @@ class CpuAccounts {
   /// `proc` is where procfs is mounted.
   CpuAccounts(const Limits& limits, const Clock& clock, std::string proc = "/proc");
 
-  // -- Writer: the ingest thread, or whoever comes before it ---------------------------------------------------------
+  // -- Writer: the ingest thread, or main before it starts ---------------------------------------------------------
 
   /// Reads the accounts of the machine and of every process that runs. Call it when sampling begins.
   void begin();

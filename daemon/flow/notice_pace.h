@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoticePace: from when on news of what the kernel program missed wake the reader again. Soon where they are few; where
-// programs are started all the time, so many times a second on average, so that each wake-up finds several of them.
+// NoticePace: from when on notices of what the kernel program missed wake the reader again. Soon where they are few;
+// where programs are started all the time, so many times a second on average, so that each wake-up finds several of
+// them.
 //
 // Belongs to the reader thread.
 #pragma once

@@ -31,7 +31,7 @@ class StoredUntil {
     if (is_awaited()) advanced_.notify_all();
   }
 
-  /// Any thread: returns when all from before `time` is stored, or after `longest` all the same: whoever is that far
+  /// Any thread: returns when all from before `time` is stored, or after `longest` all the same: ingest that is so far
   /// behind is not to hold up answers.
   void await(MonotonicTime time, std::chrono::milliseconds longest) {
     std::unique_lock lock(mutex_);
@@ -44,7 +44,7 @@ class StoredUntil {
     --awaited_;
   }
 
-  /// Does anybody wait? Then also that nothing happened is news.
+  /// Does anybody wait? Then ingest is to be woken even if nothing happened.
   [[nodiscard]] bool is_awaited() const { return awaited_.load() != 0; }
 
  private:

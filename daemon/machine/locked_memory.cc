@@ -26,7 +26,7 @@ bool kernel_counts_bpf() {
   return types && ::btf__find_by_name_kind(types.get(), "bpf_map_memory", BTF_KIND_STRUCT) > 0;
 }
 
-/// Whoever may call it is told that a map of nothing can't be.
+/// A caller with the right to it is told that there can't be a map of size 0.
 bool kernel_answers_bpf() {
   const Fd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, nullptr, sizeof(std::uint32_t), 0, 0, nullptr));
   return map || errno == EINVAL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel tells of the machine code of BPF programs.
+// What the kernel says of the machine code of BPF programs.
 #pragma once
 
 #include <vector>

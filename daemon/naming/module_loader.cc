@@ -105,7 +105,7 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   unwind_->drop_empty_slabs();
 }
 
-/// False: whoever reads files wasn't there, and the module's turn is still to come.
+/// False: the process that reads files wasn't there, and the module's turn is still to come.
 bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::stop_token& stop) {
   if (unwind_->is_ready(module.id)) return true;
   // A sample in the module asks for it again.

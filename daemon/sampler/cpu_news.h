@@ -2,7 +2,7 @@
 //
 // CpuNews: what the kernel tells by itself of CPUs that went offline or came online, at once and without being asked.
 //
-// A netlink socket (NETLINK_KOBJECT_UEVENT); a filter in the kernel leaves out the news of all other devices, so that
+// A netlink socket (NETLINK_KOBJECT_UEVENT); a filter in the kernel drops the messages of all other devices, so that
 // they wake nobody. Belongs to one thread.
 #pragma once
 
@@ -21,11 +21,11 @@ class CpuNews {
   /// Fails where netlink is out of reach: then the CPUs have to be looked at now and then.
   static Result<CpuNews> open();
 
-  /// Readable when there are news.
+  /// Readable when there are messages.
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   /// Numbers of the CPUs that have come or gone since the last call, in that order and as often as they did. Empty
-  /// where news were lost: then it may be any.
+  /// where messages were lost: then it may be any.
   [[nodiscard]] std::optional<std::vector<int>> take();
 
  private:
@@ -34,7 +34,7 @@ class CpuNews {
   Fd socket_;
 };
 
-/// The CPU that one message is about; empty where it tells of something else. Source: kobject_uevent_env() in
+/// The CPU that one message is about; empty where it is about something else. Source: kobject_uevent_env() in
 /// lib/kobject_uevent.c of the kernel: "online@/devices/system/cpu/cpu3", then a NUL and variables.
 std::optional<int> parse_cpu_news(std::string_view message);
 

@@ -81,7 +81,7 @@ class KernelProgram {
 
  private:
   struct Loaded;
-  /// `is_fallback`: after another one was refused and told of.
+  /// `is_fallback`: after another one was refused and reported.
   static Result<KernelProgram> make(const Variant& variant, bool is_fallback);
   explicit KernelProgram(std::unique_ptr<Loaded> loaded);
   std::unique_ptr<Loaded> loaded_;

@@ -27,7 +27,7 @@ class LibbpfLog {
   LibbpfLog(const LibbpfLog&) = delete;
   LibbpfLog& operator=(const LibbpfLog&) = delete;
 
-  /// Of the verifier's last lines: kDebug for a program that stands in for one that was refused and told of.
+  /// Of the verifier's last lines: kDebug for a program that replaces one that was refused and reported.
   enum class Level { kError, kDebug };
   /// Calls `load`, which has libbpf load programs and returns 0 or a negative errno, as the functions of skeletons do.
   /// The verifier's whole log of a program that it refuses is logged at level debug.

@@ -33,7 +33,7 @@ struct RecordHead {
   bool comm_is_exec = false;  ///< of kComm: PERF_RECORD_MISC_COMM_EXEC
   MonotonicTime time;
   std::span<const std::byte> body;
-  std::uint16_t cpu = 0;  ///< whose ring it came from: for whoever drains that to say
+  std::uint16_t cpu = 0;  ///< of the ring that it came from; set by the code that drains the ring
 };
 RecordHead read_head(std::span<const std::byte> record);
 

@@ -109,7 +109,7 @@ struct CpuSampler {
   bool is_proven = false;  ///< its perf buffer was seen to be alive when it was no longer young
 };
 
-/// Samples of one CPU, whoever samples it.
+/// Samples of one CPU.
 struct CpuRing {
   SampleRing samples;
   std::uint64_t drained = 0;  ///< records so far

@@ -34,7 +34,7 @@ struct SideBandSkipped {
 
 class Sampler {
  public:
-  /// From here on the kernel tells of mappings, forks and ends; samples are taken from begin() on.
+  /// From here on the kernel reports mappings, forks and ends; samples are taken from begin() on.
   static Result<std::unique_ptr<Sampler>> start(const SamplerOptions& options, const Clock& clock);
   ~Sampler();
   /// Takes samples. Who knows all processes by then can place every one of them.
@@ -51,8 +51,8 @@ class Sampler {
   void drain(EventBatch& batch);
 
   /// Brings timers and rings in line with the CPUs that are online, and reopens those that have gone silent (see
-  /// TimerWatch). The next batch tells of the time that went unsampled. Call it after
-  /// each drain: it looks only now and then where wait() tells of CPUs.
+  /// TimerWatch). The next batch has the time that went unsampled as a gap. Call it after
+  /// each drain: it looks only now and then where wait() reports CPUs.
   void check_cpus();
   /// Will wait() end whenever something is in a hurry: processes and mappings that are new, CPUs that come or go? False
   /// where the kernel does not tell of them, and while a CPU's timer is to be opened again.

@@ -89,7 +89,7 @@ class SideBandShares {
   };
 
   static Muted told_of(std::int32_t pid, const Process& process);
-  /// But for what is left to be told of it. As a rule there is none.
+  /// Keeps what take_muted() has yet to report of it. As a rule there is nothing to forget.
   void forget(std::int32_t pid) {
     if (!processes_.empty()) forget_one_beyond(pid);
   }
@@ -103,8 +103,8 @@ class SideBandShares {
   std::vector<Start> starts_{kStarts};
   std::unordered_map<std::int32_t, Process> processes_;  ///< that went beyond
   std::unordered_map<std::uint32_t, User> users_;
-  std::vector<std::int32_t> muted_;  ///< processes to be told of by take_muted(), and ...
-  std::vector<Muted> gone_;          ///< ... of those what has ended or runs another program
+  std::vector<std::int32_t> muted_;  ///< processes for take_muted() to report, and ...
+  std::vector<Muted> gone_;          ///< ... those that have ended or run another program
   std::int32_t last_pid_ = 0;
   Process* last_ = nullptr;  ///< that of last_pid_; null: look for it
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WakeUps: what ends the reader's wait before its time: a perf buffer that is half full, CPUs that come or go, notices
-// of the kernel program, and whoever asks.
+// of the kernel program, and requests.
 //
 // Belongs to the reader thread, but for wake().
 #pragma once

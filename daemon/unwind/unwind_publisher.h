@@ -65,7 +65,7 @@ class UnwindPublisher {
   /// Are the rows of so much code built at the first sight of it? It takes a few milliseconds at most.
   static bool is_cheap(std::uint64_t code_bytes);
 
-  /// Lets go of modules that are not in `live`, which is sorted.
+  /// Frees modules that are not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class SharedArray {
   static_assert(kPerChunk % 64 == 0 && std::has_single_bit(kPerChunk));
 
  public:
-  /// Ids stay below this so that one bit of a 32-bit word is left to whoever stores them.
+  /// Ids stay below this so that their owner has one bit of a 32-bit word left.
   static constexpr std::uint32_t kMaxIds = 1U << 31;
 
   struct Chunk {

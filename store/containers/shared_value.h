@@ -36,7 +36,7 @@ class SharedValue {
   explicit operator bool() const { return held_ != nullptr; }
   friend bool operator==(const SharedValue& value, std::nullptr_t) { return value.held_ == nullptr; }
 
-  /// Nobody else holds it now; whoever has this alone can be sure that it stays so.
+  /// Nobody else holds it now, and only through this object could somebody get hold of it.
   [[nodiscard]] bool is_only_holder() const {
     return held_ != nullptr && held_->holders.load(std::memory_order_acquire) == 1;
   }

@@ -52,7 +52,7 @@ class FrameTable {
   [[nodiscard]] std::size_t size() const { return frames_.size(); }
   /// The frames for which `used` holds, by name, then by what else is told apart.
   [[nodiscard]] std::vector<std::uint32_t> in_order(const std::vector<bool>& used) const;
-  /// For whoever is done with the table: these of its frames, with what owns them.
+  /// For the last user of the table: these of its frames, with what owns them.
   [[nodiscard]] FrameList list(std::span<const std::uint32_t> frames) &&;
 
  private:

@@ -40,9 +40,9 @@ class FunctionIndex {
   [[nodiscard]] const ShownFrames& shown() const { return shown_; }
   /// The tree of all shapes that were asked for; once frames are named.
   [[nodiscard]] FunctionTree& tree(FunctionTree::Shape shape);
-  /// As many as the call-tree has nodes, all 0, for whoever leaves them so.
+  /// As many as the call-tree has nodes, all 0; the user leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& counters();
-  /// By node of a FunctionTree, of which there may be more by now: all 0, for whoever leaves them so.
+  /// By node of a FunctionTree, of which there may be more by now: all 0; the user leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& places() { return places_; }
 
   [[nodiscard]] bool was_cut() const;

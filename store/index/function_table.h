@@ -80,7 +80,7 @@ class FunctionTable {
   /// The order of frames whose names begin alike.
   [[nodiscard]] static bool is_before(const NamedFrame& a, const NamedFrame& b);
 
-  /// As many as there are functions, all 0, for whoever leaves them so.
+  /// As many as there are functions, all 0; the user leaves them so.
   [[nodiscard]] std::vector<std::uint32_t>& counters();
 
   /// What the frames live in.

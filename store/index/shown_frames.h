@@ -64,8 +64,8 @@ class ShownFrames {
   std::vector<std::uint32_t> variants_;  ///< chain after chain
   /// By FrameId: the names that may change. Who gets the same again knows so without reading it.
   std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> changeable_;
-  std::uint64_t edition_ = 0;   ///< the one that was told of last
-  std::uint32_t editions_ = 0;  ///< that were told of
+  std::uint64_t edition_ = 0;   ///< the one that was reported last
+  std::uint32_t editions_ = 0;  ///< that were reported
   std::vector<ModuleId> modules_;
   std::unordered_set<ModuleId> known_modules_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameList: the distinct frames of an answer. Shares them with whoever named them: a hundred thousand frames cost more
+// FrameList: the distinct frames of an answer. Shares them with the cache of names: a hundred thousand frames cost more
 // to copy and to free than the samples that they were seen in cost to count. A value; copies share too.
 #pragma once
 

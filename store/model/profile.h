@@ -24,7 +24,8 @@ using flamed::NamedFrame;
 
 class KeptIndex;
 
-/// Turns addresses into names. Declared here, where profiles are built; implemented by whoever knows files.
+/// Turns addresses into names. Declared here, where profiles are built; implemented by the symbolizer, which reads
+/// files.
 class FrameNamer {
  public:
   virtual ~FrameNamer() = default;

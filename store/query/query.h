@@ -26,7 +26,7 @@ Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
 
 /// What stored stacks have of these modules, which are sorted: each frame once, in order. Frames of stacks that are
-/// just being let go of may be among them.
+/// just being freed may be among them.
 std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules);
 
 /// Has any retained slot, or the table of running processes, ever named this process?

@@ -457,7 +457,7 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
   }
 }
 
-/// Of what users lost who had more than a share. Whoever sees only their own samples learns of nobody else's.
+/// Of what users lost who had more than a share. A viewer who sees only his own samples is not told of those of others.
 void SlotSelection::warn_of_given_up() {
   const WallWindow& asked = facts_.asked;
   if (snapshot_.given_up.empty() || slots_.empty()) return;

@@ -181,7 +181,7 @@ class SlotSelection {
   [[nodiscard]] std::uint64_t lost(std::size_t slot) const { return slots_[slot].lost; }
   /// What the slot covers on the wall clock; an open one ends where the snapshot does.
   [[nodiscard]] const WallWindow& window(std::size_t slot) const { return slots_[slot].window; }
-  /// `quality` has only the losses: whoever visits the stacks counts the rest.
+  /// `quality` has only the losses: the visitor of the stacks counts the rest.
   [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
   [[nodiscard]] ThreadFilter& filter() { return filter_; }
   /// Of Want::kSamples: the window has slots, but none with a log.

@@ -126,7 +126,7 @@ bool ThreadFilter::is_root(ProcessId id) const {
 
 std::uint32_t ThreadFilter::parent_of(const ProcessRecord& record) const {
   if (record.parent_pid == 0) return kNone;
-  // When only its pid is known: whoever had the pid last before the child began.
+  // When only its pid is known: the last process with that pid before the child began.
   const ProcessId wanted{record.parent_pid,
                          record.parent_start_ticks != 0 ? record.parent_start_ticks : record.id.start_ticks};
   auto after = std::upper_bound(by_id_.begin(), by_id_.end(), wanted,

@@ -66,7 +66,7 @@ class CallTree {
   struct View {
     Nodes::View nodes;
     Frames::View frames;
-    StackId hidden = kEmptyStack;  ///< what is shown in place of a stack that whoever asks may not see
+    StackId hidden = kEmptyStack;  ///< what is shown in place of a stack that the viewer may not see
   };
 
   /// What intern() found: the whole stack, or as many of its outer frames as the budget had room for.

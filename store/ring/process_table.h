@@ -89,7 +89,7 @@ class ProcessTable {
 
   /// False when there is no room.
   bool update(const ProcessInfo& info, std::uint32_t sequence);
-  /// Notes the end of a process that update() told of. False: of another one, or what it told is forgotten.
+  /// Notes the end of a process that update() was called for. False: it was not, or the process is forgotten.
   bool end(ProcessId id, WallTime ended, std::uint32_t sequence);
 
   [[nodiscard]] const ProcessRecord& operator[](std::uint32_t process) const { return records_[process]; }

@@ -21,7 +21,7 @@ namespace flamed::store {
 
 struct LoggedSample {
   MonotonicTime time;
-  std::uint32_t entry = 0;  ///< which pair of thread and stack: whoever has the log knows how these are numbered
+  std::uint32_t entry = 0;  ///< number of the pair of thread and stack in the slot, see SealedSlot
   std::uint16_t cpu = 0;
 };
 

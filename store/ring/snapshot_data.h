@@ -46,9 +46,9 @@ class SnapshotData {
     return !only_user || (is_only_users(thread.owner) && shows(processes[thread.process]));
   }
 
-  /// Is it all that may be told of the thread's stacks that there were some?
+  /// May the viewer know no more of the thread's stacks than that there were some?
   [[nodiscard]] bool hides(const ThreadRecord& thread) const { return only_user && thread.is_hidden != 0; }
-  /// What may be told of the process.
+  /// What the viewer may know of the process.
   [[nodiscard]] ProcessInfo info_of(const ProcessRecord& process) const {
     ProcessInfo info = process.info();
     if (hides_program_of(process)) info.executable.clear();

@@ -470,8 +470,8 @@ class Store::State {
     return bytes;
   }
 
-  /// Whoever has more than a share loses 1/`share` of the stacks that are the user's in sealed slots, the oldest first,
-  /// and of what is left of older ones what is too much. False: there is nothing of them there.
+  /// Users who have more than a share lose 1/`share` of the stacks that are the user's in sealed slots, the oldest
+  /// first, and of what is left of older ones what is too much. False: there is nothing of them there.
   bool take_from_largest(std::size_t share) {
     for (const UserTag tag : shares_.over()) {
       const UserShares::User& user = shares_[tag];
@@ -488,7 +488,7 @@ class Store::State {
     }
     return false;
   }
-  /// No need to hurry whoever has less.
+  /// Users who have less than this are not hurried.
   [[nodiscard]] std::size_t few_bytes() const { return budget_.limit_bytes() / 8; }
   [[nodiscard]] bool has_something_to_give(std::uint32_t user) const {
     const UserShares::User& of = shares_[shares_.find(user)];
@@ -560,7 +560,7 @@ class Store::State {
     judge(wanted_by.has_value());
     if (take_from_largest(std::min(share, kMostGivenUpShare))) return true;
     if (!shares_.over().empty()) {
-      // All that they have is in the open slots. Whoever has no more than a share need not wait for the minute's end.
+      // All that they have is in the open slots. A user with no more than a share need not wait for the minute's end.
       if (!wanted_by || shares_.is_over(*wanted_by) || !seal_early()) return false;
       return take_from_largest(1);
     }

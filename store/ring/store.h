@@ -110,7 +110,7 @@ class Store {
   void advance(MonotonicTime now);
 
   /// Every module that a stored stack names, sorted. Empty unless stacks were reclaimed since the last call:
-  /// the caller may then let go of modules that are not in it.
+  /// the caller may then free modules that are not in it.
   std::optional<std::vector<ModuleId>> take_live_modules();
 
   // -- Readers: any thread --------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Store {
 
   [[nodiscard]] StoreStats stats() const;
 
-  /// Memory is short: at its next advance() the writer lets go of this much, first of samples that are kept one by one,
+  /// Memory is short: at its next advance() the writer frees this much, first of samples that are kept one by one,
   /// the oldest first, then of the oldest minutes. Any thread.
   void give_back(std::size_t bytes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// clean_name: what a file or another process calls something, made safe to print. Whoever writes a program chooses its
+// clean_name: what a file or another process calls something, made safe to print. The author of a program chooses its
 // symbol names, so they may hold terminal escapes, newlines or broken UTF-8. Pure; any thread.
 #pragma once
 

@@ -45,7 +45,7 @@ class ElfSymbols {
     [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
   };
 
-  /// All that it consists of: whoever carries it from one process to another carries these.
+  /// All that it consists of, to be sent from one process to another.
   struct Parts {
     SymbolTable table{};
     std::vector<Segment> segments{};

@@ -17,7 +17,7 @@ enum class JitFormat : std::uint8_t {
   kJitDump,  ///< binary, as perf inject reads it
 };
 
-/// An immutable value. Whoever holds the pointer keeps the descriptor open, so the names outlive the file's, the
+/// An immutable value. The pointer keeps the descriptor open, so the names outlive the file's, the
 /// process's and the container's end.
 struct JitFile {
   JitFormat format = JitFormat::kPerfMap;

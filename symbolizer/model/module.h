@@ -22,7 +22,7 @@ enum class ModuleKind : std::uint8_t {
   kAnonymous,  ///< one process's memory without a file: JIT code, or an address that no mapping covers
 };
 
-/// An immutable value: when the file has been opened, the table replaces the whole Module. Whoever holds the shared_ptr
+/// An immutable value: when the file has been opened, the table replaces the whole Module. A holder of the shared_ptr
 /// keeps the descriptor open.
 struct Module {
   ModuleId id;

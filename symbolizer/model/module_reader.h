@@ -22,7 +22,7 @@
 
 namespace flamed::symbolizer {
 
-/// Any thread; calls may overlap. An Error with code EAGAIN says nothing of the file: whoever reads for this process
+/// Any thread; calls may overlap. An Error with code EAGAIN says nothing of the file: the process that reads
 /// wasn't there, and to ask again may well help. Any other tells why the file can't be read.
 class ModuleReader {
  public:

@@ -194,7 +194,7 @@ std::size_t CachingSymbolizer::place_locked(const Frame& frame) const {
   return place;
 }
 
-/// Whoever stands behind the gap and may stand in it moves there, so that no search ends at a gap too early.
+/// Entries behind the gap that may stand in it move there, so that no search ends at a gap too early.
 void CachingSymbolizer::erase_place_locked(std::size_t place) {
   const std::size_t mask = places_.size() - 1;
   std::size_t gap = place;

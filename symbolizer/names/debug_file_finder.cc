@@ -124,7 +124,7 @@ bool DebugFileFinder::accept(RootFile candidate, const ElfFacts& module, DebugFi
 }
 
 bool DebugFileFinder::has_checksum(const RootFile& candidate, std::uint32_t wanted) {
-  // Whoever asks waits for all of the file: not for one that may not come.
+  // The caller would wait for the whole file, and this one may never come.
   if (!candidate.is_local) return false;
   const Fd& file = candidate.file;
   struct stat status {};

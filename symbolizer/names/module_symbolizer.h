@@ -64,7 +64,7 @@ class ModuleSymbolizer final : public Symbolizer {
   /// Modules whose debug file appeared.
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
 
-  /// Lets go of what was read and is held open of modules that are closed by now. To be called after they were. Returns
+  /// Frees what was read and is held open of modules that are closed by now. To be called after they were. Returns
   /// how many bytes of memory that was.
   std::size_t let_go_of_closed();
 

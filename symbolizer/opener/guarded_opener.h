@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GuardedOpener: opens what other programs' users have a say in where it lies, without ever being held up by a file
+// GuardedOpener: opens files at paths that other users choose, without ever being held up by a file
 // system that does not answer: a helper process does it all, and is left behind when it takes too long. Until that one
 // comes back, and a while longer, what would most likely hold up the next one is refused at once: see Place.
 //
@@ -51,7 +51,7 @@ class GuardedOpener final : public RootFiles {
   /// What does not answer isn't there.
   std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override;
 
-  /// From now on nobody waits: who does is refused, and so is whoever asks.
+  /// From now on nobody waits: those who do are refused, and so are later callers.
   void stop();
 
   struct Stats {

@@ -145,7 +145,7 @@ Result<JitFilePtr> open_jitdump(std::int32_t pid, const MapsLine& line, const Pr
   return finish(JitFormat::kJitDump, request.path, *found, process);
 }
 
-/// Whoever looks at it later, with a question to answer, would wait as well.
+/// A later reader, with a question to answer, would wait as well.
 Error hanging(std::string_view path, std::string_view type) {
   return Error(clean_name(path, 255) + " lies on " + clean_name(type, 32) +
                ", which may not answer: not used; have it written to a disk of this machine");

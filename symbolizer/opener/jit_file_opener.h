@@ -15,7 +15,7 @@ namespace flamed::symbolizer {
 /// --perf-basic-prof-path), in the process's root and by the pid that it has in its own pid namespace. The jitdump: the
 /// file jit-PID.dump that it has mapped as code, which is how its writer marks it.
 ///
-/// Whoever runs the process chooses what stands there. Only regular files are opened, never through a symbolic link at
+/// The owner of the process chooses what stands there. Only regular files are opened, never through a symbolic link at
 /// the end of the path, with one name at most, and owned by the process's user or root; otherwise `why_none` says why.
 ///
 /// Fails when nothing could be looked for. `proc` is where procfs is mounted. May block on a slow file system.

@@ -358,7 +358,7 @@ Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
   Result<ReceivedMessage> message = receive_message(socket_.get(), buffer);
   if (!message || message->bytes == 0) return leave(State::kEnded, ended);
   if (const Waited waited = wait(); waited != Waited::kReadable) {
-    // Whoever closes them waits as the helper does now.
+    // The thread that closes them would wait as the helper does now.
     for (Fd& file : message->fds) static_cast<void>(file.release());
     return give_up(waited);
   }

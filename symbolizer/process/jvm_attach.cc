@@ -311,7 +311,7 @@ Status ask_for_perf_map(const ProcessId& jvm, const std::string& proc, std::chro
   const std::string root_path = proc_path(proc, jvm.pid, "root");
   const Fd root(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error::from_errno("open " + root_path);
-  // The descriptors lead to this process from here on, whoever gets its pid.
+  // The descriptors lead to this process from here on, even if its pid becomes another's.
   if (!is_alive(proc, jvm)) return Error("the process has ended");
 
   plan.uid = status->uid.effective;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MappingEvent: the kernel's news of a mapping, and what becomes of it. Ingest's.
+// MappingEvent: the kernel's record of a mapping, and the Mapping made of it. Ingest's.
 #pragma once
 
 #include <cstdint>

@@ -182,7 +182,7 @@ void ModuleTable::want_again(ModuleId module) {
   if (found == entries_.end() || found->second.state != FileState::kOpen) return;
   OpenRequest request;
   request.module = module;
-  // Refused only when thousands wait: whoever needs it asks again.
+  // Refused only when thousands wait; the next sample asks again.
   static_cast<void>(requests_.try_push(std::move(request)));
 }
 
@@ -454,7 +454,7 @@ bool ModuleTable::reopen(ModuleId id) {
   return true;
 }
 
-/// Within what there is room for: whoever has most of it loses the names of what was closed first.
+/// Within the budget: the user who has most of it loses the names of the file that was closed first.
 void ModuleTable::keep_names(Entry& entry, KeptNamesPtr names) {
   const ModuleId id = entry.module->id;
   const std::uint32_t user = entry.user;

@@ -95,7 +95,7 @@ class ModuleTable final : public Modules {
   /// Queues a module whose file is open already for the `modules` thread once more.
   void want_again(ModuleId module);
 
-  /// Those that processes have mapped or own, in any order, with repeats. All others are to be closed.
+  /// Modules that processes have mapped or own, in any order, with repeats. All others are to be closed.
   void note_mapped(std::span<const ModuleId> mapped);
 
   /// Forgets every module that is not in `live`, which is sorted.

@@ -47,7 +47,7 @@ struct Process {
   bool changed = false;
   bool only_ended = false;  ///< besides that it has ended, what take_changed() told before holds
   bool remapped = false;
-  bool new_jit_code = false;      ///< a block is not told of yet
+  bool new_jit_code = false;      ///< a block was not reported yet
   bool may_have_threads = false;  ///< besides the one that it began with
   bool leader_ended = false;      ///< that one has ended, and others go on
   std::uint8_t failed_looks = 0;  ///< in a row, at /proc/PID/maps, which was there and could not be read

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessDetails: what /proc tells of a process that no event does: whose it is, its command line, its control group.
+// ProcessDetails: what /proc says of a process and no event does: its owner, its command line, its control group.
 //
 // Lives on the ingest thread.
 #pragma once
@@ -40,7 +40,7 @@ class ProcessDetails {
   /// are off. Empty when the process is gone.
   [[nodiscard]] std::optional<ProcessDetail> read(ProcessId id) const;
   /// Reads cmdline alone, three system calls, none when command lines are off. For whoever hears of the process's end,
-  /// and then lets go of what was read after it: it can be that of the pid's next owner. Empty when the pid is
+  /// and then drops what was read after it: it can be that of the pid's next owner. Empty when the pid is
   /// nobody's.
   [[nodiscard]] std::string read_command_line(std::int32_t pid) const;
 

@@ -26,8 +26,8 @@ struct ProcessLook {
   std::shared_ptr<MappingSet> maps;  ///< null: not readable
 };
 
-/// Of whoever has the pid. `proc` is where procfs is mounted. Files that it has mapped as code are entered into
-/// `modules`.
+/// Of the process that has the pid. `proc` is where procfs is mounted. Files that it has mapped as code are entered
+/// into `modules`.
 ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clock& clock, ModuleTable& modules);
 
 }  // namespace flamed::symbolizer

@@ -422,7 +422,7 @@ bool ProcessTracker::learn_start(Process& process) const {
 
 Process* ProcessTracker::parent_of(Process& process) {
   const auto forked = [&](Process& candidate) {
-    // Whoever got the pid after the parent's end began after the child.
+    // A process that got the pid after the parent's end began after the child.
     if (process.forked_at.ns != 0 && candidate.forked_at > process.forked_at) return false;
     if (!learn_start(candidate)) return false;
     const std::uint64_t start = candidate.id.start_ticks;
@@ -467,7 +467,7 @@ void ProcessTracker::want_jit(Process& process, std::uint64_t address, Monotonic
 }
 
 StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
-                                std::vector<Frame>& frames, std::optional<std::uint16_t> tables) {
+                                  std::vector<Frame>& frames, std::optional<std::uint16_t> tables) {
   if (addresses.empty()) return StackTrust::kAll;
   settle(process, time);
   // The program counter is always in code. When no mapping covers it, news of one was missed.

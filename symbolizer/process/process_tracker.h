@@ -2,7 +2,7 @@
 //
 // ProcessTracker: every process of the machine with what it has mapped as code, followed as it changes.
 //
-// Lives on the ingest thread and is told of events in the order of their time. Must not outlive its ModuleTable.
+// Lives on the ingest thread and gets events in the order of their time. Must not outlive its ModuleTable.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ class ProcessTracker {
   void on_events_lost(MonotonicTime from);
   /// The same of one process, which causes so many that none of them are told from `from` on.
   void on_events_lost(std::int32_t pid, MonotonicTime from);
-  /// There is nobody who tells of events: what /proc shows is all that can be had, and is believed.
+  /// The kernel reports no events: what /proc shows is all that there is, and is believed.
   void on_no_events();
 
   /// Has the CPU fetch what resolve() and locate() will read of the process, while something else is done.
@@ -120,7 +120,7 @@ class ProcessTracker {
 
   /// Every module that a process has mapped, unsorted, with repeats.
   void append_mapped_modules(std::vector<ModuleId>& modules) const;
-  /// Another number whenever a process has let go of what it had mapped.
+  /// Another number whenever a process has unmapped something.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
 
   [[nodiscard]] std::size_t running() const { return running_.size(); }

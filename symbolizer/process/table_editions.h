@@ -26,7 +26,7 @@ class TableEditions {
   }
   /// Null: not known, or too old for a sample to be on its way still.
   [[nodiscard]] const MappingSet* find(std::uint16_t number) const;
-  /// Lets go of what was replaced by `time`.
+  /// Frees what was replaced by `time`.
   void forget_replaced(MonotonicTime time);
 
  private:

@@ -2,7 +2,7 @@
 //
 // The functions of one ELF file, read from it. Any thread.
 //
-// The files are chosen by whoever runs a program on this host, so nothing in them is believed: every size is checked
+// Any user can put such a file there, so nothing in it is trusted: every size is checked
 // against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
 // its owner truncates while it is being parsed gives an error, not a SIGBUS.
 #pragma once

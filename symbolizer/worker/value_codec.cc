@@ -52,7 +52,7 @@ bool is_valid(ElfSymbols::Source source) {
 bool is_valid(const unwinder::Rule& rule) {
   const auto& [cfa, fp, ra, signal_frame, ra_signed, cfa_register, other_register, plt_threshold, cfa_offset,
                cfa_addend, fp_offset, ra_offset] = rule;
-  // Registers and offsets may be any: whoever walks stacks by them checks what he reads.
+  // Registers and offsets may be any: the code that walks stacks by them checks what it reads.
   static_cast<void>(cfa_register);
   static_cast<void>(other_register);
   static_cast<void>(plt_threshold);

@@ -124,7 +124,7 @@ class WorkerModuleReader final : public ModuleReader {
   Attempt attempt_by(WorkerProcess& worker, const Question& question, Decode decode);
   Attempt explain(WorkerExchange& exchange, WorkerProcess& worker, RequestKind kind) const;
 
-  /// Does the worker do what no file has a say in?
+  /// Does the worker do its work apart from any file?
   bool passes_test(WorkerProcess& worker);
   void replace(WorkerProcess& worker, const Error& failure);
   void note_success();

@@ -67,7 +67,9 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
  public:
   using FakeSources::FakeSources;
   [[nodiscard]] store::FrameNamer& namer() override { return *this; }
-  [[nodiscard]] std::uint64_t await_revision() const override { return is_live ? FakeSources::await_revision() : ++asked_; }
+  [[nodiscard]] std::uint64_t await_revision() const override {
+    return is_live ? FakeSources::await_revision() : ++asked_;
+  }
 
   bool is_live = false;  ///< before the server begins
 
