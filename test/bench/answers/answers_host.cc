@@ -99,14 +99,14 @@ class MadeUpHost final : public FakeSources, private store::FrameNamer {
     constexpr std::array kNames{"init", "web", "sql server", "größe", "a;b\"c\\d", "java", "build", "cc1plus"};
     for (std::int32_t i = 0; i < 24; ++i) {
       const std::string name = kNames.at(static_cast<std::size_t>(i) % kNames.size());
-      const ProcessId id{100 + i * 50, static_cast<std::uint64_t>(1000 + i)};
+      const ProcessId id{100 + i * 50, std::uint64_t{1000} + static_cast<std::uint64_t>(i)};
       const std::uint32_t user = i % 3 == 0 ? 0U : i % 3 == 1 ? ::getuid() : 1000U;
       store::ProcessInfo info{id, name, "/usr/bin/" + name, static_cast<std::uint64_t>(i), {}, {}};
       info.started = WallTime{kNowNs - (10 + i) * 10 * kNsPerMinute};
       if (i % 7 == 6) info.ended = WallTime{kNowNs - i * kNsPerMinute};
       if (i > 0) {
         info.parent_pid = 100 + i / 2 * 50;
-        info.parent_start_ticks = static_cast<std::uint64_t>(1000 + i / 2);
+        info.parent_start_ticks = std::uint64_t{1000} + static_cast<std::uint64_t>(i) / 2;
       }
       info.uid = user;
       info.command_line = name + " --number " + std::to_string(i) + " <&>";
