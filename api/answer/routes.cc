@@ -112,6 +112,8 @@ Plan Router::plan(const Request& request) const {
     return plan_or_throw(request);
   } catch (const std::exception& exception) {
     return internal_error(exception.what());
+  } catch (...) {
+    return internal_error("unknown exception");
   }
 }
 

@@ -94,8 +94,8 @@ std::optional<OwnedSocket> decode_owner(std::span<const std::byte> answer, const
   const IpEndpoint own = endpoint_of(found->id.idiag_src, found->id.idiag_sport, found->idiag_family);
   const IpEndpoint other = endpoint_of(found->id.idiag_dst, found->id.idiag_dport, found->idiag_family);
   if (own != ends.client || other != ends.server || !is_connected(found->idiag_state)) return std::nullopt;
-  // inet_diag_msg_attrs_fill() and inet_twsk_diag_fill() of the kernel: what no file stands for any more has inode 0,
-  // and uid 0, whose it was before.
+  // inet_diag_msg_attrs_fill() and inet_twsk_diag_fill() of the kernel: a socket without a file has inode 0, and uid 0
+  // even if it was another user's.
   if (found->idiag_inode == 0) return std::nullopt;
   return OwnedSocket{found->idiag_uid, std::uint64_t{found->id.idiag_cookie[1]} << 32 | found->id.idiag_cookie[0]};
 }

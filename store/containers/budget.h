@@ -26,7 +26,7 @@ class Budget {
     used_bytes_ -= bytes;
     if (whole_ != nullptr) whole_->give_back(bytes);
   }
-  /// So much of it is kept from the caller of take().
+  /// Keeps so many bytes from being taken, until this is called again.
   void hold_back(std::size_t bytes) { held_back_ = bytes; }
   [[nodiscard]] bool holds_back() const { return held_back_ != 0 || (whole_ != nullptr && whole_->holds_back()); }
   [[nodiscard]] std::size_t used_bytes() const { return used_bytes_; }

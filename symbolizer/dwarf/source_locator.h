@@ -2,8 +2,8 @@
 //
 // locate_sources: inline chains, source files and lines from the DWARF debug information (versions 2 to 5) of a module.
 //
-// Any user can put such a file there, so nothing in it is trusted. They are read, never
-// mapped, a unit at a time; no other file than those given is opened.
+// Any user can write such a file, so nothing in it is trusted. Files are read, never mapped, a unit at a time; no other
+// file than those given is opened.
 #pragma once
 
 #include <cstdint>

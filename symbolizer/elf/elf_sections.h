@@ -3,7 +3,7 @@
 // ElfSections: an ELF file that is open for reading, as its headers describe it. Lives on one thread, for one reading;
 // the descriptor or the image behind it must outlive it.
 //
-// Any user can put such a file there, so nothing in it is trusted: every size is checked
+// Any user can write such a file, so nothing in it is trusted: every size is checked
 // against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
 // its owner truncates while it is being parsed gives an error, not a SIGBUS.
 #pragma once

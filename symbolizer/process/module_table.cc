@@ -243,13 +243,12 @@ ModuleId ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
 
 /// The file has changed since it was closed: what is mapped from now on is another module's.
 ModuleId ModuleTable::open_anew(Entry& entry, Fd file, std::uint32_t user) {
-  const ModuleId old = entry.module->id;
   const std::string path = entry.module->path;
-  entry.state = FileState::kClosed;
   const FileKey key = entry.key;
   const std::int32_t pid = entry.pid;
-  const ModuleId id = enter(ModuleKind::kFile, path, {}, key);  // and `entry` may have moved
-  entries_.at(old).successor = id;
+  const ModuleId id = enter(ModuleKind::kFile, path, {}, key);
+  entry.state = FileState::kClosed;
+  entry.successor = id;
   Entry& newer = entries_.at(id);
   by_name_.insert_or_assign(FileName{key, std::string(name_of(key, path).name)}, Place{id, &newer});
   newer.module = make_module(id, ModuleKind::kFile, path, {}, std::move(file), {});

@@ -199,7 +199,7 @@ class ModuleTable final : public Modules {
   };
   struct Place {
     ModuleId module;
-    Entry* entry = nullptr;  ///< of it, in `entries_`
+    Entry* entry = nullptr;  ///< in `entries_`, where it stays in its place until it is erased
   };
   static Named<std::string_view> name_of(const FileKey& key, std::string_view path);
 

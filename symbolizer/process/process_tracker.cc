@@ -176,7 +176,7 @@ void ProcessTracker::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t 
     if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
     end(old, time);
   }
-  // In its place: a process is large, and a build forks thousands a second.
+  // Made in its place: a Process is large, and moving it would cost more than filling it.
   Process& child = running_.try_emplace(pid).first->second;
   child.id = {pid, 0};
   child.parent_pid = parent_pid;

@@ -2,7 +2,7 @@
 //
 // The functions of one ELF file, read from it. Any thread.
 //
-// Any user can put such a file there, so nothing in it is trusted: every size is checked
+// Any user can write such a file, so nothing in it is trusted: every size is checked
 // against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
 // its owner truncates while it is being parsed gives an error, not a SIGBUS.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // ElfUnwindSource: what an ELF file says about unwinding its code, still as bytes: the input of unwinder::build_rows().
 //
-// As with symbols, any user can put such a file there: every size is checked against the file
+// As with symbols, any user can write such a file: every size is checked against the file
 // and a fixed limit before memory is spent on it, and files are read, never mapped.
 #pragma once
 

@@ -48,10 +48,9 @@ samples_flow() {
 }
 
 service_starts() {
-  systemctl start flamed && systemctl is-active flamed && within 30 answers && samples_flow || {
-    journalctl --no-pager --quiet --output cat --unit flamed | tail -n 20
-    return 1
-  }
+  if systemctl start flamed && systemctl is-active flamed && within 30 answers && samples_flow; then return 0; fi
+  journalctl --no-pager --quiet --output cat --unit flamed | tail -n 20
+  return 1
 }
 
 has_stack() { curl -sf "$url/profile?pid=$1&format=folded" | grep -q "$2"; } # has_stack PID PART
