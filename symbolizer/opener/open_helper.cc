@@ -4,9 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -204,35 +202,6 @@ Waited wait_for(const Fd& fd, int cancel, const Deadline& deadline) {
   return polled[1].revents != 0 ? Waited::kCancelled : Waited::kTooLong;
 }
 
-bool ends_within(const Fd& pidfd, std::int64_t ns) {
-  return wait_for(pidfd, -1, Deadline::after(ns)) == Waited::kReadable;
-}
-
-/// No environment, no descriptor but `control` as 0, signals as at first.
-int spawn(const std::string& program, int control, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawnattr_init(&attributes);
-  sigset_t all;
-  sigset_t none;
-  ::sigfillset(&all);
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  ::posix_spawn_file_actions_adddup2(&actions, control, kSocket);
-  ::posix_spawn_file_actions_addclosefrom_np(&actions, kSocket + 1);
-  std::string name = "flamed: open helper";
-  std::string argument = kOpenHelperArgument;
-  const std::array<char*, 3> arguments = {name.data(), argument.data(), nullptr};
-  const std::array<char*, 1> environment = {nullptr};
-  const int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, arguments.data(), environment.data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  return error;
-}
-
 const Error& nonsense() {
   static const Error error("the helper that opens files answered nonsense", EPROTO);
   return error;
@@ -256,25 +225,12 @@ std::optional<int> run_open_helper_if_asked(int argc, char** argv) {
 }
 
 Result<OpenHelper> OpenHelper::start(const std::string& program, const std::string& proc, int cancel) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Error::from_errno("cannot start the helper that opens files: socketpair");
-  }
+  Result<HelperProcess> process = start_helper(program, {"flamed: open helper", kOpenHelperArgument});
+  if (!process) return std::move(process).error().with_context("cannot start the helper that opens files");
   OpenHelper helper;
+  helper.process_ = std::move(*process);
   helper.proc_ = proc;
   helper.cancel_ = cancel;
-  helper.socket_.reset(ends[0]);
-  const Fd theirs(ends[1]);
-  if (const int error = spawn(program, theirs.get(), helper.pid_); error != 0) {
-    return Error::from_errno("cannot start the helper that opens files", error);
-  }
-  helper.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, helper.pid_, 0)));
-  if (!helper.pidfd_) {
-    const Error error = Error::from_errno("cannot watch the helper that opens files: pidfd_open");
-    ::kill(helper.pid_, SIGKILL);
-    ::waitpid(helper.pid_, nullptr, 0);
-    return error;
-  }
   return helper;
 }
 
@@ -347,15 +303,15 @@ Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::sp
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
   const Error ended("the helper that opens files has ended", EAGAIN);
   const Deadline deadline = Deadline::after(limit_ns_);
-  const auto wait = [&] { return wait_for(socket_, cancel_, deadline); };
+  const auto wait = [&] { return wait_for(process_.socket, cancel_, deadline); };
   const auto give_up = [&](Waited why) {
     return why == Waited::kCancelled ? leave(State::kCancelled, Error("flamed is ending", ECANCELED))
                                      : leave(State::kHangs, Error("a file system does not answer", ETIMEDOUT));
   };
-  if (!send_message(socket_.get(), question.bytes(), {})) return leave(State::kEnded, ended);
+  if (!send_message(process_.socket.get(), question.bytes(), {})) return leave(State::kEnded, ended);
   if (const Waited waited = wait(); waited != Waited::kReadable) return give_up(waited);
   std::array<std::byte, kMaxMessageBytes> buffer;
-  Result<ReceivedMessage> message = receive_message(socket_.get(), buffer);
+  Result<ReceivedMessage> message = receive_message(process_.socket.get(), buffer);
   if (!message || message->bytes == 0) return leave(State::kEnded, ended);
   if (const Waited waited = wait(); waited != Waited::kReadable) {
     // The thread that closes them would wait as the helper does now.
@@ -363,7 +319,7 @@ Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
     return give_up(waited);
   }
   std::byte done{};
-  if (!receive_message(socket_.get(), {&done, 1})) return leave(State::kEnded, ended);
+  if (!receive_message(process_.socket.get(), {&done, 1})) return leave(State::kEnded, ended);
 
   const std::span<const std::byte> bytes(buffer.data(), message->bytes);
   MemorySource source(bytes);
@@ -382,32 +338,32 @@ Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
 
 Error OpenHelper::leave(State state, Error why) {
   state_ = state;
-  socket_.reset();
-  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  process_.socket.reset();
+  ::syscall(SYS_pidfd_send_signal, process_.pidfd.get(), SIGKILL, nullptr, 0);
   return why;
 }
 
 std::int64_t OpenHelper::cpu_ns() const {
   clockid_t clock{};
   timespec used{};
-  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  if (::clock_getcpuclockid(process_.pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
   return used.tv_sec * kNsPerSecond + used.tv_nsec;
 }
 
 bool OpenHelper::reap() {
-  if (pid_ < 0) return true;
-  if (!ends_within(pidfd_, 0)) return false;
-  ::waitpid(pid_, nullptr, WNOHANG);
-  pid_ = -1;
+  if (process_.pid < 0) return true;
+  if (!process_.ends_within(0)) return false;
+  ::waitpid(process_.pid, nullptr, WNOHANG);
+  process_.pid = -1;
   return true;
 }
 
 void OpenHelper::end() {
-  if (pid_ < 0) return;
+  if (process_.pid < 0) return;
   // One without work ends by itself when its socket closes. One that hangs ends when its file system does.
-  socket_.reset();
-  if (state_ == State::kReady && !ends_within(pidfd_, kNsPerSecond)) {
-    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  process_.socket.reset();
+  if (state_ == State::kReady && !process_.ends_within(kNsPerSecond)) {
+    ::syscall(SYS_pidfd_send_signal, process_.pidfd.get(), SIGKILL, nullptr, 0);
   }
   reap();
 }

@@ -6,8 +6,6 @@
 // Not thread-safe.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,6 +17,7 @@
 #include "base/handle.h"
 #include "base/identity.h"
 #include "base/result.h"
+#include "symbolizer/ipc/helper_process.h"
 #include "symbolizer/ipc/wire.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/opener/module_opener.h"
@@ -76,9 +75,7 @@ class OpenHelper {
   Result<Answer> ask(const WireWriter& question);
   Error leave(State state, Error why);
 
-  pid_t pid_ = -1;  ///< -1: reaped
-  Fd pidfd_;
-  Fd socket_;
+  HelperProcess process_;  ///< its pid is -1 once it is reaped
   std::string proc_;
   int cancel_ = -1;
   std::int64_t limit_ns_ = 2 * kNsPerSecond;

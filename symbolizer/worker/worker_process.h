@@ -10,9 +10,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/handle.h"
 #include "base/result.h"
+#include "symbolizer/ipc/helper_process.h"
 #include "symbolizer/worker/request.h"
 
 namespace flamed::symbolizer {
@@ -49,14 +51,12 @@ class WorkerProcess {
   [[nodiscard]] Usage usage();
 
  private:
-  WorkerProcess(pid_t pid, Fd pidfd, Fd control) : pid_(pid), pidfd_(std::move(pidfd)), control_(std::move(control)) {}
+  explicit WorkerProcess(HelperProcess helper) : helper_(std::move(helper)) {}
 
-  const pid_t pid_;
-  const Fd pidfd_;
-  Fd control_;
+  HelperProcess helper_;
   Hello hello_;
   std::atomic<bool> given_up_ = false;
-  std::mutex usage_mutex_;  ///< guards usage_ and reading from control_
+  std::mutex usage_mutex_;  ///< guards usage_ and reading from its socket
   Usage usage_;
 };
 
