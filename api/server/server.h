@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: the HTTP side of flamed: the gate in front, a queue, and the threads that answer. The HTTP library stays
-// inside server.cc.
-//
-// Sockets are the gate's (api/socket/accept_gate.h) and threads flamed's own; the library takes requests apart and puts
-// answers together in memory. Its server of Debian 12 uses select(), which fails once the daemon holds more than 1,024
-// descriptors (modules are held open), reads headers without a bound, gives each client a thread for as long as he
-// likes, shares its port with a second daemon, and cannot be stopped while a client hangs.
+// Server: the HTTP side of flamed: the gate in front, a queue, and the threads that answer. No HTTP library is behind
+// it: docs/design/0018-no-http-library.md says why.
 #pragma once
 
 #include <chrono>
@@ -50,8 +45,7 @@ struct ServerOptions {
 /// and slow clients are cut off. `sources` must outlive it.
 class Server {
  public:
-  /// Binds and starts answering. When an address is taken the error names the process that has it, as far as it can be
-  /// seen, and how to choose another.
+  /// Binds and starts answering. When an address is taken the error says how to see by whom, and how to choose another.
   static Result<std::unique_ptr<Server>> listen(ServerOptions options, Sources& sources);
   ~Server();
   Server(const Server&) = delete;

@@ -13,8 +13,6 @@
 #include <cstring>
 #include <memory>
 
-#include "api/socket/port_owner.h"
-
 namespace flamed::api {
 namespace {
 
@@ -22,13 +20,10 @@ namespace {
 constexpr int kBacklog = 128;
 constexpr std::uint16_t kDefaultPort = 9090;
 
-Error port_taken(const ListenAddress& wanted, const sockaddr_storage& address) {
-  std::string message = "cannot listen on " + to_string(wanted) + ": it is taken";
-  if (const auto owner = find_port_owner(wanted.port, proc_net_address(address))) {
-    message += " by " + owner->comm + " (pid " + std::to_string(owner->pid) + ")";
-  } else {
-    message += " by a process that cannot be seen from here";
-  }
+Error port_taken(const ListenAddress& wanted) {
+  const std::string port = std::to_string(wanted.port);
+  std::string message = "cannot listen on " + to_string(wanted) + ": it is taken ('ss -ltnp sport = :" + port +
+                        "', as root, shows by which process)";
   if (wanted.port == kDefaultPort) message += "; 9090 is also the default port of Prometheus and Cockpit";
   ListenAddress other = wanted;
   other.port = static_cast<std::uint16_t>(wanted.port < 65535 ? wanted.port + 1 : kDefaultPort + 1);
@@ -86,7 +81,7 @@ Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
       return socket;
     }
     const int code = errno;
-    if (code == EADDRINUSE) return port_taken(wanted, address);
+    if (code == EADDRINUSE) return port_taken(wanted);
     error = Error::from_errno(what, code);
     if (code == EACCES) {
       ListenAddress other = wanted;
