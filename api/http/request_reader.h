@@ -3,9 +3,8 @@
 // RequestReader: takes what a client sends piece by piece, and says when the head of a request is there or why there
 // will be none. Pure; one thread at a time.
 //
-// The HTTP library reads lines without a bound and lets things pass that other programs on the way would read in
-// another manner (RFC 9112, 11.2), so it sees a head only after this has. Each byte is looked at once, however it was
-// cut.
+// What other programs on the way might read in another manner is refused (RFC 9112, 11.2). Each byte is looked at once,
+// however it was cut.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/server/server.h"
 
-#include <httplib.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -22,6 +19,7 @@
 #include "api/answer/shared_answers.h"
 #include "api/http/request_line.h"
 #include "api/http/request_parser.h"
+#include "api/http/response_head.h"
 #include "api/server/answer_memory.h"
 #include "api/server/fair_turns.h"
 #include "base/bounded_queue.h"
@@ -37,84 +35,6 @@ constexpr const char* kViewersGroup = "flamed";
 /// Of the memory for answers: what others may be given may fill so much of it. Less than what one user has, or what is
 /// kept for him would let him wait for himself.
 constexpr std::size_t kKeptShare = 4;
-
-/// What the library sees of a connection: a request that is the same for all, and room for the answer.
-class LibraryStream final : public httplib::Stream {
- public:
-  explicit LibraryStream(std::string_view head) : head_(head) {}
-
-  // 0.11 (Debian 12) and 0.18 (Debian 13) ask is_writable(), 0.41 (sid) the three after it. So no function can be
-  // marked `override`: clang wants all of a class or none.
-  // NOLINTBEGIN(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
-  bool is_readable() const { return true; }
-  bool is_writable() const { return true; }
-  bool wait_readable() const { return true; }
-  bool wait_writable() const { return true; }
-  time_t duration() const { return 0; }
-  ssize_t read(char* buffer, size_t size) {
-    const std::size_t count = std::min(size, head_.size());
-    std::memcpy(buffer, head_.data(), count);
-    head_.remove_prefix(count);
-    return static_cast<ssize_t>(count);
-  }
-  ssize_t write(const char* bytes, size_t size) {
-    written_.append(bytes, size);
-    return static_cast<ssize_t>(size);
-  }
-  void get_remote_ip_and_port(std::string&, int&) const {}
-  void get_local_ip_and_port(std::string&, int&) const {}
-  socket_t socket() const { return INVALID_SOCKET; }
-  // NOLINTEND(modernize-use-override,cppcoreguidelines-explicit-virtual-functions)
-
-  [[nodiscard]] std::string take_written() { return std::move(written_); }
-
- private:
-  std::string_view head_;
-  std::string written_;
-};
-
-/// The library's writer, without its sockets, threads and parser. One for each thread.
-class Protocol final : private httplib::Server {
- public:
-  Protocol() {
-    set_pre_routing_handler([this](const httplib::Request&, httplib::Response& response) {
-      response.status = answer_->status;
-      response.set_header("Content-Length", std::to_string(body_bytes_));
-      response.set_header("Content-Type", answer_->content_type);
-      for (const auto& [name, value] : answer_->headers) response.set_header(name, value);
-      response.set_header("Accept-Ranges", "none");
-      return HandlerResponse::Handled;
-    });
-    set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
-      response.headers.erase("Keep-Alive");  // speaks of the limits of the library's own server
-    });
-  }
-
-  /// The answer as it is sent, up to its body. The library need not know of that, which others may be sent as well.
-  std::string write_head(const Response& answer, std::size_t body_bytes, bool close) {
-    answer_ = &answer;
-    body_bytes_ = body_bytes;
-    LibraryStream stream("HEAD / HTTP/1.1\r\n\r\n");
-    bool closed = false;
-    static_cast<void>(process(*this, stream, close, closed));
-    return stream.take_written();
-  }
-
- private:
-  /// 0.11 (Debian 12) asks the stream for the addresses, 0.18 (Debian 13) is told them.
-  template <typename Self>
-  static bool process(Self& self, httplib::Stream& stream, bool close, bool& closed) {
-    const std::function<void(httplib::Request&)> setup = [](httplib::Request&) {};
-    if constexpr (requires { self.process_request(stream, close, closed, setup); }) {
-      return self.process_request(stream, close, closed, setup);
-    } else {
-      return self.process_request(stream, std::string(), 0, std::string(), 0, close, closed, setup);
-    }
-  }
-
-  const Response* answer_ = nullptr;
-  std::size_t body_bytes_ = 0;
-};
 
 /// What those ask who watch over flamed: cheap to answer, and not to wait behind questions that take seconds.
 bool is_probe(std::string_view head) {
@@ -217,7 +137,7 @@ class Server::Impl final : public GateUser {
 
   std::string refuse(const Problem& problem, bool is_head) override {
     const Response response = router_.refuse(problem);
-    std::string bytes = gate_protocol_.write_head(response, response.body.size(), true);
+    std::string bytes = response_head(response, response.body.size(), true);
     return is_head ? bytes : bytes + response.body;
   }
 
@@ -234,17 +154,15 @@ class Server::Impl final : public GateUser {
   using Steady = std::chrono::steady_clock;
 
   void serve_probes(const std::stop_token& token) {
-    Protocol protocol;
     while (const std::optional<GateRequest> request = probes_.pop(token)) {
-      if (!token.stop_requested()) serve(protocol, probes_, *request);
+      if (!token.stop_requested()) serve(probes_, *request);
     }
   }
 
   /// Those of a user who has not taken what was made for him wait until he has.
   void serve_questions(const std::stop_token& token) {
-    Protocol protocol;
     while (const std::optional<GateRequest> request = next_question(token)) {
-      serve(protocol, queue_, *request);
+      serve(queue_, *request);
       turns_.end(request->peer);
       queue_.look_again();
       answered_at_ = Steady::now();
@@ -264,10 +182,10 @@ class Server::Impl final : public GateUser {
     SharedAnswers::Answer answer{};
   };
 
-  void serve(Protocol& protocol, BoundedQueue<GateRequest>& queue, const GateRequest& request) {
+  void serve(BoundedQueue<GateRequest>& queue, const GateRequest& request) {
     Turn turn{request, queue, {{request.client}}};
     try {
-      if (auto reply = take_turn(turn, protocol)) return gate_->reply(std::move(*reply));
+      if (auto reply = take_turn(turn)) return gate_->reply(std::move(*reply));
       // NOLINTNEXTLINE(bugprone-empty-catch): the comment says why
     } catch (const std::exception&) {
       // Out of memory, even for saying so: the clients find their connections closed.
@@ -276,8 +194,8 @@ class Server::Impl final : public GateUser {
     const std::vector<SharedAnswers::Asker> others =
         turn.flight != nullptr ? answers_.land(turn.flight, turn.answer) : std::vector<SharedAnswers::Asker>();
     for (const SharedAnswers::Asker& other : others) hand_on(other, turn.answer);
-    send(protocol, turn.asker, turn.answer);
-    for (const SharedAnswers::Asker& other : others) send(protocol, other, turn.answer);
+    send(turn.asker, turn.answer);
+    for (const SharedAnswers::Asker& other : others) send(other, turn.answer);
   }
 
   std::optional<GateRequest> next_question(const std::stop_token& token) {
@@ -298,7 +216,7 @@ class Server::Impl final : public GateUser {
   }
 
   /// Makes the answer, unless the client has to wait for samples: then what comes back is to tell the gate.
-  std::optional<GateReply> take_turn(Turn& turn, Protocol& protocol) {
+  std::optional<GateReply> take_turn(Turn& turn) {
     const GateRequest& received = turn.received;
     SharedAnswers::Asker& asker = turn.asker;
     ParsedRequest parsed = parse_request(received.head, received.peer);
@@ -327,7 +245,7 @@ class Server::Impl final : public GateUser {
           turn.answer = std::move(verdict.answer);
           return std::nullopt;
         }
-        send(protocol, asker, verdict.answer);
+        send(asker, verdict.answer);
         asker.clients.clear();
       } else if (verdict.flight == nullptr) {
         asker.clients.clear();
@@ -357,11 +275,11 @@ class Server::Impl final : public GateUser {
     router_.count(answer->head.status, asker.clients.size());
   }
 
-  void send(Protocol& protocol, const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
+  void send(const SharedAnswers::Asker& asker, const SharedAnswers::Answer& answer) {
     GateReply reply;
     try {
       if (answer != nullptr && !asker.clients.empty()) {
-        reply.head = protocol.write_head(answer->head, answer->body.size(), !asker.keep);
+        reply.head = response_head(answer->head, answer->body.size(), !asker.keep);
         if (!asker.is_head) reply.body = answer->body;
         reply.keep = asker.keep;
       }
@@ -391,7 +309,6 @@ class Server::Impl final : public GateUser {
   AnswerMemory memory_;
   SharedAnswers answers_;
   std::atomic<std::uint64_t> shared_{0};
-  Protocol gate_protocol_;  ///< the gate's thread's
   std::unique_ptr<AcceptGate> gate_;
   std::vector<ThreadCpu> thread_cpus_;
   std::vector<std::jthread> threads_;  ///< they end before the gate, which still sends what they answered

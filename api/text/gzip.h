@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gzip for answers. Not left to the HTTP library: it prefers Brotli at its slowest setting for browsers on localhost,
-// seconds of CPU for a large profile. Pure; any thread.
+// gzip for answers. Pure; any thread.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole path on the running kernel: programs whose truth is known, sampled, stored, named and asked for with curl.
+// The whole path on the running kernel: programs whose truth is known, sampled, stored, named and asked for.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

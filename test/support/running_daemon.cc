@@ -2,6 +2,7 @@
 #include "test/support/running_daemon.h"
 
 #include <arpa/inet.h>
+#include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -62,27 +63,13 @@ RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments, const st
   if (!ready) throw std::runtime_error("the daemon did not become ready in time");
 }
 
-HttpAnswer RunningDaemon::get(const std::string& target, const std::vector<std::string>& curl_options) const {
-  // --write-out puts status and type behind the body, on a line of their own.
-  std::vector<std::string> command{"curl",        "--silent",
-                                   "--globoff",   "--path-as-is",
-                                   "--max-time",  std::to_string(20 * patience()),
-                                   "--write-out", "\n%{http_code} %{content_type}\n"};
-  command.insert(command.end(), curl_options.begin(), curl_options.end());
-  command.push_back("http://127.0.0.1:" + std::to_string(port_) + target);
-  ChildProcess curl(command);
-  std::vector<std::string> lines;
-  while (auto line = curl.read_line(std::chrono::seconds(25) * patience())) lines.push_back(std::move(*line));
-  static_cast<void>(curl.wait(std::chrono::seconds(5)));
-
-  HttpAnswer answer;
-  if (lines.empty()) return answer;
-  std::istringstream last(lines.back());
-  last >> answer.status >> std::ws;
-  std::getline(last, answer.content_type);
-  lines.pop_back();
-  for (std::size_t i = 0; i < lines.size(); ++i) answer.body += (i == 0 ? "" : "\n") + lines[i];
-  return answer;
+HttpAnswer RunningDaemon::get(const std::string& target) const {
+  httplib::Client client("127.0.0.1", port_);
+  client.set_url_encode(false);  // the target is sent as it is
+  client.set_read_timeout(std::chrono::seconds(20) * patience());
+  const httplib::Result answer = client.Get(target, {{"Accept-Encoding", "identity"}});
+  if (!answer) return {};
+  return {answer->status, answer->get_header_value("Content-Type"), answer->body};
 }
 
 nlohmann::json RunningDaemon::get_json(const std::string& target) const {

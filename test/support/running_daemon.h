@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningDaemon: the real flamed on a loopback port of its own, asked with the real curl.
+// RunningDaemon: the real flamed on a loopback port of its own, asked with the client of cpp-httplib.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,8 @@ class RunningDaemon {
   /// stands behind it, such as setpriv(1).
   explicit RunningDaemon(const std::vector<std::string>& arguments = {}, const std::vector<std::string>& launcher = {});
 
-  [[nodiscard]] HttpAnswer get(const std::string& target, const std::vector<std::string>& curl_options = {}) const;
+  /// Status 0: no answer within 20 s.
+  [[nodiscard]] HttpAnswer get(const std::string& target) const;
   [[nodiscard]] nlohmann::json get_json(const std::string& target) const;
   /// Folded stacks: stack → count. Throws with the answer if it is not one of status 200.
   [[nodiscard]] std::map<std::string, std::uint64_t> folded(const std::string& target) const;
