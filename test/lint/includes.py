@@ -33,7 +33,7 @@ def text_of(path):
 
 def rules():
     """By room: the patterns of what it may include."""
-    begin = text_of(TABLE).split('| room | what it holds | may include |', 1)[1]
+    begin = text_of(TABLE).split('| room | contents | may include |', 1)[1]
     table = begin.split('\n\n', 1)[0]
     return {row[1]: re.findall(r'`([\w/*]+?)/?`', row[2]) for row in map(ROW.match, table.splitlines()) if row}
 
