@@ -121,7 +121,7 @@ std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, c
     spdlog::warn("no debug files from servers: {}", fetch.error().message());
     return nullptr;
   }
-  spdlog::info("debug files that are not here are fetched from {}", config.debuginfod_urls);
+  spdlog::info("missing debug files are fetched from {}", config.debuginfod_urls);
   return std::make_unique<symbolizer::Debuginfod>(std::move(fetch).value(), clock);
 }
 

@@ -99,8 +99,8 @@ void append_sample_metrics(const store::StoreStats& store, const Sampler& sample
   metrics.push_back(
       gauge("flamed_side_band_muted_processes", "Processes whose records are being skipped.", skipped.processes));
   metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampler.cpus()));
-  metrics.push_back(counter("flamed_timers_reopened_total", "Timers that had gone silent and were opened again.",
-                            sampler.reopened()));
+  metrics.push_back(
+      counter("flamed_timers_reopened_total", "Timers that had stopped and were opened again.", sampler.reopened()));
 }
 
 void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics) {
@@ -124,7 +124,7 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
   };
   const CostReading& used = budget.used;
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
-  metrics.push_back({"flamed_cost_seconds_total", "CPU time that flamed has used, all of it, by what for.",
+  metrics.push_back({"flamed_cost_seconds_total", "All CPU time that flamed has used, by purpose.",
                      Metric::Type::kCounter,
                      by_part(seconds(used.program_ns), seconds(used.daemon_ns), seconds(used.skipping_ns),
                              seconds(used.background_ns), seconds(used.answers_ns))});
@@ -132,8 +132,9 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
   metrics.push_back({"flamed_cost_ratio", "The same over the last 5 s, as a part of the CPU time of all CPUs.",
                      Metric::Type::kGauge,
                      by_part(shares.program, shares.daemon, shares.skipping, shares.background, shares.answers)});
-  metrics.push_back(
-      gauge("flamed_cpu_budget_ratio", "What flamed may cost (cpu_budget); 0: no budget.", budget.budget.value_or(0)));
+  metrics.push_back(gauge("flamed_cpu_budget_ratio",
+                          "The share of CPU time that flamed may use (cpu_budget); 0: no budget.",
+                          budget.budget.value_or(0)));
   metrics.push_back(
       gauge("flamed_sampling_frequency_hertz", "Samples a second on each busy CPU, in force.", budget.frequency_hz));
   metrics.push_back({"flamed_frequency_steps_total",
@@ -143,14 +144,13 @@ void append_budget_metrics(const BudgetKeeper::State& budget, std::vector<Metric
                       {{{"direction", "up"}}, static_cast<double>(budget.raised)}}});
   metrics.push_back(gauge("flamed_unwind_tables_slowed", "1 while new unwind tables have to wait for the budget.",
                           budget.is_background_slowed ? 1 : 0));
-  metrics.push_back(counter("flamed_unwind_tables_put_off_total", "Unwind tables that were not built when asked for.",
+  metrics.push_back(counter("flamed_unwind_tables_put_off_total", "Unwind tables that were not built when requested.",
                             budget.put_off));
 }
 
 void append_store_metrics(const store::StoreStats& store, std::size_t index_bytes, std::vector<Metric>& metrics) {
   metrics.push_back(gauge("flamed_store_bytes", "Memory that the store accounts for.", store.used_bytes));
-  metrics.push_back(
-      gauge("flamed_function_index_bytes", "Memory of what questions keep for the next one.", index_bytes));
+  metrics.push_back(gauge("flamed_function_index_bytes", "Memory of what queries cache.", index_bytes));
   metrics.push_back(gauge("flamed_store_budget_bytes", "Memory that the store may use.", store.budget_bytes));
   metrics.push_back(
       gauge("flamed_store_exact_bytes", "Of flamed_store_bytes: samples that are kept one by one.", store.exact_bytes));
@@ -170,22 +170,22 @@ void append_store_metrics(const store::StoreStats& store, std::size_t index_byte
   metrics.push_back(gauge("flamed_store_threads", "Threads named by samples held.", store.threads));
   metrics.push_back(gauge("flamed_store_processes", "Processes named by samples held.", store.processes));
   metrics.push_back({"flamed_store_slots_dropped_total",
-                     "Minutes dropped, by the bound that was met.",
+                     "Minutes dropped, by the bound that was reached.",
                      Metric::Type::kCounter,
                      {{{{"bound", "retention"}}, static_cast<double>(store.slots_dropped_for_age)},
                       {{{"bound", "memory_budget"}}, static_cast<double>(store.slots_dropped_for_budget)},
                       {{{"bound", "memory_pressure"}}, static_cast<double>(store.slots_dropped_for_memory)}}});
-  metrics.push_back({"flamed_store_share_losses_total",
-                     "Samples that lost something because their user had more than a share of the store.",
-                     Metric::Type::kCounter,
-                     {{{{"what", "old_stack"}}, static_cast<double>(store.stacks_given_up)},
-                      {{{"what", "new_stack"}}, static_cast<double>(store.stacks_cut_for_share)},
-                      {{{"what", "sample"}}, static_cast<double>(store.samples_dropped_for_share)}}});
-  metrics.push_back(gauge("flamed_store_users_above_share", "Users who lost something so in the last ten minutes.",
-                          store.above_share.size()));
+  metrics.push_back(
+      {"flamed_store_share_losses_total",
+       "Samples that lost their stack or were dropped because their user had more than a share of the store.",
+       Metric::Type::kCounter,
+       {{{{"what", "old_stack"}}, static_cast<double>(store.stacks_given_up)},
+        {{{"what", "new_stack"}}, static_cast<double>(store.stacks_cut_for_share)},
+        {{{"what", "sample"}}, static_cast<double>(store.samples_dropped_for_share)}}});
+  metrics.push_back(gauge("flamed_store_users_above_share",
+                          "Users whose samples that happened to in the last ten minutes.", store.above_share.size()));
   metrics.push_back(counter("flamed_store_given_back_bytes_total",
-                            "Memory that the store let go of because the daemon was short of it.",
-                            store.given_back_bytes));
+                            "Memory that the store freed because the daemon was short of it.", store.given_back_bytes));
   if (store.oldest) {
     metrics.push_back(gauge("flamed_store_oldest_timestamp_seconds",
                             "Start of the oldest minute held, or of sampling in it.",
@@ -195,21 +195,21 @@ void append_store_metrics(const store::StoreStats& store, std::size_t index_byte
 
 void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Metric>& metrics) {
   metrics.push_back(
-      gauge("flamed_unwind_processes", "Processes whose mappings stand in the unwind tables.", unwind.processes));
+      gauge("flamed_unwind_processes", "Processes with mappings in the unwind tables.", unwind.processes));
   metrics.push_back(gauge("flamed_unwind_mappings", "Mappings of these processes.", unwind.mappings));
-  metrics.push_back(gauge("flamed_unwind_modules", "Modules whose unwind rows stand.", unwind.modules));
+  metrics.push_back(gauge("flamed_unwind_modules", "Modules with unwind rows in the tables.", unwind.modules));
   metrics.push_back(gauge("flamed_unwind_rows", "Unwind rows of these modules.", unwind.rows));
   metrics.push_back(gauge("flamed_unwind_row_bytes", "Memory of the rows.", unwind.row_bytes));
   metrics.push_back(gauge("flamed_unwind_slab_bytes", "Kernel memory reserved for rows so far.", unwind.slab_bytes));
-  metrics.push_back(gauge("flamed_unwind_budget_bytes", "What rows may take.", unwind.budget_bytes));
+  metrics.push_back(gauge("flamed_unwind_budget_bytes", "Memory that rows may take.", unwind.budget_bytes));
   metrics.push_back(gauge("flamed_unwind_rules", "Distinct unwind rules.", unwind.rules));
   metrics.push_back(counter("flamed_unwind_builds_total", "Files whose unwind rows were built.", unwind.builds));
   metrics.push_back(counter("flamed_unwind_build_seconds_total", "Time that building unwind rows took.",
                             static_cast<double>(unwind.build_ns) / kNsPerSecond));
   metrics.push_back(
-      counter("flamed_unwind_evictions_total", "Modules whose rows made room for others.", unwind.evictions));
+      counter("flamed_unwind_evictions_total", "Modules whose rows were evicted for others.", unwind.evictions));
   metrics.push_back({"flamed_unwind_refused_total",
-                     "What found no room in the unwind tables.",
+                     "What was refused for lack of room in the unwind tables.",
                      Metric::Type::kCounter,
                      {{{{"what", "process"}}, static_cast<double>(unwind.refused_processes)},
                       {{{"what", "module"}}, static_cast<double>(unwind.refused_modules)},
@@ -219,10 +219,8 @@ void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Met
 void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, std::vector<Metric>& metrics) {
   using symbolizer::RequestKind;
   using Worker = symbolizer::WorkerModuleReader;
-  Metric requests{"flamed_worker_requests_total",
-                  "What was asked of the ELF worker, by what came of it.",
-                  Metric::Type::kCounter,
-                  {}};
+  Metric requests{
+      "flamed_worker_requests_total", "Requests to the ELF worker, by outcome.", Metric::Type::kCounter, {}};
   Metric seconds{"flamed_worker_seconds_total", "Time that these requests took.", Metric::Type::kCounter, {}};
   for (std::size_t k = 0; k < symbolizer::kRequestKinds; ++k) {
     const std::string kind = symbolizer::name_of(static_cast<RequestKind>(k));
@@ -234,11 +232,11 @@ void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, 
   }
   metrics.push_back(std::move(requests));
   metrics.push_back(std::move(seconds));
-  metrics.push_back(gauge("flamed_worker_in_flight", "Requests that the ELF worker is at.", worker.in_flight));
+  metrics.push_back(gauge("flamed_worker_in_flight", "Requests that the ELF worker is working on.", worker.in_flight));
   metrics.push_back(counter("flamed_worker_restarts_total", "ELF workers that were started in the place of a dead one.",
                             worker.starts == 0 ? 0 : worker.starts - 1));
   metrics.push_back(
-      counter("flamed_worker_failed_starts_total", "ELF workers that did not come up.", worker.failed_starts));
+      counter("flamed_worker_failed_starts_total", "ELF workers that failed to start.", worker.failed_starts));
   metrics.push_back(counter("flamed_worker_cpu_seconds_total", "CPU time that the ELF worker has used.",
                             static_cast<double>(worker.cpu_ns) / kNsPerSecond));
   metrics.push_back(gauge("flamed_worker_peak_bytes", "Resident memory of its largest request.", worker.peak_bytes));
@@ -249,18 +247,16 @@ void append_symbol_metrics(const symbolizer::CachingSymbolizer::Stats& cache,
   metrics.push_back(counter("flamed_symbol_cache_hits_total", "Addresses named from the cache.", cache.hits));
   metrics.push_back(counter("flamed_symbol_cache_misses_total", "Addresses that were looked up.", cache.misses));
   metrics.push_back(gauge("flamed_symbol_cache_bytes", "Memory of the cache.", cache.bytes));
-  metrics.push_back(counter("flamed_symbol_renewals_total",
-                            "Modules named anew because a debug file of theirs appeared.", cache.renewals));
+  metrics.push_back(counter("flamed_symbol_renewals_total", "Modules named again because their debug file appeared.",
+                            cache.renewals));
   metrics.push_back(counter("flamed_symbol_tables_loaded_total", "Files whose symbols were read.", tables.loads));
   metrics.push_back(
       counter("flamed_symbol_tables_failed_total", "Files whose symbols could not be read.", tables.failed_loads));
   // In the order of ElfSymbols::Source.
   constexpr std::array<const char*, symbolizer::ModuleSymbolizer::kSources> kSources{
       "none", "dynsym", "mini_debug_info", "debug_file", "go", "symtab"};
-  Metric by_source{"flamed_symbol_tables_by_source_total",
-                   "Files whose symbols were read, by where these stood.",
-                   Metric::Type::kCounter,
-                   {}};
+  Metric by_source{
+      "flamed_symbol_tables_by_source_total", "Files whose symbols were read, by source.", Metric::Type::kCounter, {}};
   for (std::size_t i = 0; i < kSources.size(); ++i) {
     by_source.values.push_back({{{"source", kSources[i]}}, static_cast<double>(tables.loads_from[i])});
   }
@@ -282,7 +278,7 @@ void append_symbol_metrics(const symbolizer::CachingSymbolizer::Stats& cache,
 void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::vector<Metric>& metrics) {
   metrics.push_back(counter("flamed_debuginfod_fetched_total", "Debug files that servers sent.", stats.fetched));
   metrics.push_back(counter("flamed_debuginfod_failed_total", "Debug files that no server had or sent.", stats.failed));
-  metrics.push_back(gauge("flamed_debuginfod_waiting", "Debug files that wait for their turn.", stats.waiting));
+  metrics.push_back(gauge("flamed_debuginfod_waiting", "Debug files that wait to be fetched.", stats.waiting));
 }
 
 }  // namespace
@@ -346,20 +342,20 @@ api::Health DaemonSources::health() const {
         std::to_string(parts_.sampler.cpus()) + " CPUs at " + format_frequency(parts_.sampler.frequency_hz());
   health.components.push_back(std::move(sampler));
 
-  health.components.push_back({"reader", vitals.reader_alive,
-                               vitals.reader_alive
-                                   ? "drains the kernel's buffers every 5 s at least, and when somebody asks"
-                                   : vitals.problem});
+  health.components.push_back(
+      {"reader", vitals.reader_alive,
+       vitals.reader_alive ? "drains the kernel's buffers every 5 s at least, and at requests" : vitals.problem});
   const std::size_t muted = parts_.sampler.side_band_skipped().processes;
   health.components.push_back(
       {"side_band", muted == 0,
-       muted == 1 ? "a process maps code or changes its name so often that this is skipped, and what it has mapped is "
-                    "read from /proc: the log names it"
-       : muted != 0
-           ? std::to_string(muted) + " processes map code or change their names so often that this is skipped, and "
-                                     "what they have mapped is read from /proc: the log names them"
-       : parts_.sampler.has_side_band() ? "the kernel tells of mapping changes as they happen"
-                                        : "the kernel does not tell of mapping changes: they are read from /proc, and "
+       muted == 1
+           ? "a process maps code or changes its name so often that its records are skipped, and its mappings are "
+             "read from /proc: the log names it"
+       : muted != 0 ? std::to_string(muted) +
+                          " processes map code or change their names so often that their records are skipped, and "
+                          "their mappings are read from /proc: the log names them"
+       : parts_.sampler.has_side_band() ? "the kernel reports mapping changes as they happen"
+                                        : "the kernel does not report mapping changes: they are read from /proc, and "
                                           "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
@@ -367,7 +363,7 @@ api::Health DaemonSources::health() const {
   const Status kernel_symbols = parts_.kernel_symbols.check();
   health.components.push_back(
       {"kernel_symbols", kernel_symbols.ok(),
-       kernel_symbols ? "the kernel shows where its functions are" : kernel_symbols.error().message()});
+       kernel_symbols ? "the kernel shows the addresses of its functions" : kernel_symbols.error().message()});
   // Everybody may ask, so it is not told who they are.
   const std::string above_share =
       store.above_share.empty()
@@ -408,7 +404,7 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_closed_module_names_bytes",
                           "Memory of the names of addresses in files that were closed.", modules.names_bytes));
   metrics.push_back(counter("flamed_closed_modules_forgotten_total",
-                            "Closed files whose names were let go of for lack of room.", modules.names_dropped));
+                            "Closed files whose names were dropped for lack of room.", modules.names_dropped));
   metrics.push_back(counter("flamed_module_files_crowded_out_total",
                             "Files that were closed while mapped, to make room for other users' files.",
                             modules.files_crowded_out));
@@ -418,14 +414,14 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_hung_file_systems",
                           "Places in file systems that do not answer: files there stay unopened.", opener.hung));
   metrics.push_back(
-      counter("flamed_module_open_timeouts_total", "Openings that were given up because of that.", opener.timeouts));
+      counter("flamed_module_open_timeouts_total", "Opens that timed out because of that.", opener.timeouts));
   append_symbol_metrics(parts_.cache.stats(), parts_.symbolizer.stats(), metrics);
   if (parts_.debuginfod != nullptr) append_debuginfod_metrics(parts_.debuginfod->stats(), metrics);
   const symbolizer::JitSymbols::Stats jit = parts_.symbolizer.jit_stats();
   metrics.push_back(counter("flamed_jit_tables_loaded_total", "Perf maps and jitdumps read.", jit.loads));
   metrics.push_back(
       counter("flamed_jit_tables_failed_total", "Perf maps and jitdumps that could not be read.", jit.failed_loads));
-  metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of what they name.", jit.table_bytes));
+  metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of the names in perf maps and jitdumps.", jit.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
   metrics.push_back(counter("flamed_cpu_seconds_total",

@@ -45,7 +45,7 @@ class MemoryKeeper {
     const std::uint64_t all = store_.stats().given_back_bytes;
     if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
       give_back_freed_memory();
-      spdlog::warn("memory is short: {} KiB of stored samples were given back", given_back >> 10);
+      spdlog::warn("memory is short: {} KiB of stored samples were freed", given_back >> 10);
     }
     const std::optional<MemoryWatch::Reading> reading = watch_.read();
     if (!reading) return false;
@@ -76,7 +76,7 @@ class PeersTeller {
     if (peers.ok() == known_) return;
     known_ = peers.ok();
     if (known_)
-      spdlog::info("the kernel tells again whose connections are");
+      spdlog::info("the kernel says again who owns connections");
     else
       spdlog::warn("{}", peers.error().message());
   }
@@ -100,7 +100,7 @@ class SharesTeller {
       spdlog::warn(
           "stacks of {} take more than a share of memory_budget ({}) while other users need room: the oldest of them "
           "are "
-          "given up, and new ones where that is not enough; a larger memory_budget keeps more",
+          "dropped, and new ones if that is not enough; a larger memory_budget keeps more",
           store::text_of_user(user), format_size(stats.budget_bytes));
     }
     std::erase_if(told_, [&](const auto& entry) { return now.ns - entry.second.ns >= 2 * kAgainNs; });

@@ -90,7 +90,8 @@ Status TokenFile::read_if_changed() {
   edition_ = edition;
   if (!S_ISREG(status.st_mode)) return Error("it is no regular file");
   if ((status.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
-    return Error("others than its owner and its group may read it, or others than its owner may change it: chmod 0640");
+    return Error(
+        "users other than its owner and group may read it, or other than its owner may write to it: chmod 0640");
   }
   const Result<std::string> text = read_fd(fd.get(), kLargestFileBytes);
   if (!text) return text.error();

@@ -61,7 +61,7 @@ Problem unknown_path(std::string_view path, const std::vector<std::string_view>&
 }
 
 Problem too_costly(std::string detail) {
-  return {422, "too-costly", "The question costs too much", "No answer: " + std::move(detail) + ".", {}};
+  return {422, "too-costly", "The query costs too much", "No answer: " + std::move(detail) + ".", {}};
 }
 
 Problem no_single_samples(std::string detail) {
@@ -89,7 +89,7 @@ Problem token_needed() {
   return {401,
           "token-needed",
           "Token needed",
-          "From another host flamed answers only who knows a token of its token_file: send the header Authorization: "
+          "flamed answers other hosts only with a token of its token_file: send the header Authorization: "
           "Bearer TOKEN, or ask on the host itself.",
           {}};
 }
@@ -106,7 +106,7 @@ Problem unknown_user() {
   return {403,
           "unknown-user",
           "Unknown user",
-          "The kernel does not tell whose connection this is, so only /healthz, /readyz, /metrics, /version and "
+          "The kernel does not know who owns this connection, so only /healthz, /readyz, /metrics, /version and "
           "/openapi.json are open to it. Ask over flamed's Unix socket, or with a token.",
           {}};
 }
@@ -115,9 +115,8 @@ Problem foreign_host(std::string_view host, std::string_view own_names) {
   return {403,
           "foreign-host",
           "Not flamed's name",
-          "The request says in its header Host that it was sent to " +
-              (host.empty() ? std::string("nobody") : "\"" + excerpt(host) + "\"") +
-              ", which is not what flamed listens on. Another site may be behind it (DNS rebinding). Here flamed is " +
+          "The request's header Host is " + (host.empty() ? std::string("nobody") : "\"" + excerpt(host) + "\"") +
+              ", which is not an address of flamed. Another site may be behind it (DNS rebinding). Here flamed is " +
               std::string(own_names) + ".",
           {}};
 }
@@ -125,7 +124,7 @@ Problem foreign_host(std::string_view host, std::string_view own_names) {
 Problem foreign_origin(std::string_view origin) {
   return {403,
           "foreign-origin",
-          "Asked by another site",
+          "Request from another site",
           "A page of another site (" + excerpt(origin) +
               ") made the browser ask this. flamed answers its own page, and what is typed or pasted into the address "
               "bar.",

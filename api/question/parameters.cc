@@ -117,7 +117,7 @@ std::string allowed_values(const ParameterSpec& spec) {
     case ParameterType::kIntegers:
       return "whole numbers from " + range + ", with commas between them";
     case ParameterType::kTexts:
-      return "texts of 1 to " + std::to_string(kMaxTextBytes) + " bytes, one each time that it is given";
+      return "texts of 1 to " + std::to_string(kMaxTextBytes) + " bytes, one per parameter";
     case ParameterType::kChoice:
       return join({spec.choices.begin(), spec.choices.end()});
     case ParameterType::kFlag:

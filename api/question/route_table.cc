@@ -30,13 +30,13 @@ constexpr double kLongestWait = 3600;
 
 constexpr std::array<ParameterSpec, 4> kWindow{{
     {"from", kTime, "start of the window; default 15 minutes before its end, or when flamed began if that was later"},
-    {"to", kTime, "end of the window, itself not in it; default now; one in the future is now"},
+    {"to", kTime, "end of the window, exclusive; default now; a time in the future is now"},
     {"offset_from", kNumber, "only the part of each second that begins so many milliseconds into it", {}, 0, 1000},
-    {"offset_to", kNumber, "end of that part, itself not in it; default 1000", {}, 0, 1000},
+    {"offset_to", kNumber, "end of that part, exclusive; default 1000", {}, 0, 1000},
 }};
 
 constexpr std::array<ParameterSpec, 10> kSelection{{
-    {"pid", kProcesses, "processes, as 1234 or 1234@567890 (pid and start, as /processes tells them)"},
+    {"pid", kProcesses, "processes, as 1234 or 1234@567890 (pid and start, as in /processes)"},
     {"tid", kIntegers, "threads", {}, 1, kLargestId},
     {"comm", kTexts, "names of threads"},
     {"exe", kTexts, "programs, by path or by file name"},
@@ -44,7 +44,7 @@ constexpr std::array<ParameterSpec, 10> kSelection{{
     {"container", kTexts, "containers, by name, id or the first 12 digits of one"},
     {"cgroup", kTexts, "control groups by path, with all below them"},
     {"uid", kIntegers, "effective users", {}, 0, kLargestUid},
-    {"tree", kProcesses, "processes with all that they and their children started"},
+    {"tree", kProcesses, "processes with all their descendants"},
     {"side", kChoice, "which part of the stacks", kSides, 0, 0, "both"},
 }};
 
@@ -78,35 +78,35 @@ constexpr std::array<ParameterSpec, 12> kShape{{
     {"names", kChoice, "full: with template arguments and parameters", kNames, 0, 0, "short"},
     {"focus", kPattern, "only stacks in which a frame matches"},
     {"ignore", kPattern, "only stacks in which no frame matches"},
-    {"hide", kPattern, "without frames that match; what they called hangs below their caller"},
-    {"root", kTexts, "only what is below these names, from the root's child on, one each time that it is given"},
-    {"min_percent", kNumber, "least share of the whole that a node is shown for", {}, 0, 100, "0"},
-    {"max_nodes", kInteger, "how many nodes are shown, the largest ones", {}, 1, 1'000'000, "200000"},
+    {"hide", kPattern, "without frames that match; their callees are attached to their caller"},
+    {"root", kTexts, "only the subtree below these names, from the root's child on, one per parameter"},
+    {"min_percent", kNumber, "only nodes of at least this share of the whole", {}, 0, 100, "0"},
+    {"max_nodes", kInteger, "number of nodes, the largest ones", {}, 1, 1'000'000, "200000"},
 }};
 
 constexpr std::array<ParameterSpec, 2> kProfileOwn{{
     {"seconds",
      kDuration,
-     "without from: the next so many seconds, waited for; with it: the length of the window",
+     "without from: waits for the next so many seconds; with it: the length of the window",
      {},
      1,
      kLongestWait},
-    {"format", kChoice, "how the profile is written; without it the header Accept decides", kProfileFormats, 0, 0,
+    {"format", kChoice, "format of the profile; without it the header Accept decides", kProfileFormats, 0, 0,
      "flamegraph"},
 }};
 
 constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"normalise", kChoice, "samples: shares of each side; time: CPU time per time", kNormalise, 0, 0, "samples"},
-    {"format", kChoice, "how the comparison is written", kDiffFormats, 0, 0, "flamegraph"},
+    {"format", kChoice, "format of the comparison", kDiffFormats, 0, 0, "flamegraph"},
 }};
 
 constexpr std::array<ParameterSpec, 2> kTimelineOwn{{
-    {"step", kDuration, "how long a step is; default such that there are at most 300", {}, 1, 86400},
-    {"processes", kInteger, "of how many processes, the busiest ones, steps of their own are told", {}, 0, 64, "0"},
+    {"step", kDuration, "length of a step; default such that there are at most 300", {}, 1, 86400},
+    {"processes", kInteger, "number of processes, the busiest ones, with steps of their own", {}, 0, 64, "0"},
 }};
 
 constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
-    {"rows", kInteger, "into how many parts a second is cut", {}, 1, 1000, "50"},
+    {"rows", kInteger, "number of parts of a second", {}, 1, 1000, "50"},
 }};
 
 constexpr std::array<ParameterSpec, 6> kPprofShape{{
@@ -117,7 +117,7 @@ constexpr std::array<ParameterSpec, 6> kPprofShape{{
     kShape[8],
     {"seconds",
      kDuration,
-     "without from: the next so many seconds, waited for; with it: the length of the window",
+     "without from: waits for the next so many seconds; with it: the length of the window",
      {},
      1,
      kLongestWait,
@@ -153,15 +153,15 @@ constexpr std::array<RouteSpec, 12> kRoutes{{
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
      kDiffParameters, kDiffTypes},
-    {RouteId::kProcesses, "/processes", "Who used CPU in a window", kUsageParameters, kJsonOnly},
-    {RouteId::kThreads, "/threads", "Which threads used CPU in a window", kUsageParameters, kJsonOnly},
+    {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kUsageParameters, kJsonOnly},
+    {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kJsonOnly},
     {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kJsonOnly},
     {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
-    {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go programs answer it",
+    {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",
      kPprofParameters, kProtobufOnly},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
     {RouteId::kReadyz, "/readyz", "200 once questions can be answered, else 503", {}, kJsonOnly, true},
-    {RouteId::kMetrics, "/metrics", "Figures for Prometheus", {}, kPrometheus, true},
+    {RouteId::kMetrics, "/metrics", "Metrics for Prometheus", {}, kPrometheus, true},
     {RouteId::kOpenApi, "/openapi.json", "This API as an OpenAPI 3.1 document", {}, kJsonOnly, true},
     {RouteId::kVersion, "/version", "The daemon's version", {}, kJsonOnly, true},
 }};

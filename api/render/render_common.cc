@@ -164,7 +164,7 @@ double symbolised_share(const store::Profile& profile) {
 }
 
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts) {
-  const store::Coverage coverage = facts.coverage.value_or(store::Coverage{{}, {}, "it was not asked for"});
+  const store::Coverage coverage = facts.coverage.value_or(store::Coverage{{}, {}, "it was not requested"});
   json.key("coverage").begin_object();
   json.key("cpu_seconds_accounted");
   if (coverage.cpu_ns_accounted) {

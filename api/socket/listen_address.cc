@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kUnixPrefix = "unix:";
 
 Result<ListenAddress> parse_unix(std::string_view path) {
-  if (!path.starts_with('/') || path.ends_with('/')) return Error("not the whole path of a socket: unix:/PATH");
+  if (!path.starts_with('/') || path.ends_with('/')) return Error("not an absolute path of a socket: unix:/PATH");
   if (path.find('\0') != std::string_view::npos) return Error("a NUL in the path");
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return Error("the path is longer than " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");

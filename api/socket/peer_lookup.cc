@@ -14,7 +14,7 @@ namespace flamed::api {
 namespace {
 
 constexpr const char* kConsequence =
-    "; so whoever asks over TCP is an unknown user and sees only what is open to all, while Unix sockets (--listen "
+    "; so every client over TCP is an unknown user and sees only what is open to all, while Unix sockets (--listen "
     "unix:PATH) still tell";
 
 Peer unix_peer(int socket) {
@@ -83,8 +83,8 @@ Peer PeerLookup::look_up(int socket) {
   if (knows_own_end(socket)) {
     set_problem({});
   } else if (is_connected(socket)) {
-    set_problem(std::string("the kernel does not tell whose TCP connections are, not even flamed's own") +
-                kConsequence + ": load its module tcp_diag (modprobe tcp_diag)");
+    set_problem(std::string("the kernel does not say who owns TCP connections, not even flamed's own") + kConsequence +
+                ": load its module tcp_diag (modprobe tcp_diag)");
   }
   return peer;
 }

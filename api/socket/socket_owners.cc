@@ -102,12 +102,12 @@ std::optional<OwnedSocket> decode_owner(std::span<const std::byte> answer, const
 
 Result<KernelSocketOwners> KernelSocketOwners::open() {
   Fd netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-  if (!netlink) return Error::from_errno("cannot ask the kernel whose sockets are whose: netlink sock_diag");
+  if (!netlink) return Error::from_errno("cannot ask the kernel who owns sockets: netlink sock_diag");
   // To the kernel alone: an answer can come from nobody else then.
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
   if (::connect(netlink.get(), reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) != 0) {
-    return Error::from_errno("cannot ask the kernel whose sockets are whose: connect netlink");
+    return Error::from_errno("cannot ask the kernel who owns sockets: connect netlink");
   }
   return KernelSocketOwners(std::move(netlink));
 }

@@ -57,12 +57,13 @@ void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
   // As designed, and to be seen in /healthz and the metrics: nothing that anybody has to be woken for.
   if (slowed && !was_slowed) {
     spdlog::info(
-        "new unwind tables have to wait: what {} had left for them in the last minute is used up; in the last 5 s they "
+        "new unwind tables have to wait: the part of {} that was left for them in the last minute is used up; in the "
+        "last 5 s they "
         "took {} of the machine's CPU time, and sampling {}",
         limit, format_percent(shares.background), format_percent(shares.sampling()));
   } else if (!slowed && was_slowed) {
     spdlog::info(
-        "new unwind tables need not wait any more: half of what {} has for them in a minute is there again; "
+        "new unwind tables no longer wait: half of the part of {} that they have in a minute is available again; "
         "in the last 5 s they took {} of the machine's CPU time, and sampling {}",
         limit, format_percent(shares.background), format_percent(shares.sampling()));
   }
@@ -123,7 +124,7 @@ std::string describe(const BudgetKeeper::State& state) {
   if (shares.answers > shares.all() / 4) used += ", " + format_percent(shares.answers) + " of it for answers";
   if (shares.skipping > shares.all() / 4) {
     used += ", " + format_percent(shares.skipping) +
-            " of it to skip what the kernel tells of programs that map code or change their names all the time";
+            " of it to skip the kernel's records of programs that map code or change their names all the time";
   }
   if (!state.budget) return "there is no budget; flamed uses " + used;
   used = "flamed uses " + used + "; its limit is " + describe(*state.budget, state.budget_set_by);

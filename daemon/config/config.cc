@@ -58,7 +58,7 @@ Status set_listen(Config& config, std::string_view text) {
 void clear_listen(Config& config) { config.listen.clear(); }
 
 Status set_token_file(Config& config, std::string_view text) {
-  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) return Error("not a whole path");
+  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) return Error("not an absolute path");
   config.token_file = std::string(text);
   return {};
 }
@@ -104,7 +104,7 @@ Status set_budget(Config& config, std::string_view text) {
 }
 
 Status set_unwind(Config& config, std::string_view text) {
-  if (text != "tables" && text != "frame-pointers") return Error("no such way");
+  if (text != "tables" && text != "frame-pointers") return Error("not a known choice");
   config.use_unwind_tables = text == "tables";
   return {};
 }
@@ -125,7 +125,7 @@ Status set_command_lines(Config& config, std::string_view text) {
   else if (text == "off")
     config.command_lines = symbolizer::CommandLines::kOff;
   else
-    return Error("no such way");
+    return Error("not a known choice");
   return {};
 }
 
@@ -170,7 +170,7 @@ constexpr std::array<Setting, 12> kSettings{{
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
      set_listen, is_different<&Config::listen>, clear_listen},
     {"token_file", "--token-file", "FILE", "a token that lets its bearer see everything; none by default",
-     "the whole path of a file", set_token_file, is_different<&Config::token_file>},
+     "the absolute path of a file", set_token_file, is_different<&Config::token_file>},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
      set_frequency, is_different<&Config::frequency_hz>},
     {"cpu_budget", "--cpu-budget", "SHARE", "of all CPUs' time, for flamed itself, or off; default 0.3%",

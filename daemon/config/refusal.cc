@@ -175,10 +175,10 @@ std::span<const RefusalText> refusal_texts() { return kTexts; }
 
 std::span<const ExitStatusMeaning> exit_statuses() {
   static constexpr ExitStatusMeaning kMeanings[] = {
-      {ExitStatus::kEnded, "asked to end", false},
+      {ExitStatus::kEnded, "told to exit", false},
       {ExitStatus::kUnexpected, "an unexpected error", true},
       {ExitStatus::kUsage, "a bad flag or configuration", false},
-      {ExitStatus::kCannotSample, "it cannot sample, for none of the reasons below", true},
+      {ExitStatus::kCannotSample, "it cannot sample, for another cause than those below", true},
       {ExitStatus::kCannotListen, "it cannot listen", true},
       {ExitStatus::kNoCapability, "CAP_BPF or CAP_PERFMON is missing", false},
       {ExitStatus::kParanoid, "kernel.perf_event_paranoid is above what the capabilities allow", false},

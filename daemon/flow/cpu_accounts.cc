@@ -261,7 +261,7 @@ api::CpuAccount CpuAccounts::machine(const store::WallWindow& window) const {
   const std::optional<std::uint64_t> after = at(readings, to, span);
   if (!before || !after) {
     return unknown(
-        "the kernel's accounts were not read as early as the window begins: they are read anew after the "
+        "the kernel's accounts were not read before the window began: they are read anew after the "
         "clock was set or the machine was suspended");
   }
   return {*after - std::min(*before, *after), {}};
@@ -302,7 +302,7 @@ api::CpuAccount CpuAccounts::process(const store::WallWindow& window, const stor
   }
   const std::optional<std::uint64_t> before = at(readings, lived.from, span);
   if (!before) {
-    return unknown("the CPU time of " + name_of(process.id) + " was not read as early as the window begins");
+    return unknown("the CPU time of " + name_of(process.id) + "was not read before the window began");
   }
   bool unread = false;
   if (lived.to > readings.back().time && (account.unread_end || lived.to > span.seen_until)) {

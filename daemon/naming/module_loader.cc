@@ -120,7 +120,8 @@ bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::sto
     return true;
   }
   if (!rows) {
-    spdlog::info("no unwind rows for {}: {}; its code is left by frame pointers", module.path, rows.error().message());
+    spdlog::info("no unwind rows for {}: {}; its code is walked by frame pointers", module.path,
+                 rows.error().message());
     rows = unwinder::UnwindRows{};
   }
   while (!stop.stop_requested() && unwind_->publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {

@@ -34,7 +34,7 @@ Status attach_filter(const Fd& socket) {
   }};
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
   if (::setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
-    return Error::from_errno("a filter for news of devices");
+    return Error::from_errno("a filter for device events");
   }
   return {};
 }
@@ -59,13 +59,13 @@ std::optional<int> parse_cpu_news(std::string_view message) {
 
 Result<CpuNews> CpuNews::open() {
   Fd socket(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT));
-  if (!socket) return Error::from_errno("a socket for news of devices");
+  if (!socket) return Error::from_errno("a socket for device events");
   if (Status filtered = attach_filter(socket); !filtered) return std::move(filtered).error();
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = kKernelGroup;
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return Error::from_errno("binding to news of devices");
+    return Error::from_errno("binding to device events");
   }
   return CpuNews(std::move(socket));
 }

@@ -103,7 +103,7 @@ Result<flamed_kernel_orc> find_kernel_orc(const FindKernelSymbols& find_symbols)
                         at[1] > at[0] && at[3] - at[2] == orc.row_count * sizeof(flamed_orc_row) &&
                         orc.row_count < std::uint64_t{1} << FLAMED_ORC_SEARCH_STEPS && orc.text_end > orc.text_start &&
                         orc.text_end - orc.text_start < std::uint64_t{1} << 31;
-  if (!is_whole) return Error("/proc/kallsyms does not tell where the kernel's unwind tables (ORC) are");
+  if (!is_whole) return Error("/proc/kallsyms has no addresses of the kernel's unwind tables (ORC)");
   return orc;
 }
 

@@ -80,12 +80,12 @@ void WakeUps::wake() {
 void WakeUps::listen_for_cpus() {
   Result<CpuNews> news = CpuNews::open();
   if (!news) {
-    spdlog::info("the kernel does not tell when CPUs come and go, so that is looked for each second: {}",
+    spdlog::info("the kernel does not report when CPUs come and go, so they are checked every second: {}",
                  news.error().message());
     return;
   }
   if (const Status watched = watch(epoll_, news->fd(), kCpuNews); !watched) {
-    spdlog::info("news of CPUs are not heard, so those are looked for each second: {}", watched.error().message());
+    spdlog::info("events of CPUs can't be read, so CPUs are checked every second: {}", watched.error().message());
     return;
   }
   cpu_news_ = std::move(news).value();

@@ -54,7 +54,7 @@ void FunctionTable::append_chain(const std::shared_ptr<const InlineChain>& chain
                                  std::vector<std::uint32_t>& variants) {
   bool used = false;
   if (chain == nullptr || chain->empty()) {
-    static const NamedFrame kUnnamed{"[unknown]", "", FrameKind::kUnknown, "nobody could name it"};
+    static const NamedFrame kUnnamed{"[unknown]", "", FrameKind::kUnknown, "it has no name"};
     variants.push_back(intern(kUnnamed, kUnnamed.name, kUnnamed.name.size(), &used));
     return;
   }

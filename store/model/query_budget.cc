@@ -31,7 +31,7 @@ Error QueryBudget::error() const {
   const std::string narrow = "ask for a shorter window or for less of the machine (a process, a unit, a container)";
   switch (exhausted_) {
     case Exhausted::kVisits:
-      return Error("the question covers more than " + std::to_string(limits_.visits) +
+      return Error("the query covers more than " + std::to_string(limits_.visits) +
                        " stacks and samples, which is this server's limit: " + narrow,
                    E2BIG);
     case Exhausted::kNodes:
@@ -45,7 +45,7 @@ Error QueryBudget::error() const {
     case Exhausted::kNot:
       break;
   }
-  return Error("the question is within its limits");
+  return Error("the query is within its limits");
 }
 
 }  // namespace flamed::store

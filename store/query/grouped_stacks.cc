@@ -270,7 +270,7 @@ void GroupedStacks::warn_of_emptiness(const Quality& quality, std::vector<std::s
     warnings.push_back("Process " + std::to_string(pid->pid) +
                        " has no samples in the window: it used no CPU, or did not exist.");
   } else if (selection_.is_narrowed() || selection_.side != Side::kBoth) {
-    warnings.emplace_back("Nothing of what is selected has samples in the window.");
+    warnings.emplace_back("Nothing in the selection has samples in the window.");
   } else if (snapshot_.only_user) {
     warnings.push_back("No process of uid " + std::to_string(*snapshot_.only_user) + " has samples in the window.");
   } else {

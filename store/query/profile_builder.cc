@@ -106,7 +106,7 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std:
     }
     const bool is_empty = total_samples(*tree, side) == 0;
     if (root_missing || (is_empty && !options_.root.empty())) {
-      warnings.emplace_back("Nothing in the window stands below the path that is asked for as root.");
+      warnings.emplace_back("Nothing in the window is below the path given as root.");
     } else if (is_empty) {
       sides[side].warn_of_emptiness(of.facts->quality, warnings);
     }

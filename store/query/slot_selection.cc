@@ -169,7 +169,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     facts_.quality.lost = quality.lost;
   } else if (quality.lost_total() != 0) {
     facts_.warnings.emplace_back(
-        "Samples of the machine were lost in the window, and some of them may have been of what is asked for.");
+        "Samples of the machine were lost in the window, and some of them may belong to the selection.");
   }
   if (used) facts_.used = *used;
   if (begin < end && slots_[begin].exact && slots_[end - 1].exact) facts_.resolution_ns = 1;
@@ -493,15 +493,15 @@ void SlotSelection::warn_of_time(const WallWindow& retained) {
   if (asked.to <= asked.from) {
     warnings.emplace_back("The window is empty: it ends before it begins.");
   } else if (is_from_beginning && asked.to <= retained.from) {
-    warnings.emplace_back("The window lies before flamed began to sample, at " + to_text(retained.from) +
-                          ": nothing is known of it.");
+    warnings.emplace_back("The window is before flamed began to sample, at " + to_text(retained.from) +
+                          ": there are no samples of it.");
   } else if (slots_.empty()) {
-    warnings.emplace_back("The window lies outside of what is retained, which is " + span + ".");
+    warnings.emplace_back("The window is outside of the retained time, which is " + span + ".");
   } else if (is_from_beginning && is_early && !is_late) {
     warnings.emplace_back("flamed began to sample at " + to_text(retained.from) +
-                          ", after the window's start: nothing is known of the time before.");
+                          ", after the window's start: there are no samples from before.");
   } else if (is_early || is_late) {
-    warnings.emplace_back("The window lies partly outside of what is retained, which is " + span + ".");
+    warnings.emplace_back("The window is partly outside of the retained time, which is " + span + ".");
   }
 }
 

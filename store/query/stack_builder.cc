@@ -45,7 +45,7 @@ void StackBuilder::name(FrameNamer& namer) {
 
 StackBuilder::Shown StackBuilder::show(const Frame& address, const std::shared_ptr<const InlineChain>& named) {
   static const auto kUnnamed =
-      std::make_shared<const InlineChain>(1, NamedFrame{"[unknown]", "", FrameKind::kUnknown, "nobody could name it"});
+      std::make_shared<const InlineChain>(1, NamedFrame{"[unknown]", "", FrameKind::kUnknown, "it has no name"});
   std::shared_ptr<const InlineChain> chain = named != nullptr && !named->empty() ? named : kUnnamed;
   const bool shorter = !options_.inlines && chain->size() > 1;
   const bool longer_names =

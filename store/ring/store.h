@@ -97,7 +97,7 @@ class Store {
   /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
   void update_process(const ProcessInfo& info);
 
-  /// The same where all that is new is the process's end. False: nothing is known of it.
+  /// The same where all that is new is the process's end. False: the process is unknown.
   bool end_process(ProcessId id, WallTime ended);
 
   /// Samples from `from` on weigh this much, those before what they did. Closes the open slot there, so that every slot

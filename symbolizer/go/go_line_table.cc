@@ -123,7 +123,7 @@ Result<GoLineTable::Header> GoLineTable::read_header(std::string_view bytes) {
   header.pointer_bytes = static_cast<std::uint8_t>(bytes[7]);
   if (bytes[4] != 0 || bytes[5] != 0 || (header.quantum != 1 && header.quantum != 2 && header.quantum != 4) ||
       (header.pointer_bytes != 4 && header.pointer_bytes != 8)) {
-    return damaged("its header makes no sense");
+    return damaged("its header is invalid");
   }
 
   std::array<std::uint64_t, 8> words{};

@@ -21,7 +21,7 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
-constexpr const char* kNotLookedFor = "no file behind this memory; what may name it has not been looked for yet";
+constexpr const char* kNotLookedFor = "no file behind this memory; no perf map or jitdump was looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
 constexpr const char* kClosed = "its file was closed when no process had it mapped any more";
 constexpr const char* kForgotten = "the module is no longer known";
@@ -106,7 +106,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
   if (id == kHiddenModule) {
     for (const std::size_t i : group) {
       chains[i] = chain_of({"[not shown: not dumpable]", "[not shown]", SymbolKind::kUnknown,
-                            "the process does not let its own user look into it (not dumpable)"});
+                            "the process may not be inspected by its own user (not dumpable)"});
     }
     return;
   }

@@ -34,7 +34,7 @@ constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the st
 
 constexpr std::size_t kMostFolders = 8;  ///< a process can name as many as it likes
 
-constexpr const char* kEnded = "the process ended before it was looked for what names its JIT code";
+constexpr const char* kEnded = "the process ended before its perf maps and jitdumps were looked for";
 
 std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -104,7 +104,7 @@ std::string why_not(const struct stat& status, const ProcessStatus& process) {
   // flamed may read more than the process's user: what is for root alone is not for that user's eyes.
   if (!process.acts_for(status.st_uid) && (status.st_mode & S_IROTH) == 0) return "may be read by root alone";
   // Somebody else may have made this name for a file that was never meant to be read as this.
-  if (status.st_nlink > 1) return "has other names, too (hard links)";
+  if (status.st_nlink > 1) return "has more than one name (hard links)";
   return {};
 }
 
@@ -234,7 +234,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
 
   // Without it nobody knows what may hang: a process can have more mounts than are read.
   const Result<std::string> mounts = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
-  if (!mounts) return Error(mounts.error()).with_context("cannot tell where its files lie");
+  if (!mounts) return Error(mounts.error()).with_context("cannot find out where its files are");
   Finding finding(*mounts);
   JitFiles result;
   const std::string map_name = "perf-" + std::to_string(status->innermost_pid) + ".map";

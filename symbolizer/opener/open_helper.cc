@@ -203,7 +203,7 @@ Waited wait_for(const Fd& fd, int cancel, const Deadline& deadline) {
 }
 
 const Error& nonsense() {
-  static const Error error("the helper that opens files answered nonsense", EPROTO);
+  static const Error error("the open helper sent an invalid answer", EPROTO);
   return error;
 }
 
@@ -226,7 +226,7 @@ std::optional<int> run_open_helper_if_asked(int argc, char** argv) {
 
 Result<OpenHelper> OpenHelper::start(const std::string& program, const std::string& proc, int cancel) {
   Result<HelperProcess> process = start_helper(program, {"flamed: open helper", kOpenHelperArgument});
-  if (!process) return std::move(process).error().with_context("cannot start the helper that opens files");
+  if (!process) return std::move(process).error().with_context("cannot start the open helper");
   OpenHelper helper;
   helper.process_ = std::move(*process);
   helper.proc_ = proc;
@@ -301,7 +301,7 @@ Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::sp
 }
 
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {
-  const Error ended("the helper that opens files has ended", EAGAIN);
+  const Error ended("the open helper has exited", EAGAIN);
   const Deadline deadline = Deadline::after(limit_ns_);
   const auto wait = [&] { return wait_for(process_.socket, cancel_, deadline); };
   const auto give_up = [&](Waited why) {

@@ -475,7 +475,7 @@ void ModuleTable::drop_names(ModuleId id) {
   auto nameless = without_files(*entry.module);
   nameless->names = std::make_shared<const KeptNames>();
   nameless->why_no_file =
-      "its file was closed when no process had it mapped any more, and its names were let go of to "
+      "its file was closed when no process had it mapped any more, and its names were dropped to "
       "keep those of closed files within " +
       format_size(names_budget_bytes_);
   entry.module = std::move(nameless);

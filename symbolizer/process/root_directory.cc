@@ -136,12 +136,13 @@ Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& r
       judged = status.st_dev;
     }
     if (S_ISDIR(status.st_mode)) {
-      if (!may(next, status, reader, S_IXOTH)) return refused("not everybody may look into a folder on the way");
-      if (way.size() == kMostFolders) return refused("too many folders on the way");
+      if (!may(next, status, reader, S_IXOTH)) return refused("not everybody may search a folder on its path");
+      if (way.size() == kMostFolders) return refused("too many folders on its path");
       way.push_back(std::move(next));
     } else if (S_ISLNK(status.st_mode)) {
-      if (status.st_uid != 0 && status.st_uid != reader.user) return refused("a link on the way is somebody else's");
-      if (++links > kMostLinks) return refused("too many links on the way");
+      if (status.st_uid != 0 && status.st_uid != reader.user)
+        return refused("a link on its path belongs to another user");
+      if (++links > kMostLinks) return refused("too many links on its path");
       Result<std::string> target = target_of(next, name);
       if (!target) return target.error();
       if (target->starts_with('/')) way.clear();

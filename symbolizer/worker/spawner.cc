@@ -127,7 +127,7 @@ void answer(const Result<T>& result, std::uint64_t max_bytes) {
   ValueCodec::encode(body, *result);
   if (body.size() > max_bytes) {
     return answer_error(
-        Error("what this file holds is larger than the limit of " + std::to_string(max_bytes) + " bytes for one file"));
+        Error("the file's content is larger than the limit of " + std::to_string(max_bytes) + " bytes for one file"));
   }
   const AnswerHead head{AnswerHead::kMagic, AnswerHead::Kind::kValue, body.size()};
   std::vector<iovec> pieces{{const_cast<AnswerHead*>(&head), sizeof(head)}};

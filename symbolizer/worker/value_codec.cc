@@ -157,7 +157,7 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
     return (resumed.empty() && blob.empty()) || from.damaged("a symbol table without ranges has names");
   }
   const std::uint64_t last_start = narrow.empty() ? wide.back() : narrow.back();
-  if (last_start > std::numeric_limits<std::uint64_t>::max() - base) return from.damaged("a range starts nowhere");
+  if (last_start > std::numeric_limits<std::uint64_t>::max() - base) return from.damaged("a range is out of bounds");
   if (names.back() != SymbolTable::kNoName) return from.damaged("the last range has no end");
 
   if (blob.empty() || blob.front() != '\0' || blob.back() != '\0') return from.damaged("a name has no end");
@@ -169,7 +169,7 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
   }
   named_ranges = 0;
   for (const std::uint32_t name : names) {
-    if (name >= blob.size()) return from.damaged("a name lies nowhere");
+    if (name >= blob.size()) return from.damaged("a name is out of range");
     if (name != SymbolTable::kNoName && blob[name] == '\0') return from.damaged("a name is empty");
     named_ranges += name != SymbolTable::kNoName ? 1 : 0;
   }
@@ -253,17 +253,17 @@ bool ValueCodec::decode(WireReader& from, std::vector<SourceChain>& value, std::
       !from.array(frames, kNoLimit)) {
     return false;
   }
-  if (chain_sizes.size() != count) return from.damaged("it has not one chain for each address");
+  if (chain_sizes.size() != count) return from.damaged("it does not have one chain for each address");
 
   std::vector<std::string_view> texts;
   texts.reserve(text_sizes.size());
   std::size_t text_at = 0;
   for (const std::uint32_t size : text_sizes) {
-    if (size > kMaxSourceTextBytes || size > blob.size() - text_at) return from.damaged("a text lies nowhere");
+    if (size > kMaxSourceTextBytes || size > blob.size() - text_at) return from.damaged("a text is out of range");
     texts.emplace_back(blob.data() + text_at, size);
     text_at += size;
   }
-  if (text_at != blob.size()) return from.damaged("there is text that belongs to nothing");
+  if (text_at != blob.size()) return from.damaged("there is unused text");
 
   value.clear();
   value.resize(count);
@@ -276,7 +276,7 @@ bool ValueCodec::decode(WireReader& from, std::vector<SourceChain>& value, std::
     for (std::size_t k = 0; k < size; ++k) {
       const WireFrame& frame = frames[next_frame++];
       if (frame.function >= texts.size() || frame.file >= texts.size() || frame.inlined > 1) {
-        return from.damaged("a frame names nothing");
+        return from.damaged("a frame without a function");
       }
       memory += sizeof(SourceFrame) + texts[frame.function].size() + texts[frame.file].size();
       if (memory > kMaxChainBytes) return from.damaged("the chains are too large");
@@ -284,7 +284,7 @@ bool ValueCodec::decode(WireReader& from, std::vector<SourceChain>& value, std::
           {std::string(texts[frame.function]), std::string(texts[frame.file]), frame.line, frame.inlined == 1});
     }
   }
-  return next_frame == frames.size() || from.damaged("there are frames that belong to nothing");
+  return next_frame == frames.size() || from.damaged("there are unused frames");
 }
 
 // ---- UnwindRows ----
@@ -314,7 +314,7 @@ bool ValueCodec::decode(WireReader& from, unwinder::UnwindRows& value) {
   if (!from.flag(cut_short)) return false;
 
   if (!rows.empty() && base > std::numeric_limits<std::uint64_t>::max() - rows.back().offset) {
-    return from.damaged("a row lies nowhere");
+    return from.damaged("a row is out of range");
   }
   if (!std::all_of(rules.begin(), rules.end(), [](const unwinder::Rule& rule) { return is_valid(rule); })) {
     return from.damaged("a rule is of no known kind");
@@ -340,7 +340,7 @@ void ValueCodec::encode(WireWriter& to, const std::vector<DemangledName>& value)
 bool ValueCodec::decode(WireReader& from, std::vector<DemangledName>& value, std::size_t count) {
   std::uint64_t names = 0;
   if (!from.number(names)) return false;
-  if (names != count) return from.damaged("it has not one name for each that was asked for");
+  if (names != count) return from.damaged("it does not have one name for each request");
   value.clear();
   value.resize(count);
   for (DemangledName& demangled : value) {

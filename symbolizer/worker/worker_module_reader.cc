@@ -182,7 +182,7 @@ Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::start_locked(std::int6
                                                                   (kStartsPerSecond / kNsPerSecond));
   starts_counted_ns_ = now;
   if (now < not_before_ns_) return Error(why_no_worker_, EAGAIN);
-  if (starts_allowed_ < 1) return Error("the ELF worker ends again and again", EAGAIN);
+  if (starts_allowed_ < 1) return Error("the ELF worker exits again and again", EAGAIN);
   starts_allowed_ -= 1;
 
   Result<std::unique_ptr<WorkerProcess>> started = WorkerProcess::start(options_.program);
@@ -246,12 +246,12 @@ WorkerModuleReader::Attempt WorkerModuleReader::explain(WorkerExchange& exchange
       return {Outcome::kKilled, no_answer(std::string("was killed while reading") + what, EAGAIN), true, true};
     case SIGSYS:
       return {Outcome::kCrashed,
-              no_answer(std::string("was ended by SIGSYS, for a system call that it may not make, "
+              no_answer(std::string("was killed by SIGSYS for a forbidden system call "
                                     "while reading") +
                         what),
               false, true};
     default:
-      return {Outcome::kCrashed, no_answer("was ended by " + signal_name(signal) + " while reading" + what), false,
+      return {Outcome::kCrashed, no_answer("was killed by " + signal_name(signal) + " while reading" + what), false,
               true};
   }
 }
@@ -296,7 +296,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(WorkerProcess& worker
   const auto damaged = [](const char* what) {
     return Attempt{Outcome::kDamaged, no_answer(std::string("gave a damaged answer (") + what + ")"), false, true};
   };
-  if (answer.magic != AnswerHead::kMagic) return damaged("it has no head");
+  if (answer.magic != AnswerHead::kMagic) return damaged("it has no header");
   if (answer.size > limits.answer_bytes) return damaged("it is too large");
   WireReader reader(exchange, answer.size);
   Attempt result{Outcome::kOk, std::nullopt};

@@ -37,14 +37,14 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Program& progr
   while (::poll(polled, 2, deadline.left_ms()) < 0 && errno == EINTR) {
   }
   if (polled[0].revents == 0) {
-    return Error(polled[1].revents != 0 ? "the ELF worker ended while it was started"
-                                        : "the ELF worker did not come up within 2 s");
+    return Error(polled[1].revents != 0 ? "the ELF worker exited while it was started"
+                                        : "the ELF worker did not start within 2 s");
   }
   Hello& hello = process->hello_;
   const Result<ReceivedMessage> message =
       receive_message(process->helper_.socket.get(), std::as_writable_bytes(std::span(&hello, 1)));
   if (!message || message->bytes != sizeof(hello) || hello.magic != Hello::kMagic) {
-    return Error("the ELF worker ended while it was started");
+    return Error("the ELF worker exited while it was started");
   }
   return process;
 }

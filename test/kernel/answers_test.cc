@@ -485,7 +485,7 @@ TEST_CASE("a daemon that has only just been started says what it cannot know, an
   CHECK(until_now["window"]["asked"]["to_ms"].get<std::int64_t>() <= now_ms());
   CHECK(until_now["warnings"].empty());
 
-  const std::string lies = ": The window lies before flamed began to sample, at ";
+  const std::string lies = ": The window is before flamed began to sample, at ";
   const std::string base = "base_from=" + std::to_string(began - 60'000) + "&base_to=" + std::to_string(began);
   CHECK(daemon.get("/diff?format=top-text&" + base).body.find("warning: before" + lies) == 0);
   CHECK(daemon.get("/diff?format=folded&" + base).body.find("# before" + lies) == 0);

@@ -508,7 +508,7 @@ describe("the graph", () => {
     });
     await show("&from=now-10m&to=now-1s");
     await page.waitForSelector(".fetching button");
-    assert.match(await text(page, ".fetching"), /^Other samples are kept of this window .* only the largest frames\.Ask again$/);
+    assert.match(await text(page, ".fetching"), /^The stored samples of this window have changed .* only the largest frames\.Ask again$/);
     await page.click(".fetching button");
     await page.waitForFunction(() => document.querySelector('.flame-item[data-name="tcp_sendmsg"]') !== null);
     assert.equal(await page.$(".fetching"), null);
@@ -525,9 +525,9 @@ describe("the graph", () => {
     });
     await show("&from=now-10m&to=now-1s");
     await page.waitForSelector(".fetching button");
-    assert.match(await text(page, ".fetching"), /^The rest of this window was not fetched: the answer is none in columns\. .*Try again$/);
+    assert.match(await text(page, ".fetching"), /^The rest of this window was not fetched: the answer is not in columns\. .*Try again$/);
     assert.equal(page.troubles.length, 1);
-    assert.match(page.troubles[0], /^console: Error: the answer is none in columns/);
+    assert.match(page.troubles[0], /^console: Error: the answer is not in columns/);
   });
 
   it("saves itself as a vector picture that needs nothing else and is no markup of others", async () => {

@@ -49,7 +49,7 @@ describe("the page's states", () => {
     assert.match(await text(page, "#facts"), /Seen.*own processes only uid 1000/);
     const explanation = await page.$eval("#facts a[href$='#seen']", (link) => link.getAttribute("href"));
     await page.goto(new URL(explanation, daemon.url).href);
-    assert.match(await text(page, "#seen + p"), /Whoever else asks sees those of their own user/);
+    assert.match(await text(page, "#seen + p"), /Other users see only their own processes/);
     assert.deepEqual(page.troubles, []);
   });
 

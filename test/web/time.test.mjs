@@ -49,7 +49,7 @@ describe("the timeline", () => {
     await open(page, daemon.url);
     const told = await text(page, "#timeline-text");
     assert.match(told, /^CPU use from 11:05:30 to 14:05:30 \(UTC\+00:00\), in steps of 1 min: 0\.\d\d CPUs on average, 1\.9\d at most/);
-    assert.match(told, /Nothing is known from 12:30:\d\d to 12:40:\d\d\./);
+    assert.match(told, /There are no samples from 12:30:\d\d to 12:40:\d\d\./);
     assert.match(told, /5,000 samples were lost from 13:35:00 to 13:36:00\./);
     assert.ok((await colours(page, "#timeline canvas")) > 4);
     assert.equal(await valueText(page, "Move the window"), "13:50:30 to 14:05:30");
@@ -76,7 +76,7 @@ describe("the timeline", () => {
     await hover(page, OVER, [share(3000), 0.5]);
     assert.match(await text(page, "#timeline-readout"), /^13:15:00 user 0\.\d\d · kernel 0\.\d\d$/);
     await hover(page, OVER, [share(5400), 0.5]);
-    assert.match(await text(page, "#timeline-readout"), /nothing is known/);
+    assert.match(await text(page, "#timeline-readout"), /no samples/);
     await hover(page, OVER, [share(1785), 0.5]);
     assert.match(await text(page, "#timeline-readout"), /5,000 lost$/);
     await page.mouse.move(2, 2);

@@ -13,7 +13,7 @@ const underWay = signal(0);
 // Whether everything that is to be seen has been answered.
 export const isSettled = computed(() => underWay.value === 0);
 
-export const CANCELLED: Problem = { title: "Cancelled", detail: "The question was cancelled before it was answered." };
+export const CANCELLED: Problem = { title: "Cancelled", detail: "The query was cancelled before its answer came." };
 
 interface Options<Answer> {
   // For answers that are not plain JSON.

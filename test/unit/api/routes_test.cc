@@ -331,7 +331,7 @@ TEST_CASE("a window that ends a little in the future ends now, on every route an
 TEST_CASE("a comparison with time before flamed began says so in text, too") {
   Fixture fixture;
   const std::string before =
-      "The window lies before flamed began to sample, at 2026-01-31T14:05:20Z: nothing is known of it.";
+      "The window is before flamed began to sample, at 2026-01-31T14:05:20Z: there are no samples of it.";
   const std::string alone = "One side has no samples: there is nothing to compare with.";
   CHECK(fixture.get("/diff?format=folded").body ==
         "# before: " + before + "\n# " + alone + "\nmain;rest 0 10\nmain;spin 0 20\n");
@@ -361,7 +361,7 @@ TEST_CASE("the table for reading has the warnings") {
   const std::string table = fixture.get("/profile?from=now-1m&format=top-text").body;
   CHECK(contains(table,
                  "2026-01-31T14:05:30.000Z\nwarning: flamed began to sample at 2026-01-31T14:05:20Z, after the "
-                 "window's start: nothing is known of the time before.\n      self  self%"));
+                 "window's start: there are no samples from before.\n      self  self%"));
 }
 
 /// Columns are JSON behind their first 16 bytes.
@@ -468,8 +468,7 @@ TEST_CASE("each side of a comparison says which of its parameters nothing ever m
   CHECK(diff["before"]["matched_ever"] == false);
   CHECK(contains(diff["before"]["warnings"].dump(), "matches base_comm:"));
   const std::string text = fixture.get("/diff?comm=worker&base_comm=nosuch&format=folded").body;
-  CHECK(
-      text.starts_with("# before: Nothing of what is selected has samples in the window.\n# before: No sample in all"));
+  CHECK(text.starts_with("# before: Nothing in the selection has samples in the window.\n# before: No sample in all"));
   CHECK(contains(text, "\nmain;spin 0 20\n"));
 }
 

@@ -40,16 +40,16 @@ TEST_CASE("tables that wait are told with what they have used up, and when they 
   {
     const test::CapturedLog log;
     machine.run(40, 0.001, 0.01);
-    CHECK(
-        log.text() ==
-        "info: new unwind tables have to wait: what cpu_budget (0.3 % by default) had left for them in the last minute "
-        "is used up; in the last 5 s they took 1 % of the machine's CPU time, and sampling 0.1 %\n");
+    CHECK(log.text() ==
+          "info: new unwind tables have to wait: the part of cpu_budget (0.3 % by default) that was left for them in "
+          "the last minute "
+          "is used up; in the last 5 s they took 1 % of the machine's CPU time, and sampling 0.1 %\n");
   }
   const test::CapturedLog log;
   machine.run(600, 0.001);
   CHECK(log.text() ==
-        "info: new unwind tables need not wait any more: half of what cpu_budget (0.3 % by default) has for them in a "
-        "minute is there again; in the last 5 s they took 0 % of the machine's CPU time, and sampling 0.1 %\n");
+        "info: new unwind tables no longer wait: half of the part of cpu_budget (0.3 % by default) that they have in a "
+        "minute is available again; in the last 5 s they took 0 % of the machine's CPU time, and sampling 0.1 %\n");
 }
 
 TEST_CASE("the state in force is told with the same limit") {

@@ -86,10 +86,10 @@ struct Bad {
 };
 const std::vector<Bad> kBad{
     {"listen", "--listen", "unix:", "unix:/PATH"},
-    {"listen", "--listen", "unix:flamed.sock", "not the whole path of a socket"},
-    {"listen", "--listen", "unix:/run/flamed/", "not the whole path of a socket"},
+    {"listen", "--listen", "unix:flamed.sock", "not an absolute path of a socket"},
+    {"listen", "--listen", "unix:/run/flamed/", "not an absolute path of a socket"},
     {"listen", "--listen", "unix:/" + std::string(107, 'x'), "longer than 107 bytes"},
-    {"token_file", "--token-file", "token", "the whole path of a file"},
+    {"token_file", "--token-file", "token", "the absolute path of a file"},
     {"listen", "--listen", "9090", "HOST:PORT"},
     {"listen", "--listen", "", "HOST:PORT"},
     {"listen", "--listen", ":9090", "HOST:PORT"},
@@ -390,7 +390,7 @@ TEST_CASE("the help text has every flag and the default file") {
 
 TEST_CASE("the help text has every exit status") {
   const std::string help = help_text();
-  CHECK(help.find("\n   0  asked to end\n") != std::string::npos);
+  CHECK(help.find("\n   0  told to exit\n") != std::string::npos);
   CHECK(help.find("\n  10  open files, memory or locked memory are limited too narrowly\n") != std::string::npos);
 }
 

@@ -235,7 +235,7 @@ TEST_CASE("what is pruned is one node below its caller: totals stay true, and it
   CHECK(below.nodes.size() == 1 + 5 + 10);
   asked.options.root = {"f1", "nowhere"};
   CHECK(asked.profile().nodes[0].total_samples == 0);
-  CHECK(mentions(asked.profile().warnings, "Nothing in the window stands below"));
+  CHECK(mentions(asked.profile().warnings, "Nothing in the window is below"));
 }
 
 TEST_CASE("a question that is too dear ends with what to narrow") {

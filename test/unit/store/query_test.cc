@@ -172,12 +172,12 @@ TEST_CASE("a window that begins before sampling did says when that was") {
   const Profile partly = t.profile_of({kNoon, t.clock.wall()});
   CHECK(partly.warnings ==
         std::vector<std::string>{"flamed began to sample at 2026-01-01T12:00:40Z, after the window's "
-                                 "start: nothing is known of the time before."});
+                                 "start: there are no samples from before."});
   for (const WallTime to : {WallTime{kNoon.ns + 20 * kNsPerSecond}, WallTime{kNoon.ns + 40 * kNsPerSecond}}) {
     const Profile before = t.profile_of({kNoon, to});
     CHECK(before.nodes[0].total_samples == 0);
-    CHECK(before.warnings == std::vector<std::string>{"The window lies before flamed began to sample, at "
-                                                      "2026-01-01T12:00:40Z: nothing is known of it."});
+    CHECK(before.warnings == std::vector<std::string>{"The window is before flamed began to sample, at "
+                                                      "2026-01-01T12:00:40Z: there are no samples of it."});
   }
   CHECK(t.profile_of({{kNoon.ns + 40 * kNsPerSecond}, t.clock.wall()}).warnings.empty());
 
@@ -199,13 +199,13 @@ TEST_CASE("a window outside of what is retained says what is") {
   CHECK(partly.nodes[0].total_samples == 1);
   CHECK(partly.used.from.ns == kNoon.ns + 2 * kNsPerMinute);
   CHECK(mentions(partly.warnings,
-                 "partly outside of what is retained, which is 2026-01-01T12:02:00Z to 2026-01-01T12:05:00Z"));
+                 "partly outside of the retained time, which is 2026-01-01T12:02:00Z to 2026-01-01T12:05:00Z"));
   Profile late = t.profile_of({t.clock.wall(), {t.clock.wall().ns + kNsPerMinute}});
-  CHECK(mentions(late.warnings, "outside of what is retained"));
+  CHECK(mentions(late.warnings, "outside of the retained time"));
   Profile outside = t.profile_of({{kNoon.ns - 2 * kNsPerMinute}, {kNoon.ns - kNsPerMinute}});
   CHECK(outside.nodes.size() == 1);
   CHECK(outside.nodes[0].total_samples == 0);
-  CHECK(mentions(outside.warnings, "outside of what is retained"));
+  CHECK(mentions(outside.warnings, "outside of the retained time"));
   CHECK(outside.warnings.size() == 1);
 }
 

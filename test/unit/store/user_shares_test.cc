@@ -287,7 +287,7 @@ TEST_CASE("an answer tells whose stacks were given up, and only to who may know 
   CHECK(mentions(profile_by(snapshot, t.everything()).warnings, "a share of the store's memory budget of 2 MiB"));
   CHECK(mentions(profile_by(seen_by(snapshot, kFlooder), t.everything()).warnings, told));
   CHECK(profile_by(seen_by(snapshot, kModest), t.everything()).warnings ==
-        std::vector<std::string>{"The window lies partly outside of what is retained, which is "
+        std::vector<std::string>{"The window is partly outside of the retained time, which is "
                                  "2026-01-01T12:00:00Z to 2026-01-01T12:20:00Z."});
   // Nor where it is not asked for.
   CHECK_FALSE(mentions(profile_by(snapshot, t.everything(), ProcessSelector{200, {}}).warnings, "given up"));

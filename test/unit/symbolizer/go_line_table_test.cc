@@ -112,7 +112,7 @@ bool mentions(const std::string& message, const char* what) { return message.fin
 TEST_CASE("what is no line table is called so") {
   CHECK(mentions(error_of(""), "cut off"));
   CHECK(mentions(error_of("abcdefghijkl"), "format that is not known"));
-  CHECK(mentions(error_of(std::string_view("\xf1\xff\xff\xff\x00\x00\x01\x07", 8)), "makes no sense"));
+  CHECK(mentions(error_of(std::string_view("\xf1\xff\xff\xff\x00\x00\x01\x07", 8)), "header is invalid"));
   CHECK(mentions(error_of(std::string_view("\xf1\xff\xff\xff\x00\x00\x01\x08", 8)), "cut off"));
 }
 

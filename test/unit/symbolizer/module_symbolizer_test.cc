@@ -244,7 +244,7 @@ TEST_CASE("memory without a file is JIT code without a name") {
   CHECK(symbol.name == "[unknown] (anon+0x7f0012345678)");
   CHECK(symbol.module == "[anon]");
   CHECK(symbol.kind == SymbolKind::kJit);
-  CHECK(symbol.reason == "no file behind this memory; what may name it has not been looked for yet");
+  CHECK(symbol.reason == "no file behind this memory; no perf map or jitdump was looked for yet");
 }
 
 TEST_CASE("a module that nobody knows any more has a reason") {

@@ -138,7 +138,7 @@ TEST_CASE("why something is not there comes through") {
   CHECK(fixture.find_jit_files()->why_none.starts_with("no file behind this memory"));
   const Result<JitFiles> ended = fixture.opener->find_jit_files({kPid, kStartTicks + 1});
   REQUIRE_FALSE(ended.ok());
-  CHECK(ended.error().message() == "the process ended before it was looked for what names its JIT code");
+  CHECK(ended.error().message() == "the process ended before its perf maps and jitdumps were looked for");
 }
 
 TEST_CASE("paths longer than any file's are left out") {

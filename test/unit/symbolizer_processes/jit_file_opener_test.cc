@@ -148,7 +148,7 @@ TEST_CASE("who started a set-user-ID program does not name its code") {
 TEST_CASE("a file that has other names is not used as a perf map") {
   const Fixture fixture;
   std::filesystem::create_hard_link(fixture.write("/tmp/secret", "x"), fixture.root() + "/tmp/perf-17.map");
-  CHECK(fixture.open().why_none == "/tmp/perf-17.map has other names, too (hard links): not used");
+  CHECK(fixture.open().why_none == "/tmp/perf-17.map has more than one name (hard links): not used");
 }
 
 TEST_CASE("a folder on the way to a perf map may be a link, which leads to the process's own files only") {
@@ -196,7 +196,7 @@ TEST_CASE("nothing is looked for where it can't be told what may not answer") {
   const JitFiles known = fixture.open();
   fixture.proc.directory().write("4242/mountinfo", std::string((4U << 20) + 1, 'x'));
   CHECK(fixture.open().files.empty());
-  CHECK(fixture.open().why_none.find("cannot tell where its files lie") == 0);
+  CHECK(fixture.open().why_none.find("cannot find out where its files are") == 0);
   CHECK(fixture.open(&known).files == known.files);
 }
 
@@ -256,7 +256,7 @@ TEST_CASE("the pid's next owner is not asked") {
   test::FakeProcess next = fixture.process;
   next.start_ticks += 1;
   fixture.put(next);
-  CHECK(fixture.open().why_none == "the process ended before it was looked for what names its JIT code");
+  CHECK(fixture.open().why_none == "the process ended before its perf maps and jitdumps were looked for");
 }
 
 TEST_CASE("where there is no map, what can be done is said, by the program") {

@@ -633,7 +633,7 @@ TEST_CASE("names of closed files stay within their budget: whoever has most lose
   CHECK(fixture.table.find(roots)->names->find(0x10) != nullptr);
   CHECK(fixture.table.find(users[0])->names->find(0x10) == nullptr);
   CHECK(fixture.table.find(users[0])->is_closed());
-  CHECK(fixture.table.find(users[0])->why_no_file.find("its names were let go of") != std::string::npos);
+  CHECK(fixture.table.find(users[0])->why_no_file.find("its names were dropped") != std::string::npos);
   CHECK(fixture.table.find(users[5])->names->find(0x10) != nullptr);
 }
 

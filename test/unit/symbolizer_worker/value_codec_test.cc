@@ -171,7 +171,7 @@ TEST_CASE("a symbol table that would lead its reader astray is damage") {
   const std::size_t names_at = 16 + ranges * 4 + 8 + 8;
   SymbolTable table;
   CHECK(decode(with(good, 20, 0), table) == "the ranges are not in order");
-  CHECK(decode(with(good, names_at, 0x7fffffff), table) == "a name lies nowhere");
+  CHECK(decode(with(good, names_at, 0x7fffffff), table) == "a name is out of range");
   CHECK(decode(with(good, names_at + (ranges - 1) * 4, 1), table) == "the last range has no end");
   CHECK(decode(with(good, 8, 0x40000000), table) == "a count is too large");
   Bytes open_ended = good;
@@ -215,7 +215,7 @@ TEST_CASE("source chains arrive as they were sent, and share their texts on the 
 
 TEST_CASE("source chains that are not one for each address, or would fill the memory, are damage") {
   std::vector<SourceChain> arrived;
-  CHECK(decode(encoded(some_chains()), arrived, 2) == "it has not one chain for each address");
+  CHECK(decode(encoded(some_chains()), arrived, 2) == "it does not have one chain for each address");
 
   // A few MiB on the wire, 4 GiB in memory.
   WireWriter bomb;
@@ -276,7 +276,7 @@ TEST_CASE("unwind rows out of order, without a rule, or of an unknown kind are d
   CHECK(damage_of([](auto& bad) { bad.rows.pop_back(); }) == "the last row has no end");
   CHECK(damage_of([](auto& bad) { bad.rules[1].cfa = static_cast<unwinder::CfaKind>(77); }) ==
         "a rule is of no known kind");
-  CHECK(damage_of([](auto& bad) { bad.base = ~std::uint64_t{0}; }) == "a row lies nowhere");
+  CHECK(damage_of([](auto& bad) { bad.base = ~std::uint64_t{0}; }) == "a row is out of range");
 }
 
 TEST_CASE("demangled names arrive as they were sent") {
@@ -284,7 +284,7 @@ TEST_CASE("demangled names arrive as they were sent") {
   std::vector<DemangledName> arrived;
   CHECK(decode(encoded(sent), arrived, sent.size()).empty());
   CHECK(arrived == sent);
-  CHECK(decode(encoded(sent), arrived, 4) == "it has not one name for each that was asked for");
+  CHECK(decode(encoded(sent), arrived, 4) == "it does not have one name for each request");
   check_every_cut(sent, sent.size());
 }
 

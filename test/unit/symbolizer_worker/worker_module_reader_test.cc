@@ -140,7 +140,7 @@ TEST_CASE("names that take the demangler a large stack are demangled without a t
 
 TEST_CASE("a child that crashes or ends early costs its own request, and the error says what happened") {
   WorkerModuleReader reader(options());
-  CHECK(error_of(reader, "crash").message() == "the ELF worker was ended by SIGSEGV while reading names");
+  CHECK(error_of(reader, "crash").message() == "the ELF worker was killed by SIGSEGV while reading names");
   CHECK(error_of(reader, "exit").message() == "the ELF worker ended with exit code 7 while reading names");
   CHECK(outcomes(reader, Outcome::kCrashed) == 2);
   check_is_well(reader);
@@ -199,7 +199,7 @@ TEST_CASE("a child can't open, connect, start, signal, trace or map anything, no
                               "fork", "thread", "ptrace", "signal", "kill", "map code", "map a file", "make code",
                               "lift a limit", "stop the timer", "block signals"}) {
     INFO(command);
-    CHECK(error_of(reader, command).message().find("was ended by SIGSYS") != std::string::npos);
+    CHECK(error_of(reader, command).message().find("was killed by SIGSYS") != std::string::npos);
   }
   check_is_well(reader);
   CHECK(reader.stats().starts == 1);
@@ -390,7 +390,7 @@ TEST_CASE("where no worker can be started, requests say why, and not every one t
 
   options.program.path = "/bin/true";
   WorkerModuleReader other(options);
-  CHECK(other.state().detail == "files are not read for now: the ELF worker ended while it was started");
+  CHECK(other.state().detail == "files are not read for now: the ELF worker exited while it was started");
 }
 
 TEST_CASE("a reader that is stopped ends what it is at, and begins nothing more") {

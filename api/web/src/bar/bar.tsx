@@ -89,7 +89,7 @@ function When() {
 function Live() {
   const live = isLive.value;
   return (
-    <button type="button" id="live" class={live ? "tool with-text live" : "tool with-text"} aria-pressed={live} title={live ? "Pause: keep this window  l" : "Go on to now  l"}
+    <button type="button" id="live" class={live ? "tool with-text live" : "tool with-text"} aria-pressed={live} title={live ? "Pause: keep this window  l" : "Continue to now  l"}
       onClick={live ? pause : goLive}>
       {live ? PAUSE : PLAY}<span>Live</span>
     </button>
@@ -142,7 +142,7 @@ function CopyLink() {
       state.value = "shown";
     }
   };
-  useKeys("Bar", [{ key: "c", what: "Copy a link to this", act: copy }]);
+  useKeys("Bar", [{ key: "c", what: "Copy a link to this view", act: copy }]);
   useEffect(() => field.current?.select(), [state.value]);
   const isCopied = state.value === "copied";
   return (
@@ -152,7 +152,7 @@ function CopyLink() {
       </button>
       <span class={isCopied ? "copied" : "visually-hidden"} role="status">{isCopied ? "Link copied" : ""}</span>
       {state.value === "shown" && (
-        <input ref={field} class="link-field" type="text" readonly aria-label="Link to this" value={address.value} onBlur={() => (state.value = "")} />
+        <input ref={field} class="link-field" type="text" readonly aria-label="Link to this view" value={address.value} onBlur={() => (state.value = "")} />
       )}
     </>
   );

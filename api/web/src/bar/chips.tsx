@@ -80,7 +80,7 @@ export function Chips() {
 export function AddFilter() {
   useKeys("Bar", [
     { key: "f", what: "Filter", act: () => openMenu("filters") },
-    { key: "d", what: "Compare with the time before, or no longer", act: () => compare(base.peek() === null ? {} : null) },
+    { key: "d", what: "Compare with the time before, or stop comparing", act: () => compare(base.peek() === null ? {} : null) },
   ]);
   const key = useSignal<string>("focus");
   const value = useSignal("");

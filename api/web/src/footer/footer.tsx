@@ -39,7 +39,7 @@ function Fact({ about: section, name, level = "", title, more = "", children }: 
 function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined; cpuSeconds: number }) {
   if (coverage === undefined) return null;
   const { share: covered, cpu_seconds_accounted: accounted, reason } = coverage;
-  const title = accounted === null ? `Not known: ${reason ?? "the kernel's accounts do not tell"}` : `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted)} that the kernel accounted`;
+  const title = accounted === null ? `Not known: ${reason ?? "the kernel's accounts don't have it"}` : `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted)} that the kernel accounted`;
   // Chance alone moves it by a few per cent: only what that does not explain is marked.
   const level: Level = covered !== null && covered < 0.8 ? "warn" : "";
   return <Fact about="coverage" name="Coverage" level={level} title={title}>{covered === null ? "not known" : percent(covered, 1)}</Fact>;
@@ -60,17 +60,17 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
       )}
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
-      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="How often something was found running, and how often it was looked at">{count(samples)}</Fact>
-      <Fact about="cpu" name="CPU" more={wasSampled && length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and how many CPUs that are over the window that was sampled">
+      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="Number of samples, and the sampling frequency">{count(samples)}</Fact>
+      <Fact about="cpu" name="CPU" more={wasSampled && length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and the average number of busy CPUs in the sampled part of the window">
         {seconds(facts.cpu_seconds)}
       </Fact>
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />
-      <Fact about="whole" name="Whole" level={whole < 0.95 ? "warn" : ""} more={told(quality.truncated)} title="Stacks of which the outermost part is there">{share(whole)}</Fact>
+      <Fact about="whole" name="Whole" level={whole < 0.95 ? "warn" : ""} more={told(quality.truncated)} title="Share of stacks with their outermost part">{share(whole)}</Fact>
       {named !== undefined && (
-        <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Functions that have a name, weighted by samples">{share(named)}</Fact>
+        <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Share of functions with a name, weighted by samples">{share(named)}</Fact>
       )}
       {/* A lost sample has no process, so it is no share of what is selected. */}
-      <Fact about="lost" name="Lost" level={lost > 0 ? "bad" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be kept">
+      <Fact about="lost" name="Lost" level={lost > 0 ? "bad" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be stored">
         {lost === 0 ? "none" : count(lost)}
       </Fact>
     </>

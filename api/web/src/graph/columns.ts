@@ -50,7 +50,7 @@ class Table {
 
   static of(bytes: ArrayBuffer): { head: Members; columns: Table } {
     const ascii = String.fromCharCode(...new Uint8Array(bytes, 0, Math.min(MAGIC.length, bytes.byteLength)));
-    if (!MAGIC.startsWith(ascii)) throw new Error("the answer is none in columns");
+    if (!MAGIC.startsWith(ascii)) throw new Error("the answer is not in columns");
     if (bytes.byteLength < PREFIX) throw new SyntaxError("the answer ends in its first bytes");
     const view = new DataView(bytes);
     const start = PREFIX + view.getUint32(8, true);
@@ -84,7 +84,7 @@ class Table {
     const what = `column ${this.path}${name}`;
     if (!isObject(place)) throw new Error(`the answer has no ${what}`);
     const { type, at, count } = place;
-    if (typeof type !== "string" || !Object.hasOwn(TYPES, type) || !isCount(at) || !isCount(count)) throw new Error(`the answer's ${what} is of no known form`);
+    if (typeof type !== "string" || !Object.hasOwn(TYPES, type) || !isCount(at) || !isCount(count)) throw new Error(`the answer's ${what} has an unknown form`);
     const Kind = TYPES[type as keyof typeof TYPES];
     const size = Kind.BYTES_PER_ELEMENT;
     if (at % size !== 0 || at + count * size > this.data.byteLength - this.start) throw new Error(`the answer's ${what} lies outside of it`);
@@ -117,10 +117,10 @@ class Table {
   texts(name: string): TextData {
     const table = this.table(name);
     const text = table.column("text");
-    if (!(text instanceof Uint8Array)) throw new Error(`the answer's column ${this.path}${name}.text is none of bytes`);
+    if (!(text instanceof Uint8Array)) throw new Error(`the answer's column ${this.path}${name}.text has no bytes`);
     const texts = { bytes: text.slice(), ends: table.indices("ends") };
     checkTexts(texts);
-    if ((texts.ends.at(-1) ?? 0) !== text.length) throw new Error("the answer has more text than texts");
+    if ((texts.ends.at(-1) ?? 0) !== text.length) throw new Error("the answer has text after its last string");
     return texts;
   }
 }

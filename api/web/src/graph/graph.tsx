@@ -95,7 +95,7 @@ const KEYS: readonly Key[] = [
   { key: "Enter", what: "Zoom into the frame; in the table, its callers and callees" },
   { key: "Backspace", what: "Zoom out by one caller" },
   { key: "Escape", what: "Show all" },
-  { key: "menu", shown: "Menu Shift+F10", what: "What can be done with the frame" },
+  { key: "menu", shown: "Menu Shift+F10", what: "Open the frame's menu" },
   { key: "g", what: "Next view: icicle, flame, sandwich, table", act: () => look({ mode: NEXT[view.peek().mode] }) },
 ];
 const NEXT = { icicle: "flame", flame: "sandwich", sandwich: "table", table: "icicle" } as const;

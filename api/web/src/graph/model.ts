@@ -83,7 +83,7 @@ export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData 
   let all = self[0];
   for (let i = 1; i < size; i++) {
     const level = depth[i];
-    if (level === 0 || level > depth[i - 1] + 1) throw new Error(`the answer's node ${i} hangs below none`);
+    if (level === 0 || level > depth[i - 1] + 1) throw new Error(`the answer's node ${i} has no parent`);
     if (level === counts.length) counts.push(0);
     counts[level]++;
     all += self[i];

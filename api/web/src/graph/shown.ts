@@ -135,7 +135,7 @@ effect(() => {
         ofRest.value = null;
       } else {
         // Minutes of it were dropped, or samples came late.
-        const text = `Other samples are kept of this window than when it was asked for. ${ONLY_LARGEST}`;
+        const text = `The stored samples of this window have changed since its first answer. ${ONLY_LARGEST}`;
         ofRest.value = { text, action: { label: "Ask again", act: () => profile.again() } };
       }
     } catch (error) {

@@ -17,10 +17,10 @@ export function checkTexts({ bytes, ends }: TextData) {
   try {
     decoder().decode(bytes);
   } catch {
-    throw new Error("the answer's texts are no UTF-8");
+    throw new Error("the answer's texts are not UTF-8");
   }
   for (let i = 0, end = 0; i < ends.length; i++) {
-    if (ends[i] < end || ends[i] > bytes.length) throw new Error("the answer's texts do not lie behind each other");
+    if (ends[i] < end || ends[i] > bytes.length) throw new Error("the answer's texts overlap or are out of order");
     end = ends[i];
     // Within a character?
     if ((bytes[end] & 0xc0) === 0x80) throw new Error("the answer's texts are cut within a character");

@@ -118,7 +118,7 @@ export function Processes() {
   useKeys("Processes", [
     { key: "p", what: "Find a process", act: () => field.current?.select() },
     { key: "arrows", shown: "↑ ↓ ← →", what: "Move in the tree, open and close" },
-    { key: "Enter", shown: "Enter", what: "Look at what is under the cursor" },
+    { key: "Enter", shown: "Enter", what: "Show the row under the cursor" },
   ]);
 
   useLayoutEffect(() => {
@@ -214,7 +214,7 @@ export function Processes() {
         <kbd aria-hidden="true">p</kbd>
       </label>
       <div class="process-box">
-        <Waiting asking={processes} what="who used CPU" />
+        <Waiting asking={processes} what="the list of processes" />
         <div id="process-list" class="process-list" ref={list} role="tree" tabIndex={0} aria-labelledby="processes-title" aria-activedescendant={all.length > 0 ? identity(all[active].key) : undefined}
           onScroll={inSight} onKeyDown={move}>
           <div class="process-space" role="none" style={{ height: `${all.length * ROW_PX}px` }}>

@@ -128,13 +128,13 @@ function describe(history: History): string {
   const cores = busyCpus(history, cpuMs);
   const known = cores.filter((value) => value !== null);
   const mean = meanCpus(history, cpuMs);
-  if (known.length === 0 || mean === null) return "Nothing is known yet.";
+  if (known.length === 0 || mean === null) return "There are no samples yet.";
   const most = Math.max(...known);
   const peak = history.startMs + cores.indexOf(most) * history.stepMs;
-  const gaps = history.gaps.map((gap) => ` Nothing is known from ${moment(gap.from)} to ${moment(gap.to)}.`);
+  const gaps = history.gaps.map((gap) => ` There are no samples from ${moment(gap.from)} to ${moment(gap.to)}.`);
   const told = history.missing.slice(-MOST_TOLD).map(({ cpu, from, to }) => ` CPU ${cpu} was not sampled from ${moment(from)} to ${moment(to)}.`);
   const untold = history.missing.length - told.length;
-  const missing = untold > 0 ? [...told, ` So it was with one CPU or another ${count(untold)} times more before.`] : told;
+  const missing = untold > 0 ? [...told, ` ${count(untold)} more such stretches came before.`] : told;
   const lost = history.lost.map((minute) => ` ${count(minute.samples)} samples were lost from ${moment(minute.from)} to ${moment(minute.to)}.`);
   return `CPU use from ${moment(history.from)} to ${moment(history.to)} (${zone(history.to)}), in steps of ${duration(history.stepMs)}: `
     + `${mean.toFixed(2)} CPUs on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${missing.join("")}${lost.join("")}`;
@@ -153,7 +153,7 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   return (
     <>
       <b>{moment(index === -1 ? ms : history.startMs + index * history.stepMs)}</b>
-      {gap !== undefined || user === null ? " nothing is known" : ` user ${user} · kernel ${cpus(history.kernelMs)}`}
+      {gap !== undefined || user === null ? " no samples" : ` user ${user} · kernel ${cpus(history.kernelMs)}`}
       {missing.length > 0 && ` · CPU ${missing.join(", ")} not sampled`}
       {lost !== undefined && ` · ${count(lost.samples)} lost`}
     </>
