@@ -17,11 +17,11 @@
 
 namespace flamed::api {
 
-/// One part of the daemon and how it is.
+/// The health of one part of the daemon.
 struct Component {
   std::string name;  ///< "sampler", "reader", "side_band", "store", "symbols"
   bool ok = true;
-  std::string detail;  ///< a sentence: what is in force, or what is wrong and what to do
+  std::string detail;  ///< a sentence: its state, or what is wrong and what to do
 };
 
 struct Health {
@@ -42,20 +42,20 @@ struct Metric {
   std::vector<Value> values;
 };
 
-/// CPU time by the kernel's own accounts.
+/// CPU time in the kernel's own accounts.
 struct CpuAccount {
-  std::optional<std::uint64_t> ns{};  ///< empty where it is not known
-  std::string reason{};               ///< then: why, a phrase
+  std::optional<std::uint64_t> ns{};  ///< empty if it is not known
+  std::string reason{};               ///< then the reason, a phrase
 };
 
 /// Every function may be called from any HTTP thread at once.
 class Sources {
  public:
   virtual ~Sources() = default;
-  /// Waits until all samples of up to a second ago are stored. With what is stored then.
+  /// Waits until all samples up to a second ago are stored, and returns a snapshot with them.
   [[nodiscard]] virtual store::Snapshot await_snapshot() const = 0;
-  /// Waits likewise. Another number once anything has been stored: a snapshot has at least what was there when this was
-  /// asked before.
+  /// Waits likewise. The number changes when anything is stored. A snapshot taken later has at least the samples of
+  /// this revision.
   [[nodiscard]] virtual std::uint64_t await_revision() const = 0;
   [[nodiscard]] virtual store::FrameNamer& namer() = 0;
   [[nodiscard]] virtual Health health() const = 0;
@@ -63,10 +63,10 @@ class Sources {
   [[nodiscard]] virtual const Clock& clock() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
-  /// The user of the process that has this pid now, root where the kernel shields it from its user; empty where there
-  /// is none. One that was never on a CPU when a sample was taken is in no snapshot.
+  /// The owner of the process that has this pid now, root if the process is not dumpable; empty if there is none. A
+  /// process that was never sampled is in no snapshot.
   [[nodiscard]] virtual std::optional<std::uint32_t> user_of(std::int32_t pid) const = 0;
-  /// What all threads of the machine, or of one process, used in the window.
+  /// CPU time of all threads of the machine, or of one process, in the window.
   [[nodiscard]] virtual CpuAccount machine_cpu(const store::WallWindow& window) const = 0;
   [[nodiscard]] virtual CpuAccount process_cpu(const store::WallWindow& window,
                                                const store::ProcessInfo& process) const = 0;

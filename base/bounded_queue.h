@@ -24,12 +24,12 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Takes `value`, or leaves it with the caller and returns false when the queue is full: the caller counts the loss.
+  /// Takes `value`. If the queue is full, returns false and leaves `value` with the caller, who counts the loss.
   [[nodiscard]] bool try_push(T&& value) { return push(std::move(value), false); }
-  /// The same for what is more urgent than all that waits.
+  /// The same at the front of the queue.
   [[nodiscard]] bool try_push_front(T&& value) { return push(std::move(value), true); }
 
-  /// Waits until `until` for a value, and leaves it there. False: none came, and no stop was requested.
+  /// Waits until `until` for a value, without taking it. False: none came, and no stop was requested.
   template <typename Clock, typename Duration>
   bool await(const std::stop_token& stop, std::chrono::time_point<Clock, Duration> until) {
     const std::stop_callback wake(stop, [this] { look_again(); });
@@ -47,9 +47,9 @@ class BoundedQueue {
     return take(lock);
   }
 
-  /// Waits for a value that `rank` gives a number and takes the one with the lowest, of those alike the oldest; at once
-  /// empty when `stop` is requested. `rank` is called with the queue locked, and so is `taken`, with what was. Where it
-  /// says something else without a push, call look_again().
+  /// Waits for a value that has a `rank`, and takes the one with the lowest rank, among equals the oldest; returns
+  /// empty as soon as `stop` is requested. `rank` and `taken` are called with the queue locked. Call look_again() when
+  /// ranks change without a push.
   template <typename Rank, typename Taken>
   std::optional<T> pop_lowest(const std::stop_token& stop, Rank rank, Taken taken) {
     const std::stop_callback wake(stop, [this] { look_again(); });
@@ -75,7 +75,7 @@ class BoundedQueue {
   }
   void look_again() {
     {
-      // Who has found nothing by now waits once the lock can be had.
+      // With the lock, a thread that found nothing is already waiting and gets the notification.
       const std::lock_guard lock(mutex_);
     }
     ready_.notify_all();
@@ -86,7 +86,7 @@ class BoundedQueue {
     return take(lock);
   }
 
-  /// Out of turn, oldest first: all that `wanted` says yes to.
+  /// Takes all values that `wanted` accepts, the oldest first.
   template <typename Wanted>
   std::vector<T> take_if(Wanted wanted) {
     std::vector<T> taken;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ByteReader: reads numbers and texts of ELF and DWARF out of bytes that are not trusted, never past their end.
+// ByteReader: reads numbers and strings of ELF and DWARF from untrusted bytes, never past their end.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace flamed {
 
 static_assert(std::endian::native == std::endian::little, "the files and this host are little-endian");
 
-/// A read past the end gives 0 and makes ok() false for good: check once, after the last read.
+/// A read past the end returns 0 and makes ok() false forever: check once, after the last read.
 class ByteReader {
  public:
   ByteReader() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time. Samples and slots live on CLOCK_MONOTONIC; people ask in wall-clock time (design decision 11).
+// Time. Samples and slots live on CLOCK_MONOTONIC; queries use wall-clock time.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@ inline constexpr std::int64_t kNsPerMs = 1'000'000;
 inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 inline constexpr std::int64_t kNsPerMinute = 60 * kNsPerSecond;
 
-/// Where time comes from. Tests move a ManualClock instead of sleeping. Safe from any thread.
+/// The source of time. Tests set a ManualClock instead of sleeping. Any thread.
 class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual MonotonicTime monotonic() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
-  /// CLOCK_BOOTTIME in nanoseconds: like monotonic(), but it goes on while the machine is suspended. Processes' start
-  /// times are kept on it.
+  /// CLOCK_BOOTTIME in nanoseconds: like monotonic(), but it also counts time in suspend. The kernel's start times of
+  /// processes are on it.
   [[nodiscard]] virtual std::int64_t boottime_ns() const = 0;
 
   /// wall - monotonic, now. Changes when the wall clock is stepped or the machine was suspended.
@@ -47,7 +47,7 @@ class SystemClock final : public Clock {
   [[nodiscard]] std::int64_t boottime_ns() const override;
 };
 
-/// A clock that stands still until it is moved.
+/// A clock that changes only when it is set.
 class ManualClock final : public Clock {
  public:
   ManualClock(MonotonicTime monotonic, WallTime wall) : monotonic_ns_(monotonic.ns), wall_ns_(wall.ns) {}

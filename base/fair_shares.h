@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FairShares: who holds how much of something that there is a limit of. Where room is needed, the owner who holds most
-// loses what he has held longest: a lone user may have all of it, and nobody can keep others from their share.
+// FairShares: how much each user holds of a limited resource. When it is full, the user who holds most loses his oldest
+// item: a lone user may have all of it, and nobody can keep others from their share.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace flamed {
 
-/// The most that each may have so that all together have no more than `room`, where `held` is what each has: one who
-/// has less keeps it, the others divide the rest. All of `room` where it is enough for all.
+/// The largest share for which all users together fit into `room`; `held` is what each has. Users with less keep it,
+/// the others divide the rest. Returns `room` if all fit.
 inline std::size_t fair_share(std::vector<std::size_t> held, std::size_t room) {
   std::sort(held.begin(), held.end());
   const std::size_t all = room;
@@ -31,11 +31,11 @@ inline std::size_t fair_share(std::vector<std::size_t> held, std::size_t room) {
   return all;
 }
 
-/// Not for several threads. `Key` is what is held, each by one user.
+/// One thread. `Key` identifies an item, which one user holds.
 template <typename Key, typename Hash = std::hash<Key>>
 class FairShares {
  public:
-  /// What was held under the key before is freed.
+  /// Frees the item that was held under the key before.
   void hold(const Key& key, std::uint32_t user, std::size_t amount = 1) {
     release(key);
     Share& share = shares_[user];
@@ -55,7 +55,7 @@ class FairShares {
     if (share.held.empty()) shares_.erase(held.user);
   }
 
-  /// Who is to lose what, when `user` wants more. Empty when nothing is held.
+  /// Which user loses which item, when `user` wants more. Empty if nothing is held.
   struct Loss {
     Key key;
     std::uint32_t user;
@@ -63,7 +63,7 @@ class FairShares {
   [[nodiscard]] std::optional<Loss> next_loss(std::uint32_t user) const {
     if (by_amount_.empty()) return std::nullopt;
     const auto [most, holder] = *by_amount_.rbegin();
-    // Of those who hold as much, the one who wants more.
+    // Among equals, the one who wants more.
     const auto own = shares_.find(user);
     const std::uint32_t loser = own != shares_.end() && own->second.amount == most ? user : holder;
     return Loss{shares_.at(loser).held.front(), loser};

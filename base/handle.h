@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handle<T, kDestroy, kNone>: sole owner of something that a C interface hands out and takes back.
+// Handle<T, kDestroy, kNone>: sole owner of a resource of a C interface.
 #pragma once
 
 #include <unistd.h>

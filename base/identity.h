@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The identities that more than one room needs: which process, which module, which place in a module.
+// Identities that several rooms need: processes, modules, places in a module.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace flamed {
 
-/// A process: pids come back, so the pid alone is not an identity (design decision 3).
-/// `start_ticks` is field 22 of /proc/PID/stat: start time since boot in units of 10 ms (USER_HZ is 100 on every
-/// architecture that matters here). The kernel's `task->start_boottime` in nanoseconds divides down to the same number.
+/// A process: the kernel reuses pids, so the pid alone is not an identity. `start_ticks` is field 22 of /proc/PID/stat:
+/// start time since boot in units of 10 ms (USER_HZ is 100 on every architecture that matters here). The kernel's
+/// `task->start_boottime` in nanoseconds divides down to the same number.
 struct ProcessId {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
@@ -22,8 +22,8 @@ struct ProcessId {
   friend constexpr auto operator<=>(const ProcessId&, const ProcessId&) = default;
 };
 
-/// A module: one mapped file, the kernel, the vdso, or one process's memory without a file. Handed out by
-/// symbolizer::ModuleTable and never used twice while anything stored still names it.
+/// A module: one mapped file, the kernel, the vdso, or one process's memory without a file. symbolizer::ModuleTable
+/// assigns them, and never reuses one while stored data refers to it.
 using ModuleId = StrongId<struct ModuleTag>;
 
 /// Modules that exist from the start.
@@ -34,10 +34,10 @@ inline constexpr ModuleId kTruncatedModule{3};  ///< root of a truncated stack; 
 inline constexpr ModuleId kHiddenModule{4};     ///< in place of a stack that the viewer may not see
 inline constexpr ModuleId kFirstFreeModule{16};
 
-/// A place in code that outlives the process it was seen in.
-/// `offset` is in the file (not a virtual address) for mapped files, a process address for memory without a file.
-/// For every frame but the innermost it points into the call instruction (return address - 1), so that looking it up
-/// finds the caller's function and line even where the call is the function's last instruction.
+/// A place in code that stays valid after its process has ended. `offset` is in the file (not a virtual address) for
+/// mapped files, a process address for memory without a file. For every frame but the innermost it points into the call
+/// instruction (return address - 1), so that looking it up finds the caller's function and line even where the call is
+/// the function's last instruction.
 struct Frame {
   ModuleId module;
   std::uint64_t offset = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes of what processes choose themselves, such as names and addresses. Without the key nobody can choose values
-// that collide, and so make everybody's samples wait for long searches.
+// Hashes of values that processes choose, such as names and addresses. Nobody can choose colliding values without the
+// key, and so slow down everybody's look-ups.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace flamed {
 
-/// From the system's source of randomness, another one each time; never 0.
+/// From the system's source of randomness, a new one each time; never 0.
 std::uint64_t random_hash_key();
 
-/// The one that this process has for everything without a key of its own.
+/// The key of this process, for everything without a key of its own.
 std::uint64_t process_hash_key();
 
-/// `hash` with one word more. Both halves of the product, one upon the other: every bit of it depends on all of both.
+/// `hash` with one more word. The xor of both halves of the product: every bit depends on all bits of both factors.
 inline std::uint64_t hash_with(std::uint64_t hash, std::uint64_t word, std::uint64_t key) {
   __extension__ using Wide = unsigned __int128;
   const Wide wide = static_cast<Wide>(hash ^ word) * key;
@@ -26,7 +26,7 @@ inline std::uint64_t hash_with(std::uint64_t hash, std::uint64_t word, std::uint
 /// Of a text, with this process's key.
 std::uint64_t keyed_hash(std::string_view text);
 
-/// For maps whose keys are texts that somebody else has chosen.
+/// For maps whose keys are untrusted texts.
 struct KeyedTextHash {
   std::size_t operator()(std::string_view text) const { return static_cast<std::size_t>(keyed_hash(text)); }
 };

@@ -15,7 +15,7 @@ class MappedMemory {
  public:
   enum class Access : unsigned char { kRead, kReadAndWrite };
 
-  /// Maps `bytes` from the beginning of what `fd` is, shared. `what` names it in the error, which keeps errno.
+  /// Maps the first `bytes` of `fd`, shared. `what` names it in the error, which keeps errno.
   static Result<MappedMemory> map(int fd, std::size_t bytes, Access access, const std::string& what);
 
   MappedMemory() = default;

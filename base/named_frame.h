@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NamedFrame: a frame as a person reads it. The symbolizer makes them, caches keep them, answers share them: from the
-// symbol cache to the bytes of an answer they are not copied.
+// NamedFrame: a frame with its name. The symbolizer creates them, caches keep them, answers share them: they are not
+// copied between the symbol cache and an answer's bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace flamed {
 
-/// What a frame is, for colouring and for `annotate`.
+/// The kind of a frame, for colours and for `annotate`.
 enum class FrameKind : std::uint8_t {
   kRoot,  ///< an answer's own root, and the level of groups below it
   kNative,
@@ -21,7 +21,7 @@ enum class FrameKind : std::uint8_t {
   kKernel,
   kVdso,
   kJit,      ///< memory without a file
-  kUnknown,  ///< could not be named; `reason` says why
+  kUnknown,  ///< has no name; `reason` says why
   kMarker,   ///< not code: where a truncated stack begins
 };
 std::string_view name_of(FrameKind kind);
@@ -32,36 +32,35 @@ struct NamedFrame {
   FrameKind kind = FrameKind::kUnknown;
   std::string reason;  ///< why it has no name; empty when it has one
 
-  std::string full_name{};  ///< with template arguments and parameters; empty where that is `name`
+  std::string full_name{};  ///< with template arguments and parameters; empty if it equals `name`
   std::string build_id{};   ///< of the module, in hex; may be empty
-  std::string file{};       ///< source file as the compiler named it; empty where not known
+  std::string file{};       ///< source file as the compiler named it; empty if not known
   std::uint32_t line = 0;   ///< in `file`: of the address, or of the call for a function that others were inlined into;
-                            ///< 0 where not known
-  bool inlined = false;     ///< has no code of its own: the compiler put it into the function before it in its chain
-  bool pending = false;     ///< the next time more may be known: what is asked for is on its way
+                            ///< 0 if not known
+  bool inlined = false;     ///< the compiler inlined it into the function before it in its chain
+  bool pending = false;     ///< more may be known the next time: data has been requested
 
-  /// hash_of() name and module, so that who has many of them need not read all their texts; 0 where nobody worked it
-  /// out.
+  /// hash_of() name and module, for comparing many frames without reading their texts; 0 if not computed.
   std::uint64_t hash = 0;
 
-  /// Whatever is known of the hash.
+  /// Ignores a hash that is not computed.
   friend bool operator==(const NamedFrame& a, const NamedFrame& b);
 };
 
 /// Never 0.
 [[nodiscard]] std::uint64_t hash_of(std::string_view name, std::string_view module);
 
-/// The functions that one address stands for, outermost first: one, or more where calls were inlined. Never empty.
+/// The functions at one address, outermost first: several if calls were inlined. Never empty.
 using InlineChain = std::vector<NamedFrame>;
 
-/// Whether the same address may have other names the next time: "don't know" may be only "not yet", and just-in-time
-/// compilers use their memory again for other functions.
+/// Whether the same address may have other names the next time: names may still be loaded, and just-in-time compilers
+/// reuse their memory for other functions.
 [[nodiscard]] bool may_change(const InlineChain& chain);
 
-/// Bytes of memory that the chain has, its texts included.
+/// Memory of the chain in bytes, with its texts.
 [[nodiscard]] std::size_t memory_of(const InlineChain& chain);
 
-/// With the frames' hashes.
+/// Also computes the frames' hashes.
 [[nodiscard]] std::shared_ptr<const InlineChain> share(InlineChain chain);
 
 }  // namespace flamed

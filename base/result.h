@@ -20,8 +20,8 @@
 
 namespace flamed {
 
-/// Why something failed. `message()` is one line for a person: what failed, on what, why, what to do.
-/// `code()` is the errno behind it, or 0 where there is none.
+/// Why something failed. `message()` is one line for a person: what failed, on what, why, what to do. `code()` is the
+/// errno, or 0 if there is none.
 class [[nodiscard]] Error {
  public:
   explicit Error(std::string message, int code = 0) : message_(std::move(message)), code_(code) {}
@@ -43,7 +43,7 @@ class [[nodiscard]] Error {
   int code_;
 };
 
-/// Either a T or an Error. Asking for the one that is not there is a broken invariant and aborts.
+/// Either a T or an Error. Reading the one that is not there is a broken invariant and aborts.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -80,7 +80,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-/// A Result that carries nothing but success.
+/// A Result without a value.
 template <>
 class [[nodiscard]] Result<void> {
  public:

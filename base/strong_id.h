@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StrongId: a number whose type says what it counts, so that a stack can't be passed where a frame is meant.
+// StrongId: a number with a type of its own, so that a stack's id can't be passed as a frame's.
 #pragma once
 
 #include <compare>

@@ -12,7 +12,8 @@
 namespace flamed {
 
 /// Starts `body(std::stop_token)` on a thread whose name (at most 15 bytes) shows in `top -H` and in flamed's own
-/// flame graph. The thread is asked to stop and joined when the returned value dies: declare it after what it uses.
+/// flame graph. The destructor of the returned value requests a stop and joins the thread: declare it after what the
+/// thread uses.
 template <typename Body>
 [[nodiscard]] std::jthread start_thread(std::string name, Body body) {
   return std::jthread([name = std::move(name), body = std::move(body)](std::stop_token stop) mutable {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadCpu: how much CPU time a thread has used, for other threads to ask.
+// ThreadCpu: a thread's CPU time, readable by other threads.
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Access: whether a request is answered at all, and with whose eyes. What that viewer is then told is decided in one
-// place, too: ViewerSources. docs/security.md has the rules and what they are for.
+// Access: decides whether a request is answered at all, and for which viewer. ViewerSources decides what that viewer
+// may see. docs/security.md has the rules and their reasons.
 #pragma once
 
 #include <sys/types.h>
@@ -23,15 +23,15 @@ namespace flamed::api {
 /// Any thread.
 class Access {
  public:
-  /// `is_member`: is the user in the group that sees everything? Without `tokens` nobody is answered beyond this host.
+  /// `is_member`: is the user in the group that sees everything? Without `tokens` other hosts get no answers.
   Access(HostNames names, std::function<bool(uid_t)> is_member, std::unique_ptr<TokenFile> tokens = nullptr)
       : names_(std::move(names)), is_member_(std::move(is_member)), tokens_(std::move(tokens)) {}
 
-  /// `is_page`: the request is for a document of the page: "/", "/help".
+  /// `is_page`: the request is for an HTML document: "/", "/help".
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, bool is_page) const;
 
  private:
-  /// Empty: nobody made a browser send the request from somewhere else.
+  /// Empty: no page of another site sent the request.
   [[nodiscard]] std::optional<Problem> check_origin(const Request& request, bool is_page, bool has_token) const;
   [[nodiscard]] Viewer viewer_of(const Peer& peer) const;
 
@@ -40,7 +40,7 @@ class Access {
   const std::unique_ptr<TokenFile> tokens_;
 };
 
-/// For data that the viewer may see nothing of, whatever is asked: why, and what to do. Empty where there may be some.
+/// If the viewer may see no data at all: why, and what to do. Otherwise empty.
 std::optional<Problem> check_viewer(const Viewer& viewer);
 
 }  // namespace flamed::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupMembers: who is in a group of the host, by its account databases, remembered for a few seconds. Any thread.
+// GroupMembers: the members of a group of the host, from its account databases, cached for a few seconds. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,14 @@
 
 namespace flamed::api {
 
-/// Whether it is the user's primary group or one of their others: the group's list of members or, where accounts come
-/// from a directory, what that says (getgrouplist(3)). A user without an account, as of a container, is in no group.
-/// May wait for the directory.
+/// Whether it is the user's primary group or a supplementary one: by the group's list of members or, if accounts come
+/// from a directory, by getgrouplist(3). A user without an account, such as a container's, is in no group. May wait for
+/// the directory.
 bool is_in_group(uid_t user, const std::string& group);
 
 class GroupMembers {
  public:
-  /// Who joins or leaves the group waits no longer than this.
+  /// Joining or leaving the group takes effect after this time at most.
   static constexpr std::int64_t kLifeNs = 5 * kNsPerSecond;
 
   using LookUp = std::function<bool(uid_t)>;
@@ -31,7 +31,7 @@ class GroupMembers {
   [[nodiscard]] bool has(uid_t user);
 
  private:
-  /// A host's users who ask in the same seconds are fewer.
+  /// More than a host has users who ask in the same seconds.
   static constexpr std::size_t kMostUsers = 1024;
 
   struct Known {

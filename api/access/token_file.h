@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TokenFile: the secrets by which callers from other hosts are known. Any thread.
+// TokenFile: the secrets that clients on other hosts must know. Any thread.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,19 +17,20 @@
 namespace flamed::api {
 
 /// One token on each line, of at least kLeastTokenBytes printable characters without blanks; empty lines and those that
-/// begin with '#' are skipped. Pure. An error says which line is wrong, and never what stands there.
+/// begin with '#' are skipped. Pure. An error names the wrong line, but never quotes it.
 inline constexpr std::size_t kLeastTokenBytes = 16;
 Result<std::vector<std::string>> parse_tokens(std::string_view text);
 
-/// In a time that does not depend on how much of `presented` is right.
+/// Compares in constant time, however much of `presented` is right.
 bool is_same_secret(std::string_view presented, std::string_view token);
 
-/// What stands behind "Bearer " in the header Authorization; empty where it holds something else.
+/// The text after "Bearer " in the header Authorization; empty if it has something else.
 std::optional<std::string_view> bearer_token(std::string_view authorization);
 
 class TokenFile {
  public:
-  /// Refuses a file without a token, and one that anybody may read, or that others than its owner may write.
+  /// Refuses a file without a token, a file that everybody may read, and one that users other than its owner may write
+  /// to.
   static Result<std::unique_ptr<TokenFile>> open(std::string path);
 
   /// Reads the file again when it has changed; as long as that fails, no token is accepted.
@@ -39,12 +40,12 @@ class TokenFile {
   explicit TokenFile(std::string path) : path_(std::move(path)) {}
   Status read_if_changed();
 
-  /// Tells a file from what stood in its place before, or in it.
+  /// Differs when the file has been replaced or changed.
   struct Edition {
     dev_t device = 0;
     ino_t inode = 0;
     off_t size = 0;
-    timespec changed{};  ///< its ctime: also a change of rights counts
+    timespec changed{};  ///< its ctime, which a change of its mode changes as well
     [[nodiscard]] bool is(const Edition& other) const {
       return device == other.device && inode == other.inode && size == other.size &&
              changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;

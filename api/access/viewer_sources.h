@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ViewerSources: what the daemon tells one viewer. Every answer is made of this and of nothing else, so that no route,
-// format or error text can tell more than its viewer may know.
+// ViewerSources: the daemon's data that one viewer may see. Every answer is made from this and nothing else, so no
+// route, format or error text can reveal more.
 //
-// A local of one request; must not outlive the sources that it narrows.
+// A local of one request; must not outlive the sources that it filters.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ class ViewerSources final : public Sources {
   [[nodiscard]] double frequency_hz() const override { return all_.frequency_hz(); }
 
  private:
-  /// Names without addresses in the kernel: where it lies in memory is what makes it hard to attack (KASLR).
+  /// Names without kernel addresses, which would undo address space randomisation (KASLR).
   class CarefulNamer final : public store::FrameNamer {
    public:
     explicit CarefulNamer(Sources& all) : all_(all) {}

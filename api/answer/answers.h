@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answers to questions about samples: from a query's parameters over the store to bytes.
+// The answers about samples: from a query's parameters through the store to bytes.
 //
 // Any thread. Each is bounded in time and memory by a budget of its own.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace flamed::api {
 
-/// What an answer is made of; all of it outlives the call.
+/// The inputs of an answer; all of them outlive the call.
 struct AnswerContext {
   Sources& sources;
   const Parameters& parameters;

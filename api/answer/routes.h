@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Router: what flamed answers, by the table of routes. A plain function from Request to Response, without sockets.
+// Router: answers requests by the table of routes. A plain function from Request to Response, without sockets.
 #pragma once
 
 #include <array>
@@ -28,15 +28,15 @@
 
 namespace flamed::api {
 
-/// A request that is to be answered from what is stored or known.
+/// A request that a route answers from the daemon's data.
 struct PlannedQuestion {
   const RouteSpec* route;  ///< a row of the table
-  Viewer viewer;           ///< with whose eyes it is answered
+  Viewer viewer;           ///< the user that it is answered for
   Parameters parameters;
   Moments moments;
 };
 
-/// What becomes of a request: it is refused, gets a file of the page, or is a question.
+/// What to do with a request: refuse it, send a file of the page, or answer a query.
 using Plan = std::variant<Problem, const Asset*, PlannedQuestion>;
 
 /// Any number of threads. `sources` and `access` must outlive it.
@@ -45,41 +45,42 @@ class Router {
   Router(Sources& sources, const Access& access,
          std::function<std::int64_t(WallTime)> local_offset_s = system_local_offset_s);
 
-  /// Parses the request, dates it, and judges who asks. Once for each: the three functions below go by the plan.
+  /// Parses the request, sets its time, and checks the client's rights. Called once for each request: the three
+  /// functions below use the plan.
   [[nodiscard]] Plan plan(const Request& request) const;
 
-  /// How long the answer must wait, from the request's arrival on, for the samples that it asks for; empty where it
-  /// need not or has waited already.
+  /// How long the answer must wait for its samples, from the request's arrival on; empty if it need not wait, or has
+  /// waited already.
   [[nodiscard]] static std::optional<std::int64_t> wait_ns(const Request& request, const Plan& plan);
 
-  /// What the answer depends on, where others who ask the same may be given it, too. Empty for what is refused or open
-  /// to everybody, and for what a client has an answer to already: whether it is still right is known in the end.
+  /// All that the answer depends on, if it may be shared with others who send the same request. Empty for requests that
+  /// are refused or open to everybody, and for conditional ones (If-None-Match).
   [[nodiscard]] static std::optional<SharedAnswers::Question> shareable(const Request& request, const Plan& plan);
 
-  /// Every request gets an answer: exceptions of what it calls become a problem with status 500.
-  /// `clients` is how many get it, all of whom sent the very same.
+  /// Every request gets an answer: exceptions become a problem with status 500. `clients` is the number of clients that
+  /// get it, all with the same request.
   Response answer(const Request& request, const Plan& plan, std::uint64_t clients = 1);
-  /// For one who neither waits nor shares.
+  /// For a request that neither waits nor shares.
   Response handle(const Request& request) { return answer(request, plan(request)); }
 
-  /// Of answers that were handed on to so many more clients.
+  /// Counts an answer that was shared with so many more clients.
   void count(int status, std::uint64_t clients);
 
   /// The answer to a request that is refused before it can be read whole.
   Response refuse(const Problem& problem);
 
-  /// For /metrics, beside the daemon's own. Before the first request.
+  /// Adds to the daemon's own /metrics. Call it before the first request.
   void also_tell(std::function<void(std::vector<Metric>&)> figures) { figures_ = std::move(figures); }
 
-  /// For /healthz, beside the daemon's own; it does not make it fail. Before the first request.
+  /// Adds a component to /healthz, which it can't make fail. Call it before the first request.
   void also_check(std::function<Component()> component) { component_ = std::move(component); }
 
   /// Answers so far.
   [[nodiscard]] std::uint64_t answered() const;
 
-  /// Where flamed answers, without the page's files.
+  /// All paths but the page's files.
   static std::vector<std::string_view> paths();
-  /// What a path takes; empty where there is no such path.
+  /// The parameters of a path; empty if there is no such path.
   static std::optional<std::span<const ParameterSpec>> parameters_of(std::string_view path);
 
  private:
@@ -89,14 +90,14 @@ class Router {
     const Asset* file = nullptr;
   };
   [[nodiscard]] static Goal goal_of(std::string_view path);
-  /// With whose eyes the request is answered, or why it is not.
+  /// The viewer that the request is answered for, or why it is refused.
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, const Goal& goal) const;
   [[nodiscard]] Plan plan_or_throw(const Request& request) const;
 
   Response answer_plan(const Request& request, const Plan& plan);
   Response answer_question(const PlannedQuestion& question, const Request& request);
   Response finish(Response response, const Request* request, std::uint64_t clients);
-  /// In whole milliseconds, as answers tell their windows: who asks again for such a window gets the same samples.
+  /// In whole milliseconds, as in answers: a query for an answer's window gets the same samples.
   [[nodiscard]] WallTime now() const;
 
   [[nodiscard]] Health health() const;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedAnswers: who asks what somebody else asks, too, or asked a moment ago, gets that answer. So an answer that many
-// look at costs what one costs, however many they are.
+// SharedAnswers: clients that send the same request at the same time, or within a second, share one answer. So a page
+// that many look at costs as much as for one.
 //
-// An answer has all samples of up to a second before it was begun, so one about a window that ends now will do for
-// another second. An answer is given to all who ask within a second of the moment that it is about, as long as nothing
-// has been stored since. While a newer one is being made, others get the one before, if the newer one was begun within
-// a second after that was there, and if it is not older than five seconds: whose answer takes a second to make is not
-// to wait for it again and again. Who begins the newer one waits for it, unless others asked while the one before was
-// being made: of a question that many ask all the time, nobody waits for the next answer. A lone asker thus never
-// gets less than the store has. Who comes when there is none yet waits for the one that is being made, without holding
-// a thread.
+// An answer has all samples up to a second before it was begun, so an answer about a window that ends now is good for
+// another second. All requests within a second of the moment that it is about get it, unless samples have been stored
+// since. While a newer answer is being made, other clients get the one before, if the newer one was begun within a
+// second after the older one was complete, and if the older one is at most five seconds old: so clients don't wait a
+// second each time for an answer that takes a second to make. The client that starts the newer one waits for it, unless
+// others asked while the one before was being made: for a request that many send all the time, nobody waits for the
+// next answer. A lone client thus always gets all stored samples. A client that comes before there is any answer waits
+// for the one that is being made, without blocking a thread.
 //
-// Nothing is shared between users, even where they see the same: what an answer takes is counted to one of them, and
-// another one who does not read it must not use up his share. Refusals and errors are never kept.
+// Users never share answers, even if they see the same: the memory of an answer counts for one user, and another one
+// who does not read it must not use up his share. Refusals and errors are never kept.
 //
 // Any thread. The clock must outlive it. Its answers may outlive it.
 #pragma once
@@ -37,7 +37,7 @@
 
 namespace flamed::api {
 
-/// A response whose body all share who get it.
+/// A response whose body all its receivers share.
 struct SharedAnswer {
   Response head;  ///< without the body
   SharedBytes body;
@@ -47,19 +47,19 @@ class SharedAnswers {
  public:
   using Answer = std::shared_ptr<const SharedAnswer>;
 
-  /// All that an answer depends on, beside what is stored and what the time is.
+  /// All that an answer depends on, except the stored samples and the time.
   struct Question {
     UserKey user = 0;
     Viewer viewer{};
-    std::string target{};  ///< as sent: nobody asks the same in two ways
+    std::string target{};  ///< as sent; other spellings of it share nothing
     std::string accept{};
     bool compressed = false;
-    bool remote = false;  ///< what is compressed differs for other hosts
+    bool remote = false;  ///< other hosts get other formats compressed
 
     friend auto operator<=>(const Question&, const Question&) = default;
   };
 
-  /// Clients who sent the same request.
+  /// A client that sent the request.
   struct Asker {
     std::vector<std::uint64_t> clients;
     bool is_head = false;
@@ -70,24 +70,25 @@ class SharedAnswers {
   struct Flight;
 
   struct Verdict {
-    Answer answer;                   ///< it is there already; beside `flight`, an older one that will do for the asker
+    Answer answer;                   ///< the answer, if there is one; with `flight`, an older one that is good enough
+                                     ///< for this asker
     std::shared_ptr<Flight> flight;  ///< it is to be made, and given to land()
-    bool others_wait = false;        ///< likewise: others who ask for it meanwhile are not given an older one
+    bool others_wait = false;        ///< with `flight`: others who ask meanwhile do not get an older one
   };                                 ///< neither: land() gives the asker to the thread that makes the answer
 
   /// Keeps `limit_bytes` of answers at most, the newest.
   SharedAnswers(const Clock& clock, std::size_t limit_bytes) : clock_(clock), limit_bytes_(limit_bytes) {}
 
-  /// `revision` tells what is stored now (Sources::await_revision()). The asker is taken where the verdict is empty.
+  /// `revision` identifies the stored samples (Sources::await_revision()). Takes the asker if the verdict is empty.
   [[nodiscard]] Verdict ask(const Question& question, Asker& asker, std::uint64_t revision);
 
-  /// Of every flight, once. Null: nothing could be made. Gives those who wait for this answer.
+  /// Called once for every flight. Null: the answer failed. Returns the clients that wait for it.
   [[nodiscard]] std::vector<Asker> land(const std::shared_ptr<Flight>& flight, const Answer& answer);
 
   /// Frees all answers. Those who wait go on waiting.
   void clear();
 
-  /// What the answers that it keeps take.
+  /// Memory of the kept answers.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -96,7 +97,7 @@ class SharedAnswers {
     std::int64_t moment_ns = 0;  ///< when it was begun
     std::int64_t landed_ns = 0;
     std::uint64_t revision = 0;
-    bool is_popular = false;           ///< others asked while it was being made
+    bool is_popular = false;           ///< others sent the request while it was being made
     std::shared_ptr<Flight> flight{};  ///< the one that was begun last; null: none is under way
   };
   using Entries = std::map<Question, Entry>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of the page as responses: in the smallest form that the client takes, kept by browsers for as long as is right,
-// and with what the browser may let them do. Pure; any thread.
+// Files of the page as responses: in the smallest coding that the client accepts, with the headers for caching and for
+// the content policy. Pure; any thread.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace flamed::api {
 
-/// What a browser may load and run in anything that flamed answers: what comes from flamed, in files of its own.
+/// Browsers may load and run only flamed's own files.
 constexpr std::string_view kContentPolicy =
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of the page, as they are inside the binary. web/embed.py writes the table at build time. Any thread.
+// The files of the page inside the binary. web/embed.py writes the table at build time. Any thread.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Request and Response: one exchange with a client, as plain values. What HTTP looks like on the wire is up to
-// server.cc; what is answered is up to routes.cc, which needs no socket to be tested.
+// Request and Response: one exchange with a client, as plain values. server.cc has the wire format of HTTP; routes.cc
+// makes the answers, and can be tested without a socket.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,9 @@ struct Request {
   bool has_body = false;
   std::string accept{};
   std::string if_none_match{};
-  std::optional<WallTime> asked{};  ///< when it came, where that is not now: it waited for what it asks for
+  std::optional<WallTime> asked{};  ///< when it arrived, if it has waited since for its samples; empty: now
   Peer peer{};
-  // Headers that say from where and in whose name it was sent; empty where there was none.
+  // Headers about the sender; empty if there was none.
   std::string host{};
   std::string origin{};
   std::string sec_fetch_site{};
@@ -33,15 +33,15 @@ struct Request {
   std::string authorization{};
 };
 
-/// Complete but for Content-Length and what concerns the connection. To HEAD the body is measured, not sent.
+/// Complete except Content-Length and headers of the connection. For HEAD the body is measured, not sent.
 struct Response {
   int status = 200;
   std::string content_type;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
-  /// The same question will most likely get the same answer: it gets an entity tag. Others are never kept.
+  /// The same request will most likely get the same answer: it gets an ETag. Others are never cached.
   bool settled = false;
-  Viewer viewer{};  ///< whose answer it is: the same question of another viewer has another
+  Viewer viewer{};  ///< the viewer of this answer: others get another answer to the same request
 };
 
 }  // namespace flamed::api

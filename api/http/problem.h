@@ -14,7 +14,7 @@ struct Problem {
   std::string kind;       ///< short and stable, for programs: "bad-parameter"; shown as urn:flamed:problem:<kind>
   std::string title;      ///< the same for people, in a few words
   std::string detail;     ///< one or two sentences: what is wrong here and what to do
-  std::string parameter;  ///< the parameter at fault, where there is one
+  std::string parameter;  ///< the parameter at fault, if there is one
 };
 
 inline constexpr std::string_view kProblemContentType = "application/problem+json";
@@ -31,12 +31,12 @@ Problem too_costly(std::string detail);
 Problem no_single_samples(std::string detail);
 Problem too_many_requests();
 Problem too_many_clients();
-/// From another host, without a token, or with a wrong one.
+/// For a request from another host without a token, or with a wrong one.
 Problem token_needed();
 Problem token_refused();
-/// Whose connection it is could not be found out.
+/// The owner of the connection is unknown.
 Problem unknown_user();
-/// Somebody else's name, or page, is behind the request.
+/// The request has a foreign host name, or comes from a page of another site.
 Problem foreign_host(std::string_view host, std::string_view own_names);
 Problem foreign_origin(std::string_view origin);
 Problem method_not_allowed(std::string_view method, std::string_view path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestLine: the first line of a request, taken apart. Pure; any thread.
+// RequestLine: the parsed first line of a request. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 namespace flamed::api {
 
 struct RequestLine {
-  std::string_view method;  ///< a token, of which there are more than flamed knows
-  std::string_view target;  ///< without blanks; what else it may hold is up to RequestTarget
+  std::string_view method;  ///< any token, not only methods that flamed knows
+  std::string_view target;  ///< without blanks; RequestTarget checks the rest
   int minor_version = 1;    ///< of HTTP/1.0 or HTTP/1.1
 };
 

@@ -15,8 +15,8 @@ struct ParsedRequest {
   bool close = false;  ///< the client wants no further request on the connection: HTTP/1.0, or "Connection: close"
 };
 
-/// `head` is what a RequestReader has let through. A header that comes several times has its values joined by commas
-/// (RFC 9110, 5.3). Headers that flamed does not read are left out.
+/// A RequestReader has checked `head`. The values of a repeated header are joined by commas (RFC 9110, 5.3). Headers
+/// that flamed does not read are left out.
 ParsedRequest parse_request(std::string_view head, const Peer& peer);
 
 }  // namespace flamed::api

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestReader: takes what a client sends piece by piece, and says when the head of a request is there or why there
-// will be none. Pure; one thread at a time.
+// RequestReader: takes a client's bytes piece by piece, and says when the head of a request is complete or why it is
+// refused. Pure; one thread at a time.
 //
 // What other programs on the way might read in another manner is refused (RFC 9112, 11.2). Each byte is looked at once,
 // however it was cut.
@@ -26,8 +26,8 @@ enum class HeadState : std::uint8_t {
 
 class RequestReader {
  public:
-  /// Adds what was received. Once the state is not kIncomplete, bytes are only kept: a client may send the next request
-  /// ahead.
+  /// Adds received bytes. Once the state is not kIncomplete, they are only kept: a client may send the next request
+  /// early.
   HeadState append(std::string_view bytes);
 
   [[nodiscard]] HeadState state() const { return state_; }
@@ -36,12 +36,12 @@ class RequestReader {
   /// Nothing of a request has been received yet.
   [[nodiscard]] bool empty() const { return buffer_.empty(); }
 
-  /// Request line and headers up to and including the empty line when complete; otherwise what there is of them.
+  /// Request line and headers up to and including the empty line when complete; otherwise the part received so far.
   [[nodiscard]] std::string_view head() const;
   /// The complete head's headers announce a body.
   [[nodiscard]] bool has_body() const { return has_body_; }
 
-  /// Drops the complete head and looks at what came after it.
+  /// Drops the complete head and reads the bytes after it.
   HeadState next();
 
  private:
@@ -51,9 +51,9 @@ class RequestReader {
   void refuse(std::string_view fault);
 
   std::string buffer_;
-  std::size_t scanned_ = 0;  ///< what is before this has been looked at
+  std::size_t scanned_ = 0;  ///< bytes before this have been read
   std::size_t begin_ = 0;    ///< of the head: after line breaks that come first
-  std::size_t line_ = 0;     ///< of the line that is being looked at
+  std::size_t line_ = 0;     ///< of the line that is being read
   HeadState state_ = HeadState::kIncomplete;
   bool in_headers_ = false;
   bool needs_host_ = false;  ///< HTTP/1.1

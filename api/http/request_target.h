@@ -11,8 +11,8 @@
 
 namespace flamed::api {
 
-/// One `name=value` of a query, decoded, in the order in which they stand. Duplicates are kept: refusing them is up to
-/// who knows what they mean.
+/// One `name=value` of a query, decoded, in the order of the query. Duplicates are kept: the caller decides whether to
+/// refuse them.
 struct QueryItem {
   std::string name;
   std::string value;
@@ -23,9 +23,9 @@ struct RequestTarget {
   std::vector<QueryItem> query;
 };
 
-/// Takes "/path?name=value&..." apart (RFC 3986; `+` in the query is a space, as browsers' forms write it). An item
-/// without `=` has an empty value, empty items are skipped, a fragment is cut off. Fails on a `%` without two hex
-/// digits, and on a target that does not begin with `/`.
+/// Parses "/path?name=value&..." (RFC 3986; `+` in the query is a space, as browsers' forms write it). An item without
+/// `=` has an empty value, empty items are skipped, a fragment is cut off. Fails on a `%` without two hex digits, and
+/// on a target that does not begin with `/`.
 Result<RequestTarget> parse_request_target(std::string_view target);
 
 }  // namespace flamed::api

@@ -15,8 +15,8 @@ Response json_response(std::string body, int status = 200);
 Response text_response(std::string body);
 Response problem_response(const Problem& problem);
 
-/// What the store or a renderer could not do. By the error's code: E2BIG and ETIMEDOUT, the question costs too much;
-/// ENODATA, samples are not kept one by one for that window; anything else, a fault of flamed.
+/// For an error of the store or a renderer, by its code: E2BIG and ETIMEDOUT, the query costs too much; ENODATA,
+/// samples are not kept one by one for that window; anything else, a fault of flamed.
 Response error_response(const Error& error);
 
 }  // namespace flamed::api

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedBytes: an answer as it is sent. Copies share the bytes, which never change: clients that asked the same at once
-// are sent the same. Any thread.
+// SharedBytes: an answer as it is sent. Copies share the bytes, which never change, for clients that share an answer.
+// Any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Viewer: with whose eyes a question is answered. A plain value; any thread.
+// Viewer: the user that a request is answered for. A plain value; any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ struct Viewer {
   enum class Sees : std::uint8_t {
     kNothing,     ///< only what is open to everybody on the host: see RouteSpec::is_open
     kOwn,         ///< the processes of `uid`
-    kEverything,  ///< root, members of the group, and who knows the token
+    kEverything,  ///< root, members of the group, and clients with a token
   };
   Sees sees = Sees::kNothing;
   uid_t uid = store::kNoUser;  ///< with kOwn

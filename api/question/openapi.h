@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The API as an OpenAPI 3.1 document, made of the table of routes. Pure; any thread.
+// The API as an OpenAPI 3.1 document, generated from the table of routes. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parameters: what a query may say, as a table, and what one query said, as typed values. Pure; any thread.
+// Parameters: a table of the parameters of a query, and the values of one query. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace flamed::api {
 
 enum class ParameterType : std::uint8_t {
   kTime,       ///< see parse_time()
-  kProcesses,  ///< list of what parse_process() takes
+  kProcesses,  ///< list of processes, see parse_process()
   kIntegers,   ///< list of whole numbers from `minimum` to `maximum`
   kTexts,      ///< list; each 1 to kMaxTextBytes long
   kChoice,     ///< one of `choices`
@@ -35,8 +35,8 @@ enum class ParameterType : std::uint8_t {
   kDuration,   ///< 10s, 5m, 1h30m, or a number of seconds; `minimum` to `maximum` are seconds
   kPattern,    ///< see NamePattern
 };
-/// May a parameter of this type be given more than once? Numbers and processes of a list may also stand behind one
-/// another with commas.
+/// May a parameter of this type be given more than once? Numbers and processes of a list may also be separated by
+/// commas.
 bool is_list(ParameterType type);
 
 /// One row of a table: a parameter that an endpoint takes. All of them are optional.
@@ -44,10 +44,10 @@ struct ParameterSpec {
   std::string_view name;
   ParameterType type;
   std::string_view description;
-  std::span<const std::string_view> choices{};  ///< for kChoice; the first is what stands for a missing one
+  std::span<const std::string_view> choices{};  ///< for kChoice; the first is the default
   double minimum = 0;
   double maximum = 0;
-  std::string_view fallback{};  ///< the default as a client would write it; empty where there is none
+  std::string_view fallback{};  ///< the default as a client would write it; empty if there is none
 };
 
 inline constexpr std::size_t kMaxTextBytes = 1024;
@@ -57,14 +57,14 @@ inline constexpr std::size_t kMostValues = 100;
 /// "123": every process that had the pid in the window. "123@4567": the one that started 4567 ticks after boot.
 Result<store::ProcessSelector> parse_process(std::string_view text);
 
-/// What a value of the parameter may be, for people.
+/// The allowed values of the parameter, for people.
 std::string allowed_values(const ParameterSpec& spec);
 
-/// The values of one query. Asking for a parameter that the table does not have, or by another type than its row says,
-/// is a broken invariant and aborts.
+/// The values of one query. Reading a parameter that the table does not have, or as another type than its row's, is a
+/// broken invariant and aborts.
 class Parameters {
  public:
-  /// Refuses, by name: what the table does not have, what is given twice, and what is not of the type's form.
+  /// Refuses unknown parameters, those given twice, and malformed values, and names the parameter.
   static std::variant<Parameters, Problem> parse(std::span<const ParameterSpec> table, std::span<const QueryItem> query,
                                                  const TimeContext& context);
 
@@ -77,11 +77,11 @@ class Parameters {
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
   [[nodiscard]] std::string_view choice(std::string_view name) const;
-  [[nodiscard]] bool flag(std::string_view name) const;  ///< as the row's fallback says where it is not given
+  [[nodiscard]] bool flag(std::string_view name) const;  ///< the row's fallback if it is not given
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name) const;
   [[nodiscard]] std::optional<double> number(std::string_view name) const;
   [[nodiscard]] std::optional<std::int64_t> duration_ns(std::string_view name) const;
-  /// What the row's fallback says; empty where it has none.
+  /// The row's fallback; empty if it has none.
   [[nodiscard]] std::optional<std::int64_t> default_duration_ns(std::string_view name) const;
   [[nodiscard]] std::optional<NamePattern> pattern(std::string_view name) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a query's parameters mean to the store. Pure; any thread.
+// Translates a query's parameters for the store. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@
 
 namespace flamed::api {
 
-/// When a request came and when it is answered: they differ where it waited for samples to come.
+/// When a request arrived and when it is answered: they differ if it waited for samples.
 struct Moments {
   WallTime asked;
   WallTime now;
 };
 
-/// A question that waits for `seconds` from its arrival on: it names no time. Empty for one that asks of the past.
+/// How long a query with `seconds` and no other time waits from its arrival on. Empty for a query about the past.
 std::optional<std::int64_t> wait_ns(const Parameters& parameters);
 
-/// The window as the query gives it, or what is wrong with it. Who gives no start asks for what there is of the usual
-/// one: of a daemon that has only just started, not for the time before.
+/// The query's window, or the problem with it. The default start is cut to the start of sampling, so that a new daemon
+/// does not warn about the time before.
 std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, const Moments& moments,
                                                    const store::Snapshot& snapshot);
 
@@ -35,21 +35,21 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,
                                                         const store::WallWindow& window);
 
-/// offset_from and offset_to, or those of the side to compare with ("base_"): empty where whole seconds are asked for.
+/// offset_from and offset_to, or those of the side to compare with ("base_"): empty for whole seconds.
 std::variant<std::optional<store::SecondPart>, Problem> part_of(const Parameters& parameters,
                                                                 const std::string& prefix = "");
 
 store::Selection selection_of(const Parameters& parameters, const store::WallWindow& window);
-/// That of the parameters which begin with "base_"; where none is given, the same as the other side's.
+/// The selection by the parameters that begin with "base_"; if none is given, the other side's.
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);
 
-/// The names of the parameters by which the query selects, those of base_selection_of() with the prefix "base_".
+/// The names of the selecting parameters in the query; with the prefix "base_", those of base_selection_of().
 std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix = "");
 
-/// Nodes of an answer that does not say otherwise: more than anybody looks at, and 20 MB of JSON.
+/// The default number of nodes: more than anybody looks at, and 20 MB of JSON.
 inline constexpr std::size_t kDefaultMaxNodes = 200'000;
 
-/// `max_nodes` is what the query says, 0 where it says nothing.
+/// `max_nodes` is the query's, or 0 if it has none.
 store::ProfileOptions options_of(const Parameters& parameters);
 
 }  // namespace flamed::api

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of what flamed answers: paths, what each takes, what comes back. The parser, the error texts and
-// /openapi.json are made of it, so that none can say something else than the others. Constant.
+// The table of routes: paths, parameters, content types. The parser, the error texts and /openapi.json are made from
+// it, so they can't contradict each other. Constant.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct RouteSpec {
   std::string_view summary;
   std::span<const ParameterSpec> parameters;
   std::span<const std::string_view> content_types;  ///< of answers with status 200
-  /// It says nothing of any process: everybody on the host may ask. All others are answered by what their viewer may
-  /// see.
+  /// The answer says nothing about processes: everybody on the host may ask. Answers of other routes depend on the
+  /// viewer.
   bool is_open = false;
 };
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ColumnWriter: writes an answer whose long parts are columns of numbers, either all of it as JSON, or the JSON with
-// the columns behind it as they lie in memory. What reads a million nodes from the latter neither parses nor copies
-// them. Pure; one thread.
+// ColumnWriter: writes an answer whose long parts are columns of numbers, either all as JSON, or as JSON followed by
+// the columns in binary. A reader of the binary form neither parses nor copies a million nodes. Pure; one thread.
 //
 // The binary form, all numbers little-endian:
 //
 //   0     8 bytes   "FLAMEDC1"
 //   8     u32       H, length of the head: JSON in UTF-8, filled up with blanks to a multiple of 8
-//   12    u32       D, length of the data; the answer ends behind it
+//   12 u32 D, length of the data; the answer ends after it
 //   16    H bytes   the head: what the JSON form has, but for each column where it stands:
 //                   {"type": "u16", "at": 64, "count": 3}
 //
 //   16+H  D bytes   the data: a column begins at its `at`, a multiple of 8
 //
 // Types are u8, u16, u32 (the narrowest that holds all of a column), and f64. Texts are {"ends": column, "text":
-// column}: all of them behind each other in UTF-8, as a column of u8, and where in it each ends.
+// column}: `text` has all of them in UTF-8, one after the other, as a column of u8, and `ends` the end of each.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +38,7 @@ class ColumnWriter {
   ColumnWriter(const ColumnWriter&) = delete;
   ColumnWriter& operator=(const ColumnWriter&) = delete;
 
-  /// What stands around the columns, which are members of its objects.
+  /// The JSON around the columns; the columns are members of its objects.
   JsonWriter& json() { return json_; }
 
   /// One number of each of `rows`.
@@ -54,8 +53,8 @@ class ColumnWriter {
   void reals(std::string_view name, std::span<const double> values);
   void texts(std::string_view name, std::span<const std::string_view> values);
 
-  /// The answer, once; the JSON must be complete. Throws std::length_error beyond 4 GiB, which the binary form cannot
-  /// count; what a query may cost is far below.
+  /// Returns the answer; call it once, after the JSON is complete. Throws std::length_error beyond 4 GiB, the limit of
+  /// the binary form; the limits of a query are far below.
   std::string finish();
 
  private:
@@ -68,7 +67,7 @@ class ColumnWriter {
   std::string head_;
   std::string data_;
   JsonWriter json_;
-  std::vector<std::uint64_t> numbers_;  ///< of the column that is being written: its memory is used again
+  std::vector<std::uint64_t> numbers_;  ///< of the current column; reused for the next one
 };
 
 }  // namespace flamed::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// folded_name: a function's name as folded stacks can hold it. Pure; any thread.
+// folded_name: a function's name, escaped for folded stacks. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -12,11 +12,11 @@
 namespace flamed::api {
 
 /// The members strings (each text once, the empty one first), kinds (names of frame kinds) and frames, whose members
-/// are columns: name, module (indices into strings), kind (index into kinds), and where any frame has such a thing
+/// are columns: name, module (indices into strings), kind (index into kinds), and, if any frame has a value for them,
 /// full_name, reason, build_id, file (indices into strings), line, inlined (1 or 0).
 void append_frame_columns(ColumnWriter& out, const store::FrameList& frames);
 
-/// The column depth: of the root 0, of its children 1. With the nodes in depth-first order it says the whole tree.
+/// The column depth: 0 for the root, 1 for its children. With the nodes in depth-first order it defines the tree.
 template <typename Nodes>
 void append_depths(ColumnWriter& out, const Nodes& nodes) {
   std::vector<std::uint64_t> depths(nodes.size(), 0);

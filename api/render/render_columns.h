@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tree as columns of numbers with a table of its names: what the nested form says, in a fifth of the bytes. Pure; any
-// thread.
+// A tree as columns of numbers with a table of its names: the nested form in a fifth of the bytes. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of the daemon's parts, as JSON. Pure; any thread.
+// The health of the daemon's components, as JSON. Pure; any thread.
 #pragma once
 
 #include <string>

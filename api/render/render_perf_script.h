@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples one by one, as `perf script` prints them: for the tools that read its output. Pure; any thread.
+// Single samples as `perf script` prints them, for tools that read its output. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace flamed::api {
 
 /// For each sample a line "comm pid/tid [cpu] seconds.microseconds: period cpu-clock:", its frames, innermost first, as
 /// "address function (module)" with the address an offset in the module's file, "(inlined)" standing for the module of
-/// inlined functions, and an empty line. Seconds are those of the wall clock. What would break a line is replaced.
-/// Where there are no samples the warnings are comments, "# ...", as those that `perf script --header` begins with.
+/// inlined functions, and an empty line. Seconds are of the wall clock. Characters that would break a line are
+/// replaced. Without samples, the warnings are comments, "# ...", like those of `perf script --header`.
 std::string render_perf_script(const store::TimedSamples& samples);
 
 }  // namespace flamed::api

@@ -10,10 +10,10 @@
 
 namespace flamed::api {
 
-/// The message, not compressed. Sample types as those of Go's CPU profiles: samples/count and cpu/nanoseconds, the
-/// second being the default. A mapping is a module with its build-id, an address the offset in its file; lines go from
-/// the innermost inlined function outwards. Labels: process, thread, unit, container (texts), pid, tid (numbers).
-/// A truncated stack ends in a location "[truncated: ...]" without a mapping.
+/// The message, not compressed. Sample types are those of Go's CPU profiles: samples/count and cpu/nanoseconds, the
+/// default. A mapping is a module with its build-id, an address the offset in its file; lines go from the innermost
+/// inlined function outwards. Labels: process, thread, unit, container (texts), pid, tid (numbers). A truncated stack
+/// ends in a location "[truncated: ...]" without a mapping.
 std::string encode_pprof(const store::StackProfile& profile);
 
 Result<std::string> render_pprof(const store::StackProfile& profile);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who used CPU, as JSON. Pure; any thread.
+// CPU use of processes, as JSON. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which threads used CPU, as JSON. Pure; any thread.
+// CPU use of threads, as JSON. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@ namespace flamed::api {
 /// steps}].
 std::string render_timeline(const store::Timeline& timeline, double frequency_hz);
 
-/// The facts of an answer, start, start_ms, columns, rows, most, and counts: those of column c, row r stand at
-/// c * rows + r.
+/// The facts of an answer, start, start_ms, columns, rows, most, and counts: the count of column c, row r is at c *
+/// rows + r.
 std::string render_heatmap(const store::Heatmap& heatmap, double frequency_hz);
 
 }  // namespace flamed::api

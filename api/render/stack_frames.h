@@ -13,17 +13,17 @@
 
 namespace flamed::api {
 
-/// Stands for a sample without a single frame, which a list of stacks has no place for otherwise.
+/// The frame of samples without frames, for lists of stacks.
 inline constexpr std::string_view kNoStack = "[no stack]";
 
 /// "[truncated: ...]", as trees begin such stacks.
 std::string truncation_name(store::Truncation reason);
 
-/// How many functions all counted stacks have together: what a format that writes stacks out will cost.
+/// The number of functions in all counted stacks: the cost of a format that writes out stacks.
 std::uint64_t functions_written(const store::StackProfile& profile);
 std::uint64_t functions_written(const store::TimedSamples& samples);
 
-/// As of a tree: of the functions in all stacks, weighted by samples, the part that has a name.
+/// As for a tree: the share of functions with a name in all stacks, weighted by samples.
 double symbolised_share(const store::StackProfile& profile);
 double symbolised_share(const store::TimedSamples& samples);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AnswerMemory: what answers take that were made and not taken by their clients yet, and whether another one may be
-// begun. Who does not read his answers thus waits for the next one himself: half of the memory is for one user at most.
-// Where all of it is taken, those who have nothing of it may still begin one each, up to as much again, and root is not
-// asked what others have.
+// AnswerMemory: counts the memory of answers that clients have not read yet, and decides whether another one may be
+// begun. One user may have at most half of it: so a user who does not read his answers delays only his own next one.
+// When all of it is in use, each user who has none of it may still begin one answer, up to as much again; root does not
+// wait for others.
 //
-// Any thread. What it counts may outlive it.
+// Any thread. The counted bytes may outlive it.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace flamed::api {
 
 class AnswerMemory {
  public:
-  /// `on_room` is called, on any thread, when an answer has gone that others may have waited for.
+  /// `on_room` is called, on any thread, when an answer was freed that others may have waited for.
   AnswerMemory(std::size_t limit_bytes, std::function<void()> on_room);
 
-  /// May another answer for this user be begun? How large it will be nobody knows: so many more may be on their way as
-  /// there are threads that make them.
+  /// May another answer for this user be begun? Its size is not known yet, so the limit can be exceeded by as many
+  /// answers as there are threads.
   [[nodiscard]] bool has_room(UserKey user) const;
 
-  /// Counted for as long as there is a copy.
+  /// Counted as long as a copy exists.
   [[nodiscard]] SharedBytes count(std::string bytes, UserKey user);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FairTurns: whose question is answered next. Users take turns, however many questions each of them has waiting, and
-// one thread is kept for root. Any thread.
+// FairTurns: decides whose request is answered next. Users take turns, however many requests each has waiting, and one
+// thread is reserved for root. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace flamed::api {
 
 class FairTurns {
  public:
-  /// `threads`: that answer.
+  /// `threads`: the number of answering threads.
   explicit FairTurns(std::size_t threads) : most_of_others_(threads > 1 ? threads - 1 : 1) {}
 
-  /// The lowest goes first, of those alike the one that has waited longest. Empty: it is not to begin now.
+  /// The lowest rank goes first, among equals the one that has waited longest. Empty: it must wait.
   [[nodiscard]] std::optional<std::uint64_t> rank(const Peer& peer) const {
     const std::lock_guard lock(mutex_);
     if (!is_root(peer) && others_ >= most_of_others_) return std::nullopt;
@@ -28,7 +28,7 @@ class FairTurns {
   }
   void begin(const Peer& peer) {
     const std::lock_guard lock(mutex_);
-    // Who has not asked for long goes first anyway.
+    // Users who are forgotten here have not asked for long, and would go first anyway.
     if (begun_.size() >= kMostUsers) begun_.clear();
     begun_[key_of(peer)] = ++turns_;
     if (!is_root(peer)) ++others_;
@@ -45,7 +45,7 @@ class FairTurns {
   mutable std::mutex mutex_;  ///< guards what follows
   std::map<UserKey, std::uint64_t> begun_;
   std::uint64_t turns_ = 0;
-  std::size_t others_ = 0;  ///< questions of others than root's that are being answered
+  std::size_t others_ = 0;  ///< requests of users other than root that are being answered
 };
 
 }  // namespace flamed::api

@@ -24,17 +24,16 @@ namespace flamed::api {
 
 struct ServerOptions {
   std::vector<ListenAddress> addresses{ListenAddress{}};
-  std::vector<Fd> inherited{};  ///< sockets that listen already, from a service manager
-  /// With the secrets of those who may ask from anywhere. Only with it flamed listens beyond this host. Empty: none.
+  std::vector<Fd> inherited{};  ///< listening sockets from a service manager
+  /// The tokens for other hosts. Without it flamed listens only on this host. Empty: none.
   std::string token_file{};
-  std::size_t threads = 4;            ///< that answer questions; one more answers /healthz and the like
-  std::size_t queued_requests = 512;  ///< that wait for one of them; further ones get 503
-  /// Of answers that clients have not taken yet. Beyond it no further one is begun; half of it is for one user at most.
+  std::size_t threads = 4;            ///< answering threads; one more answers /healthz and the like
+  std::size_t queued_requests = 512;  ///< waiting requests; further ones get 503
+  /// Memory of answers that clients have not read yet. Beyond it no further one is begun; one user may have half of it.
   std::size_t unsent_bytes = 64U << 20;
-  /// How long after its end a window that a request waited for is answered: answers have all samples up to a second
-  /// ago.
+  /// How long after the end of its window a waiting request is answered: answers have all samples up to a second ago.
   std::chrono::milliseconds drain_time{1100};
-  /// Called once when nothing has been asked for so long after an answer, by any thread.
+  /// Called once, by any thread, when no request has come for so long after an answer.
   std::function<void()> when_quiet{};
   std::chrono::milliseconds quiet_after{5000};
   GateLimits limits{};
@@ -51,13 +50,13 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Of the first TCP socket; 0 where there is none.
+  /// The port of the first TCP socket; 0 if there is none.
   [[nodiscard]] std::uint16_t port() const;
   /// "http://127.0.0.1:9090/, unix:/run/flamed/flamed.sock": for people.
   [[nodiscard]] std::string addresses() const;
-  /// Requests answered so far. /metrics has them by class of status code without the daemon's help.
+  /// Requests answered so far.
   [[nodiscard]] std::uint64_t requests() const;
-  /// Why nobody who asks over TCP on this host is known, and what to do: also the component `peers` of /healthz.
+  /// Why TCP clients on this host are unknown users, and what to do: also the component `peers` of /healthz.
   [[nodiscard]] Status peers() const;
   /// CPU time that its threads have used.
   [[nodiscard]] std::int64_t cpu_ns() const;

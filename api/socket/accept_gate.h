@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, hands them out as
-// plain values, and sends the answers that come back. However slow or silent clients are, they hold no other thread and
-// a bounded amount of memory. When all places are taken, the user who has most makes room, and some are kept for
-// root.
+// AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, passes them on as
+// plain values, and sends the answers. Slow or silent clients block no other thread and use a bounded amount of memory.
+// At the limit, a connection of the user who has most is closed; some are reserved for root.
 //
-// Its thread runs until the gate is destroyed. What it is opened with by reference must outlive it.
+// Its thread runs until the gate is destroyed. Arguments by reference must outlive it.
 #pragma once
 
 #include <array>
@@ -39,8 +38,8 @@ namespace flamed::api {
 
 struct GateLimits {
   std::size_t clients = 512;
-  std::size_t clients_per_user = 128;  ///< those whose user is not known count as one user
-  std::size_t kept_for_root = 32;      ///< of `clients`, where there are more than these
+  std::size_t clients_per_user = 128;  ///< all unknown users count as one user
+  std::size_t kept_for_root = 32;      ///< of `clients`, if there are more than these
   ConnectionLimits connection{};
 };
 
@@ -49,27 +48,27 @@ struct GateRequest {
   std::uint64_t client = 0;
   std::string head;  ///< request line and headers, well-formed
   Peer peer;
-  std::optional<WallTime> asked{};  ///< when it came, where it has waited since
+  std::optional<WallTime> asked{};  ///< when it arrived, if it has waited since
   bool last = false;                ///< the connection is to be closed after the answer
 };
 
-/// What becomes of a request.
+/// The reply to a request.
 struct GateReply {
   std::uint64_t client = 0;
   SharedBytes head{};                           ///< the answer as it is sent, up to the empty line
   bool keep = false;                            ///< the connection may carry another request
   SharedBytes body{};                           ///< what follows
-  std::optional<WallTime> asked{};              ///< no answer yet: the request, which came then, ...
-  std::chrono::steady_clock::time_point due{};  ///< ... is handed out again at this time
+  std::optional<WallTime> asked{};              ///< no answer yet: the request, which arrived then, ...
+  std::chrono::steady_clock::time_point due{};  ///< ... is passed on again at this time
 };
 
-/// Whom the gate serves. Called on its thread, and must not wait.
+/// The gate's user. Called on the gate's thread, must not wait.
 class GateUser {
  public:
   virtual ~GateUser() = default;
-  /// False when there is no place for it; it is the gate's still then. Otherwise reply() follows, sooner or later.
+  /// False: there is no room for the request, and the gate keeps it. Otherwise reply() follows later.
   virtual bool take(GateRequest&& request) = 0;
-  /// An answer as it is sent, after which the connection is closed.
+  /// A refusal as it is sent; then the connection is closed.
   virtual std::string refuse(const Problem& problem, bool is_head) = 0;
 };
 
@@ -81,14 +80,14 @@ class AcceptGate {
   AcceptGate(const AcceptGate&) = delete;
   AcceptGate& operator=(const AcceptGate&) = delete;
 
-  /// Any thread. A client that has gone meanwhile gets nothing.
+  /// Any thread. Ignored if the client has gone.
   void reply(GateReply&& reply);
 
   struct Figures {
     std::uint64_t accepted = 0;
     std::uint64_t open = 0;         ///< now
-    std::uint64_t made_room = 0;    ///< that were closed for others
-    std::uint64_t turned_away = 0;  ///< there was nobody who could make room, or no place for the request
+    std::uint64_t made_room = 0;    ///< closed for others
+    std::uint64_t turned_away = 0;  ///< no connection could be closed for it, or no room for the request
     std::uint64_t too_slow = 0;     ///< closed for a deadline in the middle of a request or an answer
   };
   [[nodiscard]] Figures figures() const;
@@ -102,9 +101,9 @@ class AcceptGate {
   struct Client {
     Connection connection;
     UserKey user;
-    bool has_place = true;                     ///< else it is only told that there is none
-    std::optional<WallTime> asked{};           ///< when its request came, which waits or has waited
-    std::optional<Clock::time_point> timer{};  ///< as it stands in timers_
+    bool has_place = true;                     ///< otherwise it only gets the refusal
+    std::optional<WallTime> asked{};           ///< when its request arrived, which waits or has waited
+    std::optional<Clock::time_point> timer{};  ///< its entry in timers_
 
     [[nodiscard]] bool is_idle() const { return connection.stage() == Connection::Stage::kReceiving; }
   };
@@ -126,7 +125,7 @@ class AcceptGate {
   void take_replies(Clock::time_point now);
 
   void advance(std::uint64_t id, Connection::Event event, Clock::time_point now);
-  /// Hands a request out, or refuses it.
+  /// Passes a request on, or refuses it.
   Connection::Event hand_out(std::uint64_t id, Client& client, Clock::time_point now);
   Connection::Event refuse(Client& client, const Problem& problem, Clock::time_point now);
   void arm(std::uint64_t id, Client& client);
@@ -140,16 +139,16 @@ class AcceptGate {
   const Fd poll_;
   const Fd wake_;
 
-  // The thread's own.
+  // Only for the gate's thread.
   std::unordered_map<std::uint64_t, Client> clients_;
-  std::map<UserKey, std::size_t> clients_by_user_;  ///< that have a place
+  std::map<UserKey, std::size_t> clients_by_user_;  ///< those with a place
   std::size_t with_place_ = 0;
   std::set<std::pair<Clock::time_point, std::uint64_t>> timers_;
   std::uint64_t next_id_;
-  std::optional<Clock::time_point> listen_again_;  ///< no descriptor was left for a client
+  std::optional<Clock::time_point> listen_again_;  ///< set when there was no descriptor for a client
 
   std::mutex mutex_;
-  std::vector<GateReply> replies_;  ///< not seen by the thread yet; by mutex_
+  std::vector<GateReply> replies_;  ///< not read by the thread yet; guarded by mutex_
   std::atomic<std::uint64_t> accepted_{0}, open_{0}, made_room_{0}, turned_away_{0}, too_slow_{0};
   ThreadCpu thread_cpu_;
   std::jthread thread_;

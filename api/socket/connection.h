@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connection: one client's socket. Never waits: it does what can be done at once, says what it waits for, and until
-// when.
+// Connection: one client's non-blocking socket. It does what can be done at once, and says which event it needs, and
+// until when.
 //
 // Lives on the gate's thread.
 #pragma once
@@ -18,13 +18,13 @@
 
 namespace flamed::api {
 
-/// How long a client may take for what.
+/// Time limits of a client.
 struct ConnectionLimits {
   std::chrono::milliseconds idle{60'000};      ///< between requests, and before the first
   std::chrono::milliseconds receive{5'000};    ///< for a request, from its first byte to its last
-  std::chrono::milliseconds stall{5'000};      ///< without taking a byte of the answer
+  std::chrono::milliseconds stall{5'000};      ///< without reading a byte of the answer
   std::chrono::milliseconds transmit{60'000};  ///< for a whole answer
-  std::chrono::milliseconds linger{1'000};     ///< to read why it was refused while it is still sending
+  std::chrono::milliseconds linger{1'000};     ///< for reading the refusal while it is still sending
 };
 
 class Connection {
@@ -34,15 +34,15 @@ class Connection {
   enum class Stage : std::uint8_t {
     kReceiving,  ///< a request, or the wait for one
     kAsking,     ///< a request is complete and its answer is being made: nothing is read or written
-    kWaiting,    ///< a request is complete, and the samples that it asks for are still to come
+    kWaiting,    ///< a request is complete, and waits for its samples
     kSending,    ///< an answer
-    kLingering,  ///< refused; what it still sends is read and dropped
+    kLingering,  ///< refused; the rest of the request is read and dropped
   };
   enum class Event : std::uint8_t {
     kNone,     ///< nothing until the socket is ready or the deadline has passed
     kRequest,  ///< a request is complete: the stage is kAsking
-    kRefused,  ///< over a limit or malformed: reader() says which
-    kTimeout,  ///< a part of a request, and no more in time
+    kRefused,  ///< over a limit or malformed: reader() has the reason
+    kTimeout,  ///< the rest of a request did not arrive in time
     kDue,      ///< the wait is over: the stage is kAsking
     kClosed,   ///< the client is gone, or is done, or is too slow
   };
@@ -50,13 +50,13 @@ class Connection {
 
   Connection(Fd socket, Peer peer, const ConnectionLimits& limits, Clock::time_point now);
 
-  /// The socket is ready for what poll_events() asked.
+  /// The socket is ready for poll_events().
   Event ready(Clock::time_point now);
   /// deadline() has passed.
   Event expired(Clock::time_point now);
-  /// Sends an answer, as much as goes at once.
+  /// Sends as much of an answer as possible at once.
   Event send(SharedBytes head, SharedBytes body, After after, Clock::time_point now);
-  /// Has a complete request wait.
+  /// Lets a complete request wait.
   void wait_until(Clock::time_point due);
 
   [[nodiscard]] const RequestReader& reader() const { return reader_; }
@@ -64,9 +64,9 @@ class Connection {
   void set_peer(const Peer& peer) { peer_ = peer; }
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// For epoll; 0 while nothing is waited for.
+  /// For epoll; 0 while it needs no event.
   [[nodiscard]] std::uint32_t poll_events() const;
-  /// Never while asking.
+  /// None while asking.
   [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
   /// Since when it is in its stage.
   [[nodiscard]] Clock::time_point since() const { return since_; }

@@ -13,8 +13,8 @@
 namespace flamed::api {
 
 struct IpEndpoint {
-  /// In network order. An IPv4 address stands in its last 4 bytes, mapped (::ffff:a.b.c.d): a socket that takes both
-  /// protocols gives it so, one for IPv4 alone does not, and they are the same.
+  /// In network order. An IPv4 address is mapped (::ffff:a.b.c.d), so that addresses of dual-stack sockets and of IPv4
+  /// sockets compare equal.
   std::array<std::uint8_t, 16> address{};
   std::uint16_t port = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ListeningSocket: one of the sockets that the API accepts connections on. Any thread.
+// ListeningSocket: a socket that the API accepts connections on. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace flamed::api {
 
-/// Who may reach a TCP socket.
+/// The hosts that may reach a TCP socket.
 enum class Reach : std::uint8_t {
   kThisHost,  ///< only addresses of the loopback interface are listened on
   kNetwork,   ///< any address
@@ -29,7 +29,7 @@ class ListeningSocket {
   /// whom, and how to choose another; its code is EADDRINUSE. EPERM: beyond `reach`.
   static Result<ListeningSocket> open(const ListenAddress& address, Reach reach);
 
-  /// Takes over a stream socket that listens already, from a service manager.
+  /// Takes over a listening stream socket from a service manager.
   static Result<ListeningSocket> adopt(Fd socket, Reach reach);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
@@ -45,7 +45,7 @@ class ListeningSocket {
   Fd socket_;
   std::optional<IpEndpoint> endpoint_;
   std::string name_;
-  std::optional<UnixSocketPath> path_{};  ///< what is removed in the end
+  std::optional<UnixSocketPath> path_{};  ///< removed in the end
 };
 
 }  // namespace flamed::api

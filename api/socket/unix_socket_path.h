@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnixSocketPath: the name of a Unix socket in the file system, for as long as it is listened on. Any thread.
+// UnixSocketPath: the path of a listening Unix socket in the file system. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +12,14 @@
 
 namespace flamed::api {
 
-/// Removes its file in the end, if that is still the one it made.
+/// Removes its file in the end, if it is still the one that it created.
 class UnixSocketPath {
  public:
-  /// Gives `socket` the name. The file gets mode 0660 and the group `flamed`, where there is one, before anybody can
-  /// connect. What a daemon that was killed has left there is replaced; a socket that somebody listens on, and anything
-  /// that is no socket, stays, and the error says whose it is.
+  /// Binds `socket` to the path. The file gets mode 0660 and the group `flamed`, if there is one, before anybody can
+  /// connect. Replaces the socket of a killed daemon; a socket in use, and anything that is not a socket, stays, and
+  /// the error names its owner.
   ///
-  /// Two daemons that start at once cannot both take the name: it is held by a lock on the file `<path>.lock`.
+  /// A lock on `<path>.lock` keeps two daemons that start at once from both taking the path.
   static Result<UnixSocketPath> bind(int socket, std::string path);
 
   UnixSocketPath(UnixSocketPath&& other) noexcept;

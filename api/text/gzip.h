@@ -17,7 +17,7 @@ bool accepts_gzip(std::string_view accept_encoding);
 
 Result<std::string> gzip(std::string_view text);
 
-/// For what is stored compressed, which is trusted: no limit on the result.
+/// For trusted data (flamed's own files): no limit on the result.
 Result<std::string> gunzip(std::span<const unsigned char> compressed);
 
 }  // namespace flamed::api

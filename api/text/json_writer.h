@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonWriter: appends JSON to a string as it goes. A profile has up to hundreds of thousands of nodes, nested as deep
-// as stacks are: a document tree in memory would cost many times the text, and a recursive writer the thread's stack.
+// JsonWriter: appends JSON to a string. A profile has up to hundreds of thousands of nodes, nested as deep as stacks: a
+// document tree would take many times the memory of the text, and a recursive writer would overflow the thread's stack.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace flamed::api {
 /// Appends `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-/// One thread; `out` must outlive it. The caller keeps to JSON's grammar: begin/end in pairs, a key before each value
-/// of an object.
+/// One thread; `out` must outlive it. The caller must follow JSON's grammar: begin/end in pairs, a key before each
+/// value of an object.
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
@@ -30,7 +30,7 @@ class JsonWriter {
   JsonWriter& string(std::string_view text);
   JsonWriter& number(std::uint64_t value);
   JsonWriter& number(std::int64_t value);
-  JsonWriter& number(double value);  ///< null where it is no finite number
+  JsonWriter& number(double value);  ///< null if it is not finite
   JsonWriter& boolean(bool value);
   JsonWriter& null();
   /// RFC 3339, as a string.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NamePattern: a regular expression that a client sent. The RE2 library stays inside name_pattern.cc: it matches in
-// time linear to the name, whatever the expression, where a backtracking matcher would take a client's word for its own
-// time.
+// NamePattern: a client's regular expression. Only name_pattern.cc uses the RE2 library, which matches any expression
+// in time linear in the name; with a backtracking matcher a client could block a thread.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +18,8 @@ class NamePattern {
  public:
   static constexpr std::size_t kMaxBytes = 1024;
 
-  /// RE2's syntax. Fails, with what is wrong, on an expression that is no such, is longer than kMaxBytes, or would take
-  /// more memory than 1 MiB.
+  /// RE2's syntax. Fails on an expression that is invalid, longer than kMaxBytes, or takes more memory than 1 MiB, and
+  /// says so.
   static Result<NamePattern> compile(std::string_view expression);
 
   /// Whether the expression matches anywhere in `name`.

@@ -15,7 +15,7 @@ class ProtobufWriter {
  public:
   explicit ProtobufWriter(std::string& out) : out_(out) {}
 
-  /// Fields whose value is 0 are left out, as proto3 does: readers take a missing one for 0.
+  /// Leaves out fields whose value is 0, as proto3 does: readers take a missing one for 0.
   ProtobufWriter& number(std::uint32_t field, std::uint64_t value) {
     if (value == 0) return *this;
     varint(std::uint64_t{field} << 3U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moments as people write them in a URL. Pure: the present and the time zone come in as arguments. Any thread.
+// Times as people write them in a URL. Pure: the current time and the time zone are arguments. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,23 +30,22 @@ inline constexpr std::string_view kTimeForms =
     "RFC 3339 (2026-01-31T14:05:00Z), unix seconds or milliseconds, now, now-15m (s, m, h, d), "
     "or 14:05 and 14:05:10 in the host's local time";
 
-/// A moment as it was written.
+/// A parsed time.
 struct GivenTime {
-  WallTime moment;                 ///< of a time of day the latest one that is over
-  std::optional<WallTime> next{};  ///< of a time of day the one that is still to come, else empty
-  bool is_next_today = false;      ///< so `moment` is yesterday's
+  WallTime moment;                 ///< for a time of day: the latest one in the past
+  std::optional<WallTime> next{};  ///< for a time of day: the next one; else empty
+  bool is_next_today = false;      ///< then `moment` is yesterday's
 };
 
-/// One moment between 1970 and 2200:
+/// One time between 1970 and 2200:
 ///   2026-01-31T14:05:10.5+01:00   RFC 3339; a space may stand for the T, and for the + that a query string lost
 ///   1767225600, 1767225600.25     unix seconds; integers from 10^11 on are milliseconds
 ///   now, now-15m, now-1h30m       relative, in s, m, h and d
-///   14:05, 14:05:10               local time today, or yesterday where today's would be in the future
+///   14:05, 14:05:10 local time today, or yesterday if today's is in the future
 Result<GivenTime> parse_time(std::string_view text, const TimeContext& context);
 
-/// What is meant by the end of a window. Of two times of day the second is the first one after the other. A time of day
-/// that is no more than kLittleAheadNs ahead is that; so is one that is still to come today where yesterday's would be
-/// before the start.
+/// The end of a window. If both ends are times of day, the end is the first such time after the start. A time of day at
+/// most kLittleAheadNs ahead is taken as that future time; so is one later today if yesterday's is before the start.
 WallTime end_meant(const GivenTime& end, const std::optional<GivenTime>& start, WallTime now);
 inline constexpr std::int64_t kLittleAheadNs = 15 * kNsPerMinute;
 
@@ -55,9 +54,8 @@ std::string format_time(WallTime moment);
 
 inline constexpr std::int64_t kDefaultWindowNs = 15 * kNsPerMinute;
 
-/// The half-open window [from, to): `to` is now and `from` 15 minutes before `to` where they are not given. A `to` that
-/// is still to come is now, unless `from` is, too. Fails when nothing lies between them, and says what both came out
-/// as.
+/// The half-open window [from, to): by default `to` is now and `from` 15 minutes before `to`. A `to` in the future is
+/// now, unless `from` is in the future, too. Fails if the window is empty, and shows both times.
 Result<store::WallWindow> resolve_window(std::optional<WallTime> from, std::optional<WallTime> to, WallTime now);
 
 }  // namespace flamed::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of processes, files and functions are bytes that others chose. Answers are UTF-8. Any thread.
+// Names of processes, files and functions are arbitrary bytes. Answers are UTF-8. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace flamed::api {
 
-/// U+FFFD, which stands for bytes that are not UTF-8.
+/// U+FFFD, the replacement for bytes that are not UTF-8.
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 /// Length of the well-formed UTF-8 character that `text` begins with (Unicode table 3-7: no overlong forms, no
