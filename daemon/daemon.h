@@ -16,18 +16,18 @@ namespace flamed::daemon {
 
 class Daemon {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive it.
   Daemon(const Config& config, std::span<const char* const> arguments);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// Samples and answers from here on, and tells the service manager. Where it can't, it says why and what to do, and
-  /// returns what to exit with.
+  /// Starts sampling and answering, and notifies the service manager. On failure it logs why and what to do, and
+  /// returns the exit status.
   [[nodiscard]] std::optional<ExitStatus> start();
 
-  /// Watches over what start() began until one of `signals` ends it; then all that was taken is stored and counted. The
-  /// signals are blocked in all threads.
+  /// Runs until one of `signals` arrives; then all taken samples are stored and counted. The signals are blocked in all
+  /// threads.
   void run(const sigset_t& signals);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DaemonSources: what the API asks of the daemon, answered. Any thread; what it is given must outlive it.
+// DaemonSources: the daemon's implementation of the API's Sources. Any thread; its arguments must outlive it.
 #pragma once
 
 #include <string>
@@ -42,8 +42,8 @@ class DaemonSources final : public api::Sources {
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
     FrameNamer& namer;
-    const symbolizer::Debuginfod* debuginfod;  ///< null where no server is asked
-    const UnwindPublisher* unwind;             ///< null where stacks are walked by frame pointers alone
+    const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
+    const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
@@ -70,7 +70,7 @@ class DaemonSources final : public api::Sources {
 
  private:
   [[nodiscard]] api::Component unwind_health() const;
-  /// Returns when what was sampled up to a second ago is stored, but after a fifth of a second at the latest.
+  /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 
   const Parts parts_;

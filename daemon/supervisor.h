@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Supervisor: what the main thread does while flamed runs. It waits for signals, looks after memory, the ELF worker and
-// whether flamed still knows who asks, and feeds the watchdog only while flamed does its job.
+// Supervisor: the main thread's loop. It waits for signals, checks memory, the ELF worker and whether the kernel still
+// identifies clients, and feeds the watchdog only while flamed works.
 #pragma once
 
 #include <signal.h>
@@ -27,7 +27,7 @@ VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Re
 
 class Supervisor {
  public:
-  /// All of it has to outlive the supervisor.
+  /// All of them must outlive the supervisor.
   struct Parts {
     const Clock& clock;
     const Sampler& sampler;
@@ -39,10 +39,10 @@ class Supervisor {
     Vitals& vitals;
     BudgetKeeper& budget;
   };
-  /// `config` is in force, and stands in what `arguments` name.
+  /// `config` is in force, and was read from `arguments` and their file.
   Supervisor(const Parts& parts, Config config, std::span<const char* const> arguments);
 
-  /// Until one of `signals`, which are blocked in all threads, asks to end.
+  /// Until one of `signals`, which are blocked in all threads, ends it.
   void run(const sigset_t& signals);
 
  private:
@@ -52,7 +52,7 @@ class Supervisor {
   const Parts parts_;
   Config config_;
   const std::span<const char* const> arguments_;
-  std::uint64_t taken_ = 0;  ///< by the last look
+  std::uint64_t taken_ = 0;  ///< at the last check
   bool is_idle_ = false;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vitals: is flamed doing its job? Decides whether the watchdog is fed and what /healthz says.
+// Vitals: whether flamed works. Decides whether the watchdog is fed and what /healthz says.
 //
-// tick() belongs to the main thread; the rest may be asked from any thread.
+// tick() belongs to the main thread, the rest to any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace flamed::daemon {
 
-/// What a judgement rests on, read at one moment.
+/// The inputs of a judgement, read at one moment.
 struct VitalSigns {
   MonotonicTime now;
   MonotonicTime last_drain;               ///< of the reader
@@ -25,14 +25,15 @@ struct VitalSigns {
 
 class Vitals {
  public:
-  /// A judgement is made over this long at least.
+  /// The shortest time of a judgement.
   static constexpr std::int64_t kWindowNs = 10 * kNsPerSecond;
   /// The reader drains every 5 s at least; this long without a drain means that it hangs.
   static constexpr std::int64_t kReaderDeadlineNs = 10 * kNsPerSecond;
 
   explicit Vitals(VitalSigns first);
 
-  /// Judging needs the machine's accounts when no sample came since the last tick. Reading them is what costs most.
+  /// Judging needs the machine's accounts only if no sample came since the last tick. Reading them is the most
+  /// expensive part.
   [[nodiscard]] bool wants_busy(std::uint64_t taken) const;
   void tick(const VitalSigns& signs);
 
@@ -40,7 +41,7 @@ class Vitals {
     bool reader_alive = true;
     bool sampling = true;      ///< samples flow, or the machine is idle
     bool has_drained = false;  ///< at least once since start
-    std::string problem;       ///< a sentence where something is wrong
+    std::string problem;       ///< a sentence if something is wrong
   };
   [[nodiscard]] Verdict verdict() const;
   [[nodiscard]] bool well() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BudgetKeeper: reads what flamed costs, asks the governor, and has done what it says: the reader sets the sampler's
-// frequency, and the `modules` thread asks before each piece of work in the background.
+// BudgetKeeper: reads flamed's cost, asks the governor, and applies its decisions: the reader sets the sampler's
+// frequency, and the `modules` thread asks before each piece of background work.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace flamed::daemon {
 
 struct CpuBudget {
   std::optional<double> share;     ///< of the CPU time of all online CPUs; empty: there is no budget
-  std::string set_by = "default";  ///< or a flag, or a file's name: for people
+  std::string set_by = "default";  ///< or a flag, or a file's name; for people
 };
 
 class BudgetKeeper {
@@ -26,16 +26,16 @@ class BudgetKeeper {
 
   // -- The reader ----------------------------------------------------------------------------------------------------
 
-  /// By what periods are to be stretched now. Looks at the costs when a second has passed since it last did.
-  /// Where the machine is idle it is measured less often.
+  /// The factor by which the sampling period is stretched now. Reads the costs if a second has passed since the last
+  /// reading, less often if the machine is idle.
   [[nodiscard]] unsigned look(MonotonicTime now, bool is_idle);
 
-  /// Does sampling take too much just now? Then the next look is to come soon.
+  /// Does sampling take too much now? Then look() should be called again soon.
   [[nodiscard]] bool is_exceeded() const;
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
 
-  /// False: not now. Whatever is put off has to be asked for again.
+  /// False: not now; ask again later.
   [[nodiscard]] bool may_work_in_background();
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ class BudgetKeeper {
     CostReading used;   ///< as read last
     CostShares shares;  ///< over the last seconds
     std::uint64_t lowered = 0, raised = 0;
-    std::uint64_t put_off = 0;  ///< pieces of work in the background
+    std::uint64_t put_off = 0;  ///< pieces of background work
   };
   [[nodiscard]] State state() const;
 
@@ -59,7 +59,7 @@ class BudgetKeeper {
   void tell(double before_hz, bool was_slowed) const;
 
   const std::function<CostReading()> read_cost_;
-  mutable std::mutex mutex_;  ///< for what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   CpuGovernor governor_;
   std::string budget_set_by_;
   CostReading last_;
@@ -67,13 +67,13 @@ class BudgetKeeper {
   std::uint64_t put_off_ = 0;
 };
 
-/// "0.3 %", "0.05 %": a part of the whole as people read it.
+/// "0.3 %", "0.05 %": for people.
 std::string format_percent(double part);
 
 /// "49.5 Hz", "99 Hz".
 std::string format_frequency(double hz);
 
-/// What is in force and why, a sentence.
+/// The state and its reason, a sentence.
 std::string describe(const BudgetKeeper::State& state);
 
 }  // namespace flamed::daemon

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostMeter: what flamed has used so far, all of it: the kernel program, every thread, the ELF worker, and the helper
-// that opens files.
+// CostMeter: all CPU time that flamed has used so far: the kernel program, every thread, the ELF worker, and the open
+// helper.
 //
-// What it does not see: the interrupt around the kernel program, and what the kernel does for the side band in the
-// threads that map, fork and end.
+// It does not include the interrupt around the kernel program, and the kernel's work for the side band in threads that
+// map, fork and exit.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ namespace flamed::daemon {
 
 class CostMeter {
  public:
-  /// `background` are the threads whose work is not sampling and that nobody waits for. All must outlive it.
+  /// `background` are the threads that do not sample and that nobody waits for. All arguments must outlive it.
   CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
             const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
             std::vector<ThreadCpu> background);

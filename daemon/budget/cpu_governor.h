@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuGovernor: keeps what flamed costs within a budget. It is told what was used, every few seconds, and says how
-// often samples are to be taken and whether work in the background may go on. Knows no clock and no kernel.
+// CpuGovernor: keeps flamed's cost within a budget. It gets the CPU time used every few seconds, and decides on the
+// sampling frequency and on whether background work may go on. It has no clock and makes no system calls.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace flamed::daemon {
 
-/// CPU time that flamed had used by a moment since it began, in nanoseconds.
+/// CPU time that flamed has used since its start, in nanoseconds.
 struct CostReading {
   MonotonicTime now;
   std::int64_t program_ns = 0;     ///< in the kernel program
-  std::int64_t daemon_ns = 0;      ///< by the daemon itself, without what follows
+  std::int64_t daemon_ns = 0;      ///< by the daemon itself, without the following
   std::int64_t skipping_ns = 0;    ///< skipping the kernel's records of processes that cause too many
-  std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, the ELF worker's part of both
-  std::int64_t answers_ns = 0;     ///< because somebody asked: the API's threads, and the ELF worker's part
+  std::int64_t background_ns = 0;  ///< for unwind tables and names of files to be closed, with the ELF worker's part
+  std::int64_t answers_ns = 0;     ///< for requests: the API's threads, and the ELF worker's part
   std::size_t cpus = 1;            ///< online
 };
 
-/// Parts of the machine's CPU time: 0.01 is a hundredth of all online CPUs together.
+/// Shares of the machine's CPU time: 0.01 is a hundredth of all online CPUs together.
 struct CostShares {
   double program = 0;
   double daemon = 0;
@@ -32,55 +32,56 @@ struct CostShares {
   double background = 0;
   double answers = 0;
 
-  /// What sampling takes: it changes with the frequency.
+  /// The share of sampling, which depends on the frequency.
   [[nodiscard]] double sampling() const { return program + daemon; }
   [[nodiscard]] double all() const { return program + daemon + skipping + background + answers; }
 };
 
-/// The order of steps: work in the background gets what sampling leaves of the budget, at least a tenth of it, and what
-/// it was left in the last minute. When sampling alone takes more than nine tenths the frequency is halved, as often as
-/// it takes to fit: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz
-/// marches in step with as little as 99 Hz does. It is doubled again one step at a time. What answers cost is measured
-/// and shown, but it is up to the clients: no step makes it less. Nor does one make skipping less.
+/// The order of steps: background work gets the part of the budget that sampling leaves, at least a tenth of it, and
+/// the unused part of the last minute. When sampling alone takes more than nine tenths, the frequency is halved until
+/// it fits: so a sample of the lower frequency stands for exactly 2, 4 or 8 of the full one, and 49.5 Hz is as unlikely
+/// as 99 Hz to be in step with periodic work. It is doubled again one step at a time. The cost of answers is measured
+/// and shown, but it is up to the clients: no step reduces it, nor the cost of skipping.
 class CpuGovernor {
  public:
-  /// Sampling is judged over this long: it is too much when it is so on average and in most of the readings.
+  /// Sampling is judged over this time: it takes too much if it does on average and in most of the readings.
   static constexpr std::int64_t kWindowNs = 5 * kNsPerSecond;
   static constexpr std::size_t kMostReadings = 3;
-  /// Before the frequency is raised: for this long it must have fitted. Doubled whenever a raise had to be taken back.
+  /// The higher frequency must have fitted for this long before it is used. Doubled whenever a raise had to be undone.
   static constexpr std::int64_t kFirstHoldNs = 30 * kNsPerSecond;
   static constexpr std::int64_t kLongestHoldNs = 16 * kNsPerMinute;
-  /// The tables of what runs when flamed begins are made at once, whatever they cost.
+  /// Tables of programs that run when flamed starts are built at once, whatever their cost.
   static constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
-  static constexpr std::int64_t kSavedNs = 60 * kNsPerSecond;     ///< of the budget, for work in the background
+  static constexpr std::int64_t kSavedNs = 60 * kNsPerSecond;     ///< of the budget, for background work
   static constexpr std::int64_t kMostDebtNs = 10 * kNsPerMinute;  ///< likewise
   static constexpr double kLowestHz = 10;
   static constexpr double kSamplingPart = 0.9;                 ///< of the budget
   static constexpr double kLowerTo = 0.85, kRaiseBelow = 0.7;  ///< of kSamplingPart
 
-  /// `budget` is a part of the machine's CPU time; empty: there is none.
+  /// `budget` is a share of the machine's CPU time; empty: no budget.
   CpuGovernor(unsigned frequency_hz, std::optional<double> budget);
 
-  /// In force from the next reading on.
+  /// Takes effect at the next reading.
   void set_budget(std::optional<double> budget);
 
-  /// Readings lie up to five seconds apart, where it is exceeded one, and up to 15 on an idle machine.
+  /// Readings are up to five seconds apart, one second if the budget is exceeded, and up to 15 on an idle machine.
   void look(const CostReading& reading);
 
-  /// Did sampling take too much at the last reading, and is there a step left? One reading alone is no reason for it,
-  /// but for another reading soon.
+  /// Did sampling take too much at the last reading, and is there a step left? One such reading causes no step, but the
+  /// next reading should come soon.
   [[nodiscard]] bool is_exceeded() const {
     return budget_ && step_ < steps_ && !readings_.empty() &&
            readings_.back().shares.sampling() > *budget_ * kSamplingPart;
   }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
-  /// How many full periods lie between two samples: a power of two.
+  /// The number of full periods between two samples: a power of two.
   [[nodiscard]] unsigned stretch() const { return 1U << step_; }
   [[nodiscard]] double frequency_hz() const { return full_frequency_hz_ / stretch(); }
   [[nodiscard]] double full_frequency_hz() const { return full_frequency_hz_; }
-  /// May another piece of work in the background begin?
+  /// May another piece of background work begin?
   [[nodiscard]] bool background_may_go_on() const { return !budget_ || !last_ || saved_ns_ > 0; }
-  /// Has it had to wait lately? From when there was nothing left until half of what can be saved is there again.
+  /// Has background work waited lately? From when its part was used up until half of what can be saved is available
+  /// again.
   [[nodiscard]] bool is_background_slowed() const { return budget_ && is_background_slowed_; }
   /// Over the last kWindowNs.
   [[nodiscard]] CostShares shares() const { return mean_of(kWindowNs, readings_.size()); }
@@ -100,17 +101,17 @@ class CpuGovernor {
   [[nodiscard]] CostShares mean_of(std::int64_t ns, std::size_t most_intervals) const;
 
   const double full_frequency_hz_;
-  const unsigned steps_;  ///< as many as leave kLowestHz
+  const unsigned steps_;  ///< as many as keep the frequency at kLowestHz or above
   std::optional<double> budget_;
   unsigned step_ = 0;
   std::optional<CostReading> first_;
   std::optional<CostReading> last_;
   std::deque<Interval> readings_;  ///< newest last, of kFirstHoldNs
-  std::size_t since_step_ = 0;     ///< of readings_: those that the frequency in force has shown
+  std::size_t since_step_ = 0;     ///< the number of readings_ at the frequency in force
   std::int64_t held_ns_ = 0;       ///< how long it has been in force
   std::int64_t hold_ns_ = kFirstHoldNs;
   bool was_raised_ = false;  ///< by the last step
-  double saved_ns_ = 0;      ///< CPU time that work in the background may take now; below 0 it waits
+  double saved_ns_ = 0;      ///< CPU time that background work may take now; below 0 it waits
   bool is_background_slowed_ = false;
   std::uint64_t lowered_ = 0;
   std::uint64_t raised_ = 0;

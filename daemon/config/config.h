@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Config: what flamed can be told, from /etc/flamed/flamed.json and the command line. Flags win.
+// Config: the settings from /etc/flamed/flamed.json and the command line. Flags override the file.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace flamed::daemon {
 inline constexpr const char* kDefaultConfigFile = "/etc/flamed/flamed.json";
 
 struct Config {
-  std::vector<api::ListenAddress> listen{};  ///< empty: what the service manager hands over, or else 127.0.0.1:9090
-  std::string token_file{};                  ///< empty: there is none
+  std::vector<api::ListenAddress> listen{};  ///< empty: the service manager's sockets, or else 127.0.0.1:9090
+  std::string token_file{};                  ///< empty: none
   unsigned frequency_hz = 99;
-  std::optional<double> cpu_budget = 0.003;  ///< part of the CPU time of all online CPUs; empty: none
+  std::optional<double> cpu_budget = 0.003;  ///< share of the CPU time of all online CPUs; empty: none
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::uint64_t memory_budget_bytes = 256U << 20;
   bool use_unwind_tables = true;
@@ -33,14 +33,14 @@ struct Config {
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::string log_level = "info";
-  /// Where the values were set that are not the defaults: a flag, or a file's name. By their keys.
+  /// By key, where a value was set that is not the default: a flag, or a file's name.
   std::map<std::string_view, std::string> set_by{};
 };
 
 /// "--cpu-budget", "/etc/flamed/flamed.json" or "default": for people.
 std::string where_set(const Config& config, std::string_view key);
 
-/// What the command line asked for.
+/// The parsed command line.
 struct CommandLine {
   enum class Action { kRun, kCheckConfig, kVersion, kHelp };
   Action action = Action::kRun;
@@ -58,7 +58,7 @@ Status apply_json(std::string_view text, Config& config, const std::string& file
 /// default one if it does.
 Result<CommandLine> parse_command_line(std::span<const char* const> arguments);
 
-/// Keys whose values are not the same, in the order of the help.
+/// Keys whose values differ, in the order of the help.
 std::vector<std::string_view> changed_keys(const Config& before, const Config& after);
 
 std::string help_text();

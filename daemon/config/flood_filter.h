@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FloodFilter: lets through a few messages of each shape in a period, and says how many it has left out, so that
-// trouble that repeats itself a thousand times a second does not fill the journal. One thread at a time.
+// FloodFilter: passes a few messages of each shape in a period, and counts the suppressed ones, so that a problem that
+// repeats a thousand times a second does not fill the journal. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ namespace flamed::daemon {
 
 class FloodFilter {
  public:
-  /// A dozen of a kind tell what is wrong; of another dozen nobody reads more.
+  /// Ten messages of a kind show the problem; more do not help.
   static constexpr std::uint32_t kBurst = 10;
   static constexpr std::int64_t kPeriodNs = 10 * kNsPerSecond;
-  /// Shapes that are kept apart; what comes on top shares one.
+  /// Number of distinct shapes; further ones share one.
   static constexpr std::size_t kMostShapes = 256;
 
   struct Decision {
     bool write = true;
-    std::uint64_t left_out = 0;  ///< of this shape, before this message: to be told with it
+    std::uint64_t left_out = 0;  ///< messages of this shape that were suppressed before this one
   };
   Decision admit(std::string_view message, MonotonicTime now);
 
-  /// What messages have in common that differ in numbers and in what stands in quotes or behind a path's first slash.
+  /// The message without numbers, quoted text, and paths after the first slash.
   static std::string shape_of(std::string_view message);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace flamed::daemon {
 
-/// Sets spdlog's default logger. `level` is one of the configuration's. A message that repeats the one before it is
-/// written at most once in 10 seconds, and of messages that differ in little a few (FloodFilter), from level info on.
+/// Sets spdlog's default logger. `level` is one of the configuration's. From level info on, a message that repeats the
+/// one before it is written at most once in 10 seconds, and similar messages only a few times (FloodFilter).
 void start_logging(const std::string& level);
 /// From now on.
 void set_log_level(const std::string& level);

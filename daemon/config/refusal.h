@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why the kernel refuses to let flamed sample, told from an errno and from what the system shows of itself: the exit
-// status, and what to do. Each cause has its own status, so that a script need not read the message. What
-// is said and what it ends with are tables, which docs/operations.md is compared with.
+// Why the kernel refuses sampling, from an errno and facts of the system: the exit status, and what to do. Each cause
+// has its own status, so a script need not read the message. Texts and statuses are tables; a test compares
+// docs/operations.md with them.
 #pragma once
 
 #include <span>
@@ -30,18 +30,18 @@ enum class ExitStatus : int {
 struct ExitStatusMeaning {
   ExitStatus status = ExitStatus::kEnded;
   std::string_view meaning;
-  bool is_tried_again = false;  ///< by the unit (RestartPreventExitStatus=): another start may do better
+  bool is_tried_again = false;  ///< by the unit (RestartPreventExitStatus=): another start may succeed
 };
 /// All of them, in their order.
 std::span<const ExitStatusMeaning> exit_statuses();
 
-/// What the system shows. `read_refusal_facts()` reads it.
+/// Facts of the system, from `read_refusal_facts()`.
 struct RefusalFacts {
   bool has_cap_bpf = true;
   bool has_cap_perfmon = true;
   bool has_cap_sys_admin = true;
   bool has_seccomp_filter = false;
-  bool in_user_namespace = false;  ///< one of its own, in which capabilities do not count for the whole machine
+  bool in_user_namespace = false;  ///< not the host's: its capabilities do not count for the whole machine
   int paranoid = 2;
   bool confidential = false;  ///< kernel lockdown in confidentiality mode
   bool has_btf = true;
@@ -50,16 +50,16 @@ RefusalFacts read_refusal_facts();
 
 struct Refusal {
   ExitStatus status = ExitStatus::kCannotSample;
-  std::string remedy;  ///< a sentence; empty where the error itself has it
+  std::string remedy;  ///< a sentence; empty if the error itself has it
 };
 /// `error` is what Sampler::start() or begin() returned.
 Refusal explain_refusal(const Error& error, const RefusalFacts& facts);
 
 struct RefusalText {
   ExitStatus status = ExitStatus::kCannotSample;
-  std::string_view remedy;  ///< with {} for what differs
+  std::string_view remedy;  ///< with {} for the variable parts
 };
-/// All that explain_refusal() says.
+/// All texts of explain_refusal().
 std::span<const RefusalText> refusal_texts();
 
 }  // namespace flamed::daemon

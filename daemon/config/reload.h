@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reload: the configuration read again while flamed runs. What can be changed then is; a configuration that is bad
-// changes nothing.
+// Reload: reads the configuration again while flamed runs. Applies the keys that can be changed then; a bad
+// configuration changes nothing.
 #pragma once
 
 #include <span>
@@ -15,15 +15,16 @@
 namespace flamed::daemon {
 
 struct Reload {
-  Config config;                               ///< what is in force from now on
-  std::vector<std::string_view> applied{};     ///< keys that have another value now
-  std::vector<std::string_view> at_restart{};  ///< keys whose new value takes a restart: the history would be lost
+  Config config;                               ///< in force from now on
+  std::vector<std::string_view> applied{};     ///< keys with a new value in force
+  std::vector<std::string_view> at_restart{};  ///< keys whose new value needs a restart, which loses the history
 };
 
-/// Reads what the command line names again. `running` is in force. An error names file, line, key, and what is allowed.
+/// Reads the file named on the command line again. `running` is in force. An error names file, line, key, and what is
+/// allowed.
 Result<Reload> read_again(std::span<const char* const> arguments, const Config& running);
 
-/// What to tell of it: "log_level is applied; frequency_hz takes a restart".
+/// For the log: "log_level is applied; frequency_hz takes a restart".
 std::string describe(const Reload& reload);
 
 }  // namespace flamed::daemon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuAccounts: what the kernel itself says of used CPU time, read now and then and kept as long as samples are, so that
-// the samples of a window can be compared with it.
+// CpuAccounts: the kernel's own accounts of CPU time, read periodically and kept as long as samples, so that the
+// samples of a window can be compared with them.
 //
 // The ingest thread writes; readers on any thread work on copies.
 #pragma once
@@ -24,19 +24,18 @@
 namespace flamed::daemon {
 
 /// Of the machine: user + nice + system of /proc/stat, see cpu_time.h. Of a process: utime + stime of /proc/PID/stat,
-/// which are those of all its threads, also of ended ones, and which the kernel scales to the time that its scheduler
-/// measured (cputime_adjust() in kernel/sched/cputime.c), in units of 10 ms. Between two readings CPU time is taken to
-/// have been used evenly.
+/// in units of 10 ms, for all its threads, even ended ones; the kernel scales them to the time that its scheduler
+/// measured (cputime_adjust() in kernel/sched/cputime.c). Between two readings CPU time is interpolated.
 class CpuAccounts {
  public:
-  /// 8 times a minute, once at its end. A window that is settled for the API (10 s old) has a reading behind it.
+  /// 8 times a minute, once at its end. A window that is settled for the API (10 s old) has a reading after its end.
   static constexpr std::int64_t kIntervalNs = 7'500 * kNsPerMs;
   /// Readings older than this are thinned out to one a minute.
   static constexpr std::int64_t kDenseNs = 60 * kNsPerMinute;
 
   struct Limits {
     std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
-    /// For processes; the oldest readings go first. A day of a process that is always busy takes 26 KiB.
+    /// For processes; the oldest readings are dropped first. A day of a process that is always busy takes 26 KiB.
     std::size_t budget_bytes = 8U << 20;
   };
 
@@ -45,22 +44,22 @@ class CpuAccounts {
 
   // -- Writer: the ingest thread, or main before it starts ---------------------------------------------------------
 
-  /// Reads the accounts of the machine and of every process that runs. Call it when sampling begins.
+  /// Reads the accounts of the machine and of every running process. Call it when sampling begins.
   void begin();
-  /// A sample of the process has come. Once in each round() will do. Costs no system call.
+  /// The process was sampled. One call in each round() is enough. Makes no system call.
   void saw(const ProcessId& process);
-  /// Another number after each reading.
+  /// Changes after each reading.
   [[nodiscard]] std::uint32_t round() const { return round_; }
-  /// The process has ended: its account can't be read any more.
+  /// The process has ended: its account is gone.
   void ended(const ProcessId& process);
-  /// All samples from before `drained_at` have come. When an interval is over, reads the accounts of the machine and of
-  /// the processes that were seen since the last reading.
+  /// All samples before `drained_at` have arrived. At the end of an interval, reads the accounts of the machine and of
+  /// the processes that were sampled since the last reading.
   void advance(MonotonicTime drained_at);
 
   // -- Readers: any thread -------------------------------------------------------------------------------------------
 
   [[nodiscard]] api::CpuAccount machine(const store::WallWindow& window) const;
-  /// Of a window that ends after the last reading of a process that runs, reads its account now.
+  /// If the window ends after the last reading of a running process, reads its account now.
   [[nodiscard]] api::CpuAccount process(const store::WallWindow& window, const store::ProcessInfo& process) const;
 
   struct Stats {
@@ -77,15 +76,15 @@ class CpuAccounts {
   using Readings = std::vector<Reading>;  ///< oldest first, at least one
   struct Account {
     Readings readings;
-    bool unread_end = false;  ///< it was seen after the last reading, and gone at the next
+    bool unread_end = false;  ///< it was sampled after the last reading, and gone at the next
   };
-  /// What holds for all accounts.
+  /// Common to all accounts.
   struct Span {
-    WallTime began;  ///< the first readings of all that ran then had been made
+    WallTime began;  ///< when the first readings of all running processes were complete
     bool with_sampling =
-        true;                ///< sampling began then, too: in what lies before there are neither samples nor accounts
-    WallTime drained_until;  ///< samples from after are still on the way: accounts are told up to here
-    WallTime seen_until;     ///< at the last reading, samples from before had come
+        true;                ///< sampling began then, too: before there are neither samples nor accounts
+    WallTime drained_until;  ///< later samples have not arrived yet: accounts are reported up to here
+    WallTime seen_until;     ///< samples before this had arrived at the last reading
     WallTime dropped_until;  ///< older readings may have been dropped for the budget
   };
 
@@ -107,14 +106,14 @@ class CpuAccounts {
   const Clock& clock_;
   const std::string proc_;
 
-  // Of the writer alone.
+  // Only for the writer.
   std::unordered_set<ProcessId> seen_;  ///< since the last reading
   std::uint32_t round_ = 1;
-  std::int64_t interval_ = 0;  ///< number of the one under way, since 1970
+  std::int64_t interval_ = 0;  ///< number of the current one, since 1970
   std::int64_t minute_ = 0;    ///< likewise
   std::int64_t wall_offset_ns_ = 0;
 
-  mutable std::mutex mutex_;  ///< for what follows; only the writer changes it
+  mutable std::mutex mutex_;  ///< guards the members below; only the writer changes them
   Span span_;
   Readings machine_;
   std::unordered_map<ProcessId, Account> processes_;

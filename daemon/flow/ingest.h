@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ingest: turns what the reader drained into stored samples: follows the processes, places each address in its module,
-// and is the only writer of the store.
+// Ingest: turns drained records into stored samples: follows the processes, finds the module of each address, and is
+// the only writer of the store.
 //
-// Lives on the ingest thread; what it is given must outlive it.
+// Lives on the ingest thread; its arguments must outlive it.
 #pragma once
 
 #include <vector>
@@ -22,15 +22,15 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  /// `unwind` is null where stacks are walked by frame pointers alone, `accounts` where nobody asks for them.
+  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if nobody needs them.
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
 
-  /// Enters the processes that run already into the unwind tables, so that their first samples are walked by them. Call
-  /// it once, before the first batch.
+  /// Enters the running processes into the unwind tables, so that their first samples are walked by tables. Call it
+  /// once, before the first batch.
   void begin();
 
-  /// Takes every event of the batch, in its order.
+  /// Processes every event of the batch, in its order.
   void apply(const EventBatch& batch);
 
  private:
@@ -58,10 +58,10 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   std::uint64_t malformed_ = 0;
-  std::int64_t period_ns_ = 0;       ///< of the samples that the store was given last
+  std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
-  std::uint64_t releases_told_ = 0;  ///< ProcessTracker::releases() then
+  std::uint64_t releases_told_ = 0;  ///< ProcessTracker::releases() at the last sweep
   MonotonicTime mapped_told_;
   std::vector<ModuleId> mapped_;    ///< scratch
   std::vector<Frame> user_frames_;  ///< innermost first

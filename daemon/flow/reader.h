@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reader: drains the sampler every two to five seconds, at once where something is new or somebody asks, and hands each
-// batch to ingest.
+// Reader: drains the sampler every two to five seconds, or at once at a notice or a request, and passes each batch to
+// ingest.
 //
-// Lives on the reader thread. Never opens or parses a file of anybody, so nothing there can hold it up. When ingest is
-// behind, batches stay in the kernel's rings, where samples that find no room are counted with that reason.
+// Lives on the reader thread. Never opens or parses users' files, so they can't block it. When ingest is behind,
+// records stay in the kernel's rings, where samples without room are counted with that reason.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace flamed::daemon {
 
-/// Batches travel to ingest through `full` and come back through `empty`, so that their memory is used again.
+/// Batches go to ingest through `full` and come back through `empty`, so that their memory is reused.
 struct BatchQueues {
   static constexpr std::size_t kBatches = 8;
   BoundedQueue<std::unique_ptr<EventBatch>> full{kBatches};
@@ -33,17 +33,17 @@ class Reader {
  public:
   Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget, const StoredUntil& stored);
 
-  /// Until `stop` is requested; then ends sampling and hands over what was taken until then.
+  /// Until `stop` is requested; then ends sampling and passes on the remaining samples.
   void run(const std::stop_token& stop);
 
   /// When the rings were last drained, for the watchdog. Any thread.
   [[nodiscard]] MonotonicTime last_drain() const { return {last_drain_ns_.load()}; }
 
  private:
-  /// How long until the next drain, if nothing comes in between.
+  /// The time until the next drain, if nothing wakes the reader earlier.
   [[nodiscard]] int period_ms() const;
   void drain_once();
-  /// Waits until ingest has taken the batch that it refused.
+  /// Waits until ingest takes the batch that its full queue refused.
   void hand_over();
 
   Sampler& sampler_;
@@ -52,10 +52,10 @@ class Reader {
   BudgetKeeper& budget_;
   const StoredUntil& stored_;
   NoticePace notices_;
-  bool is_idle_ = false;                         ///< next to nothing happened before the last drain
-  std::unique_ptr<EventBatch> batch_;            ///< drained but not taken by ingest yet, or empty
+  bool is_idle_ = false;                         ///< hardly anything happened before the last drain
+  std::unique_ptr<EventBatch> batch_;            ///< drained but not passed on yet, or empty
   std::unique_ptr<EventBatch> spare_;            ///< to drain into next, or empty
-  std::optional<MonotonicTime> untold_since_{};  ///< ingest has not been told yet that nothing happened since
+  std::optional<MonotonicTime> untold_since_{};  ///< nothing happened since then, which ingest does not know yet
   std::atomic<std::int64_t> last_drain_ns_;
 };
 

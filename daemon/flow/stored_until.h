@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredUntil: up to which moment samples are stored. Who asks for later ones has the reader drain now: so samples may
-// lie in the kernel's buffers for seconds while nobody asks.
+// StoredUntil: the time up to which samples are stored. A request for later ones makes the reader drain now: so samples
+// may stay in the kernel's buffers for seconds while there are no requests.
 //
-// Ingest tells, any thread asks. What `drain_soon` wakes must outlive it.
+// Ingest advances it, any thread waits. The reader that `drain_soon` wakes must outlive it.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class StoredUntil {
   /// `drain_soon` wakes the reader; any thread calls it.
   explicit StoredUntil(std::function<void()> drain_soon) : drain_soon_(std::move(drain_soon)) {}
 
-  /// Ingest: whatever was sampled before `time` is stored.
+  /// Ingest: all samples before `time` are stored.
   void advance(MonotonicTime time) {
     {
       const std::lock_guard lock(mutex_);
@@ -31,8 +31,8 @@ class StoredUntil {
     if (is_awaited()) advanced_.notify_all();
   }
 
-  /// Any thread: returns when all from before `time` is stored, or after `longest` all the same: ingest that is so far
-  /// behind is not to hold up answers.
+  /// Any thread: returns when all samples before `time` are stored, or after `longest`: if ingest is behind, answers
+  /// must not wait for it.
   void await(MonotonicTime time, std::chrono::milliseconds longest) {
     std::unique_lock lock(mutex_);
     if (until_ >= time) return;
@@ -44,7 +44,7 @@ class StoredUntil {
     --awaited_;
   }
 
-  /// Does anybody wait? Then ingest is to be woken even if nothing happened.
+  /// Does a thread wait? Then ingest must be woken even if nothing happened.
   [[nodiscard]] bool is_awaited() const { return awaited_.load() != 0; }
 
  private:

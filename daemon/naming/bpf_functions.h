@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel says of the machine code of BPF programs.
+// The functions in the machine code of BPF programs.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace flamed::daemon {
 
-/// The functions of all BPF programs that are loaded now, unsorted. Without CAP_SYS_ADMIN the kernel doesn't tell of
-/// programs, without CAP_SYSLOG not of their addresses: what it doesn't tell is left out. Any thread.
+/// The functions of all BPF programs that are loaded now, unsorted. Without CAP_SYS_ADMIN the kernel does not list
+/// programs, without CAP_SYSLOG it does not show their addresses: then they are left out. Any thread.
 std::vector<symbolizer::KernelFunction> read_bpf_functions();
 
 }  // namespace flamed::daemon

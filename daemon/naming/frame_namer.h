@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameNamer: the bridge from the symbolizer's words to the store's, which know nothing of each other.
+// FrameNamer: adapts the symbolizer to the store's interface; neither knows the other.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace flamed::daemon {
 /// Any thread. Must not outlive `symbolizer`, which keeps names: a cache.
 class FrameNamer final : public store::FrameNamer {
  public:
-  /// What questions keep for the next one may take `kept_bytes`.
+  /// Queries may cache `kept_bytes` for the next ones.
   FrameNamer(symbolizer::Symbolizer& symbolizer, std::size_t kept_bytes)
       : symbolizer_(symbolizer), index_(kept_bytes) {}
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override;

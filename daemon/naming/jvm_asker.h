@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JvmAsker: has sampled JVMs write their perf maps, on a thread of its own, since that may take seconds.
+// JvmAsker: makes sampled JVMs write their perf maps, on a thread of its own, since that may take seconds.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ class JvmAsker {
  public:
   JvmAsker(symbolizer::ModuleTable& modules, const Clock& clock) : modules_(modules), clock_(clock), queue_(kQueue) {}
 
-  /// Queues the process, unless it was asked less than a minute ago, or ten after it could not be. True when queued.
+  /// Queues the process, unless it was asked in the last minute, or failed in the last ten. True if queued.
   bool want(const ProcessId& jvm);
 
-  /// The thread: until `stop` is requested.
+  /// The thread's function, until `stop` is requested.
   void run(const std::stop_token& stop);
 
   struct Stats {
@@ -43,7 +43,7 @@ class JvmAsker {
   BoundedQueue<ProcessId> queue_;
   std::atomic<std::uint64_t> asked_ = 0;
   std::atomic<std::uint64_t> failed_ = 0;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   std::unordered_map<ProcessId, MonotonicTime> not_before_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleLoader: opens the files that samples came to, has their unwind rows built and entered into the kernel program's
-// tables, and looks for what names JIT code. The work of the `modules` thread: file systems and large files take time.
+// ModuleLoader: opens sampled files, has their unwind rows built, enters these into the kernel program's tables, and
+// finds perf maps and jitdumps. The work of the `modules` thread: file systems and large files take time.
 #pragma once
 
 #include <stop_token>
@@ -20,20 +20,20 @@ namespace flamed::daemon {
 
 class ModuleLoader {
  public:
-  /// All of it has to outlive the loader.
+  /// All of them must outlive the loader.
   struct Parts {
-    symbolizer::ModuleTable& modules;  ///< asks for files
+    symbolizer::ModuleTable& modules;  ///< requests files
     symbolizer::GuardedOpener& opener;
     symbolizer::ModuleReader& reader;
     Sampler& sampler;
     symbolizer::KernelSymbols& kernel_symbols;
-    UnwindPublisher* unwind;  ///< null: there are no tables
+    UnwindPublisher* unwind;  ///< null: no tables
     JvmAsker* jvm_asker;      ///< null: JVMs are not asked
     BudgetKeeper& budget;
   };
   explicit ModuleLoader(const Parts& parts) : parts_(parts), unwind_(parts.unwind) {}
 
-  /// Has the kernel program walk by the tables, and then what it is asked for, until `stop` is requested.
+  /// Loads the kernel program's walk by tables, and then serves requests, until `stop` is requested.
   void run(const std::stop_token& stop);
 
  private:
@@ -44,7 +44,7 @@ class ModuleLoader {
   void look_for_jit_files(const ProcessId& owner);
 
   const Parts parts_;
-  UnwindPublisher* unwind_;  ///< null, too, once the kernel has refused the walk
+  UnwindPublisher* unwind_;  ///< null as well once the kernel has refused the walk
 };
 
 }  // namespace flamed::daemon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyCpus: how much CPU time was used on each CPU, by the kernel's own accounting, read as seldom as will do.
+// BusyCpus: CPU time used on each CPU in the kernel's own accounts, read as rarely as possible.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,17 @@ namespace flamed::daemon {
 
 class BusyCpus {
  public:
-  /// Number of the CPU, and nanoseconds since boot; in ascending order of numbers. See parse_busy_ns().
+  /// CPU number and nanoseconds since boot, in ascending order of numbers. See parse_busy_ns().
   using Used = std::vector<std::pair<int, std::int64_t>>;
 
-  /// While all CPUs together have used less than `grain_ns` since, what was read before is good enough. `proc` is where
-  /// procfs is mounted.
+  /// Reads again only when all CPUs together have used `grain_ns` since. `proc` is where procfs is mounted.
   BusyCpus(std::int64_t grain_ns, const Clock& clock, const std::string& proc = "/proc");
 
-  /// Of the `online` CPUs that there are. Empty where /proc can't be read or is of another form. Good until the next
-  /// call.
+  /// For all `online` CPUs. Empty if /proc can't be read or has another form. Valid until the next call.
   const Used& read(std::size_t online);
 
  private:
-  /// How long `cpus` CPUs together have been idle.
+  /// The total idle time of `cpus` CPUs.
   struct Idle {
     MonotonicTime at;
     std::int64_t ns = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel's way of writing sets of CPUs: "0-3,8,10-11".
+// The kernel's notation for sets of CPUs: "0-3,8,10-11".
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EventBatch: what one drain of all CPUs brought, in the order of time: the value that the reader hands to ingest.
+// EventBatch: the events of one drain of all CPUs, in the order of time: the value that the reader passes to ingest.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@
 
 namespace flamed::daemon {
 
-/// What the kernel side counted between two drains.
+/// Counts of the kernel program between two drains.
 struct SampleCounts {
   std::uint64_t taken = 0;
   std::uint64_t submitted = 0;
   std::uint64_t lost_ring_full = 0;
   std::uint64_t lost_no_ring = 0;
-  std::uint64_t run_ns = 0;  ///< that the kernel program took
+  std::uint64_t run_ns = 0;  ///< CPU time of the kernel program
 };
 
-/// A stretch of time of which no samples were taken.
+/// A stretch of time without samples.
 struct SamplingGap {
   MonotonicTime from;
   MonotonicTime to;
-  std::int64_t suspended_ns = 0;  ///< in which the monotonic clock stood still: so much longer it was
+  std::int64_t suspended_ns = 0;  ///< time in suspend, in which the monotonic clock stood still; to be added
   store::GapReason reason = store::GapReason::kTimerSilent;
   std::optional<std::uint16_t> cpu{};  ///< empty: all
 };
 
-/// Reused from drain to drain, so that a steady state allocates nothing. Owned by one thread at a time.
+/// Reused for each drain, so that a steady state allocates nothing. Owned by one thread at a time.
 class EventBatch {
  public:
   struct Event {
@@ -62,35 +62,35 @@ class EventBatch {
 
   [[nodiscard]] const std::vector<Event>& events() const { return events_; }
   [[nodiscard]] bool empty() const { return events_.empty(); }
-  /// Nothing happened, and nothing was lost.
+  /// No events and no losses.
   [[nodiscard]] bool tells_nothing() const {
     return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && muted.empty() &&
            counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
   }
 
-  /// Orders events and `muted` by time and moves what is later than `cutoff` to `later`: another CPU's ring, drained a
-  /// moment earlier, may still hold something that belongs before it.
+  /// Sorts events and `muted` by time and moves those later than `cutoff` to `later`: another CPU's ring, drained a
+  /// moment earlier, may still have older events.
   void sort_and_split(MonotonicTime cutoff, EventBatch& later);
 
   void clear();
 
   SampleCounts counts;  ///< since the last batch
   MonotonicTime drained_at;
-  MonotonicTime drained_before;   ///< when the drain before this one was
-  std::vector<SamplingGap> gaps;  ///< that were found since the last batch
+  MonotonicTime drained_before;   ///< time of the drain before this one
+  std::vector<SamplingGap> gaps;  ///< found since the last batch
   std::uint64_t malformed = 0;    ///< records that could not be decoded
-  std::int64_t period_ns = 0;  ///< of the timers when it was drained: what samples from after it stand for; 0: as ever
-  bool has_side_band = true;   ///< does the kernel tell of mappings, forks and ends at all?
-  /// Some of that was lost, none from before this time: what is known of processes may be out of date.
+  std::int64_t period_ns = 0;  ///< of the timers at the drain: the period of later samples; 0: unchanged
+  bool has_side_band = true;   ///< does the kernel report mappings, forks and exits at all?
+  /// Side-band records were lost, none before this time: the state of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
-  /// Processes of which records were skipped, see SideBandShares.
+  /// Processes whose records were skipped, see SideBandShares.
   std::vector<SideBandShares::Muted> muted;
 
  private:
   void sort();
 
   std::vector<Event> events_;
-  std::vector<std::ptrdiff_t> ends_of_runs_;  ///< sort()'s, from one to the next
+  std::vector<std::ptrdiff_t> ends_of_runs_;  ///< scratch of sort()
   std::vector<std::uint64_t> memory_;
 };
 

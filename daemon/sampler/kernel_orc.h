@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the running kernel keeps the tables that its own unwinder goes by (ORC, on x86-64), and how their rows are laid
-// out: what bpf/kernel_walk.h needs to walk kernel stacks. Any thread.
+// Addresses and layout of the running kernel's own unwind tables (ORC, on x86-64), which bpf/kernel_walk.h needs to
+// walk kernel stacks. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct btf;
 
 namespace flamed::daemon {
 
-/// Addresses of the kernel's symbols of these names, in their order; 0 for what it does not have.
+/// Addresses of the kernel's symbols with these names, in their order; 0 for missing ones.
 using FindKernelSymbols = std::function<Result<std::vector<std::uint64_t>>(const std::vector<std::string_view>& names)>;
 
-/// Fails where the kernel has no such tables, or some of a layout that is not known here.
+/// Fails if the kernel has no such tables, or an unknown layout.
 Result<flamed_kernel_orc> find_kernel_orc(const FindKernelSymbols& find_symbols);
 
-/// How struct orc_entry is laid out in the kernel that `types` describes.
+/// The layout of struct orc_entry in the kernel that `types` describes.
 flamed_orc_layout orc_layout(const btf& types);
 
 }  // namespace flamed::daemon

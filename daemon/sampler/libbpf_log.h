@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibbpfLog: hears what libbpf says on this thread while it lives, for the error message: a return code alone
-// ("Permission denied") does not say of what. Two threads may load and attach programs at the same time, each with its
-// own; one thread has one at a time.
+// LibbpfLog: captures libbpf's messages on this thread, for the error message: a return code alone ("Permission
+// denied") does not name the cause. Two threads may load and attach programs at the same time, each with its own; one
+// thread has one at a time.
 //
-// libbpf loads a program without a log and, when the kernel refuses it, again with one, in a buffer that it doubles
-// until the log is whole (bpf_object_load_prog()). So a program that is not refused costs nothing more, and the end of
-// the log is there on every kernel.
+// libbpf loads a program without a log and, if the kernel refuses it, again with a log, in a buffer that it doubles
+// until the log fits (bpf_object_load_prog()). So accepted programs cost nothing more, and the end of the log is
+// complete on every kernel.
 #pragma once
 
 #include <cstdarg>
@@ -27,17 +27,18 @@ class LibbpfLog {
   LibbpfLog(const LibbpfLog&) = delete;
   LibbpfLog& operator=(const LibbpfLog&) = delete;
 
-  /// Of the verifier's last lines: kDebug for a program that replaces one that was refused and reported.
+  /// The level of the verifier's last lines: kDebug for a fallback of a program that was refused and reported.
   enum class Level { kError, kDebug };
-  /// Calls `load`, which has libbpf load programs and returns 0 or a negative errno, as the functions of skeletons do.
-  /// The verifier's whole log of a program that it refuses is logged at level debug.
+  /// Calls `load`, which loads programs by libbpf and returns 0 or a negative errno, as functions of skeletons do. For
+  /// a refused program, logs the verifier's whole log at level debug.
   Status load(std::string_view what, Level level, const std::function<int()>& load);
 
-  /// `what` failed with the errno `code`: with libbpf's last complaint or, where it refused a program, the verifier's
-  /// reason. That is no lack of rights, even if the kernel says EACCES: the code is EINVAL then.
+  /// The error that `what` failed with the errno `code`, with libbpf's last warning or, for a refused program, the
+  /// verifier's reason. A verifier's refusal has the code EINVAL, even if the kernel says EACCES, which would mean a
+  /// lack of rights.
   [[nodiscard]] Error error(std::string_view what, int code) const;
 
-  /// What libbpf prints as a warning.
+  /// Takes a warning of libbpf.
   void hear(const char* format, va_list arguments);
 
  private:

@@ -16,7 +16,7 @@ class OnlineCpus {
   Result<std::vector<int>> read();
 
  private:
-  Fd file_;  ///< once it could be opened
+  Fd file_;  ///< open after the first successful read
 };
 
 }  // namespace flamed::daemon

@@ -19,16 +19,17 @@ class PerfRing {
  public:
   struct Options {
     std::size_t data_bytes = 512 * 1024;  ///< a power of two, at least a page
-    bool side_band = true;                ///< else nothing is written into it, and all that it tells is when it dies
+    bool side_band = true;                ///< else the kernel writes nothing, and the event only shows when the CPU
+                                          ///< goes offline
   };
 
-  /// Opens and maps, but does not enable. Wakes a poll only when half full: who wants data earlier comes and looks.
+  /// Opens and maps, but does not enable. Wakes a poll only when half full; drain it periodically for earlier data.
   static Result<PerfRing> open(int cpu, const Options& options);
 
   Status enable();
 
   [[nodiscard]] RecordRing& records() { return records_; }
-  /// The event: read() tells how long it has run (PERF_FORMAT_TOTAL_TIME_RUNNING).
+  /// The event: read() returns the time that it has run (PERF_FORMAT_TOTAL_TIME_RUNNING).
   [[nodiscard]] int fd() const { return event_.get(); }
   [[nodiscard]] int cpu() const { return cpu_; }
 

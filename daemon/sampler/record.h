@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records of perf buffers and of rings of samples, decoded: bytes in, values out, no I/O. Layouts are those of
-// perf_event_open(2) with sample_type = TIME and sample_id_all, so that every record carries its CLOCK_MONOTONIC time;
-// samples are those of bpf/events.h.
+// perf_event_open(2) with sample_type = TIME and sample_id_all, so that every record has its CLOCK_MONOTONIC time;
+// samples have the layout of bpf/events.h.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ enum class RecordKind : std::uint8_t {
   kFork,
   kExit,
   kLost,
-  kOther,      ///< a record that nobody asked for
-  kMalformed,  ///< too short for what it claims to be
+  kOther,      ///< an unexpected kind of record
+  kMalformed,  ///< too short for its kind
 };
 
-/// A record's kind, time and the bytes that the parse_* functions below want.
+/// A record's kind, time and the bytes for the parse_* functions below.
 struct RecordHead {
   RecordKind kind = RecordKind::kMalformed;
   bool comm_is_exec = false;  ///< of kComm: PERF_RECORD_MISC_COMM_EXEC
@@ -37,14 +37,14 @@ struct RecordHead {
 };
 RecordHead read_head(std::span<const std::byte> record);
 
-/// `addresses` must be 8-byte aligned, which EventBatch takes care of. Views into the body.
+/// Views into the body, which must be 8-byte aligned; EventBatch ensures that.
 struct SampleRecord {
   const flamed_sample* header = nullptr;
   std::span<const std::uint64_t> user;    ///< innermost first
   std::span<const std::uint64_t> kernel;  ///< innermost first
   [[nodiscard]] std::string_view comm() const;
 };
-/// Empty when the counts do not fit the bytes.
+/// Empty if the counts do not match the number of bytes.
 std::optional<SampleRecord> parse_sample(std::span<const std::byte> body);
 
 struct MappingRecord {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunDelay: how long a thread was ready to run and had no CPU. What it hears of may be that much older than it seems.
+// RunDelay: how long a thread was ready to run without a CPU. Events that it reads may be that much older than they
+// seem.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace flamed::daemon {
 /// Belongs to the thread that calls it first.
 class RunDelay {
  public:
-  /// Nanoseconds since the call before. Empty the first time, and where the kernel does not tell.
+  /// Nanoseconds since the last call. Empty at the first call, and if the kernel does not report it.
   std::optional<std::int64_t> since_last();
 
  private:

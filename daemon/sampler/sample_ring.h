@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleRing: one CPU's ring of samples (bpf/sample_ring.h): a BPF map that the kernel program writes into, mapped into
-// our memory.
+// SampleRing: one CPU's ring of samples (bpf/sample_ring.h): a BPF map that the kernel program writes, mapped into our
+// memory.
 //
 // Belongs to the reader thread. The program writes while it is drained.
 #pragma once
@@ -15,7 +15,7 @@ namespace flamed::daemon {
 
 class SampleRing {
  public:
-  /// A ring that nobody writes into before KernelProgram::give_rings().
+  /// Nothing writes into the ring before KernelProgram::give_rings().
   static Result<SampleRing> make(int cpu);
 
   [[nodiscard]] RecordRing& records() { return records_; }

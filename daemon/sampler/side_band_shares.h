@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SideBandShares: whose records of mappings and names are read. Every user may cause as many as programs do that start,
-// load libraries or make code. A process that goes on beyond that is muted: its records are skipped for some seconds,
-// so that it costs little, and its mappings have to be read from /proc.
+// SideBandShares: decides which records of mappings and names are read. Every user may cause as many as programs do
+// that start, load libraries or generate code. A process beyond that is muted: its records are skipped for some
+// seconds, so that it costs little, and its mappings have to be read from /proc.
 //
-// Belongs to the reader thread. Knows no kernel.
+// Belongs to the reader thread. Makes no system calls.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ namespace flamed::daemon {
 class SideBandShares {
  public:
   struct Limits {
-    /// Records that count for nobody, after each exec: what a program's start takes. So builds, whose processes are
-    /// many and short, are never in question. A fork gives none.
+    /// Records after each exec that are not counted: a program's start needs them. So builds, with many short
+    /// processes, are never muted. A fork gives none.
     std::uint32_t free_per_program = 64;
-    double per_second = 1'000;  ///< of a user's other records, and ...
-    double at_once = 10'000;    ///< ... so many of them may have been saved up
+    double per_second = 1'000;  ///< allowed for a user's other records, and ...
+    double at_once = 10'000;    ///< ... at most so many saved up
     std::int64_t muted_ns = 5 * kNsPerSecond;
   };
-  /// Asked once for each process that goes beyond what is free.
+  /// Called once for each process that exceeds its free records.
   using UserOf = std::function<std::uint32_t(std::int32_t pid)>;
 
   SideBandShares(const Limits& limits, UserOf user_of) : limits_(limits), user_of_(std::move(user_of)) {}
 
-  /// Is the record of the process to be read? `time` is the record's.
+  /// Should the record of the process be read? `time` is the record's.
   [[nodiscard]] bool admits(std::int32_t pid, MonotonicTime time) {
     if (Start& start = start_of(pid); start.pid == pid && start.free > 0) {
       --start.free;
@@ -52,16 +52,16 @@ class SideBandShares {
     return false;
   }
 
-  /// The process runs another program from now on.
+  /// The process has called exec.
   void began_program(std::int32_t pid);
   /// Its pid may be another's from now on.
   void ended(std::int32_t pid);
 
-  /// A process of which records were skipped since the last call.
+  /// A process whose records were skipped since the last call.
   struct Muted {
     std::int32_t pid = 0;
     std::uint32_t user = 0;
-    MonotonicTime from;         ///< none before it
+    MonotonicTime from;         ///< no record before it was skipped
     std::uint64_t skipped = 0;  ///< since the last call
     bool is_new = false;        ///< it was not muted at the last call
   };
@@ -69,22 +69,22 @@ class SideBandShares {
 
  private:
   struct Process {
-    std::optional<std::uint32_t> user;  ///< once it was asked for
+    std::optional<std::uint32_t> user;  ///< once it was looked up
     MonotonicTime muted_until{std::numeric_limits<std::int64_t>::min()};
-    MonotonicTime muted_from{};  ///< time of the first that was skipped since take_muted()
+    MonotonicTime muted_from{};  ///< time of the first skipped record since take_muted()
     std::uint64_t skipped = 0;   ///< since then
     bool is_listed = false;      ///< in muted_
     bool was_muted = false;      ///< at the last take_muted()
   };
-  /// A program that has begun, and what it has left of the records that count for nobody. One that begins later may
-  /// take its place: a machine that starts thousands of programs a second needs no more than an access for each.
+  /// A started program and its remaining free records. A later one may replace it: so each start costs one access on a
+  /// machine that starts thousands of programs a second.
   struct Start {
     std::int32_t pid = 0;
     std::uint32_t free = 0;
   };
   static constexpr std::size_t kStarts = 4096;
   struct User {
-    double left = 0;  ///< records that it may cause at once
+    double left = 0;  ///< records that it may still cause at once
     MonotonicTime at{};
   };
 
@@ -101,12 +101,12 @@ class SideBandShares {
   const Limits limits_;
   const UserOf user_of_;
   std::vector<Start> starts_{kStarts};
-  std::unordered_map<std::int32_t, Process> processes_;  ///< that went beyond
+  std::unordered_map<std::int32_t, Process> processes_;  ///< that exceeded their free records
   std::unordered_map<std::uint32_t, User> users_;
   std::vector<std::int32_t> muted_;  ///< processes for take_muted() to report, and ...
   std::vector<Muted> gone_;          ///< ... those that have ended or run another program
   std::int32_t last_pid_ = 0;
-  Process* last_ = nullptr;  ///< that of last_pid_; null: look for it
+  Process* last_ = nullptr;  ///< the process of last_pid_; null: search for it
 };
 
 }  // namespace flamed::daemon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerifierLog: what the kernel's verifier says of a program that it refuses, as a value: each instruction on the way to
-// the one that is wrong, then the reason, then statistics.
+// VerifierLog: the log of the kernel's verifier for a refused program, as a value: each instruction on the path to the
+// wrong one, then the reason, then statistics.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace flamed::daemon {
 
 struct VerifierLog {
-  /// The log has the one path that is wrong, which is most often of some 10 KiB; loops make it as long as the million
-  /// instructions after which the verifier gives up: some 100 MiB, on 5.10 some 500.
+  /// The log has the one wrong path, mostly some 10 KiB; with loops it has up to the million instructions after which
+  /// the verifier gives up: some 100 MiB, on 5.10 some 500.
   static constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   static constexpr std::size_t kLastLines = 30;
 
@@ -20,18 +20,18 @@ struct VerifierLog {
   std::string text;           ///< whole lines, the last ones: kMostBytes at most
   std::size_t bytes = 0;      ///< of the whole log
   std::size_t lines = 0;      ///< likewise
-  std::size_t cut_lines = 0;  ///< how many of them, the first ones, `text` lacks
+  std::size_t cut_lines = 0;  ///< the first lines, which `text` does not have
 };
 
 VerifierLog keep_verifier_log(std::string_view program, std::string_view log);
 
-/// "invalid access to map value, value_size=8 off=8 size=8": what stands below the last instruction. Empty where the
-/// log says nothing.
+/// "invalid access to map value, value_size=8 off=8 size=8": the text after the last instruction. Empty if there is
+/// none.
 std::string reason(const VerifierLog& log);
 
 /// For the log at level error: the reason, and the last kLastLines lines.
 std::string describe_end(const VerifierLog& log);
-/// For the log at level debug: all that is kept, and what is missing.
+/// For the log at level debug: all kept lines, and the number of missing ones.
 std::string describe_whole(const VerifierLog& log);
 
 }  // namespace flamed::daemon

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WakeUps: what ends the reader's wait before its time: a perf buffer that is half full, CPUs that come or go, notices
-// of the kernel program, and requests.
+// WakeUps: the events that end the reader's wait early: a half full perf buffer, CPUs that come or go, notices of the
+// kernel program, and requests.
 //
-// Belongs to the reader thread, but for wake().
+// Belongs to the reader thread, except wake().
 #pragma once
 
 #include <optional>
@@ -16,39 +16,39 @@
 
 namespace flamed::daemon {
 
-/// What a wait has brought.
+/// The result of a wait.
 struct WakeUp {
   bool noticed = false;           ///< the ring of notices can be read
   bool woken = false;             ///< by wake()
   std::vector<int> full_buffers;  ///< at least half full, by CPU
-  bool some_buffer_full = false;  ///< likewise, and it is not known which
+  bool some_buffer_full = false;  ///< likewise, of an unknown CPU
   std::vector<int> changed_cpus;  ///< came or went
-  bool lost_cpus = false;         ///< any may have: the kernel had more to tell than there was room for
-  std::vector<int> dead_buffers;  ///< by CPU; they wake nobody any more
+  bool lost_cpus = false;         ///< messages were lost: any CPU may have come or gone
+  std::vector<int> dead_buffers;  ///< by CPU; they don't wake the reader any more
 };
 
 class WakeUps {
  public:
-  /// `notices` is readable when the kernel program has met what its tables do not know. Where the kernel does not tell
-  /// of CPUs the log says so.
+  /// `notices` is readable when the kernel program has missed table entries. If the kernel does not report CPUs, the
+  /// log says so.
   static Result<WakeUps> open(int notices, const Clock& clock);
 
-  /// `event` is readable when the perf buffer of the CPU is half full. To be called again for another one.
+  /// `event` is readable when the perf buffer of the CPU is half full. Call it again for a new event.
   Status watch_buffer(int cpu, int event);
 
-  /// Waits up to `timeout_ms`. Notices wake nobody before `notices_from`.
+  /// Waits up to `timeout_ms`. Notices don't end the wait before `notices_from`.
   WakeUp wait(int timeout_ms, MonotonicTime notices_from);
 
   /// Ends a wait that is under way or the next one. Any thread.
   void wake();
 
-  /// Does the kernel tell of CPUs that come and go?
+  /// Does the kernel report CPUs that come and go?
   [[nodiscard]] bool hears_of_cpus() const { return cpu_news_.has_value(); }
 
  private:
   explicit WakeUps(const Clock& clock) : clock_(&clock) {}
   void listen_for_cpus();
-  /// Waits for anything but notices. False: nothing came.
+  /// Waits for anything but notices. False: timeout.
   bool take_events(int timeout_ms, WakeUp& brought);
 
   const Clock* clock_;

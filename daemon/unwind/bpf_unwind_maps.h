@@ -13,7 +13,7 @@
 
 namespace flamed::daemon {
 
-/// The maps' descriptors and what belongs to them, which stay the sampler's.
+/// The maps' descriptors and a variable of the program. The sampler owns them.
 struct UnwindMapFds {
   int processes = -1;
   int mapping_blocks = -1;
@@ -21,7 +21,7 @@ struct UnwindMapFds {
   int pages = -1;
   int rules = -1;
   int slabs = -1;                              ///< the array of maps
-  std::uint32_t* processes_edition = nullptr;  ///< the program's variable, one more after each change of `processes`
+  std::uint32_t* processes_edition = nullptr;  ///< the program's variable, incremented after each change of `processes`
 };
 
 class BpfUnwindMaps final : public UnwindMaps {
@@ -44,12 +44,12 @@ class BpfUnwindMaps final : public UnwindMaps {
   void tell_of_change() { __atomic_fetch_add(fds_.processes_edition, 1, __ATOMIC_RELEASE); }
 
   const UnwindMapFds fds_;
-  MappedMemory mappings_;  ///< this and the following: of one array map each
+  MappedMemory mappings_;  ///< this and the following: one array map each
   MappedMemory modules_;
   MappedMemory pages_;
   MappedMemory rules_;
   std::unordered_map<std::uint32_t, MappedMemory>
-      slabs_;  ///< the array of maps and our mapping keep them, no descriptor
+      slabs_;  ///< the array of maps and our mapping keep them alive, without a descriptor
 };
 
 }  // namespace flamed::daemon

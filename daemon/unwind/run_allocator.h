@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunAllocator: which places of an array are free. Hands out runs of neighbouring places that do not cross the border
-// of a segment. Pure bookkeeping: knows nothing of what the places hold.
+// RunAllocator: keeps the free places of an array. Allocates runs of adjacent places that do not cross a segment's
+// border. Knows nothing of the places' content.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ class RunAllocator {
   /// `segments` segments of `segment_size` places each.
   RunAllocator(std::uint32_t segments, std::uint32_t segment_size);
 
-  /// The first place of a run of `count`, where the lowest fits; empty when none does. 1 <= count <= segment_size.
+  /// The first place of the lowest free run of `count`; empty if none fits. 1 <= count <= segment_size.
   std::optional<std::uint32_t> allocate(std::uint32_t count);
 
-  /// Gives a run back, whole as it was allocated.
+  /// Frees a whole run, as it was allocated.
   void free(std::uint32_t first, std::uint32_t count);
 
   [[nodiscard]] std::uint32_t used() const { return used_; }
-  /// Is nothing of the segment handed out?
+  /// Is the whole segment free?
   [[nodiscard]] bool is_segment_free(std::uint32_t segment) const;
 
  private:

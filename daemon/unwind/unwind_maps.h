@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnwindMaps: the memory behind bpf/unwind_tables.h, as the daemon writes it. What is real lives in BPF maps; tests
-// keep it in plain memory.
+// UnwindMaps: the memory of the tables in bpf/unwind_tables.h, as the daemon writes it. The real ones are BPF maps;
+// tests use plain memory.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace flamed::daemon {
 
-/// Slabs are made, written and dropped by one thread; everything else may be used by others meanwhile, each part by one
-/// at a time.
+/// One thread creates, writes and drops slabs; other threads may use the other parts meanwhile, each part by one at a
+/// time.
 class UnwindMaps {
  public:
   virtual ~UnwindMaps() = default;
@@ -24,9 +24,9 @@ class UnwindMaps {
   [[nodiscard]] virtual std::span<flamed_unwind_page> pages() = 0;
   [[nodiscard]] virtual std::span<flamed_unwind_rule> rules() = 0;
 
-  /// The rows of a slab, FLAMED_SLAB_ROWS of them. Its memory exists from the first time it is asked for on ...
+  /// The rows of a slab, FLAMED_SLAB_ROWS of them. The first call allocates its memory ...
   virtual Result<std::span<std::uint32_t>> slab(std::uint32_t index) = 0;
-  /// ... until here.
+  /// ... and this frees it.
   virtual void drop_slab(std::uint32_t index) = 0;
 
   virtual Status put_process(std::uint32_t tgid, const flamed_process& process) = 0;
