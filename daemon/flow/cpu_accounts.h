@@ -80,12 +80,11 @@ class CpuAccounts {
   };
   /// Common to all accounts.
   struct Span {
-    WallTime began;  ///< when the first readings of all running processes were complete
-    bool with_sampling =
-        true;                ///< sampling began then, too: before there are neither samples nor accounts
-    WallTime drained_until;  ///< later samples have not arrived yet: accounts are reported up to here
-    WallTime seen_until;     ///< samples before this had arrived at the last reading
-    WallTime dropped_until;  ///< older readings may have been dropped for the budget
+    WallTime began;             ///< when the first readings of all running processes were complete
+    bool with_sampling = true;  ///< sampling began then, too: before there are neither samples nor accounts
+    WallTime drained_until;     ///< later samples have not arrived yet: accounts are reported up to here
+    WallTime seen_until;        ///< samples before this had arrived at the last reading
+    WallTime dropped_until;     ///< older readings may have been dropped for the budget
   };
 
   [[nodiscard]] std::optional<Reading> read_machine() const;

@@ -79,8 +79,8 @@ class EventBatch {
   MonotonicTime drained_before;   ///< time of the drain before this one
   std::vector<SamplingGap> gaps;  ///< found since the last batch
   std::uint64_t malformed = 0;    ///< records that could not be decoded
-  std::int64_t period_ns = 0;  ///< of the timers at the drain: the period of later samples; 0: unchanged
-  bool has_side_band = true;   ///< does the kernel report mappings, forks and exits at all?
+  std::int64_t period_ns = 0;     ///< of the timers at the drain: the period of later samples; 0: unchanged
+  bool has_side_band = true;      ///< does the kernel report mappings, forks and exits at all?
   /// Side-band records were lost, none before this time: the state of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
   /// Processes whose records were skipped, see SideBandShares.

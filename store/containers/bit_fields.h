@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unsigned numbers of a fixed width, one behind the other without a gap between them, as logs of samples keep them: the
-// place of each is known, so that no read waits for the one before.
+// Unsigned numbers of a fixed width, packed without gaps, for logs of samples: the position of each is known, so reads
+// don't depend on each other.
 #pragma once
 
 #include <bit>
@@ -14,14 +14,14 @@ namespace flamed::store {
 
 /// Reads eight bytes at any field's first byte.
 inline constexpr unsigned kWidestBitField = 57;
-/// As many bytes must be readable behind the last field's first byte.
+/// This many bytes must be readable from the last field's first byte on.
 inline constexpr std::size_t kBitFieldsTail = 8;
 
 /// Appends whole bytes. `of(i)` is the i-th of `count` numbers, each below 2^width; `width` is at most kWidestBitField.
 template <typename F>
 void append_bit_fields(std::vector<std::uint8_t>& bytes, std::size_t count, unsigned width, F&& of) {
   std::uint64_t pending = 0;
-  unsigned bits = 0;  // of `pending`; below 8 in between
+  unsigned bits = 0;  // of `pending`; below 8 between fields
   for (std::size_t i = 0; i < count; ++i) {
     pending |= static_cast<std::uint64_t>(of(i)) << bits;
     for (bits += width; bits >= 8; bits -= 8, pending >>= 8) bytes.push_back(static_cast<std::uint8_t>(pending));
@@ -33,7 +33,7 @@ void append_bit_fields(std::vector<std::uint8_t>& bytes, std::size_t count, unsi
   return (count * width + 7) / 8;
 }
 
-/// The fields that append_bit_fields() wrote at `bytes`.
+/// Reads the fields that append_bit_fields() wrote at `bytes`.
 class BitFields {
  public:
   BitFields(const std::uint8_t* bytes, unsigned width)

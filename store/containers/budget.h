@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Budget: counts the bytes that the store's parts hold and says whether there is room for more. A part asks before it
-// grows; what it must have (a slot's header) it takes without asking, which is why the whole's limit is set a little
-// below what the operator allowed. Writer only. A part's budget must not outlive the whole's.
+// Budget: counts the bytes of the store's parts and says whether there is room for more. A part asks before it grows;
+// bytes that it must have (a slot's header) it takes without asking, so the limit of the whole is a little below the
+// configured one. Writer only. A part's budget must not outlive the whole's.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Budget {
     used_bytes_ -= bytes;
     if (whole_ != nullptr) whole_->give_back(bytes);
   }
-  /// Keeps so many bytes from being taken, until this is called again.
+  /// Reserves so many bytes, until the next call.
   void hold_back(std::size_t bytes) { held_back_ = bytes; }
   [[nodiscard]] bool holds_back() const { return held_back_ != 0 || (whole_ != nullptr && whole_->holds_back()); }
   [[nodiscard]] std::size_t used_bytes() const { return used_bytes_; }

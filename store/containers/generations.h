@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generations: which of the retained slots a value was named by last, in one byte. A generation is one slot while there
-// are few of them. Of many, the youngest are one each, and the others go by powers of two, aligned, so that 255
-// generations reach across all. What a slot named is then reclaimed with the generation's last slot: a 96th of the ring
+// Generations: the last retained slot that refers to a value, in one byte. While there are few slots, each is a
+// generation. Of many slots, the youngest are a generation each, and the older ones are grouped by an aligned power of
+// two, so that 255 generations cover all. A value is then reclaimed with its generation's last slot: a 96th of the ring
 // later at most.
 #pragma once
 
@@ -18,7 +18,7 @@ class Generations {
 
   /// Slots are numbered by ascending sequences.
   Generations() = default;
-  /// Reaches from `oldest` to `newest`, and some way further.
+  /// Covers `oldest` to `newest`, and some slots after.
   Generations(std::uint32_t oldest, std::uint32_t newest) : single_from_(oldest) {
     if (newest - oldest < kGroups) return;
     single_from_ = newest + 1 - kSingle;
@@ -27,11 +27,11 @@ class Generations {
     groups_ = ((single_from_ - 1) >> shift_) - first_ + 1;
   }
 
-  /// False: there is no stamp for so young a slot.
+  /// False: the slot is too young for a stamp.
   [[nodiscard]] bool reaches(std::uint32_t sequence) const {
     return sequence < single_from_ || sequence - single_from_ < kMost - groups_;
   }
-  /// Slots that are older than the oldest have its stamp.
+  /// Slots older than the oldest one get its stamp.
   [[nodiscard]] Stamp of(std::uint32_t sequence) const {
     if (sequence >= single_from_) {
       return static_cast<Stamp>(std::min(groups_ + (sequence - single_from_) + 1, kMost));
@@ -49,13 +49,13 @@ class Generations {
 
  private:
   static constexpr std::uint32_t kMost = 255;
-  static constexpr std::uint32_t kGroups = 192;  ///< or as many slots, if there are no more
+  static constexpr std::uint32_t kGroups = 192;  ///< or the number of slots, if that is less
   static constexpr std::uint32_t kSingle = 32;
 
   std::uint32_t single_from_ = 0;  ///< from here on each slot is a generation
-  std::uint32_t groups_ = 0;       ///< generations before
-  std::uint32_t first_ = 0;        ///< the first of them
-  unsigned shift_ = 0;             ///< log2 of their slots
+  std::uint32_t groups_ = 0;       ///< number of groups before it
+  std::uint32_t first_ = 0;        ///< the first group
+  unsigned shift_ = 0;             ///< log2 of a group's slots
 };
 
 }  // namespace flamed::store

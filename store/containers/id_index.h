@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // IdIndex: finds the id of a value by the value's hash. The values stay where they are; the index holds 4 bytes for
-// each place, open addressing with linear probing. The bits of a place that its ids do not need hold as many bits of
-// the hash, so that what stands in the way is passed over without a look at its value. That lets the index be filled
-// to 85 % and grow by a quarter, not by doubling: 5.2 bytes an id on average.
-// Nothing is removed singly: after a sweep the index is rebuilt. Writer only; must not outlive its Budget.
+// each place, open addressing with linear probing. The bits of a place that ids do not need hold bits of the hash, so
+// that a probe skips other entries without reading their values. So the index can be 85 % full and grow by a quarter
+// instead of doubling: 5.2 bytes per id on average. Entries are not removed one by one: the index is rebuilt after a
+// sweep. Writer only; must not outlive its Budget.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline std::uint64_t mix(std::uint64_t h) {
   return h ^ (h >> 33);
 }
 
-/// Ids stay below 2^31, hashes are spread over all of their bits.
+/// Ids are below 2^31, hashes use all their bits.
 class IdIndex {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffU;
@@ -37,7 +37,7 @@ class IdIndex {
   IdIndex(const IdIndex&) = delete;
   IdIndex& operator=(const IdIndex&) = delete;
 
-  /// The id for which `equals(id)` holds, or kNone. `equals` is asked about few others.
+  /// The id for which `equals(id)` holds, or kNone. `equals` is called for few other ids.
   template <typename Equals>
   [[nodiscard]] std::uint32_t find(std::uint64_t hash, Equals&& equals) const {
     if (places_.empty()) return kNone;
@@ -49,15 +49,16 @@ class IdIndex {
     }
   }
 
-  /// Makes sure that `count` more ids fit. False when they do not and the budget has no room: nothing changed then.
-  /// `hash_of(id)` must give the hash that each id was inserted with.
+  /// Makes room for `count` more ids. False if the budget has no room for them: then nothing has changed. `hash_of(id)`
+  /// must give the hash that each id was inserted with.
   template <typename HashOf>
   [[nodiscard]] bool make_room(HashOf&& hash_of, std::size_t count = 1) {
     const std::size_t needed = size_ + count;
     if (needed * 20 <= places_.size() * 17) return true;
     const std::size_t grown = std::max({kFewest, places_.size() + places_.size() / 4, needed * 20 / 17 + 1});
     if (!budget_.has_room(grown * sizeof(std::uint32_t))) {
-      // Slower probes are better than a lost stack. Where something is held back, so are the last of these places.
+      // Slower probes are better than a lost stack. While the budget holds bytes back, the last of these places stay
+      // free, too.
       return budget_.holds_back() ? needed * 10 <= places_.size() * 9 : needed * 16 <= places_.size() * 15;
     }
     const std::vector<std::uint32_t> old = resize(grown);
@@ -73,19 +74,19 @@ class IdIndex {
     return true;
   }
 
-  /// It is fuller than it would be if it had found room to grow: little of it is left.
+  /// It is so full that it must have failed to grow: few places are left.
   [[nodiscard]] bool is_tight() const { return size_ * 20 > places_.size() * 17; }
 
-  /// After make_room() said yes, with a value that is not in the index yet.
+  /// Only after make_room() returned true, and for a value that is not in the index yet.
   void insert(std::uint64_t hash, std::uint32_t id) {
     while (id >= id_mask_) widen_ids();
     put(hash, id);
     ++size_;
   }
 
-  /// Forgets everything and makes itself as small as `expected` ids allow, which must be no more than it held.
+  /// Clears the index and shrinks it for `expected` ids, at most as many as it had.
   void reset(std::size_t expected) {
-    // Left two thirds full, so that the next few ids do not make it grow again.
+    // Two thirds full, so that it does not grow again for the next few ids.
     const std::size_t wanted = std::max(kFewest, expected + expected / 2);
     if (wanted + wanted / 4 < places_.size()) {
       budget_.give_back(places_.size() * sizeof(std::uint32_t));
@@ -101,7 +102,7 @@ class IdIndex {
   static constexpr std::size_t kFewest = 64;
   static constexpr std::size_t kAtOnce = 32;
 
-  /// The upper half of the hash says where, the lower half's upper bits are kept with the id.
+  /// The upper half of the hash gives the place, the upper bits of the lower half are stored with the id.
   [[nodiscard]] std::size_t first_place(std::uint64_t hash) const { return ((hash >> 32) * places_.size()) >> 32; }
   [[nodiscard]] std::uint32_t tag_of(std::uint64_t hash) const { return static_cast<std::uint32_t>(hash) & ~id_mask_; }
   [[nodiscard]] std::size_t next(std::size_t i) const { return i + 1 == places_.size() ? 0 : i + 1; }
@@ -112,7 +113,7 @@ class IdIndex {
     budget_.take(count * sizeof(std::uint32_t));
     return old;
   }
-  /// One bit less of the hash, one more of the id. The bit is 0 in all ids that stand there.
+  /// One bit less for the hash, one more for the id. The bit is 0 in all present ids.
   void widen_ids() {
     const std::uint32_t bit = id_mask_ + 1;
     id_mask_ |= bit;
@@ -126,7 +127,7 @@ class IdIndex {
     places_[i] = tag_of(hash) | id;
   }
 
-  /// The values stand anywhere in memory: so many of them are waited for together.
+  /// The values are scattered in memory: so many are prefetched together.
   template <typename HashOf>
   void put_all(const std::array<std::uint32_t, kAtOnce>& ids, std::size_t count, HashOf&& hash_of) {
     std::array<std::uint64_t, kAtOnce> hashes;
@@ -136,7 +137,7 @@ class IdIndex {
 
   Budget& budget_;
   std::vector<std::uint32_t> places_;
-  std::uint32_t id_mask_ = 0xffff;  ///< of a place's bits; no id is as large, so that no place in use looks free
+  std::uint32_t id_mask_ = 0xffff;  ///< the id's bits of a place; every id is smaller, so that no used place looks free
   std::size_t size_ = 0;
 };
 

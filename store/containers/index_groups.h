@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IndexGroups: indices by the group that each belongs to, in the order of groups and within a group ascending. Counted
-// into their places: two passes, however many groups there are.
+// IndexGroups: indices sorted by group, ascending within a group. A counting sort: two passes for any number of groups.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ class IndexGroups {
  public:
   static constexpr std::uint32_t kNoGroup = 0xffffffffU;
 
-  /// group_of(i) for each index below `indices`: less than `groups`, or kNoGroup. It is asked twice.
+  /// group_of(i) for each index below `indices`: less than `groups`, or kNoGroup. It is called twice.
   template <typename GroupOf>
   IndexGroups(std::size_t groups, std::size_t indices, const GroupOf& group_of) : first_(groups + 1, 0) {
     for (std::uint32_t i = 0; i < indices; ++i) {
@@ -36,7 +35,7 @@ class IndexGroups {
   [[nodiscard]] std::span<std::uint32_t> of(std::uint32_t group) {
     return std::span(ordered_).subspan(first_[group], first_[group + 1] - first_[group]);
   }
-  /// Those of all groups, one group after the other.
+  /// The indices of all groups, one group after the other.
   [[nodiscard]] std::span<const std::uint32_t> all() const { return ordered_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unsigned LEB128 numbers, as histograms keep them: seven bits a byte, the lowest first.
+// Unsigned LEB128 numbers, for histograms: seven bits per byte, the lowest first.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ inline void append_leb128(std::vector<std::uint8_t>& bytes, std::uint64_t value)
   bytes.push_back(static_cast<std::uint8_t>(value));
 }
 
-/// The number at `at`, which is then behind it. Reading eight bytes at once without a branch on the length takes half
-/// as long again: where the next number begins is known later.
+/// Reads the number at `at` and advances `at`. Reading eight bytes at once without a branch on the length takes 1.5
+/// times as long: the start of the next number is known later.
 inline std::uint64_t read_leb128(const std::uint8_t*& at) {
   std::uint64_t value = *at++;
   if (value < 0x80) return value;

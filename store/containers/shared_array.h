@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedArray: values under small numeric ids, kept in chunks. One writer adds, changes and releases values; a View is
-// the array as it stood when it was taken and never changes, on any thread, even when the array itself is gone.
+// SharedArray: values with small numeric ids, in chunks. One writer adds, changes and releases values; a View is an
+// immutable copy of the array, for any thread, and may outlive the array.
 //
 // A view shares the chunks. The writer copies a chunk before the first change after a view was taken, so an id can be
-// reused at once, no matter how long views of its former value are held, and readers need no lock and no registry.
-// Copies that only views hold are not in the budget: they live as long as a query.
+// reused at once while views still hold its former value, and readers need neither a lock nor registration. Copies that
+// only views hold are not in the budget: they live as long as a query.
 //
-// The array itself, view() included, belongs to the writer or is called under the writer's lock.
+// The array itself, with view(), belongs to the writer, or is called under the writer's lock.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 namespace flamed::store {
 
-/// For arrays whose owner has no use for stamps.
+/// For arrays without stamps.
 struct NoStamp {};
 
 /// `Stamp` is an unsigned number, or NoStamp.
@@ -45,14 +45,14 @@ class SharedArray {
    public:
     /// Only for ids that were in use when the view was taken.
     const T& operator[](std::uint32_t id) const { return chunks_[id / kPerChunk]->items[id % kPerChunk]; }
-    /// Null where the view has no place of that id.
+    /// Null if the view has no place with that id.
     [[nodiscard]] const T* find(std::uint32_t id) const {
       const std::size_t c = id / kPerChunk;
       return c < chunks_.size() && chunks_[c] != nullptr ? &chunks_[c]->items[id % kPerChunk] : nullptr;
     }
     /// Every id is below this.
     [[nodiscard]] std::uint32_t limit() const { return static_cast<std::uint32_t>(chunks_.size() * kPerChunk); }
-    /// Also visits places that are not in use; T must be able to tell.
+    /// Also visits unused places; T must be able to tell them.
     template <typename F>
     void for_each_place(F&& visit) const {
       for (std::size_t c = 0; c < chunks_.size(); ++c) {
@@ -73,8 +73,8 @@ class SharedArray {
       }
     }
 
-    /// visit(id, const T* before, const T* now) for all places of chunks that two views do not share; null where a view
-    /// has no place of that id.
+    /// visit(id, const T* before, const T* now) for all places of chunks that two views do not share; null if a view
+    /// has no place with that id.
     template <typename F>
     static void for_each_unshared(const View& before, const View& now, F&& visit) {
       const auto chunk_of = [](const View& view, std::size_t c) {
@@ -101,8 +101,8 @@ class SharedArray {
   SharedArray(const SharedArray&) = delete;
   SharedArray& operator=(const SharedArray&) = delete;
 
-  /// The lowest free id, so that what is left of a past peak drains from the high chunks. Its value is T{} or whatever
-  /// it was before; its stamp is 0. Empty when the budget has no room for another chunk.
+  /// The lowest free id, so that high chunks become empty after a peak. Its value is T{} or its former value; its stamp
+  /// is 0. Empty if the budget has no room for another chunk.
   std::optional<std::uint32_t> allocate() {
     while (first_free_ < cells_.size() && (!cells_[first_free_].chunk || cells_[first_free_].used == kPerChunk)) {
       ++first_free_;
@@ -134,7 +134,7 @@ class SharedArray {
     return cell.chunk->items[id % kPerChunk];
   }
 
-  /// A number per value that only the writer sees; what it means is the owner's business.
+  /// A number per value, visible only to the writer; the owner defines its meaning.
   [[nodiscard]] Stamp stamp(std::uint32_t id) const { return cells_[id / kPerChunk].side->stamps[id % kPerChunk]; }
   void set_stamp(std::uint32_t id, Stamp stamp) { cells_[id / kPerChunk].side->stamps[id % kPerChunk] = stamp; }
 
@@ -148,7 +148,7 @@ class SharedArray {
     if (id / kPerChunk < first_free_) first_free_ = id / kPerChunk;
   }
 
-  /// Gives memory back where whole chunks became free.
+  /// Frees empty chunks.
   void trim() {
     for (std::size_t c = 0; c < cells_.size(); ++c) {
       if (!cells_[c].chunk || cells_[c].used != 0) continue;
@@ -165,7 +165,7 @@ class SharedArray {
     first_free_ = 0;
   }
 
-  /// Ids in use, ascending. `visit` may release the id that it is given.
+  /// Visits the used ids, ascending. `visit` may release its id.
   template <typename F>
   void for_each(F&& visit) {
     for (std::size_t c = 0; c < cells_.size(); ++c) {
@@ -205,7 +205,7 @@ class SharedArray {
   struct Cell {
     std::shared_ptr<Chunk> chunk;
     std::unique_ptr<Side> side;
-    std::uint64_t private_since = 0;  ///< views_taken_ when the chunk was made: no view has it while they are equal
+    std::uint64_t private_since = 0;  ///< views_taken_ when the chunk was created: no view has it while they are equal
     std::size_t used = 0;
   };
   static constexpr std::size_t kChunkBytes = sizeof(Chunk) + sizeof(Side) + sizeof(Cell);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedValue: an immutable value that goes when its last holder does, or none. One pointer large, half of a
-// shared_ptr: for records of which there are many. Holders on different threads need no lock.
+// SharedValue: an immutable reference-counted value, or none. One pointer large, half of a shared_ptr: for numerous
+// records. Holders on different threads need no lock.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class SharedValue {
     return *this;
   }
   ~SharedValue() {
-    // What other holders did with the value comes before its end.
+    // Other holders' accesses happen before the deletion.
     if (held_ != nullptr && held_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete held_;
   }
 
@@ -36,12 +36,12 @@ class SharedValue {
   explicit operator bool() const { return held_ != nullptr; }
   friend bool operator==(const SharedValue& value, std::nullptr_t) { return value.held_ == nullptr; }
 
-  /// Nobody else holds it now, and only through this object could somebody get hold of it.
+  /// There is no other holder, and a new one could only come from a copy of this object.
   [[nodiscard]] bool is_only_holder() const {
     return held_ != nullptr && held_->holders.load(std::memory_order_acquire) == 1;
   }
 
-  /// Beside the value itself.
+  /// In addition to the value itself.
   static constexpr std::size_t kOverheadBytes = sizeof(std::atomic<std::uint32_t>) + 4;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionIndex: what the call-tree is in functions, kept from one question to the next. Names and callers of most
-// frames are the same each time: a question that finds them here only adds up. It follows the call-tree, whose ids are
-// used again. One thread at a time.
+// FunctionIndex: the call-tree as functions, cached between queries. Names and callers of most frames are the same each
+// time: a query that finds them here only adds up samples. It follows the call-tree, whose ids are reused. One thread
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,29 +24,30 @@ namespace flamed::store {
 
 class FunctionIndex {
  public:
-  /// Of the options, how code is shown.
+  /// Uses only the options that say how code is shown.
   FunctionIndex(const ProfileOptions& options, std::size_t most_nodes)
       : functions_(options), shown_(functions_), states_(view_), most_nodes_(most_nodes) {}
   FunctionIndex(const FunctionIndex&) = delete;
   FunctionIndex& operator=(const FunctionIndex&) = delete;
 
-  /// From here on it is this call-tree that is asked about.
+  /// From here on queries are about this call-tree.
   void follow(const CallTree::View& view);
-  /// Names frames of the call-tree, by their numbers, where it is not known that their names are the same as before.
+  /// Names frames of the call-tree, by their numbers, if their names may have changed.
   void name(std::span<const std::uint32_t> frames, FrameNamer& namer);
 
   [[nodiscard]] StackStates& states() { return states_; }
   [[nodiscard]] FunctionTable& functions() { return functions_; }
   [[nodiscard]] const ShownFrames& shown() const { return shown_; }
-  /// The tree of all shapes that were asked for; once frames are named.
+  /// The tree of this shape; only after frames were named.
   [[nodiscard]] FunctionTree& tree(FunctionTree::Shape shape);
-  /// As many as the call-tree has nodes, all 0; the user leaves them so.
+  /// One for each node of the call-tree, all 0; the caller must reset them to 0.
   [[nodiscard]] std::vector<std::uint32_t>& counters();
-  /// By node of a FunctionTree, of which there may be more by now: all 0; the user leaves them so.
+  /// By node of a FunctionTree, which may have more nodes by now: all 0; the caller must reset them to 0.
   [[nodiscard]] std::vector<std::uint32_t>& places() { return places_; }
 
   [[nodiscard]] bool was_cut() const;
-  /// About what it takes. What the store has replaced of the call-tree since the last question lives for its sake, too.
+  /// Its approximate memory. It also keeps parts of the call-tree alive that the store has replaced since the last
+  /// query.
   [[nodiscard]] std::size_t bytes() const;
 
  private:

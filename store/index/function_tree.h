@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FunctionTree: the call-tree as functions. Several addresses of a function below the same callers are one node, and an
-// address that inlined functions stand for is several. It is made as far as somebody asks. One thread at a time; must
-// not outlive what it is given, to which frames must have been named before they are asked for.
+// address with inlined functions is several nodes. Nodes are created on demand. One thread at a time; must not outlive
+// its arguments, in which frames must be named before they are used here.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class FunctionTree {
     const ShownFrames& shown;
     StackStates& states;
   };
-  /// What stacks are shown as.
+  /// How stacks are shown.
   struct Shape {
     Side side = Side::kBoth;
     bool delimited = false;  ///< see ProfileOptions
@@ -47,26 +47,26 @@ class FunctionTree {
   /// Node 0 is the root, its own parent, and no function.
   [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
   [[nodiscard]] std::uint32_t function(std::uint32_t node) const { return nodes_[node].function; }
-  /// Whether the node's function is among its callers too.
+  /// Whether the node's function is also among its callers.
   [[nodiscard]] bool repeats(std::uint32_t node) const { return nodes_[node].repeats; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
-  /// There would have been more nodes than there may be: inner functions are missing.
+  /// The limit of nodes was reached: inner functions are missing.
   [[nodiscard]] bool was_cut() const { return was_cut_; }
 
-  /// The call-tree's ids or their names have another meaning than before. Nodes stay.
+  /// To be called when the call-tree's ids or names have changed. Nodes stay.
   void forget();
   [[nodiscard]] std::size_t bytes() const;
 
  private:
   struct Node {
-    std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
+    std::uint32_t parent = 0;  ///< created before its children, so its index is smaller
     std::uint32_t function : 31 = 0;
     bool repeats : 1 = false;
     std::uint32_t first_child = 0;   ///< 0: none
     std::uint32_t next_sibling = 0;  ///< 0: none; only among the first kListedChildren of a parent
   };
   static_assert(sizeof(Node) == 16);
-  /// Nearly all nodes have very few children: those are found in a list, beside their parent in memory. Further ones
+  /// Nearly all nodes have very few children: the first ones are in a list, near their parent in memory. Further ones
   /// are in index_.
   static constexpr unsigned kListedChildren = 8;
   static constexpr std::uint32_t kNone = 0xffffffffU;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeenFrames: which frames of the call-tree the stacks of one answer have. A local of one query; must not outlive the
+// SeenFrames: the frames of the call-tree in the stacks of one answer. A local of one query; must not outlive the
 // call-tree's view.
 #pragma once
 
@@ -26,14 +26,14 @@ class SeenFrames {
     nodes_[0] = 1;  // the root has no frame
   }
 
-  /// A side that stacks are shown of; before they are noted.
+  /// Adds a shown side of stacks; call it before see().
   void show(Side side) {
     user_ = user_ || side != Side::kKernel;
     kernel_ = kernel_ || side != Side::kUser;
   }
-  /// For who is about to note the stack.
+  /// Prefetches the stack's node for see().
   void prefetch(StackId stack) const { __builtin_prefetch(&tree_.nodes[stack.value]); }
-  /// Notes the stack's frames that a side has, but for marks of truncation.
+  /// Records the stack's frames on the shown sides, except marks of truncation.
   void see(StackId stack) {
     for (std::uint32_t node = stack.value; !test_and_set(nodes_, node);) {
       const CallNode& call = tree_.nodes[node];

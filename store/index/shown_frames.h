@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShownFrames: what the call-tree's frames are shown as, by their number in it. What was named once stays so as long as
-// whoever names says that it would be the same again. One thread at a time; must not outlive its FunctionTable.
+// ShownFrames: the names of the call-tree's frames, by frame number. A name is kept as long as the FrameNamer says that
+// it has not changed. One thread at a time; must not outlive its FunctionTable.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class ShownFrames {
  public:
   explicit ShownFrames(FunctionTable& functions) : functions_(functions) {}
 
-  /// Those of all frames that were named, each once.
+  /// The modules of all named frames, each once.
   [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
   [[nodiscard]] bool is_known(std::uint32_t id) const { return id < at_.size() && at_[id] != 0; }
   void forget(std::uint32_t id) {
@@ -30,10 +30,10 @@ class ShownFrames {
     changeable_.erase(id);
   }
   /// Names those of `ids` that have no name yet, whose names may have changed, or that were named in another edition.
-  /// True when one that was known stands for other functions now.
+  /// True if the functions of a known one have changed.
   bool name(std::span<const std::uint32_t> ids, const CallTree::Frames::View& frames, FrameNamer& namer,
             std::uint64_t edition);
-  /// Variants of the FunctionTable, outermost first; none of a frame that was not named.
+  /// Variants of the FunctionTable, outermost first; none for a frame that was not named.
   [[nodiscard]] std::span<const std::uint32_t> chain(std::uint32_t id) const {
     if (!is_known(id)) return {};
     const Place& place = places_[at_[id] - 1];
@@ -45,7 +45,7 @@ class ShownFrames {
   }
 
  private:
-  static constexpr std::size_t kChangeableBytes = 56;  ///< a node of changeable_ and its place in the table
+  static constexpr std::size_t kChangeableBytes = 56;  ///< a node of changeable_ and its bucket
 
   struct Place {
     std::uint32_t begin = 0;  ///< into variants_
@@ -54,7 +54,7 @@ class ShownFrames {
     bool may_change = false;    ///< it is among changeable_
   };
 
-  /// Editions by the order in which they came.
+  /// Numbers editions in the order in which they appear.
   std::uint32_t number_of(std::uint64_t edition);
   [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
 
@@ -62,10 +62,10 @@ class ShownFrames {
   std::vector<std::uint32_t> at_;  ///< by FrameId: 1 + index into places_; 0: not known
   std::vector<Place> places_;
   std::vector<std::uint32_t> variants_;  ///< chain after chain
-  /// By FrameId: the names that may change. Who gets the same again knows so without reading it.
+  /// By FrameId: the names that may change, to recognise an unchanged chain by its pointer.
   std::unordered_map<std::uint32_t, std::shared_ptr<const InlineChain>> changeable_;
-  std::uint64_t edition_ = 0;   ///< the one that was reported last
-  std::uint32_t editions_ = 0;  ///< that were reported
+  std::uint64_t edition_ = 0;   ///< the last one
+  std::uint32_t editions_ = 0;  ///< number of editions so far
   std::vector<ModuleId> modules_;
   std::unordered_set<ModuleId> known_modules_;
 };

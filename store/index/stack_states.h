@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StackStates: how stacks ended, and which sides they have, worked out once for each node of the call-tree that is
-// asked about. Must not outlive the call-tree's view.
+// StackStates: how stacks ended, and which sides they have, computed once for each queried node of the call-tree. Must
+// not outlive the call-tree's view.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,14 @@ namespace flamed::store {
 class StackState {
  public:
   constexpr StackState() = default;
-  [[nodiscard]] bool has_user() const { return (bits_ & kUser) != 0; }      ///< frames, or a mark that they are missing
-  [[nodiscard]] bool has_kernel() const { return (bits_ & kKernel) != 0; }  ///< frames: it was taken in the kernel
+  [[nodiscard]] bool has_user() const {
+    return (bits_ & kUser) != 0;
+  }  ///< it has user frames, or a mark that they
+     ///< are missing
+  [[nodiscard]] bool has_kernel() const {
+    return (bits_ & kKernel) != 0;
+  }  ///< it has kernel frames: it was taken in
+     ///< the kernel
   /// Empty: whole.
   [[nodiscard]] std::optional<Truncation> truncation() const {
     const unsigned reason = bits_ >> kReasonShift & kReasonMask;
@@ -45,7 +51,7 @@ class StackStates {
   explicit StackStates(const SnapshotData& snapshot) : StackStates(snapshot.tree) {}
   explicit StackStates(const CallTree::View& tree) : tree_(tree) { fit(); }
 
-  /// The view has other nodes than before.
+  /// To be called when the view's nodes have changed.
   void fit() {
     states_.resize(std::max<std::size_t>(tree_.nodes.limit(), 1));
     states_[kEmptyStack.value] = StackState(StackState::kKnown);
@@ -59,7 +65,7 @@ class StackStates {
   [[nodiscard]] StackState of(StackId stack) {
     return of(stack, [](std::uint32_t, const Frame&) {});
   }
-  /// see(FrameId's number, frame) for each node that is met for the first time, but for marks of truncation.
+  /// Calls see(FrameId's number, frame) for each node on its first visit, except marks of truncation.
   template <typename F>
   StackState of(StackId stack, F&& see) {
     if (states_[stack.value].known()) return states_[stack.value];
@@ -76,12 +82,12 @@ class StackStates {
     }
     return state;
   }
-  /// A cut stack is truncated since the store was full.
+  /// A cut stack is truncated because the store was full.
   [[nodiscard]] std::optional<Truncation> truncation_of(StackRef ref) {
     return ref.cut ? Truncation::kStoreFull : of(ref.stack).truncation();
   }
-  /// Whether the sample has the side. What a cut stack lacks counts as user frames unless it is known to reach into the
-  /// kernel.
+  /// Whether the sample has the side. The missing part of a cut stack counts as user frames unless the stack has kernel
+  /// frames.
   [[nodiscard]] bool has(StackRef ref, Side side) {
     if (side == Side::kBoth) return true;
     const StackState state = of(ref.stack);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AnswerFacts: what every answer says of itself, whatever its shape.
+// AnswerFacts: the members common to all answers.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace flamed::store {
 
-/// How much of the CPU time that the kernel itself accounted the samples stand for.
+/// The share of the kernel's own accounts of CPU time that the samples stand for.
 struct Coverage {
-  /// Of the selection in AnswerFacts::used, by /proc/stat or /proc/PID/stat; empty where it is not known.
+  /// CPU time of the selection in AnswerFacts::used, from /proc/stat or /proc/PID/stat; empty if not known.
   std::optional<std::uint64_t> cpu_ns_accounted{};
-  std::optional<double> share{};  ///< sampled CPU time / cpu_ns_accounted; empty also where that is 0
-  std::string reason{};           ///< a sentence where one of them is empty
+  std::optional<double> share{};  ///< sampled CPU time / cpu_ns_accounted; also empty if that is 0
+  std::string reason{};           ///< a sentence if one of them is empty
 };
 
-/// For how long samples were taken with a period.
+/// The share of time that was sampled with a period.
 struct PeriodShare {
   std::int64_t period_ns = 0;
   double share = 0;  ///< of the time in AnswerFacts::used
@@ -30,33 +30,33 @@ struct PeriodShare {
 
 struct AnswerFacts {
   WallWindow asked;
-  /// Every sample of the selection within is in the answer, and none from outside: `asked`, cut to what is retained,
-  /// with each edge moved outwards to a whole minute where the samples of that minute are no longer kept one by one.
+  /// The answer has exactly the selection's samples in this window: `asked`, cut to the retained time, with each edge
+  /// rounded outwards to a whole minute if the samples of that minute are no longer kept one by one.
   WallWindow used;
-  /// Of the coarser edge of `used`: 1 where samples are kept one by one, else kNsPerMinute.
+  /// Of the coarser edge of `used`: 1 if samples are kept one by one, else kNsPerMinute.
   std::int64_t resolution_ns = kNsPerMinute;
-  /// What one sample of an answer stands for. Where the period changed within the window it is the greatest common
-  /// divisor of the periods, and a sample that stood for n of it is counted as n samples.
+  /// The CPU time of one counted sample. If the period changed within the window, the greatest common divisor of the
+  /// periods; a sample of n times this period counts as n samples.
   std::int64_t period_ns = 0;
-  std::vector<PeriodShare> periods{};  ///< the shortest first; empty where nothing is retained
-  /// Of the selection; `lost` is the whole machine's in all minutes touched, since a lost sample has no process; 0 with
-  /// `only_user`.
+  std::vector<PeriodShare> periods{};  ///< the shortest first; empty if nothing is retained
+  /// Of the selection; `lost` is of the whole machine in all minutes of the window, since a lost sample has no process;
+  /// 0 with `only_user`.
   Quality quality;
-  std::vector<Gap> missing{};          ///< that lie in `used` at least in part, in the order of time
-  std::optional<Coverage> coverage{};  ///< filled in by who knows the kernel's accounts
-  /// Of samples that the answer could be made of: only those of this user's own processes. Empty: all.
+  std::vector<Gap> missing{};          ///< that overlap `used`, in the order of time
+  std::optional<Coverage> coverage{};  ///< filled in by the API
+  /// The only user whose processes the answer may cover. Empty: all users.
   std::optional<std::uint32_t> only_user{};
-  /// Of an answer without samples: whether what is asked for has any at another time that is retained. Filled in by who
-  /// looks further; empty: not known.
+  /// For an answer without samples: whether the query has any at another retained time. Filled in by the API; empty:
+  /// not known.
   std::optional<bool> matched_ever{};
-  std::vector<std::string> warnings;  ///< what a person should know before trusting this, a sentence each
+  std::vector<std::string> warnings;  ///< what a person should know before trusting the answer, a sentence each
 
   [[nodiscard]] bool exact() const { return resolution_ns == 1; }
-  /// What so many samples of the answer stand for.
+  /// The CPU time of so many samples.
   [[nodiscard]] std::uint64_t cpu_ns(std::uint64_t samples) const {
     return samples * static_cast<std::uint64_t>(period_ns);
   }
-  /// As how many a sample is counted, on average over all that are counted: they vary as if they were so many fewer.
+  /// The average weight of a counted sample: counts vary as if there were so many times fewer samples.
   [[nodiscard]] double mean_weight() const;
 };
 

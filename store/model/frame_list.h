@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameList: the distinct frames of an answer. Shares them with the cache of names: a hundred thousand frames cost more
-// to copy and to free than the samples that they were seen in cost to count. A value; copies share too.
+// FrameList: the distinct frames of an answer. Shares them with the cache of names: copying and freeing a hundred
+// thousand frames costs more than counting their samples. A value; copies share, too.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class FrameList {
 
   const NamedFrame& operator[](std::size_t frame) const { return *frames_[frame]; }
   [[nodiscard]] const NamedFrame& back() const { return *frames_.back(); }
-  /// For who is about to look at the frame, if there is one.
+  /// Prefetches the frame, if there is one.
   void prefetch(std::size_t frame) const {
     if (frame >= frames_.size()) return;
     constexpr std::size_t kLine = 64;
@@ -59,16 +59,16 @@ class FrameList {
   [[nodiscard]] Iterator begin() const { return Iterator(frames_.data()); }
   [[nodiscard]] Iterator end() const { return Iterator(frames_.data() + frames_.size()); }
 
-  /// A frame of the list's own.
+  /// Adds a frame that the list owns.
   void push_back(NamedFrame frame) {
     auto own = std::make_shared<const NamedFrame>(std::move(frame));
     frames_.push_back(own.get());
     keepers_.push_back(std::move(own));
   }
-  /// A frame of somebody else's, whom keep() must name.
+  /// Adds a frame of another owner, which must be passed to keep().
   void share(const NamedFrame& frame) { frames_.push_back(&frame); }
   void reserve(std::size_t frames) { frames_.reserve(frames); }
-  /// What owns shared frames lives as long as the list.
+  /// Keeps the owner of shared frames alive as long as the list.
   void keep(std::shared_ptr<const void> owner) { keepers_.push_back(std::move(owner)); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gaps: stretches of time whose samples are missing, because nobody took them or because they were lost. Plain values.
+// Gaps: stretches of time whose samples are missing, because they were not taken or were lost. Plain values.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ namespace flamed::store {
 
 enum class GapReason : std::uint8_t {
   kCpuCameOnline,  ///< a CPU ran and was not sampled yet
-  kTimerSilent,    ///< a CPU's timer had stopped without a word, until it was opened again
+  kTimerSilent,    ///< a CPU's timer had stopped without notice, until it was opened again
   kSuspended,      ///< the machine was suspended: nothing ran
-  kClockSet,       ///< the wall clock was set forward: this time never was
+  kClockSet,       ///< the wall clock was set forward: this time did not exist
   kLost,           ///< samples were taken and lost
 };
 inline constexpr std::size_t kGapReasonCount = 5;
@@ -32,25 +32,24 @@ struct Gap {
   WallTime from;
   WallTime to;
   GapReason reason = GapReason::kTimerSilent;
-  std::optional<std::uint16_t> cpu{};  ///< empty: all of them, or which one is not known
+  std::optional<std::uint16_t> cpu{};  ///< empty: all of them, or an unknown one
   std::uint64_t lost_samples = 0;      ///< of kLost
 
   friend bool operator==(const Gap&, const Gap&) = default;
 };
 
-/// A sentence on the gaps that an answer has for another reason than lost samples, which its quality counts; empty
-/// where there are none.
+/// A sentence about an answer's gaps, except those of lost samples, which its quality counts; empty if there are none.
 std::optional<std::string> describe(const std::vector<Gap>& gaps);
 
-/// The newest gaps. Those of the same kind that touch become one, so that trouble which lasts is one entry. The writer
-/// adds; what view() returned never changes.
+/// The newest gaps. Adjacent gaps of the same kind are merged, so that a lasting problem is one entry. The writer adds;
+/// the result of view() never changes.
 class GapLog {
  public:
   static constexpr std::size_t kMost = 512;
   using View = std::shared_ptr<const std::vector<Gap>>;
 
   void add(const Gap& gap);
-  /// Forgets what ended before.
+  /// Forgets gaps that ended before.
   void forget_before(WallTime time);
   /// Never null.
   [[nodiscard]] View view() const { return gaps_; }
@@ -59,7 +58,7 @@ class GapLog {
     std::uint64_t count = 0;
     std::int64_t ns = 0;
   };
-  /// Of all gaps since the beginning.
+  /// Totals of all gaps since the start.
   [[nodiscard]] const std::array<Total, kGapReasonCount>& totals() const { return totals_; }
 
  private:

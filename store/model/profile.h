@@ -24,23 +24,22 @@ using flamed::NamedFrame;
 
 class KeptIndex;
 
-/// Turns addresses into names. Declared here, where profiles are built; implemented by the symbolizer, which reads
-/// files.
+/// Turns addresses into names. Declared here, for the builders of profiles; implemented by the daemon with the
+/// symbolizer.
 class FrameNamer {
  public:
   virtual ~FrameNamer() = default;
-  /// One chain for each frame, in the same order. Called at most once per profile, with all of its distinct frames that
-  /// are not known yet, so that the work can be batched by module. Any thread.
+  /// One chain for each frame, in the same order. Called at most once per profile, with all distinct frames that are
+  /// not known yet, so that work can be batched by module. Any thread.
   virtual std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) = 0;
-  /// As long as it is the same number, names of the modules that were given after it was read, and of which
-  /// may_change() says no, would be given again. Cheap; any thread.
+  /// As long as the number is the same, the names of these modules have not changed since it was read, except those for
+  /// which may_change() is true. Cheap; any thread.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
-  /// Where questions that are named by it keep what they work out for the next one. Null where edition() promises
-  /// nothing.
+  /// The cache for queries that use this namer. Null if edition() gives no guarantee.
   [[nodiscard]] virtual KeptIndex* kept_index() { return nullptr; }
 };
 
-/// Nodes stand in depth-first order, parents before children, siblings by name. Node 0 is the root.
+/// Nodes are in depth-first order, parents before children, siblings by name. Node 0 is the root.
 struct ProfileNode {
   std::uint32_t frame = 0;   ///< index into Profile::frames
   std::uint32_t parent = 0;  ///< index into Profile::nodes; the root is its own parent
@@ -52,7 +51,7 @@ struct ProfileNode {
 struct Profile : AnswerFacts {
   FrameList frames;                    ///< distinct
   std::vector<ProfileNode> nodes;      ///< at least the root
-  std::vector<ProcessInfo> processes;  ///< those with samples here, and those asked for by pid
+  std::vector<ProcessInfo> processes;  ///< those with samples here, and those selected by pid
 };
 
 }  // namespace flamed::store

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How samples ended: every sample is stored whole, stored truncated for a reason, or lost for a reason
-// (design decision 4). These are the reasons.
+// How samples ended: every sample is stored whole, stored truncated for a reason, or lost for a reason. These are the
+// reasons.
 #pragma once
 
 #include <array>
@@ -11,25 +11,25 @@
 
 namespace flamed::store {
 
-/// Why a stored stack lacks its outer part, or all of it. The number is the offset of the marker frame in
-/// kTruncatedModule.
+/// Why the outer part of a stored stack, or the whole stack, is missing. The number is the offset of the marker frame
+/// in kTruncatedModule.
 enum class Truncation : std::uint8_t {
   kDepthLimit,          ///< more user frames than a record holds; the outermost are missing
   kBrokenFramePointer,  ///< the frame pointer led nowhere: code built without frame pointers
   kUnreadableStack,     ///< a stack page was not in memory when the sample was taken
-  kNoUserRegisters,     ///< the kernel could not say where user space stood
+  kNoUserRegisters,     ///< the kernel did not know the user registers
   kKernelDepthLimit,    ///< more kernel frames than a record holds; those next to user space are missing
   kStoreFull,           ///< the store's budget had no room for new stacks; the known outer part was kept
-  // Of walks by unwind tables:
-  kNewProcess,           ///< the process had only just begun: its tables did not stand yet
-  kNoMapping,            ///< an address lay outside of all code that the process is known to have mapped
-  kRowsPending,          ///< a module's unwind rows were still being built, or had made room for others
+  // Walks by unwind tables:
+  kNewProcess,           ///< the process had only just begun: it had no tables yet
+  kNoMapping,            ///< an address was outside of all known code mappings of the process
+  kRowsPending,          ///< a module's unwind rows were still being built, or had been evicted
   kNoUnwindInformation,  ///< code without unwind information, and without frame pointers
   kUnsupportedUnwind,    ///< unwind information of a kind that is not supported
   kUnknownRegister,      ///< unwinding needed a register that was not known in that frame
-  kDamagedStack,         ///< the caller's frame would not have been above its callee's
-  // Of what was stored before:
-  kUserShare,  ///< given up, all of it: its user's stacks took more than a share of the store, and others needed room
+  kDamagedStack,         ///< the caller's frame was not above its callee's
+  // After storing:
+  kUserShare,  ///< the whole stack was dropped: its user had more than a share of the store, and others needed room
 };
 inline constexpr std::size_t kTruncationCount = 14;
 
@@ -39,7 +39,7 @@ enum class Loss : std::uint8_t {
   kNoRing,     ///< the CPU had no ring of samples
   kMalformed,  ///< the record could not be decoded
   kTooOld,     ///< older than anything still retained when it arrived
-  kStoreFull,  ///< the store's budget had no room even for the sample's thread
+  kStoreFull,  ///< the store's budget had no room for the sample's thread
 };
 inline constexpr std::size_t kLossCount = 5;
 

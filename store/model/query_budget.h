@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueryBudget: what one question may cost, so that none holds a thread or memory for long. A local of one request, used
-// on one thread; must not outlive the clock that it is given. Once something has run out it stays so.
+// QueryBudget: the limits of one query, so that none uses a thread or memory for long. A local of one request, used on
+// one thread; must not outlive its clock. Once exhausted, it stays so.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@
 namespace flamed::store {
 
 struct QueryLimits {
-  /// Pairs of thread and stack in the minutes' histograms, and single samples, that are looked at.
+  /// Visited pairs of thread and stack in the minutes' histograms, and single samples.
   std::uint64_t visits = std::numeric_limits<std::uint64_t>::max();
-  /// Nodes, stacks, samples, or cells that the answer is built of, about 32 bytes each.
+  /// Nodes, stacks, samples, or cells of the answer, about 32 bytes each.
   std::uint64_t nodes = 4U << 20;
   std::optional<MonotonicTime> deadline{};
 };
 
 class QueryBudget {
  public:
-  /// The largest answer, in whatever time it takes.
+  /// The largest answer, without a time limit.
   QueryBudget() = default;
-  /// `clock` may be null when there is no deadline.
+  /// `clock` may be null if there is no deadline.
   QueryBudget(const QueryLimits& limits, const Clock* clock, std::stop_token cancelled = {});
 
-  /// Whether the question may go on after `count` more. Looks at the clock now and then.
+  /// Whether the query may visit `count` more. Reads the clock now and then.
   [[nodiscard]] bool visit(std::uint64_t count = 1) {
     visited_ += count;
     return visited_ < check_at_ || check();
@@ -40,13 +40,12 @@ class QueryBudget {
     grown_ += count;
     return grown_ <= limits_.nodes || exhaust(Exhausted::kNodes);
   }
-  /// Looks at the clock at once: before and after long steps.
+  /// Reads the clock at once: for before and after long steps.
   [[nodiscard]] bool check();
 
   [[nodiscard]] bool exhausted() const { return exhausted_ != Exhausted::kNot; }
-  /// Why the question ended early and what to narrow, for a person. Its code():
-  /// E2BIG: visits or nodes ran out; ETIMEDOUT: the deadline passed; ECANCELED: nobody waits for the answer any more.
-  /// Only when exhausted().
+  /// Why the query ended early and what to narrow, for a person. Its code(): E2BIG: visits or nodes ran out; ETIMEDOUT:
+  /// the deadline passed; ECANCELED: no client waits for the answer any more. Only if exhausted().
   [[nodiscard]] Error error() const;
 
   [[nodiscard]] const QueryLimits& limits() const { return limits_; }

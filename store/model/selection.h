@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selection: which samples a question is about. A plain value.
+// Selection: the samples that a query is about. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WallWindow {
   WallTime to;
 };
 
-/// A part of each second of the wall clock: of a heat map's columns, the same rows.
+/// A part of each second of the wall clock, such as some rows of a heat map.
 struct SecondPart {
   std::int64_t from_ns = 0;  ///< into the second
   std::int64_t to_ns = kNsPerSecond;
@@ -32,30 +32,30 @@ struct SecondPart {
 
 struct ProcessSelector {
   std::int32_t pid = 0;
-  std::optional<std::uint64_t> start_ticks{};  ///< every process that had the pid in the window when empty
+  std::optional<std::uint64_t> start_ticks{};  ///< empty: every process that had the pid in the window
 };
 
-/// Which part of a stack is asked for. A sample that has no such part is left out.
+/// The selected part of stacks. A sample without that part is left out.
 enum class Side : std::uint8_t {
   kBoth,
-  kUser,    ///< user frames only: of a sample in a system call, the code that made it. Without kernel threads
-  kKernel,  ///< kernel frames only. Without samples that ran in user space
+  kUser,    ///< only user frames: for a sample in a system call, its caller. Without kernel threads
+  kKernel,  ///< only kernel frames. Without samples that ran in user space
 };
 
-/// An empty list asks for all. Values of one list are alternatives; a sample must fit every list that is not empty.
+/// An empty list selects all. Values of one list are alternatives; a sample must match every list that is not empty.
 struct Selection {
   WallWindow window;
   std::vector<ProcessSelector> processes{};
   std::vector<std::int32_t> tids{};
-  std::vector<std::string> comms{};        ///< the thread's name, whole; only its first 15 bytes are known
-  std::vector<std::string> executables{};  ///< a path when it has a '/', else the path's last component
-  std::vector<std::string> units{};        ///< systemd unit; ".service" is implied where there is no '.'
+  std::vector<std::string> comms{};        ///< the whole name of the thread; the kernel keeps 15 bytes of it
+  std::vector<std::string> executables{};  ///< a path if it has a '/', else the path's last component
+  std::vector<std::string> units{};        ///< systemd unit; ".service" is implied if there is no '.'
   std::vector<std::string> containers{};   ///< id, or at least the first 12 characters of it
   std::vector<std::string> cgroups{};      ///< path from the root of the hierarchy: it and all below
   std::vector<std::uint32_t> uids{};
-  std::vector<ProcessSelector> trees{};  ///< the process and all that it and its children forked
+  std::vector<ProcessSelector> trees{};  ///< the process and all its descendants
   Side side = Side::kBoth;
-  /// Then only time of which samples are kept one by one is used, as in timed_samples().
+  /// If set, only time with single samples is used, as in timed_samples().
   std::optional<SecondPart> part{};
 
   /// Whether some processes or threads may be left out.

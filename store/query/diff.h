@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProfileDiff: two profiles as one tree, with a mark on what changed by more than chance. A plain value.
+// ProfileDiff: two profiles as one tree, with marks on changes beyond chance. A plain value.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace flamed::store {
 class ProfileTree;
 
 enum class Normalise : std::uint8_t {
-  kSamples,  ///< shares of all samples: what the time went to, however busy the two sides were
+  kSamples,  ///< shares of all samples: where the time went, independent of how busy the two sides were
   kTime,     ///< CPU time per time of the window: a side that was busier is larger
 };
 
@@ -35,8 +35,8 @@ struct DiffCount {
 struct DiffChange {
   double before = 0;
   double after = 0;
-  double z = 0;              ///< how many standard deviations of chance the change is worth; positive: more
-  bool significant = false;  ///< chance would make one such mark or more in one of 100 comparisons without a change
+  double z = 0;              ///< the change in standard deviations of chance; positive: more
+  bool significant = false;  ///< without a change, chance would set any such mark in one of 100 comparisons
 
   [[nodiscard]] double change() const { return after - before; }
 };
@@ -51,7 +51,7 @@ struct DiffNode {
   double change_total = 0;  ///< as DiffChange::change()
 };
 
-/// A function wherever it stands in the tree. `total` counts a stack once, however often the function is in it.
+/// A function, summed over the tree. `total` counts a stack once, even if the function is in it several times.
 struct DiffFunction {
   std::uint32_t frame = 0;
   DiffCount before;
@@ -60,7 +60,7 @@ struct DiffFunction {
   double change_total = 0;
 };
 
-/// What one of the two sides is.
+/// One of the two sides.
 struct DiffSide : AnswerFacts {
   std::vector<ProcessInfo> processes;
   std::uint64_t total_samples = 0;
@@ -78,8 +78,8 @@ struct ProfileDiff {
   std::vector<std::string> warnings;
 };
 
-/// Compares the two sides of a tree, 0 with 1, that was not pruned: what was pruned on one side only would be read as a
-/// change. Of `before` and `after` all but the totals must be there. The tree and its FrameTable are used up.
+/// Compares the two sides of a tree, 0 with 1. The tree must not be pruned: nodes pruned on one side only would look
+/// like a change. `before` and `after` must be complete except the totals. Consumes the tree and its FrameTable.
 ProfileDiff diff(ProfileTree& tree, DiffSide before, DiffSide after, const DiffOptions& options);
 
 }  // namespace flamed::store

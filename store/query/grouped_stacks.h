@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupedStacks: what a selection's samples add up to: how often each group of an answer has each stack. Works in flat
-// arrays indexed by the store's ids: a day of a busy host is millions of counts. A local of one query; must not outlive
-// what it is given.
+// GroupedStacks: the sums of a selection's samples: how often each group of an answer has each stack. Uses flat arrays
+// indexed by the store's ids: a day of a busy host is millions of counts. A local of one query; must not outlive its
+// arguments.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace flamed::store {
 
 class GroupedStacks {
  public:
-  /// `counters`: as many as the call-tree has nodes, all 0, as they are again in the end.
+  /// `counters`: one for each node of the call-tree, all 0, and reset to 0 in the end.
   GroupedStacks(const SnapshotData& snapshot, const Selection& selection, const ProfileOptions& options,
                 QueryBudget& budget, std::vector<std::uint32_t>& counters);
   ~GroupedStacks();
@@ -32,20 +32,20 @@ class GroupedStacks {
 
   // -- First ----------------------------------------------------------------------------------------------------------
 
-  /// Adds up, and notes the frames that need a name. False: the budget has run out.
+  /// Adds up, and records the frames that need a name. False: the budget is exhausted.
   [[nodiscard]] bool add_up(StackStates& states, SeenFrames& seen);
 
   // -- Then -----------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] Side side() const { return selection_.side; }
   [[nodiscard]] bool is_grouped() const { return group_ != Group::kNone; }
-  /// What the answer's root is called.
+  /// The name of the answer's root.
   [[nodiscard]] std::string root_name() const;
-  /// How many there are, those of several processes several times.
+  /// The number of stacks; a stack counts once for each process that has it.
   [[nodiscard]] std::size_t size() const { return counts_.size(); }
   [[nodiscard]] std::size_t parts() const { return labels_.size(); }
   [[nodiscard]] const std::string& label(std::size_t part) const { return labels_[part]; }
-  /// visit(StackRef, samples): each stack of the part once, cut ones possibly several times.
+  /// visit(StackRef, samples): visits each stack of the part once, cut ones possibly several times.
   template <typename F>
   void for_each_stack(std::size_t part, F&& visit) {
     const std::size_t first = part_start_[part];
@@ -71,11 +71,11 @@ class GroupedStacks {
 
   /// `quality` has only the losses.
   [[nodiscard]] const AnswerFacts& facts() const { return slots_.facts(); }
-  /// Those with samples, and those asked for by pid.
+  /// Those with samples, and those selected by pid.
   [[nodiscard]] std::vector<ProcessInfo> processes();
-  /// When what was taken for one process is several.
+  /// Warns if a pid was used by several processes.
   void warn_of_reused_pid(const std::vector<ProcessInfo>& processes, std::vector<std::string>& warnings) const;
-  /// Why an answer is empty. `quality` is that of all that was added up.
+  /// Warns why an answer is empty. `quality` is of all samples that were added up.
   void warn_of_emptiness(const Quality& quality, std::vector<std::string>& warnings) const;
 
  private:
@@ -90,7 +90,7 @@ class GroupedStacks {
     std::uint64_t samples = 0;
   };
 
-  /// What a node of the call-tree adds up to, as a leaf.
+  /// The sum of a node of the call-tree, as a leaf.
   struct Sum {
     std::uint32_t leaf = 0;
     std::uint64_t samples = 0;
@@ -104,7 +104,7 @@ class GroupedStacks {
     }
     sums_[place - 1].samples += samples;
   }
-  /// take(leaf, samples), in the order of appearance; and begins anew.
+  /// Calls take(leaf, samples) in the order of appearance, and clears the sums.
   template <typename F>
   void take_sums(F&& take) {
     for (const Sum& sum : sums_) {
@@ -114,7 +114,7 @@ class GroupedStacks {
     sums_.clear();
   }
 
-  /// The selected process when only one pid is asked for, else null.
+  /// The selected process if the selection is a single pid, else null.
   [[nodiscard]] const ProcessSelector* only_pid() const;
   [[nodiscard]] bool collect();
   void form_parts();
@@ -128,9 +128,9 @@ class GroupedStacks {
   SlotSelection slots_;
   const Group group_;
 
-  // A "key" is what is told apart when stacks are counted: a process or a thread, in the order of appearance; all
-  // together where nothing is grouped. A part is a subtree of the answer, of one key or of several.
-  std::vector<std::uint32_t> keys_;        ///< place in the ProcessTable or the ThreadTable
+  // Stacks are counted by "key": a process or a thread, in the order of appearance; a single key if nothing is grouped.
+  // A part is a subtree of the answer, with one or several keys.
+  std::vector<std::uint32_t> keys_;        ///< index into the ProcessTable or the ThreadTable
   std::vector<std::uint64_t> samples_of_;  ///< by key
   std::vector<std::uint32_t> processes_;   ///< with samples
   std::vector<std::string> labels_;        ///< of the parts
@@ -139,8 +139,8 @@ class GroupedStacks {
   std::vector<std::size_t> key_start_;
   std::vector<std::uint32_t> part_keys_;  ///< by part: part p is [part_start_[p], part_start_[p + 1])
   std::vector<std::size_t> part_start_;
-  std::vector<Sum> sums_;                 ///< of the current key or part; empty in between
-  std::vector<std::uint32_t>& place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: it has none
+  std::vector<Sum> sums_;                 ///< of the current key or part; empty otherwise
+  std::vector<std::uint32_t>& place_of_;  ///< by node of the call-tree: 1 + index into sums_; 0: none
 };
 
 }  // namespace flamed::store

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Heatmap: samples by second and by the part of that second, so that what happens at fractions of a second becomes
-// visible. A plain value.
+// Heatmap: samples by second and by the part of that second, to show patterns within a second. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,8 @@ struct Heatmap : AnswerFacts {
   std::uint64_t total_samples = 0;
 };
 
-/// `rows` from 1 to 1000, others are taken for the nearest. As in timed_samples() only time of which samples are kept
-/// one by one is used, and the error has the code ENODATA when there is none.
+/// `rows` is clamped to 1 to 1000. As in timed_samples(), only time with single samples is used, and the error has the
+/// code ENODATA if there is none.
 Result<Heatmap> heatmap(const Snapshot& snapshot, const Selection& selection, std::uint32_t rows, QueryBudget& budget);
 
 }  // namespace flamed::store

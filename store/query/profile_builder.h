@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProfileBuilder: from selections to the tree of an answer: adds up, names, builds, filters. Of two selections that are
-// compared it makes one tree: what both have is named, sorted and walked once. A local of one query; must not outlive
-// what it is given.
+// ProfileBuilder: from selections to the tree of an answer: adds up, names, builds, filters. Two compared selections
+// become one tree: common nodes are named, sorted and walked once. A local of one query; must not outlive its
+// arguments.
 #pragma once
 
 #include <array>
@@ -36,21 +36,21 @@ class ProfileBuilder {
   ProfileBuilder& operator=(const ProfileBuilder&) = delete;
 
   Result<Profile> build(const Selection& selection);
-  /// Of `options`, pruning does not apply: `diff_options` prunes what was compared.
+  /// Ignores the pruning of `options`: `diff_options` prunes the comparison.
   Result<ProfileDiff> build_diff(const Selection& before, const Selection& after, const DiffOptions& diff_options);
 
  private:
   using Sides = std::deque<GroupedStacks>;
-  /// Where to say what is known of a side.
+  /// The outputs for one side.
   struct Described {
     AnswerFacts* facts = nullptr;
     std::vector<ProcessInfo>* processes = nullptr;
   };
 
-  /// The tree of one or two sides, filtered but not pruned. Null: the budget has run out.
+  /// The tree of one or two sides, filtered but not pruned. Null: the budget is exhausted.
   std::unique_ptr<ProfileTree> build_tree(Sides& sides, const std::vector<Described>& described);
   [[nodiscard]] std::uint32_t root_frame(const Sides& sides);
-  /// Adds the subtrees of parts with the same label, one of each side that has it, and their share of the quality.
+  /// Adds the subtrees of the parts with the same label, one for each side that has it, and their share of the quality.
   bool add_parts(ProfileTree& tree, Sides& sides, const std::vector<Described>& described);
   void add_part(ProfileTree& tree, std::size_t side, GroupedStacks& stacks, std::size_t part, Quality& quality);
   std::uint32_t place(ProfileTree& tree, const FunctionTree& functions, std::uint32_t node);
@@ -69,7 +69,7 @@ class ProfileBuilder {
 
   /// By node of the FunctionTree: 1 + node of the answer's tree, in the current part.
   std::vector<std::uint32_t>& placed_;
-  std::vector<std::uint32_t> touched_;  ///< where placed_ is set
+  std::vector<std::uint32_t> touched_;  ///< indices where placed_ is set
   std::vector<std::uint32_t> path_;     ///< scratch
 };
 

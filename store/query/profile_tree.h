@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProfileTree: builds the tree of an answer, one frame below its caller once, with the counts of one side or of the two
-// that are compared. A local of one query; must not outlive its FrameTable.
+// ProfileTree: builds the tree of an answer, with one node for each frame below a caller, and counts for one side or
+// two compared ones. A local of one query; must not outlive its FrameTable.
 #pragma once
 
 #include <cstddef>
@@ -26,59 +26,60 @@ class ProfileTree {
   ProfileTree(const ProfileTree&) = delete;
   ProfileTree& operator=(const ProfileTree&) = delete;
 
-  /// About as many nodes will come.
+  /// The expected number of nodes.
   void reserve(std::size_t nodes);
-  /// Finds or makes the node of `frame` below `parent`. With as many nodes as there may be it gives `parent` itself
-  /// instead of a new one: an answer must not grow the daemon without bound.
+  /// Finds or creates the node of `frame` below `parent`. At the limit of nodes, returns `parent` instead of a new
+  /// node: an answer's memory must be bounded.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame);
-  /// The same for who knows whether the frame is among its callers too.
+  /// The same if the caller knows whether the frame is also among its callers.
   std::uint32_t child(std::uint32_t parent, std::uint32_t frame, bool repeats);
-  /// The same for a frame that is not there yet, in a tree in which child() looks for nothing below `parent`.
+  /// The same for a new frame, in a tree in which child() is not used below `parent`.
   std::uint32_t add(std::uint32_t parent, std::uint32_t frame, bool repeats);
   void add_self(std::uint32_t node, std::uint64_t samples, std::size_t side = 0) { own_[side][node] += samples; }
-  /// How many samples end in the node itself.
+  /// Samples whose innermost frame is this node.
   [[nodiscard]] std::uint64_t own(std::uint32_t node, std::size_t side = 0) const { return own_[side][node]; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
 
   [[nodiscard]] bool was_cut() const { return was_cut_; }
 
-  /// `focus`, `ignore` and `hide` of the options. With `grouped`, the level below the root is no code and always stays.
+  /// `focus`, `ignore` and `hide` of the options. With `grouped`, the level below the root is not code and always
+  /// stays.
   [[nodiscard]] std::unique_ptr<ProfileTree> filtered(const ProfileOptions& options, bool grouped) const;
-  /// Only what stands below a path of names that begins below the root. Null when nothing does.
+  /// Only the subtree below a path of names that begins below the root. Null if there is no such path.
   [[nodiscard]] std::unique_ptr<ProfileTree> subtree(const std::vector<std::string>& path) const;
   /// `min_percent` and `max_nodes`. Null: nothing is left out.
   [[nodiscard]] std::unique_ptr<ProfileTree> pruned(double min_percent, std::size_t max_nodes) const;
 
-  /// Sorts the frames that nodes name, as answers have them: distinct, and none that no node names. From then on nodes
-  /// name them by their place among these, and the tree does nothing but tell of itself. The FrameTable is used up.
+  /// Returns the frames of all nodes, sorted and distinct. From then on nodes refer to indices in this list, and the
+  /// tree can only be read. Consumes the FrameTable.
   [[nodiscard]] FrameList take_frames();
   /// Its index is larger than its parent's. The root is its own parent.
   [[nodiscard]] std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
   [[nodiscard]] std::uint32_t frame(std::uint32_t node) const { return nodes_[node].frame; }
-  /// Whether the node's frame is among its callers too.
+  /// Whether the node's frame is also among its callers.
   [[nodiscard]] bool repeats(std::uint32_t node) const { return nodes_[node].repeats; }
 
   struct OrderedNode {
-    std::uint32_t frame = 0;   ///< place among the frames
+    std::uint32_t frame = 0;   ///< index into the frames
     std::uint32_t parent = 0;  ///< index among the ordered nodes; the root is its own parent
     std::uint32_t node = 0;    ///< of the tree
   };
   /// The nodes in the order of answers: depth first, siblings by name. After take_frames().
   [[nodiscard]] std::vector<OrderedNode> in_order() const;
-  /// The same of the nodes that are `wanted`, with each of which its parent must be.
+  /// The same for the `wanted` nodes; the parent of each must be wanted, too.
   [[nodiscard]] std::vector<OrderedNode> in_order(const std::vector<bool>& wanted) const;
-  /// Fills `nodes` and `frames`, of a tree with one side. Tree and FrameTable are used up.
+  /// Fills `nodes` and `frames` from a tree with one side. Consumes the tree and the FrameTable.
   void finish(Profile& profile) &&;
 
  private:
   struct Node {
-    std::uint32_t parent = 0;  ///< made before its children, so its index is smaller
+    std::uint32_t parent = 0;  ///< created before its children, so its index is smaller
     std::uint32_t frame : 31 = 0;
     bool repeats : 1 = false;
     std::uint32_t first_child = 0;   ///< 0: none
     std::uint32_t next_sibling = 0;  ///< 0: none; only among the first kListedChildren of a parent
   };
-  /// Nearly all nodes have very few children: those are found in a list, beside their parent in memory. Further ones
+  /// Nearly all nodes have very few children: the first ones are in a list, near their parent in memory. Further ones
   /// are in index_.
   static constexpr unsigned kListedChildren = 8;
   static constexpr std::uint32_t kLargestFrame = 0x7fffffffU;
@@ -86,7 +87,7 @@ class ProfileTree {
   [[nodiscard]] static std::uint64_t hash_of(std::uint32_t parent, std::uint32_t frame) {
     return mix((std::uint64_t{parent} << 32) | frame);
   }
-  /// A node that is not there yet, for a tree to which child() will add nothing.
+  /// Adds a new node to a tree in which child() will not be used any more.
   std::uint32_t append(std::uint32_t parent, std::uint32_t frame, bool repeats);
   /// Whether the node or one of its callers has the frame.
   [[nodiscard]] bool has_caller(std::uint32_t node, std::uint32_t frame) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to a Snapshot.
+// Queries of a Snapshot.
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,40 @@
 
 namespace flamed::store {
 
-/// The same snapshot for one user of the host: whatever is asked of it, the answer is made of samples that were taken
-/// of this user's own threads (StackSample::owner), of processes that were theirs when they were last sampled, and of
-/// nothing else. Losses have no process, so they are not told; nor are addresses in the kernel.
+/// The same snapshot for one user of the host: all its answers use only samples of this user's own threads
+/// (StackSample::owner), and only processes that were the user's when they were last sampled. It has no losses, which
+/// have no process, and no kernel addresses.
 Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
-/// That user; empty where everything is told.
+/// That user; empty if the snapshot has all users.
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
 
-/// What stored stacks have of these modules, which are sorted: each frame once, in order. Frames of stacks that are
-/// just being freed may be among them.
+/// The frames of stored stacks in these modules, which must be sorted: each frame once, in order. May include frames of
+/// stacks that are just being freed.
 std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules);
 
-/// Has any retained slot, or the table of running processes, ever named this process?
+/// Is the process in a retained slot or the table of running processes?
 bool knows(const Snapshot& snapshot, const ProcessSelector& process);
 
-/// What is known of the processes that a selection means, whatever it asks of threads, at most `most`.
+/// The selected processes, at most `most`, without regard to the selection of threads.
 std::vector<ProcessInfo> selected_processes(const Snapshot& snapshot, const Selection& selection, std::size_t most);
 
-/// From the start of the oldest slot to now; empty as long as nothing is retained.
+/// From the start of the oldest slot to now; empty if nothing is retained.
 std::optional<WallWindow> retained_window(const Snapshot& snapshot);
 
-/// Whether samples of any time that is retained fit the selection, whatever its window and part of seconds, and
-/// `focus`, `ignore` and `root` of the options. Empty: the budget has run out, or nothing is retained.
+/// Whether any retained sample matches the selection, without its window and part of seconds, and `focus`, `ignore` and
+/// `root` of the options. Empty: the budget is exhausted, or nothing is retained.
 std::optional<bool> matches_ever(const Snapshot& snapshot, Selection selection, ProfileOptions options,
                                  FrameNamer& namer, QueryBudget& budget);
 
-/// Whether of some time in the window samples are kept one by one; also where nothing is retained of it.
+/// Whether some time of the window has single samples; also true if nothing of the window is retained.
 bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window);
 
-/// The flame graph of a selection. Kernel frames stand above the user frames that led to them. An empty selection
-/// gives a root with 0. `quality` is that of all selected samples, also of those that `focus`, `ignore` and `root`
-/// leave out.
+/// The flame graph of a selection. Kernel frames are above the user frames that called them. An empty selection gives a
+/// root with 0. `quality` is of all selected samples, including those that `focus`, `ignore` and `root` leave out.
 Result<Profile> build_profile(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
                               FrameNamer& namer, QueryBudget& budget);
 
-/// Two selections compared. Of `options`, pruning does not apply: `diff_options` prunes what was compared.
+/// Two selections compared. Ignores the pruning of `options`: `diff_options` prunes the comparison.
 Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before, const Selection& after,
                                const ProfileOptions& options, const DiffOptions& diff_options, FrameNamer& namer,
                                QueryBudget& budget);
@@ -60,7 +59,7 @@ Result<ProfileDiff> build_diff(const Snapshot& snapshot, const Selection& before
 /// The same without options and limits.
 Profile build_profile(const Snapshot& snapshot, const Selection& selection, FrameNamer& namer);
 
-/// Who used CPU in the window, most first.
+/// CPU use of processes in the window, most first.
 std::vector<ProcessUsage> process_usage(const Snapshot& snapshot, const WallWindow& window);
 
 }  // namespace flamed::store

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlotSelection: what a selection's window and threads touch of a snapshot's slots: whole minutes by their histograms,
-// and of a minute that lies in the window in part the samples that are inside. It also knows what a person must know
-// about how well that answers the question. A local of one query; must not outlive the snapshot, the selection, and the
-// budget.
+// SlotSelection: the samples of a snapshot's slots in a selection's window and threads: the histograms of whole
+// minutes, and the single samples of minutes that are partly in the window. It also collects the facts about the
+// quality of the answer. A local of one query; must not outlive the snapshot, the selection, and the budget.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +24,10 @@
 
 namespace flamed::store {
 
-/// One thread's stacks in one slot. Views into what the snapshot or the SlotSelection holds.
+/// One thread's stacks in one slot. Views into the snapshot or the SlotSelection.
 class ThreadStacks {
  public:
-  /// `weight` is what each sample counts for, `instead` the stack that is shown in place of each, if any.
+  /// `weight` is the weight of each sample, `instead` the stack that is shown instead of each, if any.
   ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight, std::optional<StackId> instead = {})
       : weight_(weight), packed_(packed), instead_(instead) {}
   ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight, std::optional<StackId> instead = {})
@@ -53,7 +52,7 @@ class ThreadStacks {
 
 class SlotSelection {
  public:
-  /// Which slots are used where samples are wanted one by one.
+  /// The slots to use.
   enum class Want : std::uint8_t {
     kCounts,  ///< all slots: for_each_thread()
     kSamples  ///< those with logs, without a gap up to the newest: for_each_sample()
@@ -64,22 +63,23 @@ class SlotSelection {
   SlotSelection(const SlotSelection&) = delete;
   SlotSelection& operator=(const SlotSelection&) = delete;
 
-  /// Slots that are used, oldest first.
+  /// Number of used slots, oldest first.
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
   [[nodiscard]] bool empty() const { return slots_.empty(); }
-  /// With AnswerFacts::period_ns for all: counts are in units of it.
+  /// All with AnswerFacts::period_ns: counts are in units of it.
   [[nodiscard]] const SlotBounds& bounds(std::size_t slot) const { return slots_[slot].bounds; }
-  /// As how many each sample of the slot counts.
+  /// The weight of each sample of the slot.
   [[nodiscard]] std::uint64_t weight(std::size_t slot) const { return slots_[slot].weight; }
-  /// Whether the slot has its samples one by one.
+  /// Whether the slot has single samples.
   [[nodiscard]] bool is_exact(std::size_t slot) const { return slots_[slot].exact; }
-  /// Times of the earliest and the latest of all samples of an exact slot, as far as they may be in the window.
+  /// Times of the earliest and the latest sample of an exact slot, cut to the window.
   [[nodiscard]] std::pair<MonotonicTime, MonotonicTime> sample_times(std::size_t slot) const {
     const Touched& touched = slots_[slot];
     return {std::max(touched.first, touched.from), std::min(touched.last, MonotonicTime{touched.to.ns - 1})};
   }
 
-  /// visit(thread, const ThreadStacks&); what it gets stays valid as long as this. False: the budget has run out.
+  /// visit(thread, const ThreadStacks&); its arguments stay valid as long as this object. False: the budget is
+  /// exhausted.
   template <typename F>
   [[nodiscard]] bool for_each_thread_of(std::size_t index, F&& visit) {
     Touched& slot = slots_[index];
@@ -104,7 +104,7 @@ class SlotSelection {
     });
     return go_on;
   }
-  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot. False: the budget has run out.
+  /// visit(const SlotBounds&, thread, const ThreadStacks&), slot after slot. False: the budget is exhausted.
   template <typename F>
   [[nodiscard]] bool for_each_thread(F&& visit) {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -116,9 +116,9 @@ class SlotSelection {
     return true;
   }
 
-  /// visit(const SlotBounds&, process, const ThreadStacks&): a process comes once for each of its threads, or once for
-  /// a run of slots whose sum is known, where all threads of a process are judged alike. Questions about everything
-  /// make the sums. False: the budget has run out.
+  /// visit(const SlotBounds&, process, const ThreadStacks&): a process is visited once for each of its threads, or, if
+  /// its threads are selected together, once for a run of slots whose sum is known. Queries about everything make the
+  /// sums. False: the budget is exhausted.
   template <typename F>
   [[nodiscard]] bool for_each_process(F&& visit) {
     for (std::size_t i = 0; i < slots_.size();) {
@@ -142,9 +142,9 @@ class SlotSelection {
     return true;
   }
 
-  /// How often each process was seen on each side, in a slot of which everything is asked for: visit(process,
-  /// in_kernel, samples), with the slot's weight. Counts in `quality` what is stored. False, and nothing is visited or
-  /// counted: that is not known without a look at the stacks.
+  /// The samples of each process on each side, in a slot that is selected whole: visit(process, in_kernel, samples),
+  /// with the slot's weight. Counts the stored samples in `quality`. False: not known without reading the stacks; then
+  /// nothing was visited or counted.
   template <typename F>
   [[nodiscard]] bool for_each_side_of(std::size_t slot, Side asked, StackStates& states, Quality& quality, F&& visit) {
     const std::shared_ptr<const Histogram> sides = sides_of(slot, asked, states);
@@ -158,8 +158,8 @@ class SlotSelection {
     return true;
   }
 
-  /// Of an exact slot; of an open one in the order of arrival. Each counts for weight(index). visit(const
-  /// LoggedSample&, thread, StackRef). False: the budget has run out.
+  /// Visits the single samples of an exact slot, of an open one in the order of arrival, each with weight(index):
+  /// visit(const LoggedSample&, thread, StackRef). False: the budget is exhausted.
   template <typename F>
   [[nodiscard]] bool for_each_sample_of(std::size_t index, F&& visit) {
     const Touched& slot = slots_[index];
@@ -177,19 +177,19 @@ class SlotSelection {
     return budget_.check();
   }
 
-  /// Of all processes, while the slot lasted.
+  /// Lost samples of all processes in the slot.
   [[nodiscard]] std::uint64_t lost(std::size_t slot) const { return slots_[slot].lost; }
-  /// What the slot covers on the wall clock; an open one ends where the snapshot does.
+  /// The slot's window on the wall clock; an open slot ends with the snapshot.
   [[nodiscard]] const WallWindow& window(std::size_t slot) const { return slots_[slot].window; }
   /// `quality` has only the losses: the visitor of the stacks counts the rest.
   [[nodiscard]] const AnswerFacts& facts() const { return facts_; }
   [[nodiscard]] ThreadFilter& filter() { return filter_; }
-  /// Of Want::kSamples: the window has slots, but none with a log.
+  /// For Want::kSamples: the window has slots, but none with a log.
   [[nodiscard]] bool has_no_samples() const { return none_exact_; }
   [[nodiscard]] static Error no_samples_error();
 
  private:
-  /// What is shown in place of the thread's stacks, if they may not be.
+  /// The stack that is shown instead of the thread's stacks, if these are hidden.
   [[nodiscard]] std::optional<StackId> instead_of(std::uint32_t thread) const {
     if (!snapshot_.only_user || !snapshot_.hides(snapshot_.threads[thread])) return std::nullopt;
     return snapshot_.tree.hidden;
@@ -197,17 +197,17 @@ class SlotSelection {
 
   struct Touched {
     SlotBounds bounds;
-    const SealedSlot* sealed = nullptr;    ///< either this
+    const SealedSlot* sealed = nullptr;    ///< either this is set
     const OpenSlot::View* open = nullptr;  ///< or that
     bool exact = false;                    ///< it has a log
     bool complete = false;                 ///< all of its samples are in the window
     MonotonicTime first{}, last{};         ///< of its log
     MonotonicTime from{}, to{};            ///< the window on the slot's clock
-    WallWindow window{};                   ///< what it covers
+    WallWindow window{};                   ///< on the wall clock
     std::uint64_t lost = 0;
     std::uint64_t weight = 1;
     bool extracted = false;
-    std::vector<HistogramEntry> entries{};  ///< of wanted threads, grouped by thread, once extracted
+    std::vector<HistogramEntry> entries{};  ///< of selected threads, grouped by thread; once extracted
 
     [[nodiscard]] bool is_whole() const { return sealed != nullptr && complete; }
   };
@@ -220,21 +220,22 @@ class SlotSelection {
   [[nodiscard]] bool is_in_part(const Touched& slot, const LoggedSample& sample) const {
     return !part_ || part_->covers({sample.time.ns + slot.bounds.wall_offset_ns});
   }
-  /// The sum of the longest run of slots from `index` on that has one or may get one; `slots` is its length. Null, and
-  /// `slots` unchanged: there is none.
+  /// The sum of the longest run of slots from `index` on that has a sum or may get one; `slots` is its length. Null:
+  /// none, and `slots` is unchanged.
   std::shared_ptr<const Histogram> sum_at(std::size_t index, std::size_t& slots);
-  /// `count` slots from `index` on, if they are a run that may have a sum.
+  /// The run of `count` slots from `index` on, if it may have a sum.
   [[nodiscard]] std::optional<SlotRun> run_at(std::size_t index, std::size_t count) const;
-  /// Null: the budget has run out.
+  /// Null: the budget is exhausted.
   std::shared_ptr<const Histogram> make_sum(std::size_t index, std::size_t count);
-  /// By side, see slot_sums.h, without the slot's weight. Null: not known of what is asked, or not within the budget.
+  /// By side, see slot_sums.h, without the slot's weight. Null: not known for this selection, or the budget is
+  /// exhausted.
   std::shared_ptr<const Histogram> sides_of(std::size_t slot, Side asked, StackStates& states);
-  /// Counts what is stored of a sealed slot in `quality`.
+  /// Counts the stored samples of a sealed slot in `quality`.
   void count_stored(std::size_t slot, Quality& quality) const;
-  /// Fills `entries` of a slot that has no histogram of its own for what is asked.
+  /// Fills `entries` of a slot that has no suitable histogram.
   bool extract(Touched& slot);
   bool read_pairs(const Touched& slot);
-  /// Makes all slots count in units of one period. `windows` are theirs.
+  /// Sets the slots' weights so that all count in units of one period. `windows` are the slots'.
   void unify_periods(std::span<const WallWindow> windows);
   void warn(std::optional<WallWindow> retained);
   void warn_of_time(const WallWindow& retained);
@@ -246,8 +247,8 @@ class SlotSelection {
   ThreadFilter filter_;
   std::optional<SecondPart> part_;
   std::vector<Touched> slots_;                          ///< oldest first
-  std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that visitors may have views into
-  std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), all 0 in between
+  std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that views of visitors point into
+  std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), otherwise all 0
   std::vector<Pair> pairs_;                             ///< of one slot, by number in its log
   AnswerFacts facts_;
   bool none_exact_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StackBuilder: turns stacks and threads of a snapshot into those of a StackProfile. A local of one query; must not
-// outlive what it is given.
+// outlive its arguments.
 #pragma once
 
 #include <cstdint>
@@ -24,40 +24,39 @@ class StackBuilder {
 
   // -- First, for all stacks ------------------------------------------------------------------------------------------
 
-  /// Takes note of `samples` with the stack. False: they have not the side that is asked for.
+  /// Records `samples` with the stack. False: they don't have the selected side.
   bool see(StackRef ref, std::uint64_t samples);
 
   // -- Then, once -----------------------------------------------------------------------------------------------------
 
   void name(FrameNamer& namer);
 
-  // -- Then, for each count or sample
-  // -----------------------------------------------------------------------------------
+  // -- Then, for each count or sample ---------------------------------------------------------------------------------
 
   struct Built {
     std::uint32_t stack = 0;
     std::optional<Truncation> truncation;
   };
-  /// Empty: focus or ignore leave the stack out, or the budget has run out.
+  /// Empty: focus or ignore leave the stack out, or the budget is exhausted.
   std::optional<Built> stack(StackRef ref);
   std::uint32_t thread(std::uint32_t thread);
-  /// Adds a row, which must be the first of its thread, stack and truncation.
+  /// Adds a row for a new combination of thread, stack and truncation.
   void count(std::uint32_t thread, const Built& built, std::uint64_t samples, std::uint64_t ns);
 
   // -- Last -----------------------------------------------------------------------------------------------------------
 
-  /// Fills all but the facts, of which it adds what it saw to `quality`. The numbers that stack() and thread() gave
-  /// hold in `profile`.
+  /// Fills all but the facts, but adds the seen samples to `quality`. The results of stack() and thread() are indices
+  /// into `profile`.
   void finish(StackProfile& profile) &&;
 
  private:
-  /// What a frame is shown as.
+  /// A frame's representation in the answer.
   struct Shown {
     std::uint32_t frame = kNone;  ///< in frames_; kNone: hidden
     bool focused = false;
     bool ignored = false;
   };
-  /// What a node of the call-tree becomes.
+  /// The representation of a node of the call-tree.
   struct Placed {
     std::uint32_t node = kNone;  ///< in nodes_; kNone: not known yet
     bool focused = false;
@@ -79,9 +78,9 @@ class StackBuilder {
   std::vector<Shown> shown_;
   std::vector<Placed> placed_;  ///< by node of the call-tree
   std::vector<std::uint32_t> path_;
-  std::vector<std::uint32_t> thread_at_;  ///< by place in the ThreadTable: index into threads_
+  std::vector<std::uint32_t> thread_at_;  ///< by index in the ThreadTable: index into threads_
   std::vector<std::uint32_t> process_at_;
-  std::vector<std::uint32_t> processes_;  ///< places in the ProcessTable
+  std::vector<std::uint32_t> processes_;  ///< indices into the ProcessTable
   std::vector<StackFrame> frames_;
   std::vector<StackNode> nodes_{1};
   std::vector<StackThread> threads_;

@@ -20,7 +20,7 @@
 
 namespace flamed::store {
 
-/// One address, with the functions that it stands for.
+/// One address, with its functions.
 struct StackFrame {
   Frame address;
   std::shared_ptr<const InlineChain> chain;  ///< outermost first; never null, never empty
@@ -28,7 +28,8 @@ struct StackFrame {
 
 /// A frame below its caller. Stacks share their outer part: a stack is the index of its innermost node.
 struct StackNode {
-  std::uint32_t caller = 0;  ///< its index is smaller than this node's; node 0 is no frame but where all stacks begin
+  std::uint32_t caller = 0;  ///< its index is smaller than this node's; node 0 is not a frame but the root of all
+                             ///< stacks
   std::uint32_t frame = 0;   ///< index into StackProfile::frames; meaningless in node 0
 };
 
@@ -43,7 +44,7 @@ struct StackCount {
   std::uint32_t stack = 0;   ///< index into StackProfile::nodes; 0: a sample without frames
   std::optional<Truncation> truncation{};
   std::uint64_t samples = 0;
-  std::uint64_t ns = 0;  ///< samples weighted by the period of each
+  std::uint64_t ns = 0;  ///< the sum of the samples' periods
 };
 
 struct StackProfile : AnswerFacts {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadFilter: which of a snapshot's threads a selection asks for, of those that the snapshot shows. Each thread and
-// each process is judged once. A local of one query; must not outlive the snapshot and the selection.
+// ThreadFilter: which of a snapshot's visible threads a selection has. Evaluates each thread and each process once. A
+// local of one query; must not outlive the snapshot and the selection.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ class ThreadFilter {
  public:
   ThreadFilter(const SnapshotData& snapshot, const Selection& selection);
 
-  /// Whether every thread is wanted.
+  /// Whether every thread is selected.
   [[nodiscard]] bool wants_all() const { return wants_all_; }
-  /// Of threads that a slot of the snapshot names.
+  /// For threads in a slot of the snapshot.
   [[nodiscard]] bool wants(std::uint32_t thread) {
     if (wants_all_) return true;
     if (threads_[thread] == Verdict::kOpen) threads_[thread] = judge_thread(thread) ? Verdict::kYes : Verdict::kNo;
     return threads_[thread] == Verdict::kYes;
   }
-  /// Whether threads of one process may be judged differently.
+  /// Whether only some threads of a process may be selected.
   [[nodiscard]] bool tells_threads_apart() const {
     return snapshot_.only_user || !selection_.tids.empty() || !selection_.comms.empty();
   }
-  /// Of processes in use: without what is asked of threads.
+  /// For used processes, without regard to the selection of threads.
   [[nodiscard]] bool wants_process(std::uint32_t process);
 
  private:
@@ -43,7 +43,7 @@ class ThreadFilter {
 
   [[nodiscard]] bool judge_thread(std::uint32_t thread);
   [[nodiscard]] bool judge_process(const ProcessRecord& record) const;
-  /// Whether the process or one that it descends from is a root of Selection::trees.
+  /// Whether the process or one of its ancestors is a root of Selection::trees.
   [[nodiscard]] bool is_in_tree(std::uint32_t process);
   [[nodiscard]] bool is_root(ProcessId id) const;
   [[nodiscard]] std::uint32_t parent_of(const ProcessRecord& record) const;
@@ -51,13 +51,13 @@ class ThreadFilter {
   const SnapshotData& snapshot_;
   const Selection& selection_;
   bool wants_all_;
-  std::vector<Verdict> threads_;    ///< by place in the ThreadTable
-  std::vector<Verdict> processes_;  ///< by place in the ProcessTable
+  std::vector<Verdict> threads_;    ///< by index in the ThreadTable
+  std::vector<Verdict> processes_;  ///< by index in the ProcessTable
   std::vector<Verdict> in_tree_;    ///< likewise
-  std::vector<Known> by_id_;        ///< all processes, sorted; only where trees are asked for
+  std::vector<Known> by_id_;        ///< all processes, sorted; only if trees are selected
 };
 
-/// Whether a process is one that the selector means.
+/// Whether the selector selects the process.
 inline bool matches(const ProcessSelector& selector, ProcessId id) {
   return id.pid == selector.pid && (!selector.start_ticks || *selector.start_ticks == id.start_ticks);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedSamples: the selected samples one by one, in the order of time. A plain value.
+// TimedSamples: the selected single samples, in the order of time. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct TimedSamples {
   std::vector<TimedSample> samples;  ///< by time
 };
 
-/// As build_stacks(). Only time of which samples are kept one by one is used: where the window begins earlier,
-/// stacks.used begins later than asked and a warning says so; with none at all the error has the code ENODATA.
+/// As build_stacks(). Only time with single samples is used: if the window begins earlier, stacks.used begins later
+/// than asked and a warning says so; if there is no such time, the error has the code ENODATA.
 Result<TimedSamples> timed_samples(const Snapshot& snapshot, const Selection& selection, const ProfileOptions& options,
                                    FrameNamer& namer, QueryBudget& budget);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timeline: how much CPU a selection used, step by step. A plain value.
+// Timeline: the CPU use of a selection, step by step. A plain value.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace flamed::store {
 
-/// A sample is the kernel's when it has a kernel frame.
+/// A sample is a kernel sample if it has a kernel frame.
 struct TimelineStep {
   std::uint64_t user_samples = 0;
   std::uint64_t kernel_samples = 0;
@@ -35,16 +35,16 @@ struct LostSamples {
 };
 
 struct Timeline : AnswerFacts {
-  /// As asked; where samples are no longer kept one by one, rounded up to whole minutes, and a warning says so.
+  /// As asked; if samples are no longer kept one by one, rounded up to whole minutes, and a warning says so.
   std::int64_t step_ns = 0;
   WallTime start;                          ///< of the first step: a multiple of `step_ns`, not after used.from
-  std::vector<TimelineStep> steps;         ///< up to used.to; the first and the last may be covered in part only
+  std::vector<TimelineStep> steps;         ///< up to used.to; the window may cover the first and the last only in part
   std::vector<ProcessTimeline> processes;  ///< those that used most, most first
-  std::vector<LostSamples> lost;           ///< the whole machine's, since a lost sample has no process; oldest first
-  std::vector<WallWindow> gaps;            ///< parts of `used` from a second on of which nothing is known, oldest first
+  std::vector<LostSamples> lost;           ///< of the whole machine, since a lost sample has no process; oldest first
+  std::vector<WallWindow> gaps;            ///< parts of `used` of at least a second without any samples, oldest first
 };
 
-/// `step_ns` from one second on: less is taken for one second. `most_processes`: how many of Timeline::processes.
+/// `step_ns` is at least one second. `most_processes`: the size of Timeline::processes.
 Result<Timeline> timeline(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
                           std::size_t most_processes, QueryBudget& budget);
 

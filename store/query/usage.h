@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Usage: who used CPU. Plain values.
+// Usage: CPU use by process and thread. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ProcessUsage {
 struct ThreadUsage {
   ProcessInfo process;
   std::int32_t tid = 0;
-  std::string comm;  ///< of several names the one with most samples
+  std::string comm;  ///< if it had several names, the one with most samples
   std::uint64_t samples = 0;
   std::uint64_t cpu_ns = 0;  ///< samples × period
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallTree: every stack that the store holds, once. A node is a frame below its caller; a stack is its innermost node.
-// A truncated stack begins at a marker frame Frame{kTruncatedModule, reason} right below the root, so that the reason
-// can be read off the stack later.
+// CallTree: every stored stack, once. A node is a frame below its caller; a stack is its innermost node. A truncated
+// stack begins at a marker frame Frame{kTruncatedModule, reason} right below the root, so that the stack has its
+// reason.
 //
-// The writer's, but for the views that it hands out: those are immutable and may go to any thread. Must not outlive
-// its Budget.
+// Belongs to the writer, except its views, which are immutable and may be used on any thread. Must not outlive its
+// Budget.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace flamed::store {
 using StackId = StrongId<struct StackTag>;
 using FrameId = StrongId<struct FrameTag>;
 
-/// The stack without frames. Always there.
+/// The stack without frames. Always present.
 inline constexpr StackId kEmptyStack{0};
 
 /// A Frame in 12 bytes instead of 16.
@@ -39,7 +39,7 @@ class PackedFrame {
       : module(frame.module),
         offset_low_(static_cast<std::uint32_t>(frame.offset)),
         offset_high_(static_cast<std::uint32_t>(frame.offset >> 32)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): it is one
+  // NOLINTNEXTLINE(google-explicit-constructor): a PackedFrame is a Frame
   operator Frame() const { return {module, (std::uint64_t{offset_high_} << 32) | offset_low_}; }
 
   friend bool operator==(const PackedFrame&, const PackedFrame&) = default;
@@ -58,7 +58,7 @@ struct CallNode {
 
 class CallTree {
  public:
-  /// When the node was used last, and by whom.
+  /// The generation and the user of the node's last use.
   using NodeStamp = std::uint16_t;
   using Nodes = SharedArray<CallNode, 2048, NodeStamp>;
   using Frames = SharedArray<PackedFrame, 1024, NoStamp>;
@@ -66,10 +66,10 @@ class CallTree {
   struct View {
     Nodes::View nodes;
     Frames::View frames;
-    StackId hidden = kEmptyStack;  ///< what is shown in place of a stack that the viewer may not see
+    StackId hidden = kEmptyStack;  ///< shown instead of a stack that the viewer may not see
   };
 
-  /// What intern() found: the whole stack, or as many of its outer frames as the budget had room for.
+  /// The result of intern(): the whole stack, or as many outer frames as the budget had room for.
   struct Interned {
     StackId stack;
     bool whole = true;
@@ -83,33 +83,33 @@ class CallTree {
   /// `frames` outermost first.
   Interned intern(std::optional<Truncation> truncation, std::span<const Frame> frames);
 
-  /// Notes that slot `sequence` names the stack, as the user's: it and its callers live for as long as that slot does.
+  /// Records that slot `sequence` refers to the stack, for the user: it and its callers are kept as long as that slot.
   void mark_used(StackId stack, std::uint32_t sequence, UserTag user = kSeveral);
 
-  /// Notes that slot `sequence` has stacks that not everybody may see.
+  /// Records that slot `sequence` has hidden stacks.
   void mark_hidden(std::uint32_t sequence);
 
-  /// What stands in slots for stacks that were given up for Truncation::kUserShare. It is entered with the first call,
-  /// and stays. Empty: there is no room.
+  /// The stack that replaces dropped stacks in slots (Truncation::kUserShare). The first call enters it, and it stays.
+  /// Empty: there is no room.
   std::optional<StackId> given_up();
 
-  /// There is room for few more nodes, whatever the budget says.
+  /// There is room for only a few more nodes, even if the budget has room.
   [[nodiscard]] bool is_tight() const { return node_index_.is_tight() || frame_index_.is_tight(); }
 
-  /// Reclaims nodes that no slot from `oldest_sequence` on names, and of the users of `oldest_of` those that none from
-  /// another one on names, and the frames that only those named: each of them, but for those of slots that share their
-  /// generation with retained ones. Stacks handed out earlier and not marked are invalid afterwards. True when a frame
-  /// was reclaimed.
+  /// Reclaims nodes that no slot from `oldest_sequence` on refers to (for the users in `oldest_of`, from their own
+  /// oldest slot on), and frames that only those nodes had. Nodes of slots that share a generation with retained slots
+  /// stay. Stacks that were not marked are invalid afterwards. True if a frame was reclaimed.
   struct OldestOf {
     UserTag user = kUnused;
     std::uint32_t sequence = 0;
   };
   bool sweep(std::uint32_t oldest_sequence, std::span<const OldestOf> oldest_of = {});
 
-  /// Why the stack is truncated, if it is. `known` is for further stacks, empty at first, and until the next sweep.
+  /// Why the stack is truncated, if it is. `known` caches results for further stacks: empty at first, valid until the
+  /// next sweep.
   [[nodiscard]] std::optional<Truncation> truncation_of(StackId stack, std::vector<std::uint8_t>& known) const;
 
-  /// Nodes that are one user's alone, by user.
+  /// By user, the number of nodes that only this user has.
   [[nodiscard]] const UserShares::Held& nodes_of_users() const { return nodes_of_; }
 
   /// Modules of all frames, sorted; without the marker.
@@ -120,11 +120,11 @@ class CallTree {
   [[nodiscard]] std::size_t frame_count() const { return frames_.size(); }
 
  private:
-  /// Recently seen stacks by a hash of all their frames, and every kBetweenRecent-th caller of them: of a stack that
-  /// was not seen before, most callers were. Without it each frame of each sample costs two look-ups. All 64 bits have
-  /// to be the same, of which 15 say where it stands: with a thousand look-ups a second one stack is taken for another
-  /// once in about eighteen thousand years. Comparing the frames, which lie anywhere in memory, costs more than a tenth
-  /// of what ingest does.
+  /// Recently seen stacks by a hash of all their frames, and every kBetweenRecent-th caller: most callers of a new
+  /// stack have been seen before. Without it each frame of each sample needs two look-ups. All 64 bits must be equal,
+  /// 15 of which are the place: at a thousand look-ups a second, one stack is taken for another once in about eighteen
+  /// thousand years. Comparing the frames, which are scattered in memory, would take more than a tenth of ingest's
+  /// time.
   struct Recent {
     std::uint64_t hash = 0;
     StackId stack = kEmptyStack;
@@ -132,11 +132,11 @@ class CallTree {
 
   static constexpr std::size_t kBetweenRecent = 4;
 
-  /// Fills hashes_. Returns that of the whole stack.
+  /// Fills hashes_. Returns the hash of the whole stack.
   std::uint64_t hash_all(std::optional<Truncation> truncation, std::span<const Frame> frames);
   [[nodiscard]] Recent& recent(std::uint64_t hash) { return recent_[hash & (recent_.size() - 1)]; }
   void remember(std::uint64_t hash, StackId stack) { recent(hash) = {hash, stack}; }
-  /// The stack that was seen recently, if it was. `hash` is that of its frames.
+  /// The recently seen stack with the `hash` of its frames, if any.
   [[nodiscard]] std::optional<StackId> find_recent(std::uint64_t hash);
   [[nodiscard]] std::uint64_t hash_of(const Frame& frame) const;
   [[nodiscard]] static std::uint64_t hash_of(const CallNode& node);
@@ -155,8 +155,8 @@ class CallTree {
   Generations generations_;            ///< of the nodes' stamps
   std::uint32_t oldest_sequence_ = 0, newest_sequence_ = 0;
   UserShares::Held nodes_of_{};     ///< by UserTag
-  StackId hidden_ = kEmptyStack;    ///< of one frame, in kHiddenModule; the empty one while there is none
-  StackId given_up_ = kEmptyStack;  ///< of the marker alone; likewise
+  StackId hidden_ = kEmptyStack;    ///< one frame in kHiddenModule; the empty stack until it exists
+  StackId given_up_ = kEmptyStack;  ///< the marker alone; likewise
 };
 
 }  // namespace flamed::store

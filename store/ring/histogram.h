@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Histogram: how often each thread was seen with each stack during one slot, packed into bytes. An immutable value.
+// Histogram: the number of samples of each pair of thread and stack in one slot, packed into bytes. An immutable value.
 //
 // Layout, all numbers unsigned LEB128, for each thread in ascending order:
 //
@@ -11,7 +11,7 @@
 //     (stack - previous stack) << 1 | more       (the first: stack << 1 | more)
 //     if more: (count - 1) << 1 | cut            (else the count is 1 and the stack is not cut)
 //
-// Most stacks of a minute are seen once by a thread, so most entries are one number of two or three bytes.
+// In a minute a thread has most stacks once, so most entries are one number of two or three bytes.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@
 
 namespace flamed::store {
 
-/// A stack as a slot names it. A cut stack is what the tree had of a longer one whose inner frames found no room: the
-/// outer frames are right, and what ran is unknown (Truncation::kStoreFull).
+/// A stack in a slot. A cut stack has only the outer frames of a longer one, because there was no room for the inner
+/// ones: which function ran is unknown (Truncation::kStoreFull).
 struct StackRef {
   StackId stack;
   bool cut = false;
@@ -45,8 +45,8 @@ struct HistogramEntry {
 class Histogram {
  public:
   Histogram() = default;
-  /// Each (thread, stack) at most once, in any order. `places`, if given, is filled with where each entry stands among
-  /// the histogram's stacks, counted from 0 in the order of visits.
+  /// Each (thread, stack) at most once, in any order. `places`, if given, gets the position of each entry among the
+  /// histogram's stacks, from 0 in the order of visits.
   explicit Histogram(std::span<const HistogramEntry> entries, std::vector<std::uint32_t>* places = nullptr);
 
   /// visit(thread, bytes): the bytes are for for_each_stack() and live as long as the histogram.
@@ -55,7 +55,7 @@ class Histogram {
     for_each_thread_counted(
         [&](std::uint32_t thread, std::span<const std::uint8_t> bytes, std::size_t) { visit(thread, bytes); });
   }
-  /// visit(thread, bytes, how many stacks they are)
+  /// visit(thread, bytes, number of stacks)
   template <typename F>
   void for_each_thread_counted(F&& visit) const {
     const std::uint8_t* at = bytes_.data();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessTable: the processes that slots name, and those that run. Writer only, but for the views, which are immutable
-// and may go to any thread. Must not outlive its Budget.
+// ProcessTable: the processes in slots, and the running ones. Writer only, except the views, which are immutable and
+// may be used on any thread. Must not outlive its Budget.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@
 
 namespace flamed::store {
 
-/// Whose a thread is.
+/// The owner of a thread.
 struct Owner {
   std::uint32_t user = kNoUser;
-  bool is_hidden = false;  ///< from that user: StackSample::is_hidden
+  bool is_hidden = false;  ///< hidden from that user: StackSample::is_hidden
 
   friend bool operator==(const Owner&, const Owner&) = default;
 };
@@ -35,16 +35,16 @@ struct Owner {
 struct ProcessRecord {
   static constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
-  /// What a cgroup says of its processes.
+  /// Properties of processes by cgroup.
   struct Place {
     std::string cgroup, unit, container;
   };
 
   ProcessId id;
-  std::uint32_t owner = kNoUser;  ///< of its last sample; beside the id, with which each sample is compared
+  std::uint32_t owner = kNoUser;  ///< of its last sample; next to the id, since each sample is compared with both
   std::uint32_t uid = kNoUser;
-  SharedValue<std::string> comm;        ///< null in a place that is not in use
-  SharedValue<std::string> executable;  ///< the others are null where not known
+  SharedValue<std::string> comm;        ///< null in an unused place
+  SharedValue<std::string> executable;  ///< the others are null if not known
   SharedValue<std::string> command_line;
   SharedValue<Place> place;
   std::uint64_t cgroup_id = 0;
@@ -52,13 +52,13 @@ struct ProcessRecord {
   std::int64_t started_ns = kNoTime;
   std::int64_t ended_ns = kNoTime;
   std::int32_t parent_pid = 0;
-  std::uint32_t threads = 0;   ///< rows of the ThreadTable that name it
+  std::uint32_t threads = 0;   ///< its rows in the ThreadTable
   std::uint32_t children = 0;  ///< processes in the table whose parent it is
   bool only_sampled = false;   ///< update() was never called for it
   bool is_hidden = false;      ///< StackSample::is_hidden of its last sample
 
   [[nodiscard]] bool in_use() const { return static_cast<bool>(comm); }
-  /// The user it acts for: as its last sample says, else as /proc said; kNoUser where not known.
+  /// Its user: from its last sample, else from /proc; kNoUser if not known.
   [[nodiscard]] std::uint32_t user() const { return owner != kNoUser ? owner : uid; }
   [[nodiscard]] ProcessInfo info() const;
 };
@@ -73,12 +73,12 @@ class ProcessTable {
   ProcessTable(const ProcessTable&) = delete;
   ProcessTable& operator=(const ProcessTable&) = delete;
 
-  /// For a new thread of the process. `comm` is the thread's: all there is until update() tells better.
-  /// Empty when there is no room.
+  /// For a new thread of the process. `comm` is the thread's name, used for the process until update(). Empty if there
+  /// is no room.
   std::optional<std::uint32_t> add_thread(ProcessId id, std::string_view comm, bool main_thread,
                                           std::uint32_t sequence);
   void remove_thread(std::uint32_t process);
-  /// A sample of the process has come.
+  /// To be called for each sample of the process.
   void note_owner(std::uint32_t process, Owner owner) {
     const ProcessRecord& known = records_[process];
     if (known.owner == owner.user && known.is_hidden == owner.is_hidden) return;
@@ -87,16 +87,16 @@ class ProcessTable {
     record.is_hidden = owner.is_hidden;
   }
 
-  /// False when there is no room.
+  /// False if there is no room.
   bool update(const ProcessInfo& info, std::uint32_t sequence);
-  /// Notes the end of a process that update() was called for. False: it was not, or the process is forgotten.
+  /// Records the end of a process that update() was called for. False: it was not, or the process is forgotten.
   bool end(ProcessId id, WallTime ended, std::uint32_t sequence);
 
   [[nodiscard]] const ProcessRecord& operator[](std::uint32_t process) const { return records_[process]; }
 
-  /// Reclaims processes that no thread names, once they ended (or were only ever known from samples) and
-  /// `sequence` is two past the last word of them: their last samples may still be on the way. With `even_running`
-  /// also those that run. Parents stay as long as their children do, so that a process can be found by any ancestor.
+  /// Reclaims processes without threads, once they have ended (or were only known from samples) and `sequence` is two
+  /// past their last update: their last samples may still arrive. With `even_running` also running ones. Parents stay
+  /// as long as their children, so that a process can be found by any ancestor.
   void sweep(std::uint32_t sequence, bool even_running);
 
   [[nodiscard]] Records::View view() { return records_.view(); }
@@ -123,7 +123,7 @@ class ProcessTable {
   std::unordered_map<std::string_view, SharedString, KeyedTextHash> strings_;        ///< keys view into the values
   std::unordered_map<std::string_view, SharedString, KeyedTextHash> command_lines_;  ///< likewise
   std::size_t command_line_bytes_ = 0;
-  unsigned sweeps_ = 0;  ///< that found nothing
+  unsigned sweeps_ = 0;  ///< number of sweeps without effect
   std::unordered_map<std::string, SharedPlace, KeyedTextHash> places_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples of one slot one by one, next to its histogram: when, on which CPU, and which pair of thread and stack.
-// An OpenSampleLog is the writer's; a SampleLog is sealed, immutable and shared with readers.
+// The single samples of one slot, in addition to its histogram: time, CPU, and pair of thread and stack. The writer has
+// an OpenSampleLog; a SampleLog is sealed, immutable and shared with readers.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct LoggedSample {
   std::uint16_t cpu = 0;
 };
 
-/// In the order of time, which must not leave it unseen for 2^57 ns, four years. Blocks of kSamplesPerBlock samples,
-/// each two columns of numbers of one width:
+/// In the order of time, with less than 2^57 ns (four years) between samples. Blocks of kSamplesPerBlock samples, each
+/// with two columns of numbers of a fixed width:
 ///
 ///   ns since the sample before (the first: 0, at first()), as wide as the block's largest
 ///   entry << b | cpu, with b bits, enough for the largest CPU number in the log
@@ -35,7 +35,7 @@ struct LoggedSample {
 class SampleLog {
  public:
   SampleLog() = default;
-  /// In any order; of samples at the same time the order stays.
+  /// In any order; the sort is stable.
   explicit SampleLog(std::vector<LoggedSample> samples);
 
   /// visit(const LoggedSample&) for the samples in [from, to).
@@ -73,7 +73,7 @@ class SampleLog {
 
  private:
   struct Block {
-    std::int64_t time_ns = 0;  ///< of the sample before; of the first block: of its first sample
+    std::int64_t time_ns = 0;  ///< of the previous sample; in the first block: of its first sample
     std::uint32_t offset = 0;  ///< of its columns in bytes_: a minute of 8192 CPUs has 0.4 GB
     std::uint32_t gap_bits = 0;
   };
@@ -122,13 +122,13 @@ class SampleLog {
   std::uint8_t what_bits_ = 0;
 };
 
-/// Writer only, but for the view. Once it had no room for a sample it is over: it holds none and takes none, so that a
-/// log is always whole. Must not outlive its Budget.
+/// Writer only, except the view. When there is no room for a sample, the log is discarded and takes no more, so that a
+/// log is always complete. Must not outlive its Budget.
 class OpenSampleLog {
  public:
   static constexpr std::size_t kPerChunk = 1024;
 
-  /// 14 bytes a sample.
+  /// 14 bytes per sample.
   struct Chunk {
     std::array<std::int64_t, kPerChunk> times;
     std::array<std::uint32_t, kPerChunk> entries;
@@ -141,7 +141,7 @@ class OpenSampleLog {
     MonotonicTime last;
   };
 
-  /// The samples so far, in the order of arrival. The writer goes on in the last chunk, behind what the view has.
+  /// The samples so far, in the order of arrival. The writer continues in the last chunk, after the view's samples.
   class View {
    public:
     /// visit(const LoggedSample&) for the samples in [from, to).
@@ -189,7 +189,7 @@ class OpenSampleLog {
   [[nodiscard]] bool needs_room() const {
     return whole_ && count_ == chunks_.size() * kPerChunk && !budget_.has_room(kChunkBytes);
   }
-  /// Without room the log is over.
+  /// Without room the log is discarded.
   void append(const LoggedSample& sample) {
     if (!whole_) return;
     if (count_ == chunks_.size() * kPerChunk && !add_chunk()) return;
@@ -206,7 +206,7 @@ class OpenSampleLog {
   }
 
   [[nodiscard]] View view() const;
-  /// A sealed copy whose entries are `new_number[entry]`; null when the log is over. It is not in the budget yet.
+  /// A sealed copy whose entries are `new_number[entry]`; null if the log was discarded. It is not in the budget yet.
   [[nodiscard]] std::shared_ptr<const SampleLog> seal(std::span<const std::uint32_t> new_number) const;
 
   [[nodiscard]] std::size_t count() const { return count_; }

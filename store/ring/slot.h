@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots: what was sampled during one minute, or during the part of a minute that had one period and one wall clock.
-// An OpenSlot counts and is the writer's; a Slot is sealed, immutable and shared with readers.
+// Slots: the samples of one minute, or of a part of a minute with one period and one offset of the wall clock. The
+// writer counts in an OpenSlot; a Slot is sealed, immutable and shared with readers.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ struct SlotBounds {
   MonotonicTime start;
   MonotonicTime end;
   std::int64_t wall_offset_ns = 0;  ///< wall - monotonic when the slot was opened
-  std::int64_t period_ns = 0;       ///< what each of its samples weighs
+  std::int64_t period_ns = 0;       ///< the CPU time of each of its samples
 
   [[nodiscard]] bool covers(MonotonicTime time) const { return start <= time && time < end; }
   [[nodiscard]] WallTime wall_start() const { return {start.ns + wall_offset_ns}; }
   [[nodiscard]] WallTime wall_end() const { return {end.ns + wall_offset_ns}; }
 };
 
-/// The slot that the sample or moment `time` calls for, after one that ended at `previous_end`: it ends with the wall
-/// clock's minute and begins with it too, unless the previous slot reaches into that minute. The wall clock drifts
-/// against the monotonic one, so a piece of less than a second counts as no piece: it goes to its neighbour.
+/// The bounds of the slot for `time`, after a slot that ended at `previous_end`: the wall clock's minute, without the
+/// part that the previous slot covers. The wall clock drifts against the monotonic one, so a piece of less than a
+/// second is added to its neighbour.
 SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous_end, std::int64_t wall_offset_ns,
                        std::int64_t period_ns);
 
@@ -44,36 +44,37 @@ struct Slot {
   std::uint32_t sequence = 0;  ///< ascending in the order of opening, from 1
   Quality quality;
   Histogram histogram;
-  std::uint32_t edition = 0;  ///< how often it has taken its own place with less in it
+  std::uint32_t edition = 0;  ///< how often a smaller copy has replaced it
 
   [[nodiscard]] std::size_t bytes() const { return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count(); }
 };
 
-/// A sealed slot, and its samples one by one for as long as they are kept.
+/// A sealed slot, and its single samples as long as they are kept.
 struct SealedSlot {
   std::shared_ptr<const Slot> slot;
   std::shared_ptr<const SampleLog>
       log{};  ///< its entries are numbered as the histogram's stacks are visited; may be null
 };
 
-/// What becomes of the samples of some threads, so that their stacks need not be kept.
+/// How to reduce the samples of some threads, to free their stacks.
 struct Thinning {
   std::function<bool(std::uint32_t thread)> is_meant;
-  /// What stands for all of their stacks. Empty: the samples go as if they had never been.
+  /// Replaces all their stacks. Empty: the samples are dropped.
   std::optional<StackRef> instead;
-  /// How a stack ended that a slot names; empty: whole.
+  /// How a stack of a slot ended; empty: whole.
   std::function<std::optional<Truncation>(StackRef)> truncation_of;
 };
 
-/// What takes the slot's place, with its log, if it has one. `samples` is raised by those whose stacks went.
+/// The copy that replaces the slot, with its log, if it has one. Adds the number of samples whose stacks were dropped
+/// to `samples`.
 SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples);
 
-/// Writer only, but for the view. Must not outlive its budgets.
+/// Writer only, except the view. Must not outlive its budgets.
 class OpenSlot {
  public:
   using Entries = SharedArray<HistogramEntry, 1024, NoStamp>;
 
-  /// The slot as it stood, for a snapshot.
+  /// An immutable copy of the slot, for a snapshot.
   struct View {
     SlotBounds bounds;
     std::uint32_t sequence = 0;
@@ -83,8 +84,8 @@ class OpenSlot {
     OpenSampleLog::View log;  ///< its entries are indexes into `entries`
   };
 
-  /// The last places are kept for stacks that were cut for want of room, so that a slot without room for new entries
-  /// can still say whose samples they were.
+  /// The last places are reserved for stacks that were cut for lack of room, so that a slot without room for new
+  /// entries can still count samples by thread.
   enum class Room : std::uint8_t { kOrdinary, kReserve };
   enum class Counted : std::uint8_t { kAgain, kFirstTime, kNoRoom };
   struct Count {
@@ -97,7 +98,7 @@ class OpenSlot {
   OpenSlot(const OpenSlot&) = delete;
   OpenSlot& operator=(const OpenSlot&) = delete;
 
-  /// kFirstTime: the caller must mark the thread and the stack as used by this slot.
+  /// With kFirstTime the caller must mark the thread and the stack as used by this slot.
   Count count(std::uint32_t thread, StackRef ref, Room room);
 
   [[nodiscard]] View view() { return {bounds, sequence, quality, entries_.view(), entry_count(), log.view()}; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlotSums: for runs of sealed slots, how often each process was seen with each stack. Most stacks come again in most
-// minutes and in most threads, so the sum of an hour is hardly larger than one of its minutes. A reader that needs a
-// run's sum and does not find it makes it and keeps it here; the least used ones go when the room is used up.
-// Shared by the store and its snapshots; any thread.
+// SlotSums: the samples of each pair of process and stack in runs of sealed slots. Most stacks recur in most minutes
+// and threads, so the sum of an hour is hardly larger than one of its minutes. A reader that does not find a run's sum
+// computes it and stores it here; the least used sums are dropped when there is no room. Shared by the store and its
+// snapshots; any thread.
 //
-// Another one holds how often each process was seen on each side of single slots: with kUserSide and kKernelSide
+// A second SlotSums has the samples of each process on each side of single slots: with kUserSide and kKernelSide
 // instead of stacks.
 #pragma once
 
@@ -20,9 +20,9 @@
 
 namespace flamed::store {
 
-/// Slots [first, first + count) by their sequence, and the sum of their editions. Sequences are never used again, a
-/// sealed slot never changes, and whatever takes its place has a higher edition: a run always means the same. Whoever
-/// uses the sum must hold all of its slots, or its ids may mean something else.
+/// Slots [first, first + count) by their sequence, and the sum of their editions. Sequences are never reused, a sealed
+/// slot never changes, and its replacement has a higher edition: a run always means the same samples. The user of a sum
+/// must hold all of its slots, since otherwise its ids may have been reused.
 struct SlotRun {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -31,7 +31,7 @@ struct SlotRun {
 };
 
 inline constexpr StackId kUserSide{0};
-inline constexpr StackId kKernelSide{1};  ///< what was taken in the kernel
+inline constexpr StackId kKernelSide{1};  ///< samples taken in the kernel
 
 class SlotSums {
  public:
@@ -39,7 +39,7 @@ class SlotSums {
   SlotSums(const SlotSums&) = delete;
   SlotSums& operator=(const SlotSums&) = delete;
 
-  /// The histogram's threads are places in the ProcessTable. Null: nobody made it, or it had to go.
+  /// The histogram's threads are indices into the ProcessTable. Null: not computed, or dropped.
   [[nodiscard]] std::shared_ptr<const Histogram> find(SlotRun run);
   void keep(SlotRun run, std::shared_ptr<const Histogram> sum);
 
@@ -54,7 +54,7 @@ class SlotSums {
   [[nodiscard]] static std::size_t bytes_of(const Histogram& sum) { return sum.byte_count() + 256; }
 
   const std::size_t limit_bytes_;
-  mutable std::mutex mutex_;  ///< guards what follows; held for a look-up
+  mutable std::mutex mutex_;  ///< guards the members below; held for a look-up
   std::map<SlotRun, Kept> sums_;
   std::size_t used_bytes_ = 0;
   std::uint64_t uses_ = 0;

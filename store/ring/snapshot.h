@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Snapshot: the store as it stood at one moment. Cheap to take and to copy, immutable, safe on any thread, and valid
-// for as long as it is held, whatever the store drops meanwhile.
+// Snapshot: the store at one moment. Cheap to take and to copy, immutable, safe on any thread, and valid as long as it
+// is held, even if the store drops data meanwhile.
 #pragma once
 
 #include <memory>

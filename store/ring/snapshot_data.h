@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SnapshotData: what a Snapshot holds. Immutable; shared by any number of threads; independent of the Store's life.
+// SnapshotData: the data of a Snapshot. Immutable; shared by any number of threads; may outlive the Store.
 #pragma once
 
 #include <cstddef>
@@ -29,26 +29,27 @@ class SnapshotData {
   std::vector<OpenSlot::View> open;                       ///< oldest first, all younger than the sealed ones
   std::shared_ptr<SlotSums> sums;                         ///< of runs of sealed slots; never null
   std::shared_ptr<SlotSums> side_sums;                    ///< by side, of single ones; never null
-  MonotonicTime since;                                    ///< nothing here is older: cuts the first slot's start
-  MonotonicTime until;                                    ///< nothing here is younger: cuts the open slots' ends
+  MonotonicTime since;                                    ///< the start of the data, cuts the first slot
+  MonotonicTime until;                                    ///< the end of the data, cuts the open slots
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
-  std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot that was dropped for the budget
-  std::optional<WallTime> memory_dropped_until;  ///< likewise because memory was short
-  std::vector<GivenUp> given_up;                 ///< by users who had more than a share
+  std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot dropped for the budget
+  std::optional<WallTime> memory_dropped_until;  ///< likewise, dropped because memory was short
+  std::vector<GivenUp> given_up;                 ///< from users who had more than a share
   GapLog::View gaps;                             ///< never null
-  std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: everything may be told
+  std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: all users
 
-  /// May what is known of the process be told? Where only one user may look: if it was theirs when it was last sampled.
+  /// Is the process visible? With only_user: if it was that user's when it was last sampled.
   [[nodiscard]] bool shows(const ProcessRecord& process) const { return !only_user || is_only_users(process.owner); }
-  /// May samples of the thread be told? If it was theirs when they were taken, and the process still is.
+  /// Are samples of the thread visible? With only_user: if the thread was that user's when they were taken, and the
+  /// process still is.
   [[nodiscard]] bool shows(const ThreadRecord& thread) const {
     return !only_user || (is_only_users(thread.owner) && shows(processes[thread.process]));
   }
 
-  /// May the viewer know no more of the thread's stacks than that there were some?
+  /// Are the thread's samples visible, but not their stacks?
   [[nodiscard]] bool hides(const ThreadRecord& thread) const { return only_user && thread.is_hidden != 0; }
-  /// What the viewer may know of the process.
+  /// The process's properties that the viewer may see.
   [[nodiscard]] ProcessInfo info_of(const ProcessRecord& process) const {
     ProcessInfo info = process.info();
     if (hides_program_of(process)) info.executable.clear();

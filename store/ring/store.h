@@ -2,8 +2,8 @@
 //
 // Store: the recent past. A ring of one-minute slots over one interned call-tree, bounded in time and in bytes.
 //
-// One thread writes (ingest); any thread may take a Snapshot, which never changes afterwards, and work on it for as
-// long as it likes without holding the writer up.
+// One thread writes (ingest); any thread may take a Snapshot, which never changes, and work on it as long as it likes
+// without blocking the writer.
 #pragma once
 
 #include <array>
@@ -27,12 +27,12 @@ namespace flamed::store {
 struct Limits {
   std::int64_t retention_ns = 24 * 60 * kNsPerMinute;
   std::size_t budget_bytes = 256U << 20;
-  /// The part of `budget_bytes` in which the newest minutes' samples are kept one by one, in the order of time. The
-  /// minutes' histograms have the rest. Empty: a quarter, which at 99 Hz lasts 8 busy CPUs for more than three hours.
+  /// The part of `budget_bytes` for single samples of the newest minutes. The minutes' histograms have the rest. Empty:
+  /// a quarter, which at 99 Hz is enough for more than three hours of 8 busy CPUs.
   std::optional<std::size_t> exact_budget_bytes{};
 };
 
-/// One normalised sample. Borrowed for the length of add().
+/// One normalised sample. Borrowed for the duration of add().
 struct StackSample {
   MonotonicTime time;
   ProcessId process;
@@ -41,11 +41,11 @@ struct StackSample {
   std::span<const Frame> frames;  ///< outermost first; may be empty
   std::optional<Truncation> truncation;
   std::uint16_t cpu = 0;
-  std::uint32_t owner = kNoUser;  ///< the user whose thread it was; kNoUser: nobody's alone
-  bool is_hidden = false;         ///< that user may not look into the process: see seen_by()
+  std::uint32_t owner = kNoUser;  ///< the thread's owner; kNoUser: no single user
+  bool is_hidden = false;         ///< the process is not dumpable: see seen_by()
 };
 
-/// Figures for /metrics and for tests. Bytes are what the store accounts against its budget.
+/// Numbers for /metrics and for tests. Bytes are counted against the store's budget.
 struct StoreStats {
   Quality quality;  ///< since start
   std::size_t used_bytes = 0;
@@ -56,21 +56,21 @@ struct StoreStats {
   std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
   std::uint64_t slots_dropped_for_age = 0;
   std::uint64_t slots_dropped_for_budget = 0;
-  std::uint64_t slots_dropped_for_memory = 0;  ///< because give_back() was asked for
+  std::uint64_t slots_dropped_for_memory = 0;  ///< by give_back()
   std::uint64_t given_back_bytes = 0;          ///< likewise
   std::optional<WallTime> oldest;              ///< start of the oldest slot held, or of sampling in it
-  std::size_t exact_bytes = 0;                 ///< of samples that are kept one by one; part of used_bytes
-  std::size_t exact_budget_bytes = 0;          ///< the most that exact_bytes may be
+  std::size_t exact_bytes = 0;                 ///< of single samples; part of used_bytes
+  std::size_t exact_budget_bytes = 0;          ///< the limit of exact_bytes
   std::size_t exact_samples = 0;
-  /// Start of the oldest minute since which samples are kept one by one, or of sampling in it.
+  /// Start of the oldest minute with single samples, or of sampling in it.
   std::optional<WallTime> exact_from;
   std::array<GapLog::Total, kGapReasonCount> gaps{};  ///< since start
-  // What users lost who had more than a share while others needed room, since start. `quality` is not changed by it: it
-  // tells how samples ended when they came.
-  std::uint64_t stacks_given_up = 0;            ///< samples whose stacks went
-  std::uint64_t samples_dropped_for_share = 0;  ///< whose minutes have nothing of the user any more
-  std::uint64_t stacks_cut_for_share = 0;       ///< samples that came while the user had no room for new stacks
-  std::vector<std::uint32_t> above_share;       ///< the users who lost something in the last minutes
+  // Losses of users who had more than a share while others needed room, since start. `quality` does not count them: it
+  // counts samples as they arrive.
+  std::uint64_t stacks_given_up = 0;            ///< samples whose stacks were dropped
+  std::uint64_t samples_dropped_for_share = 0;  ///< samples that were dropped whole
+  std::uint64_t stacks_cut_for_share = 0;       ///< samples that arrived while the user had no room for new stacks
+  std::vector<std::uint32_t> above_share;       ///< users who lost something in the last minutes
 };
 
 class Store {
@@ -82,7 +82,7 @@ class Store {
 
   // -- Writer: the ingest thread only --------------------------------------------------------------------------------
 
-  /// Sampling begins now: there is nothing to be known of the time before. Without it that is when the store was made.
+  /// Sampling begins now. Without this call, it began when the store was created.
   void begin();
 
   /// Counts the sample in exactly one bucket: stored whole, stored truncated, or lost.
@@ -91,39 +91,40 @@ class Store {
   /// Counts samples that never arrived. They belong to the slot of `when`.
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when);
 
-  /// Tells that samples of a stretch of time are missing. Answers about it say so. Kept as long as slots are.
+  /// Records that samples of a stretch of time are missing. Answers about it say so. Kept as long as slots.
   void add_gap(const Gap& gap);
 
-  /// Creates or replaces what is known of a process. Kept for as long as a slot names the process.
+  /// Creates or replaces the properties of a process. Kept as long as a slot refers to the process.
   void update_process(const ProcessInfo& info);
 
-  /// The same where all that is new is the process's end. False: the process is unknown.
+  /// The same if only the process's end is new. False: the process is unknown.
   bool end_process(ProcessId id, WallTime ended);
 
-  /// Samples from `from` on weigh this much, those before what they did. Closes the open slot there, so that every slot
-  /// has one period. No earlier than the newest sample.
+  /// Sets the period of samples from `from` on, which must not be before the newest sample. Closes the open slot there,
+  /// so that every slot has one period.
   void set_period_ns(std::int64_t period_ns, MonotonicTime from);
 
-  /// Seals slots whose minute is over, drops what is too old or over budget, reclaims what only they named. Over
-  /// budget, users who have more than a share lose their own oldest stacks, and then what is left of these samples;
-  /// only where nobody has, the oldest minutes go. Cheap when there is nothing to do; call it at every drain.
+  /// Seals slots whose minute is over, drops slots that are too old or over budget, and reclaims data that only they
+  /// referred to. Over budget, users who have more than a share lose their own oldest stacks, and then these samples;
+  /// only if no user has more than a share, the oldest minutes are dropped. Cheap if there is nothing to do; call it at
+  /// every drain.
   void advance(MonotonicTime now);
 
-  /// Every module that a stored stack names, sorted. Empty unless stacks were reclaimed since the last call:
-  /// the caller may then free modules that are not in it.
+  /// Every module of stored stacks, sorted. Empty unless stacks were reclaimed since the last call: the caller may then
+  /// free modules that are not in it.
   std::optional<std::vector<ModuleId>> take_live_modules();
 
   // -- Readers: any thread --------------------------------------------------------------------------------------------
 
   [[nodiscard]] Snapshot snapshot() const;
 
-  /// Another number whenever the writer has added something. Costs nothing.
+  /// Changes whenever the writer has added something. Costs nothing.
   [[nodiscard]] std::uint64_t revision() const;
 
   [[nodiscard]] StoreStats stats() const;
 
-  /// Memory is short: at its next advance() the writer frees this much, first of samples that are kept one by one,
-  /// the oldest first, then of the oldest minutes. Any thread.
+  /// Memory is short: at its next advance() the writer frees this much, first of the oldest single samples, then of the
+  /// oldest minutes. Any thread.
   void give_back(std::size_t bytes);
 
  private:

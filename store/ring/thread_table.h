@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadTable: the threads that slots name, each with the process it belongs to. A thread that changes its name or
-// its user is two rows, so that a row never changes. Writer only, but for the views. Must not outlive its Budget or its
-// ProcessTable.
+// ThreadTable: the threads in slots, each with its process. A thread that changes its name or its user gets a second
+// row, so that a row never changes. Writer only, except the views. Must not outlive its Budget or its ProcessTable.
 #pragma once
 
 #include <algorithm>
@@ -42,16 +41,16 @@ class ThreadTable {
   ThreadTable(Budget& budget, ProcessTable& processes)
       : key_(random_hash_key()), processes_(processes), records_(budget), index_(budget) {}
 
-  /// Finds or enters. Empty when there is no room.
+  /// Finds or adds. Empty if there is no room.
   std::optional<std::uint32_t> intern(ProcessId process, std::int32_t tid, std::string_view comm, Owner owner,
                                       std::uint32_t sequence);
 
-  /// Notes that slot `sequence` names the thread.
+  /// Records that slot `sequence` refers to the thread.
   void mark_used(std::uint32_t thread, std::uint32_t sequence) {
     if (records_.stamp(thread) < sequence) records_.set_stamp(thread, sequence);
   }
 
-  /// Reclaims threads that no slot from `oldest_of(user)` on names.
+  /// Reclaims threads that no slot from `oldest_of(user)` on refers to.
   template <typename F>
   void sweep(F&& oldest_of) {
     records_.for_each([&](std::uint32_t id) {
