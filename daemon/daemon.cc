@@ -289,8 +289,7 @@ class Daemon::Parts {
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
                                            [this] {
-                                             if (symbolizer_.let_go_of_closed() >= kMuchMemory)
-                                               give_back_freed_memory();
+                                             if (symbolizer_.free_closed() >= kMuchMemory) give_back_freed_memory();
                                            }});
     names_thread_ = start_thread("names", [this](const std::stop_token& stop) { name_keeper_->run(stop); });
     std::vector<ThreadCpu> background;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DwarfAbbreviations: one table of .debug_abbrev, decoded: which attributes, in which form, the entries of a unit have.
-// A value; any thread may read it.
+// DwarfAbbreviations: one decoded table of .debug_abbrev: the attributes of a unit's entries, and their forms. A value;
+// any thread may read it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace flamed::symbolizer {
 
-/// What the sizes of a unit's attributes depend on.
+/// Determines the sizes of a unit's attributes.
 struct DwarfShape {
   std::uint8_t version = 0;
   std::uint8_t address_bytes = 0;  ///< 4 or 8
@@ -37,18 +37,18 @@ struct DwarfAbbreviation {
   std::uint32_t first = 0;  ///< of its attributes
   std::uint16_t count = 0;
   std::uint16_t tag = 0;           ///< DW_TAG_*
-  std::uint32_t size = kVariable;  ///< of the attributes' values in bytes, where it is the same for all entries
+  std::uint32_t size = kVariable;  ///< of the attributes' values in bytes, if it is the same for all entries
   bool has_children = false;
   bool has_code = false;     ///< names addresses
-  bool has_sibling = false;  ///< says where the entry after its children is
+  bool has_sibling = false;  ///< has the position of the entry after its children
 };
 
 class DwarfAbbreviations {
  public:
-  /// Decodes the table at the beginning of `bytes`. nullopt when it isn't whole, or larger than any compiler makes one.
+  /// Decodes the table at the beginning of `bytes`. nullopt if it is incomplete, or larger than compilers make them.
   static std::optional<DwarfAbbreviations> read(std::span<const std::byte> bytes, const DwarfShape& shape,
                                                 DwarfBudget& budget);
-  /// The same, but no further than to the abbreviation with this code.
+  /// The same, but only up to the abbreviation with this code.
   static std::optional<DwarfAbbreviations> read_until(std::span<const std::byte> bytes, const DwarfShape& shape,
                                                       std::uint64_t code, DwarfBudget& budget);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DwarfInfo: the units of one file's .debug_info, and what their entries point at: strings, address ranges, names.
-// One thread at a time.
+// DwarfInfo: the units of one file's .debug_info, and the strings, address ranges and names that their entries refer
+// to. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct DwarfRange {
   std::uint64_t end = 0;
 };
 
-/// The attributes of an entry that say where its code is.
+/// The attributes of an entry with the addresses of its code.
 struct DwarfCode {
   DwarfValue low;
   DwarfValue high;
   DwarfValue ranges;
 
-  /// Takes the attribute in if it is one of these.
+  /// Stores the attribute if it is one of these.
   void take(std::uint16_t name, const DwarfValue& value);
 };
 
@@ -49,32 +49,32 @@ struct DwarfUnit {
   std::uint64_t string_offsets = 0;           ///< in .debug_str_offsets
   std::uint64_t addresses = 0;                ///< in .debug_addr
   std::uint64_t range_offsets = 0;            ///< in .debug_rnglists
-  std::uint64_t low_pc = 0;                   ///< what its ranges are relative to
+  std::uint64_t low_pc = 0;                   ///< the base of its ranges
   std::optional<std::uint64_t> line_program;  ///< in .debug_line
   DwarfCode code;                             ///< of the root
 };
 
 class DwarfInfo {
  public:
-  /// `fd` must stay open, `budget` and `alternate` must live, as long as this. `alternate` may be null.
+  /// `fd`, `budget` and `alternate` must outlive it. `alternate` may be null.
   static Result<DwarfInfo> open(int fd, DwarfInfo* alternate, DwarfBudget& budget);
 
   [[nodiscard]] DwarfSections& sections() { return sections_; }
   [[nodiscard]] DwarfBudget& budget() { return *budget_; }
-  /// In the order of the section. What follows damage is missing.
+  /// In the order of the section. Units after damaged data are missing.
   [[nodiscard]] const std::vector<DwarfUnit>& units() const { return units_; }
-  /// nullptr when the table can't be read.
+  /// nullptr if the table can't be read.
   std::shared_ptr<const DwarfAbbreviations> abbreviations(const DwarfUnit& unit);
-  /// Where the compiler ran; empty where not known.
+  /// The compiler's working directory; empty if not known.
   std::string directory(const DwarfUnit& unit);
 
   /// Adds the addresses of an entry of `unit`, without those of functions that the linker dropped.
   void add_ranges(const DwarfUnit& unit, const DwarfCode& code, std::vector<DwarfRange>& to);
-  /// Empty where it can't be had.
+  /// Empty if it can't be read.
   std::string text(const DwarfUnit& unit, const DwarfValue& value);
   /// A string of .debug_str or .debug_line_str.
   std::string text_at(DwarfSection section, std::uint64_t offset);
-  /// The name of the function at `offset`: as the linker knows it, else as it is in the source. Empty: it has none.
+  /// The name of the function at `offset`: its linkage name, else its name in the source. Empty: it has none.
   const std::string& function_name(std::uint64_t offset);
 
  private:
@@ -87,7 +87,7 @@ class DwarfInfo {
   DwarfInfo(DwarfSections sections, DwarfInfo* alternate, DwarfBudget& budget);
   Status read_units();
   void read_root(DwarfUnit& unit);
-  /// `attribute(name, value)` for each of an entry; texts are good until it returns.
+  /// Calls `attribute(name, value)` for each attribute of an entry; texts are valid until it returns.
   template <typename Visitor>
   bool read_entry(const DwarfUnit& unit, std::uint64_t offset, Visitor attribute);
   [[nodiscard]] const DwarfUnit* unit_at(std::uint64_t offset) const;

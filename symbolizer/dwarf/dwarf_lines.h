@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DwarfLines: one line program of .debug_line: which source line each address came from. Its rows are looked at while
-// they are made and not kept: a large program has millions, and a few are asked for. One thread at a time.
+// DwarfLines: one line program of .debug_line: the source lines of addresses. Its rows are not stored: a large program
+// has millions, and only a few are needed. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace flamed::symbolizer {
 
-/// An address that is asked for, and the answer.
+/// An address to look up, and the result.
 struct DwarfLineQuery {
   std::uint64_t address = 0;
   std::uint64_t file = 0;  ///< see DwarfLines::path
-  std::uint32_t line = 0;  ///< 0: the compiler says that it came from no line
+  std::uint32_t line = 0;  ///< 0: the compiler gives no line for it
   bool found = false;
 };
 
 class DwarfLines {
  public:
-  /// nullopt when the unit has no line program, or one whose header can't be read. `info` must outlive it.
+  /// nullopt if the unit has no line program, or its header can't be read. `info` must outlive it.
   static std::optional<DwarfLines> open(DwarfInfo& info, const DwarfUnit& unit);
 
   /// Answers the queries, which are sorted by address.
   void find(std::span<DwarfLineQuery> queries);
-  /// A file that rows and DW_AT_call_file speak of, with the directories that the compiler knew; empty: no such file.
+  /// The path of a file number in rows and DW_AT_call_file; empty: no such file.
   const std::string& path(std::uint64_t file);
 
  private:

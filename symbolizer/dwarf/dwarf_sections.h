@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DwarfSections: the debug sections of one ELF file, read piece by piece as they are asked for. One thread at a time.
-// The descriptor must stay open as long as this lives.
+// DwarfSections: the debug sections of one ELF file, read piece by piece on demand. One thread at a time. The
+// descriptor must outlive it.
 //
-// Of a section as it stands in the file only the piece in use is in memory; a compressed one is inflated whole, within
-// a limit on all of them together, when it is first asked for.
+// Only the current piece of an uncompressed section is in memory; a compressed section is inflated whole at its first
+// use, within a limit for all of them together.
 #pragma once
 
 #include <array>
@@ -42,19 +42,19 @@ class DwarfSections {
     std::uint64_t address = 0;
   };
 
-  /// A file that is no program or shared library, or has damaged headers, is an error; one without debug sections
-  /// is not.
+  /// A file that is not a program or shared library, or has damaged headers, is an error; one without debug sections is
+  /// not.
   static Result<DwarfSections> open(int fd);
 
   /// Executable ones, in the order of the file.
   [[nodiscard]] const std::vector<Segment>& code() const { return code_; }
-  /// Bytes, after inflating; 0 when the file has no such section or it can't be had.
+  /// In bytes, after inflating; 0 if the file has no such section or it can't be read.
   [[nodiscard]] std::uint64_t size(DwarfSection which);
 
-  /// What is at `offset`: at least `wanted` bytes, unless the section ends before, and none when it can't be read.
-  /// Good until the next call for the same section.
+  /// The bytes at `offset`: at least `wanted`, unless the section ends before, and none if it can't be read. Valid
+  /// until the next call for the same section.
   std::span<const std::byte> view(DwarfSection which, std::uint64_t offset, std::size_t wanted);
-  /// The same, to keep: exactly `wanted` bytes, from `storage` where they had to be copied, or none.
+  /// The same, valid longer: exactly `wanted` bytes, in `storage` if they had to be copied, or none.
   std::span<const std::byte> keep(DwarfSection which, std::uint64_t offset, std::size_t wanted,
                                   std::vector<std::byte>& storage);
 
@@ -64,9 +64,9 @@ class DwarfSections {
     std::uint64_t size = 0;    ///< in the file; after inflating, in memory
     ::Elf_Scn* scn = nullptr;
     bool is_compressed = false;
-    bool is_gnu_compressed = false;       ///< "ZLIB", big-endian u64 size, stream: before there was SHF_COMPRESSED
+    bool is_gnu_compressed = false;       ///< "ZLIB", big-endian u64 size, stream: the format before SHF_COMPRESSED
     const std::byte* inflated = nullptr;  ///< libelf's
-    std::unique_ptr<std::byte[]> window;  ///< the piece of the file in use
+    std::unique_ptr<std::byte[]> window;  ///< the current piece of the file
     std::size_t window_capacity = 0;
     std::size_t window_size = 0;
     std::uint64_t window_offset = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DwarfValue: one attribute's value as it stands in .debug_info, before what it points at is looked up.
+// DwarfValue: one attribute's value in .debug_info, before references are followed.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace flamed::symbolizer {
 struct DwarfValue {
   std::uint16_t form = 0;    ///< DW_FORM_*; 0: there is none
   std::uint64_t number = 0;  ///< constants, flags, offsets, indices, addresses
-  std::string_view text{};   ///< of DW_FORM_string, in the bytes that were read
+  std::string_view text{};   ///< of DW_FORM_string, a view into the input
 
   explicit operator bool() const { return form != 0; }
 };
 
-/// Bytes that a value of this form takes, where that depends on nothing but the unit.
+/// The size of a value of this form in bytes, if it depends only on the unit.
 std::optional<std::uint32_t> dwarf_form_size(std::uint16_t form, const DwarfShape& shape);
 
-/// Reads or passes over one value. A form that nobody has defined makes the cursor fail: where it ends isn't known.
+/// Reads or skips one value. An undefined form makes the cursor fail, since its size is not known.
 DwarfValue read_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
 void skip_dwarf_value(ByteReader& cursor, const DwarfAttribute& attribute, const DwarfShape& shape);
 

@@ -3,7 +3,7 @@
 // locate_sources: inline chains, source files and lines from the DWARF debug information (versions 2 to 5) of a module.
 //
 // Any user can write such a file, so nothing in it is trusted. Files are read, never mapped, a unit at a time; no other
-// file than those given is opened.
+// file is opened.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace flamed::symbolizer {
 
-/// One chain for each file offset in `files.module`, in order; empty where the debug information says nothing of it, or
-/// can't be read there. A file without debug information gives empty chains. A file that is no ELF, or whose headers
-/// are damaged, is an error.
+/// One chain for each file offset in `files.module`, in order; empty if the debug information does not have it, or
+/// can't be read there. A file without debug information gives empty chains. A file that is not ELF, or has damaged
+/// headers, is an error.
 Result<std::vector<SourceChain>> locate_sources(const ModuleFiles& files, std::span<const std::uint64_t> offsets);
 
 }  // namespace flamed::symbolizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an ELF file says of itself and of other files about it. Any thread.
+// Reads an ELF file's facts: its identity, and its references to debug files. Any thread.
 #pragma once
 
 #include "base/result.h"
@@ -8,8 +8,8 @@
 
 namespace flamed::symbolizer {
 
-/// Every size in the file is checked before memory is spent on it. A file that is no ELF or damaged is an error. What
-/// dwz writes counts as an object file, so these are read too.
+/// Every size in the file is checked before memory is allocated. A file that is not ELF, or damaged, is an error. Files
+/// of dwz are object files, so these are read as well.
 Result<ElfFacts> read_elf_facts(int fd);
 
 }  // namespace flamed::symbolizer

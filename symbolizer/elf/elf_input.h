@@ -11,7 +11,7 @@
 
 namespace flamed::symbolizer {
 
-/// An open file, whose position doesn't matter and isn't changed, or an image in memory. Owns neither.
+/// An open file, whose position is neither used nor changed, or an image in memory. Owns neither.
 class ElfInput {
  public:
   static Result<ElfInput> from_fd(int fd);
@@ -19,7 +19,7 @@ class ElfInput {
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
-  /// Fills `to` from `offset`; false when the input ends before.
+  /// Fills `to` from `offset`; false if the input ends before.
   [[nodiscard]] bool read(std::uint64_t offset, void* to, std::size_t bytes) const;
 
  private:
@@ -29,9 +29,9 @@ class ElfInput {
   std::uint64_t size_ = 0;
 };
 
-/// Whether this is an ELF file of this host's byte order whose headers lie within it and count no more sections and
-/// program headers than a fixed limit. libelf allocates (and touches) memory for as many sections as the header claims
-/// before it looks whether the file can hold them.
+/// Checks that this is an ELF file of this host's byte order whose headers lie within it, with limited numbers of
+/// sections and program headers. libelf allocates (and touches) memory for as many sections as the header claims before
+/// it checks the size of the file.
 Status check_elf_header(const ElfInput& input);
 
 /// "<what>: <libelf's last error>".

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfSections: an ELF file that is open for reading, as its headers describe it. Lives on one thread, for one reading;
-// the descriptor or the image behind it must outlive it.
+// ElfSections: the headers and sections of an open ELF file. Lives on one thread, for one reading; the descriptor or
+// the image must outlive it.
 //
-// Any user can write such a file, so nothing in it is trusted: every size is checked
-// against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
-// its owner truncates while it is being parsed gives an error, not a SIGBUS.
+// Any user can write such a file, so nothing in it is trusted: every size is checked against the file and against a
+// fixed limit before memory is allocated. Files are read, never mapped: a file that its owner truncates while it is
+// being parsed gives an error, not a SIGBUS.
 #pragma once
 
 #include <gelf.h>
@@ -26,13 +26,13 @@ namespace flamed::symbolizer {
 
 using ElfHandle = Handle<::Elf*, ::elf_end>;
 
-/// A string table that is loaded: NUL-terminated strings by offset.
+/// A loaded string table: NUL-terminated strings by offset.
 class ElfStrings {
  public:
   ElfStrings() = default;
   explicit ElfStrings(std::string_view bytes) : bytes_(bytes) {}
-  /// Empty when `offset` lies outside or the table ends before the string does. Looks no further than a name may
-  /// reach: millions of symbols may point into one endless string.
+  /// Empty if `offset` is outside or the string is not terminated. Searches no further than the longest name: millions
+  /// of symbols may point into one endless string.
   [[nodiscard]] std::string_view at(std::uint64_t offset) const;
 
  private:
@@ -45,10 +45,10 @@ class ElfSections {
     ::Elf_Scn* scn = nullptr;
     GElf_Shdr header{};
     std::string_view name;
-    bool loaded = false;  ///< its bytes are counted
+    bool loaded = false;  ///< its bytes have been counted
   };
 
-  /// A file that is no ELF file of this host's byte order is an error.
+  /// A file that is not an ELF file of this host's byte order is an error.
   static Result<ElfSections> open(int fd);
   static Result<ElfSections> open(std::span<const std::byte> image);
 
@@ -70,7 +70,7 @@ class ElfSections {
   /// The same, and it has bytes in this file.
   [[nodiscard]] Section* with_bytes(std::string_view name);
 
-  /// A section's bytes, as libelf keeps them: they live as long as this.
+  /// A section's bytes in libelf's memory, valid as long as this object.
   Result<::Elf_Data*> load(Section& section, std::uint64_t limit_bytes);
   Result<ElfStrings> load_strings(Section& section);
   static std::string_view bytes_of(const ::Elf_Data* data);
@@ -86,7 +86,7 @@ class ElfSections {
   [[nodiscard]] bool in_file(std::uint64_t offset, std::uint64_t bytes) const;
 
   ElfInput input_;
-  std::vector<char> image_;  ///< libelf wants memory that it may write, and aligned as malloc aligns
+  std::vector<char> image_;  ///< libelf needs writable memory with malloc's alignment
   ElfHandle elf_;
   GElf_Ehdr header_{};
   std::vector<GElf_Phdr> segments_;
@@ -94,7 +94,7 @@ class ElfSections {
   std::uint64_t loaded_bytes_ = 0;
 };
 
-/// Bytes in hex, as build-ids are written.
+/// Bytes in hex, like build-ids.
 std::string to_hex(std::string_view bytes);
 
 }  // namespace flamed::symbolizer

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoLineTable: what the Go linker writes into each program for the runtime's own tracebacks: names of functions, files,
-// lines and what was inlined where. strip leaves it, since the program needs it to run. Pure: bytes in, values out;
+// GoLineTable: the tables that the Go linker writes into each program for the runtime's own tracebacks: functions,
+// files, lines and inlined calls. strip keeps them, since the program needs them to run. Pure: bytes in, values out;
 // immutable, so any thread may read it. It refers to the bytes, which must outlive it.
 //
-// The bytes come from files that anybody may have written: every offset is checked, every walk is bounded.
+// Anybody may have written the bytes: every offset is checked, every loop is bounded.
 #pragma once
 
 #include <cstddef>
@@ -18,36 +18,36 @@
 
 namespace flamed::symbolizer {
 
-/// The parts of a Go program that matter here, after relocation. In this host's byte order.
+/// The needed parts of a Go program, after relocation, in this host's byte order.
 struct GoParts {
   std::string_view line_table;  ///< .gopclntab, from its header to its end
-  /// Address that the functions count from: moduledata.text. Before Go 1.18 they have addresses and this means nothing.
+  /// The base of the functions' offsets: moduledata.text. Before Go 1.18 functions have addresses and this is unused.
   std::uint64_t text_start = 0;
-  /// What holds the trees of inlined calls, and the address of its first byte. From Go 1.18 on this must be
-  /// moduledata.gofunc (go:func.*). Empty: functions that were inlined stay unknown.
+  /// The bytes with the trees of inlined calls, and the address of the first one. From Go 1.18 on this must be
+  /// moduledata.gofunc (go:func.*). Empty: inlined functions stay unknown.
   std::string_view function_data{};
   std::uint64_t function_data_address = 0;
 };
 
 class GoLineTable {
  public:
-  /// The formats differ in what is an offset, and from where.
+  /// The formats differ in which values are offsets, and in their bases.
   enum class Format : std::uint8_t { kGo12, kGo116, kGo118, kGo120 };
 
   struct Function {
     std::uint64_t entry = 0;  ///< address
-    std::uint64_t end = 0;    ///< of the next function, so with padding
-    std::string_view name;    ///< "main.work", "slices.Sort[...]"; empty where damaged
+    std::uint64_t end = 0;    ///< start of the next function, so with padding
+    std::string_view name;    ///< "main.work", "slices.Sort[...]"; empty if damaged
   };
 
-  /// Where the tables lie, as the first bytes of .gopclntab say.
+  /// The positions of the tables, from the first bytes of .gopclntab.
   struct Header {
     Format format = Format::kGo12;
     std::uint32_t quantum = 1;  ///< bytes; instructions start at multiples of it
     std::uint32_t pointer_bytes = 8;
     std::uint64_t functions = 0;
-    std::uint64_t text_start = 0;  ///< from Go 1.18 on; in a program that is yet to be relocated it may be 0
-    std::uint64_t names = 0;       ///< these are offsets from the header
+    std::uint64_t text_start = 0;  ///< from Go 1.18 on; may be 0 before relocation
+    std::uint64_t names = 0;       ///< this and the following are offsets from the header
     std::uint64_t units = 0;       ///< from Go 1.16 on: files of each compilation unit
     std::uint64_t files = 0;
     std::uint64_t values = 0;
@@ -55,7 +55,7 @@ class GoLineTable {
   };
   static Result<Header> read_header(std::string_view line_table);
 
-  /// Fails on an unknown format, on tables outside of the bytes, on too many functions, and when their addresses don't
+  /// Fails on an unknown format, on tables outside of the bytes, on too many functions, and if their addresses don't
   /// ascend.
   static Result<GoLineTable> parse(const GoParts& parts);
 
@@ -65,8 +65,8 @@ class GoLineTable {
   [[nodiscard]] std::uint64_t start() const;
   [[nodiscard]] std::uint64_t end() const;
 
-  /// The functions that were inlined into each other at `address`, with the lines of their calls. Empty outside of the
-  /// functions. What is damaged is left out.
+  /// The chain of inlined functions at `address`, with the lines of their calls. Empty outside of the functions.
+  /// Damaged parts are left out.
   [[nodiscard]] SourceChain locate(std::uint64_t address) const;
 
  private:

@@ -13,8 +13,8 @@
 
 namespace flamed::symbolizer {
 
-/// One chain for each *file offset* in the module `fd`, in order; those of C code that is linked into a Go program stay
-/// empty. Nothing at all: no Go program, or one without usable tables. Any thread.
+/// One chain for each *file offset* in the module `fd`, in order; empty for C code in a Go program. nullopt: not a Go
+/// program, or no usable tables. Any thread.
 std::optional<std::vector<SourceChain>> locate_go(int fd, std::span<const std::uint64_t> offsets);
 
 }  // namespace flamed::symbolizer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoModule: an ELF file that the Go linker wrote, opened for its names and lines. Owns the bytes of its tables, and
-// needs the file no more. Any thread.
+// GoModule: the name and line tables of an ELF file of the Go linker. Owns the bytes of the tables, and does not need
+// the file any more. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace flamed::symbolizer {
 
 class GoModule {
  public:
-  /// Whether to read what `table().locate()` needs to tell of inlined functions.
+  /// Whether to read the trees of inlined functions for `table().locate()`.
   enum class With : std::uint8_t { kNames, kInlines };
 
-  /// Empty: no Go program. One whose tables are damaged is an error; one whose inlining trees can't be found has none.
+  /// Empty: not a Go program. Damaged tables are an error; inlining trees that can't be found are left out.
   static Result<std::optional<GoModule>> read(ElfSections& file, With with);
 
   [[nodiscard]] const GoLineTable& table() const { return table_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deadline: until when to wait, for poll(2). On the kernel's own clock, because it is the kernel that waits.
+// Deadline: a deadline for poll(2). On the real clock, since the kernel waits.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Deadline {
     return std::max<std::int64_t>(0, at_ns_ - SystemClock().monotonic().ns);
   }
   [[nodiscard]] bool is_over() const { return left_ns() == 0; }
-  /// Rounded up, so that poll() doesn't return a moment too early again and again.
+  /// Rounded up, so that poll() doesn't return slightly too early again and again.
   [[nodiscard]] int left_ms() const {
     constexpr std::int64_t kMostMs = 1'000'000;
     return static_cast<int>(std::min(kMostMs, (left_ns() + kNsPerMs - 1) / kNsPerMs));

@@ -14,7 +14,7 @@ namespace flamed::symbolizer {
 
 inline constexpr std::size_t kMaxMessageFds = 4;
 
-/// Sends `bytes` with duplicates of at most kMaxMessageFds `fds`, without waiting. Code EAGAIN: there is no room now.
+/// Sends `bytes` with duplicates of at most kMaxMessageFds `fds`, without waiting. Code EAGAIN: no room now.
 Status send_message(int socket, std::span<const std::byte> bytes, std::span<const int> fds);
 
 struct ReceivedMessage {

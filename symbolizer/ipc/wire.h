@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WireWriter and WireReader: values as bytes between the daemon and its helpers. Both ends are the same program on
-// the same machine, so numbers travel as they lie in memory.
+// WireWriter and WireReader: values as bytes between the daemon and its helpers. Both ends are the same program on the
+// same machine, so numbers have their native layout.
 //
-// The writer keeps large arrays where they are and names them for sendmsg(). The reader takes its bytes for hostile: it
-// believes no count before the bytes could be there, and spends memory only on those that have arrived.
+// The writer does not copy large arrays, but refers to them for sendmsg(). The reader does not trust its bytes: it
+// checks each count against the remaining size, and allocates memory only for bytes that have arrived.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class WireWriter {
     number(std::uint64_t{text.size()});
     block(text.data(), text.size());
   }
-  /// `values` must outlive what is made of the writer.
+  /// `values` must outlive pieces().
   template <typename T>
   void array(std::span<const T> values) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -44,7 +44,7 @@ class WireWriter {
     block(values.data(), values.size_bytes());
   }
 
-  /// All of `other`, copied.
+  /// Appends a copy of all of `other`.
   void copy(const WireWriter& other);
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -53,7 +53,7 @@ class WireWriter {
   [[nodiscard]] std::vector<std::byte> bytes() const;
 
  private:
-  /// From here on a copy would cost more than one more piece.
+  /// From this size on a copy costs more than another piece.
   static constexpr std::size_t kLargeBytes = 4096;
 
   struct Piece {
@@ -69,7 +69,7 @@ class WireWriter {
   std::size_t size_ = 0;
 };
 
-/// Where bytes come from.
+/// A source of bytes.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -86,10 +86,10 @@ class MemorySource final : public ByteSource {
   std::span<const std::byte> left_;
 };
 
-/// Every function returns false once anything was wrong, and then the reader is of no more use.
+/// After an error every function returns false, and the reader can't be used any more.
 class WireReader {
  public:
-  /// `size` bytes of `source` are there to be read.
+  /// Reads `size` bytes of `source`.
   WireReader(ByteSource& source, std::uint64_t size) : source_(source), left_(size) {}
 
   template <typename T>
@@ -97,7 +97,7 @@ class WireReader {
     static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
     return take(&value, sizeof(value));
   }
-  /// Any other byte than 0 and 1 is damage.
+  /// Any other byte than 0 and 1 is an error.
   [[nodiscard]] bool flag(bool& value);
   [[nodiscard]] bool text(std::string& text, std::size_t max_bytes);
   template <typename T>
@@ -109,22 +109,22 @@ class WireReader {
     return fill(values, static_cast<std::size_t>(count));
   }
 
-  /// Notes what is wrong with a value; returns false.
+  /// Records what is wrong with a value; returns false.
   [[nodiscard]] bool damaged(const char* what);
   [[nodiscard]] std::uint64_t left() const { return left_; }
-  /// Nothing was wrong and nothing is left.
+  /// There was no error and nothing is left.
   [[nodiscard]] bool finished();
 
-  /// What the source said.
+  /// The source's error.
   [[nodiscard]] const std::optional<Error>& source_error() const { return source_error_; }
-  /// Null while nothing is wrong with the bytes themselves.
+  /// Null if nothing is wrong with the bytes themselves.
   [[nodiscard]] const char* damage() const { return damage_; }
 
  private:
   static constexpr std::size_t kStepBytes = std::size_t{1} << 20;
 
   [[nodiscard]] bool take(void* to, std::size_t bytes);
-  /// Memory is reserved at once, which costs nothing until it is touched, and touched as bytes arrive.
+  /// Reserves memory at once, which costs nothing until it is touched, and touches it as bytes arrive.
   template <typename Container>
   [[nodiscard]] bool fill(Container& to, std::size_t count) {
     constexpr std::size_t kItem = sizeof(typename Container::value_type);

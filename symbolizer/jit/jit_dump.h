@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jitdump: the binary file (jit-PID.dump) in which just-in-time compilers log what they put where, with the code
-// itself. Described in the kernel's tools/perf/Documentation/jitdump-specification.txt, version 1.
+// Jitdump: the binary file (jit-PID.dump) in which just-in-time compilers log the addresses of their code, with the
+// code itself. Described in the kernel's tools/perf/Documentation/jitdump-specification.txt, version 1.
 #pragma once
 
 #include "base/result.h"
@@ -10,13 +10,13 @@
 
 namespace flamed::symbolizer {
 
-/// The functions by address in the process, as JIT_CODE_LOAD and JIT_CODE_MOVE tell them. What happened last counts,
-/// whatever the order of the records; the log ends at a JIT_CODE_CLOSE, at a record that is not whole (it may just be
-/// written) or at the first damaged one. Other records are passed over, and code is not looked at.
-/// Fails for files that are no jitdump, or one of another byte order, machine or version.
+/// The functions by address in the process, from JIT_CODE_LOAD and JIT_CODE_MOVE. The latest time counts, not the order
+/// of the records; the log ends at a JIT_CODE_CLOSE, at an incomplete record (it may be being written) or at the first
+/// damaged one. Other records are skipped, and code is not read. Fails for files that are not jitdumps, or have another
+/// byte order, machine or version.
 Result<SymbolTable> parse_jit_dump(const ElfInput& input);
 
-/// From an open regular file, whose position does not matter and is not changed.
+/// From an open regular file, whose position is neither used nor changed.
 Result<SymbolTable> read_jit_dump(int fd);
 
 }  // namespace flamed::symbolizer

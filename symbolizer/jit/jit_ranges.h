@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JitRanges: what a just-in-time compiler said that it put where, in the order in which it did.
+// JitRanges: the functions that a just-in-time compiler has logged, in its order.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace flamed::symbolizer {
 
-/// Code memory is used again: where ranges overlap, the last one added has the place, and what is left of the others
-/// keeps its name, since samples from before still point there. Refers to the names until build() returns.
+/// Code memory is reused: where ranges overlap, the last added one counts, and the rest of the others keeps its name
+/// for older samples. Refers to the names until build() returns.
 class JitRanges {
  public:
-  /// The largest programs known have some 100,000 compiled functions alive at a time.
+  /// The largest known programs have some 100,000 compiled functions at a time.
   static constexpr std::size_t kMaxRanges = 4'000'000;
 
-  /// [start, start + size). False, and nothing is kept, when the range is empty, wraps around or has no name, or when
+  /// [start, start + size). False, and nothing is added, if the range is empty, wraps around or has no name, or if
   /// there are kMaxRanges already.
   bool add(std::uint64_t start, std::uint64_t size, std::string_view name);
 
   [[nodiscard]] std::size_t size() const { return ranges_.size(); }
 
-  /// Fails when the names add up to more than `max_name_bytes`.
+  /// Fails if the names add up to more than `max_name_bytes`.
   [[nodiscard]] Result<SymbolTable> build(std::uint32_t max_name_bytes) &&;
 
  private:

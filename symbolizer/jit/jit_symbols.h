@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JitSymbols: the functions that processes' just-in-time compilers have named so far, from the files held open.
-// Any thread, and calls may overlap: a thread that needs a file which another is just reading waits for that one file
-// only. The reader and the clock must outlive it.
+// JitSymbols: the functions named by processes' just-in-time compilers so far, from the open files. Any thread, and
+// calls may overlap: a thread that needs a file which another thread is reading waits only for that file. The reader
+// and the clock must outlive it.
 //
-// These files grow while their process runs, so they are looked at again when asked for, and read again when they have
-// changed: whole, because what is new may stand anywhere in the order of addresses and take the place of what was
-// known.
+// These files grow while their process runs, so each use checks them, and reads them again if they have changed: the
+// whole file, because new entries may have any address and replace old ones.
 #pragma once
 
 #include <cstddef>
@@ -29,15 +28,16 @@ namespace flamed::symbolizer {
 class JitSymbols {
  public:
   struct Options {
-    /// Of all tables together; the least recently used go first. A table larger than this alone serves the call that
-    /// read it and isn't kept.
+    /// For all tables together; the least recently used are dropped first. A table larger than this serves only the
+    /// call that read it and isn't kept.
     std::size_t table_budget_bytes = std::size_t{64} << 20;
-    /// A file is looked at no more often than this.
+    /// The shortest time between checks of a file.
     std::int64_t look_again_after_ns = kNsPerSecond;
-    /// A file that changes all the time is read again only after this many times the time that reading it took, which
-    /// bounds the share of a CPU that it can cost.
+    /// A file that changes all the time is read again only after this many times the time of the last reading, which
+    /// bounds its share of a CPU.
     std::int64_t rest_after_reading = 10;
-    /// A file that couldn't be read is tried again after this even if it has not changed: the worker may have died.
+    /// A file that couldn't be read is tried again after this time even if it has not changed: the worker may have
+    /// died.
     std::int64_t retry_failed_after_ns = 10 * kNsPerSecond;
   };
 
@@ -46,12 +46,12 @@ class JitSymbols {
 
   using TablePtr = std::shared_ptr<const SymbolTable>;
 
-  /// What the files of one process say by now.
+  /// The current tables of one process.
   struct View {
-    std::vector<TablePtr> tables;  ///< of the file that was written last first
+    std::vector<TablePtr> tables;  ///< of the most recently written file first
     std::string why_none;          ///< why an address has no name; for people
 
-    /// The name is good for as long as the View.
+    /// The name is valid as long as the View.
     [[nodiscard]] std::optional<SymbolTable::Found> find(std::uint64_t address) const;
   };
   [[nodiscard]] View view(const JitFiles& files);
@@ -59,15 +59,15 @@ class JitSymbols {
   struct Stats {
     std::size_t tables = 0;
     std::size_t table_bytes = 0;
-    std::uint64_t loads = 0;         ///< files read, well or not
-    std::uint64_t failed_loads = 0;  ///< of these, not
+    std::uint64_t loads = 0;         ///< files read, with or without success
+    std::uint64_t failed_loads = 0;  ///< of these, without success
     std::uint64_t evictions = 0;     ///< tables dropped for the budget
-    std::int64_t load_ns = 0;        ///< time spent in reading
+    std::int64_t load_ns = 0;        ///< time spent reading
   };
   [[nodiscard]] Stats stats() const;
 
  private:
-  /// The state of a file when it was last looked at, and when its table was read.
+  /// The state of a file, to detect changes.
   struct Version {
     std::int64_t size = -1;
     std::int64_t modified_ns = 0;
@@ -77,8 +77,8 @@ class JitSymbols {
   struct Slot {
     std::mutex mutex;
     std::weak_ptr<const JitFile> file;
-    TablePtr table;       ///< null until one was read
-    std::string problem;  ///< of the last reading; empty when it went well
+    TablePtr table;       ///< null until the first successful reading
+    std::string problem;  ///< of the last reading; empty after success
     Version seen, read;
     std::optional<std::int64_t> looked_at_ns;
     std::int64_t read_again_at_ns = 0;
@@ -98,7 +98,7 @@ class JitSymbols {
   const Clock& clock_;
   const Options options_;
 
-  mutable std::mutex mutex_;  ///< guards what follows; not held while a file is read
+  mutable std::mutex mutex_;  ///< guards the members below; not held while a file is read
   std::unordered_map<const JitFile*, SlotPtr> slots_;
   std::uint64_t uses_ = 0;
   Stats stats_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// clean_name: what a file or another process calls something, made safe to print. The author of a program chooses its
-// symbol names, so they may hold terminal escapes, newlines or broken UTF-8. Pure; any thread.
+// clean_name: makes an untrusted name safe to print. The author of a program chooses its symbol names, so they may have
+// terminal escapes, newlines or broken UTF-8. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr std::size_t kMaxNameBytes = 4096;
 
 /// Valid UTF-8 of at most `limit_bytes`, on one line: control characters (C0, DEL, C1), line and paragraph separators,
 /// bidirectional overrides and bytes that are not UTF-8 each become U+FFFD. A cut name ends in "...".
-/// `limit_bytes` must be at least 3. Characters that mean something to one format (';' in folded stacks, '<' in HTML)
-/// stay: escaping them is that renderer's work.
+/// `limit_bytes` must be at least 3. Characters with a meaning in one format (';' in folded stacks, '<' in HTML) stay:
+/// that renderer escapes them.
 std::string clean_name(std::string_view name, std::size_t limit_bytes = kMaxNameBytes);
 
 }  // namespace flamed::symbolizer

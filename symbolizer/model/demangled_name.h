@@ -6,15 +6,15 @@
 
 namespace flamed::symbolizer {
 
-/// Longer names are shown as they are.
+/// Longer names are shown mangled.
 inline constexpr std::size_t kMaxMangledBytes = 4096;
-/// A name that demangles to more is shown mangled: back references make a name of 100 bytes stand for gigabytes.
+/// Longer demangled names are shown mangled: with back references a name of 100 bytes can demangle to gigabytes.
 inline constexpr std::size_t kMaxDemangledBytes = 64 * 1024;
 
-/// What a person reads in the place of a mangled name.
+/// A mangled name in readable form.
 struct DemangledName {
   std::string name;       ///< without parameters, long template arguments as <...>
-  std::string full_name;  ///< with both; empty where that is `name`
+  std::string full_name;  ///< with both; empty if it equals `name`
 
   friend bool operator==(const DemangledName&, const DemangledName&) = default;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfFacts: what must be known of an ELF file to find the other files that tell of it.
+// ElfFacts: the facts of an ELF file that are needed to find its debug files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct ElfFacts {
   std::string debug_link;  ///< file name in .gnu_debuglink, without directories; empty: none
   std::uint32_t debug_link_crc = 0;
   std::string alternate_link;      ///< path in .gnu_debugaltlink; empty: none
-  std::string alternate_build_id;  ///< of the file that this path should lead to, in hex
+  std::string alternate_build_id;  ///< of the file at that path, in hex
   bool has_symtab = false;
   bool has_debug_info = false;
   bool has_mini_debug_info = false;  ///< .gnu_debugdata

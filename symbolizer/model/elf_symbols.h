@@ -16,10 +16,10 @@ namespace flamed::symbolizer {
 
 class ElfSymbols {
  public:
-  /// Where the names came from, from the least to the most complete.
+  /// The source of the names, from the least to the most complete.
   enum class Source : std::uint8_t {
     kNone,           ///< no function symbols at all
-    kDynsym,         ///< stripped: only what other modules may call
+    kDynsym,         ///< stripped: only exported functions
     kMiniDebugInfo,  ///< .dynsym, and .gnu_debugdata for the rest
     kDebugFile,      ///< .symtab of the separate debug file
     kGo,             ///< .gopclntab
@@ -33,7 +33,7 @@ class ElfSymbols {
     std::uint64_t address;
   };
 
-  /// By *file offset*, which is what Frame::offset is.
+  /// By *file offset*, like Frame::offset.
   [[nodiscard]] std::optional<SymbolTable::Found> find(std::uint64_t file_offset) const;
   /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
@@ -45,7 +45,7 @@ class ElfSymbols {
     [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
   };
 
-  /// All that it consists of, to be sent from one process to another.
+  /// Its parts, for sending them to another process.
   struct Parts {
     SymbolTable table{};
     std::vector<Segment> segments{};
@@ -59,13 +59,13 @@ class ElfSymbols {
   [[nodiscard]] Parts parts() && { return std::move(parts_); }
 
   [[nodiscard]] Source source() const { return parts_.source; }
-  /// GNU build-id in hex; empty when the file has none.
+  /// GNU build-id in hex; empty if the file has none.
   [[nodiscard]] const std::string& build_id() const { return parts_.build_id; }
-  /// Whether there is code of the Go compiler in it, and whether this is some. C code may be linked into the same file.
+  /// Whether the module has Go code, and whether an address is in it. The same file may have C code.
   [[nodiscard]] bool is_go() const { return parts_.go_code.end != 0; }
   [[nodiscard]] bool is_go_at(std::uint64_t file_offset) const;
   [[nodiscard]] std::size_t size() const { return parts_.table.size(); }
-  /// Memory held, for budgets.
+  /// Its memory, for budgets.
   [[nodiscard]] std::size_t bytes() const;
 
  private:

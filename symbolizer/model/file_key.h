@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileKey: which file it is, whatever its name.
+// FileKey: identifies a file independently of its name.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace flamed::symbolizer {
 
 /// Device and inode as the kernel shows them in /proc/PID/maps and in MMAP2 records. On overlayfs and btrfs they differ
-/// from what stat(2) says of the same file. All zero: no file.
+/// from those of stat(2). All zero: no file.
 struct FileKey {
   std::uint32_t device_major = 0;
   std::uint32_t device_minor = 0;
@@ -27,7 +27,7 @@ struct FileKey {
 template <>
 struct std::hash<flamed::symbolizer::FileKey> {
   std::size_t operator()(const flamed::symbolizer::FileKey& key) const noexcept {
-    // Who serves a file system chooses the numbers of its files.
+    // The server of a file system chooses its inode numbers, so the hash has a key.
     const std::uint64_t device = (static_cast<std::uint64_t>(key.device_major) << 32) | key.device_minor;
     const std::uint64_t secret = flamed::process_hash_key();
     return static_cast<std::size_t>(flamed::hash_with(flamed::hash_with(~secret, device, secret), key.inode, secret));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JitFile: a file in which a process's just-in-time compiler says what it put where, held open.
+// JitFile: an open perf map or jitdump of a process.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class JitFormat : std::uint8_t {
   kJitDump,  ///< binary, as perf inject reads it
 };
 
-/// An immutable value. The pointer keeps the descriptor open, so the names outlive the file's, the
-/// process's and the container's end.
+/// An immutable value. The pointer keeps the descriptor open, so the names outlive the file, the process and the
+/// container.
 struct JitFile {
   JitFormat format = JitFormat::kPerfMap;
   std::string path;  ///< in the process's root
@@ -27,10 +27,10 @@ struct JitFile {
 };
 using JitFilePtr = std::shared_ptr<const JitFile>;
 
-/// What was found of one process.
+/// The files of one process.
 struct JitFiles {
   std::vector<JitFilePtr> files;  ///< at most one of each format
-  std::string why_none;           ///< for people; empty when there is one
+  std::string why_none;           ///< for people; empty if there is a file
   bool is_jvm = false;            ///< libjvm.so is mapped
 };
 using JitFilesPtr = std::shared_ptr<const JitFiles>;

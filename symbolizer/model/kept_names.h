@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptNames: what the addresses of stored stacks are called in a module whose file is closed, since nobody has it
-// mapped any more. An immutable value.
+// KeptNames: the names of stored addresses in a module whose file is closed, since no process has it mapped any more.
+// An immutable value.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ class KeptNames {
   };
 
   KeptNames() = default;
-  /// In any order, each offset once. Chains that are alike become one.
+  /// In any order, each offset once. Equal chains are merged.
   explicit KeptNames(std::vector<Named> names);
 
   /// Null: the address was not named.
   [[nodiscard]] SymbolChainPtr find(std::uint64_t offset) const;
   /// In the order of their offsets.
   [[nodiscard]] const std::vector<Named>& names() const { return names_; }
-  /// Of memory; chains that others hold, too, are counted.
+  /// Its memory; shared chains are counted, too.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:

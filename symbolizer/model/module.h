@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Module: something that code was mapped from. Its file is held open for as long as a process has it mapped and a
-// little longer; from then on the addresses that stored stacks have in it are known by their names.
+// Module: the source of mapped code. Its file is open as long as a process has it mapped and a little longer; after
+// that only the names of the addresses in stored stacks are kept.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,26 @@ struct Module {
   ModuleId id;
   ModuleKind kind = ModuleKind::kFile;
   std::string path;  ///< as the mapping named it, in the process's mount namespace; "[kernel]", "[vdso]", "[anon]"
-  ProcessId owner;   ///< of kAnonymous: whose memory
-  Fd file;           ///< of kFile: the file itself, readable, even when it was deleted or replaced since
-  std::string why_no_file;  ///< of kFile without descriptor: why, for people ("not opened yet", "deleted before ...")
-  JitFilesPtr jit{};        ///< of kAnonymous: the files that name its code; null: not looked for yet
-  KeptNamesPtr names{};     ///< of one that is closed: what is left of its files, and all that will be
+  ProcessId owner;   ///< of kAnonymous: the memory's process
+  Fd file;           ///< of kFile: the mapped file itself, readable, even if it was deleted or replaced since
+  std::string why_no_file;  ///< of kFile without a descriptor: the reason, for people ("not opened yet", "deleted
+                            ///< before ...")
+  JitFilesPtr jit{};        ///< of kAnonymous: its perf map and jitdump; null: not looked for yet
+  KeptNamesPtr names{};     ///< of a closed one: the names that are kept
 
   [[nodiscard]] bool is_closed() const { return names != nullptr; }
 };
 using ModulePtr = std::shared_ptr<const Module>;
 
-/// Where the symbolizer finds modules. Any thread.
+/// The symbolizer's interface to modules. Any thread.
 class Modules {
  public:
   virtual ~Modules() = default;
-  /// Null when nothing stored names the module any more.
+  /// Null if no stored stack has the module any more.
   [[nodiscard]] virtual ModulePtr find(ModuleId id) const = 0;
-  /// A process that has the module mapped, or had it when a sample was last seen there. 0: not known.
+  /// A process that has the module mapped, or had it at its last sample. 0: not known.
   [[nodiscard]] virtual std::int32_t process_of(ModuleId /*id*/) const { return 0; }
-  /// There is more to be known of a closed module: has its file opened once more, where it still is what it was, for
-  /// the names to be read anew. True: it is on its way.
+  /// Opens the file of a closed module once more, if it is unchanged, to read better names. True: it was requested.
   virtual bool reopen(ModuleId /*id*/) { return false; }
 };
 

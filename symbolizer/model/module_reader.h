@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleReader: everything that interprets bytes which other users chose, behind one interface of descriptors in,
-// values out, so that an unprivileged worker process can do it (design decision 5).
+// ModuleReader: the interface of all code that parses untrusted files: descriptors in, values out, so that an
+// unprivileged worker process can implement it.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,28 @@
 
 namespace flamed::symbolizer {
 
-/// Any thread; calls may overlap. An Error with code EAGAIN says nothing of the file: the process that reads
-/// wasn't there, and to ask again may well help. Any other tells why the file can't be read.
+/// Any thread; calls may overlap. An Error with code EAGAIN says nothing about the file: the reading process was not
+/// available, and a retry may succeed. Other errors say why the file can't be read.
 class ModuleReader {
  public:
   virtual ~ModuleReader() = default;
-  /// What kind of file this is and where else there may be more of it.
+  /// The kind of the file, and its references to debug files.
   virtual Result<ElfFacts> inspect(int fd) = 0;
   /// The functions of a module.
   virtual Result<ElfSymbols> read_symbols(const ModuleFiles& files) = 0;
   /// One chain for each *file offset* in the module, in order.
   virtual Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) = 0;
-  /// By file offset. A file without unwind information, or for another architecture, gives no rows and is no error.
+  /// By file offset. A file without unwind information, or for another architecture, gives no rows and is not an error.
   virtual Result<unwinder::UnwindRows> read_unwind_rows(int fd) = 0;
-  /// The functions that a just-in-time compiler wrote down, by address in its process; where two of them had an address
-  /// one after the other, the last one counts.
+  /// The functions in a just-in-time compiler's file, by address in its process; if several had the same address, the
+  /// last one counts.
   virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;
   /// One for each name, in order.
   virtual Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) = 0;
 };
 
-/// As long as one lives, what its thread asks readers for is work in the background: nobody waits for it, it takes no
-/// place from those who do, and the CPU budget is charged with it.
+/// While an object exists, readings by its thread are background work: nobody waits for them, they don't take the
+/// places of readings that somebody waits for, and they count for the CPU budget.
 class BackgroundReading {
  public:
   BackgroundReading() : was_on_(std::exchange(on_, true)) {}

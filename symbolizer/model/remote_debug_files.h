@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RemoteDebugFiles: separate debug files that another machine may have.
+// RemoteDebugFiles: separate debug files from other machines.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ class RemoteDebugFiles {
 
   struct Answer {
     Fd file;
-    bool pending = false;  ///< it is on its way: ask again
+    bool pending = false;  ///< it is being fetched: ask again
   };
-  /// Never waits. Asking is what sets the search in motion. `build_id` in hex.
+  /// Never waits. The first call starts the search. `build_id` in hex.
   virtual Answer find(const std::string& build_id) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RootFiles: files by their paths in the roots of processes, opened for reading.
+// RootFiles: opens files for reading by their paths in processes' root directories.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 namespace flamed::symbolizer {
 
 struct RootFile {
-  Fd file;  ///< none: there is no regular file that counts, or it can't be opened
-  /// It lies on a disk or in the memory of this machine, where reading it holds nobody up.
+  Fd file;  ///< none: there is no acceptable regular file, or it can't be opened
+  /// On a disk or in the memory of this machine, so reading it does not block.
   bool is_local = false;
-  /// It lies on another file system than the asked for owner's file, where set-user-ID does not count: a medium or a
-  /// FUSE that a user may have mounted, and who made that said whose its files are. In flamed's own root that may be so
-  /// of everything, as systemd sets it on mounts of a sandboxed service.
+  /// On another file system than the owner's file, and mounted nosuid: a medium or a FUSE that a user may have mounted,
+  /// whose files may claim any owner. In flamed's own root directory this may hold for all files, since systemd mounts
+  /// a sandboxed service's file systems nosuid.
   bool is_foreign = false;
 };
 
-/// Whose a file is, and where it lies.
+/// A file's owner and device.
 struct FileOwner {
   std::uint32_t user = 0;
-  std::uint64_t device = 0;  ///< as stat(2) has it
+  std::uint64_t device = 0;  ///< as in stat(2)
 };
 
 class RootFiles {
@@ -35,11 +35,11 @@ class RootFiles {
 
   static constexpr std::size_t kMostPaths = 4;
   static constexpr std::int32_t kHost = 0;
-  /// One for each of `paths`, of which there are kMostPaths at most, in their order. Links are followed inside of the
-  /// root. `pid`: whose root; kHost: flamed's own.
-  /// Only root's files and the owner's count, which nobody else can write to, and which the owner could open himself
-  /// (RootDirectory::open_readable()). In a process's root, whose user may have arranged it, what is for root alone is
-  /// not opened for root either.
+  /// One for each of at most kMostPaths `paths`, in order. Links are followed inside of the root directory. `pid`: the
+  /// process whose root directory it is; kHost: flamed's own. Accepts only files of root or the owner that nobody else
+  /// can write to, and that the owner could open himself (RootDirectory::open_readable()). In a process's root
+  /// directory, which its user may have arranged, files that only root may read are not opened, even if the owner is
+  /// root.
   virtual std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) = 0;
 };
 

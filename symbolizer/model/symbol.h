@@ -24,11 +24,11 @@ class Symbolizer {
   virtual ~Symbolizer() = default;
   /// One chain for each frame, in order; never null.
   virtual std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) = 0;
-  /// Those of `modules` of which more is known by now than when they were last named, so that what was answered for
-  /// them is worth asking for again. Tells each change once. Cheap enough for every query.
+  /// Those of `modules` whose names have improved since they were last named, so that they should be named again.
+  /// Reports each change once. Cheap enough for every query.
   virtual std::vector<ModuleId> renewed(std::span<const ModuleId> /*modules*/) { return {}; }
-  /// As long as it is the same number, names of the modules that were given after it was read, and of which
-  /// may_change() says no, would be given again. Cheap enough for every query.
+  /// As long as the number is the same, names of the modules have not changed since it was read, except those for which
+  /// may_change() is true. Cheap enough for every query.
   virtual std::uint64_t edition(std::span<const ModuleId> /*modules*/) { return 0; }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CachingSymbolizer: remembers what another Symbolizer answered, for all processes together: a page of libc that a
-// hundred processes run is named once. Any thread; the locks are held for table look-ups only, never while the inner
+// CachingSymbolizer: caches the answers of another Symbolizer for all processes together: an address of libc that a
+// hundred processes run is named once. Any thread; locks are held only for table look-ups, never while the inner
 // symbolizer works. The inner symbolizer and the clock must outlive it.
 //
-// Answers are kept by ModuleId, so an id must not be given to another module while this lives, or forget() be called.
+// Answers are kept by ModuleId. If an id is reused for another module, forget() must be called.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ namespace flamed::symbolizer {
 class CachingSymbolizer final : public Symbolizer {
  public:
   struct Options {
-    /// Of everything kept, its bookkeeping included. A chain that several addresses share is counted once.
+    /// For all cached data and its bookkeeping. A chain shared by several addresses is counted once.
     std::size_t budget_bytes = std::size_t{32} << 20;
-    /// "Don't know" may be only "not yet": the kernel module was just loaded, a file could not be read for a moment.
-    /// What is known to be on its way (Symbol::pending) is not kept at all. Names of JIT code are kept as long: its
-    /// memory is used again for other functions.
+    /// Missing names may appear: a kernel module was just loaded, a file could not be read for a moment. Pending
+    /// answers (Symbol::pending) are not kept at all. Names of JIT code are kept as long: its memory is reused for
+    /// other functions.
     std::int64_t unknown_ttl_ns = 5 * kNsPerSecond;
   };
 
@@ -40,30 +40,30 @@ class CachingSymbolizer final : public Symbolizer {
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override { return inner_.renewed(modules); }
   std::uint64_t edition(std::span<const ModuleId> modules) override;
 
-  /// Drops what is kept of one module, and doesn't keep what is just being answered.
+  /// Drops the answers of one module, and does not keep those that are just being computed.
   void forget(ModuleId module);
 
   struct Stats {
     std::uint64_t hits = 0;
-    std::uint64_t misses = 0;     ///< frames that the inner symbolizer was asked for; expired answers too
+    std::uint64_t misses = 0;     ///< frames looked up in the inner symbolizer, including expired ones
     std::uint64_t evictions = 0;  ///< for the budget
-    std::uint64_t renewals = 0;   ///< modules forgotten because more became known of them
+    std::uint64_t renewals = 0;   ///< modules forgotten because their names have improved
     std::size_t entries = 0;
     std::size_t bytes = 0;
   };
   [[nodiscard]] Stats stats() const;
 
  private:
-  /// Eviction is by clock (second chance): a hit sets `recently_used`, the hand clears it, and drops what it finds
-  /// clear. Unlike a list in order of use, a hit moves nothing.
+  /// Eviction by the clock algorithm (second chance): a hit sets `recently_used`, the hand clears it, and evicts slots
+  /// where it is clear. Unlike in an LRU list, a hit moves nothing.
   struct Slot {
     Frame frame;
     SymbolChainPtr chain;  ///< null: the slot is free
     std::int64_t expires_ns = 0;
     bool recently_used = false;
   };
-  /// A chain that slots have. Addresses of one function mostly have equal chains: they have one, and who gets the same
-  /// again knows it without reading it.
+  /// A chain of slots. Addresses of one function mostly have equal chains: they share one, so that equal chains can be
+  /// recognised by their pointer.
   struct Kept {
     SymbolChainPtr chain{};
     std::size_t slots = 0;
@@ -77,14 +77,14 @@ class CachingSymbolizer final : public Symbolizer {
   };
 
   void forget_renewed(std::span<const ModuleId> modules);
-  /// Of no more frames than are looked up under one hold of the lock. Leaves alone the chains that are not kept.
+  /// Looks up a batch of frames under one hold of the lock. Does not change the chains of missing ones.
   void look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains);
   void insert_locked(const Frame& frame, const SymbolChainPtr& chain, std::int64_t now_ns);
   void free_locked(std::uint32_t slot);
 
-  /// Where in places_ the search for the frame begins.
+  /// The index in places_ at which the search for the frame begins.
   [[nodiscard]] std::size_t home_locked(const Frame& frame) const;
-  /// Where in places_ its slot stands, or would.
+  /// The index in places_ of its slot, or of the free place for it.
   [[nodiscard]] std::size_t place_locked(const Frame& frame) const;
   void erase_place_locked(std::size_t place);
   void double_places_locked();
@@ -94,12 +94,12 @@ class CachingSymbolizer final : public Symbolizer {
   const Clock& clock_;
   const Options options_;
 
-  const std::uint64_t seed_;  ///< processes choose their addresses: they must not be able to choose collisions
+  const std::uint64_t seed_;  ///< processes choose their addresses, but must not be able to choose collisions
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::deque<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
-  /// Slots by the hash of their frame: open addressing, linear probing, a power of two, at most half of them taken.
+  /// Slots by the hash of their frame: open addressing, linear probing, a power of two in size, at most half full.
   std::vector<std::uint32_t> places_;
   std::size_t entries_ = 0;
   std::unordered_map<const SymbolChain*, Kept, HashOfContent, EqualContent> kept_;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DebugFileFinder: looks for the separate debug file of a module where distributions put such files. Any thread. What
-// the constructor is given must outlive it.
+// DebugFileFinder: looks for the separate debug file of a module in the usual places. Any thread. The constructor's
+// arguments must outlive it.
 //
-// It opens files and, for a checksum, reads bytes; what they mean it asks the reader. A file counts only when it shows
-// that it belongs to the module: by the same build-id, or by the checksum that the module names. Both can be forged,
-// and names are shown to everybody who has the module mapped: so it must be root's, or of the user's whose the module
-// is.
+// It opens files and, for a checksum, reads bytes; the reader parses them. A file is used only if it matches the
+// module: by the same build-id, or by the checksum in the module. Both can be forged, and everybody who has the module
+// mapped sees the names: so the file must belong to root or to the module's owner.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +27,19 @@
 
 namespace flamed::symbolizer {
 
-/// What belongs to one module, held open.
+/// The open debug files of one module.
 struct DebugFiles {
   Fd debug;
   ElfFacts debug_facts;  ///< of `debug`; empty without one
   Fd alternate;          ///< see ElfFacts::alternate_link
-  bool pending = false;  ///< one may be on its way
+  bool pending = false;  ///< one may be being fetched
 };
 
 class DebugFileFinder {
  public:
   struct Options {
     std::string folder = "/usr/lib/debug";
-    /// Larger files are not read for their checksum. At 1 GB/s, two seconds.
+    /// No checksum is computed of larger files. Two seconds at 1 GB/s.
     std::uint64_t max_checksum_bytes = std::uint64_t{2} << 30;
   };
 
@@ -51,11 +50,12 @@ class DebugFileFinder {
   struct Question {
     std::string path;      ///< of the module, in the mount namespace of `pid`
     ElfFacts facts;        ///< of the module
-    std::int32_t pid = 0;  ///< a process that has mapped it, or had: its root is searched after the host's. 0: none
+    std::int32_t pid = 0;  ///< a process that has mapped it, or had: its root directory is searched after the host's.
+                           ///< 0: none
     FileOwner owner{};     ///< of the module
   };
   /// By build-id FOLDER/.build-id/ab/cdef.debug; by .gnu_debuglink DIR/NAME, DIR/.debug/NAME, FOLDER/DIR/NAME, where
-  /// DIR is the module's. Asks remotely only for what is not here.
+  /// DIR is the module's. Asks remote servers only if there is no local file.
   [[nodiscard]] DebugFiles find(const Question& question);
 
  private:
@@ -65,7 +65,7 @@ class DebugFileFinder {
     friend auto operator<=>(const FileVersion&, const FileVersion&) = default;
   };
 
-  /// `root`: whose, see RootFiles.
+  /// `root`: see `pid` in RootFiles.
   bool find_debug(std::int32_t root, const Question& question, DebugFiles& files);
   bool accept_one(std::int32_t root, std::span<const std::string> candidates, const Question& question,
                   DebugFiles& files);
@@ -81,8 +81,8 @@ class DebugFileFinder {
   const Options options_;
   RemoteDebugFiles* const remote_;
 
-  std::mutex mutex_;  ///< guards what follows
-  /// Asked for again each time that a module is looked at anew.
+  std::mutex mutex_;  ///< guards the members below
+  /// Needed again each time that a module is checked.
   std::map<FileVersion, std::uint32_t> checksums_;
 };
 

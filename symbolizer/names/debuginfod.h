@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Debuginfod: separate debug files from servers of a distribution or a company (https://sourceware.org/elfutils/), by
-// build-id. A thread of its own fetches, one file after the other, so that nobody else waits for the network.
+// build-id. A separate thread fetches one file after the other, so that no other thread waits for the network.
 #pragma once
 
 #include <condition_variable>
@@ -24,13 +24,13 @@ namespace flamed::symbolizer {
 /// Any thread. The clock must outlive it.
 class Debuginfod final : public RemoteDebugFiles {
  public:
-  /// Fetches one file. May take minutes; gives up when stop is requested.
+  /// Fetches one file. May take minutes; ends when stop is requested.
   using Fetch = std::function<Result<Fd>(const std::string& build_id, const std::stop_token& stop)>;
 
   struct Options {
     std::size_t max_waiting = 256;  ///< build-ids in the queue; more are refused until there is room
-    std::size_t max_known = 4096;   ///< build-ids whose outcome is remembered
-    /// A server that had no file, or wasn't there, is asked again after this.
+    std::size_t max_known = 4096;   ///< build-ids with a known result
+    /// A server without the file, or one that was not reachable, is asked again after this time.
     std::int64_t ask_again_after_ns = 60 * kNsPerMinute;
   };
 
@@ -41,7 +41,7 @@ class Debuginfod final : public RemoteDebugFiles {
 
   struct Stats {
     std::uint64_t fetched = 0;
-    std::uint64_t failed = 0;  ///< not found, or not reached
+    std::uint64_t failed = 0;  ///< not found, or not reachable
     std::size_t waiting = 0;
   };
   [[nodiscard]] Stats stats() const;
@@ -49,7 +49,7 @@ class Debuginfod final : public RemoteDebugFiles {
  private:
   struct Known {
     bool waiting = true;
-    Fd file;  ///< here, for the first who asks
+    Fd file;  ///< fetched, for the first caller
     MonotonicTime failed_at;
   };
   void run(const std::stop_token& stop);
@@ -58,18 +58,18 @@ class Debuginfod final : public RemoteDebugFiles {
   const Clock& clock_;
   const Options options_;
 
-  mutable std::mutex mutex_;  ///< guards what follows; not held while a file is fetched
+  mutable std::mutex mutex_;  ///< guards the members below; not held while a file is fetched
   std::condition_variable_any changed_;
   std::deque<std::string> waiting_;
   std::unordered_map<std::string, Known> known_;
   Stats stats_;
 
-  std::jthread thread_;  ///< last: ends first
+  std::jthread thread_;  ///< last member: destroyed first
 };
 
-/// Fetching by libdebuginfod, which keeps what it fetched in `cache_folder` and cleans up there by itself. The library
-/// is loaded now: an error where it isn't installed. `urls` are separated by spaces. Call before other threads start:
-/// the library takes both from the environment.
+/// Fetches with libdebuginfod, which caches files in `cache_folder` and cleans up there by itself. Loads the library:
+/// an error if it isn't installed. `urls` are separated by spaces. Call it before other threads start: the library
+/// reads both from the environment.
 Result<Debuginfod::Fetch> load_libdebuginfod(const std::string& urls, const std::string& cache_folder);
 
 }  // namespace flamed::symbolizer

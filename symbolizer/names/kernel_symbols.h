@@ -21,7 +21,7 @@
 
 namespace flamed::symbolizer {
 
-/// Where a function's machine code lies.
+/// The address range of a function's machine code.
 struct KernelFunction {
   std::uint64_t start = 0;
   std::uint64_t bytes = 0;
@@ -35,7 +35,7 @@ class KallsymsTable {
     std::string_view module;   ///< "[kernel]", "[nf_tables]", "[bpf]"
     std::uint64_t offset = 0;  ///< from the function's start
   };
-  /// What is found lives as long as the table.
+  /// The result is valid as long as the table.
   [[nodiscard]] std::optional<Found> find(std::uint64_t address) const;
 
   [[nodiscard]] std::size_t size() const { return symbols_.size(); }
@@ -54,38 +54,39 @@ class KallsymsTable {
 };
 
 /// Parses "ffffffff81000000 T _text" and "ffffffffc0201000 t nft_do_chain\t[nf_tables]" lines. Lines of another shape
-/// are skipped. kallsyms has no sizes: a function ends where the next symbol of any kind begins, and a BPF program
-/// where `bpf_functions` says so. What that does not list ends before a hole after two pages at most.
-/// Fails when nothing is left, and says which setting hides the addresses when all of them are zero.
+/// are skipped. kallsyms has no sizes: a function ends at the next symbol of any kind, and a BPF program at its end in
+/// `bpf_functions`. Before a gap, programs that are not listed there end after two pages at most. Fails if nothing is
+/// left, and names the setting that hides the addresses if all of them are zero.
 Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFunction> bpf_functions = {});
 
-/// Addresses of the kernel's own symbols of these names, functions or not, in the order of the names; 0 for what the
-/// text does not list.
+/// Addresses of the kernel's own symbols of these names, functions or not, in the order of the names; 0 for missing
+/// ones.
 std::vector<std::uint64_t> find_kallsyms(std::string_view text, const std::vector<std::string_view>& names);
 
 class KernelSymbols {
  public:
   struct Options {
     std::string path = "/proc/kallsyms";
-    /// Read instead where it is open: who opened it decides whether it shows addresses, so a service manager can hand
-    /// over more than this process may see. Decided once: after a change of kernel.kptr_restrict it takes a new one.
+    /// If open, read instead of the path: the rights of the process that opened it decide whether it shows addresses,
+    /// so a service manager can pass on more than this process may see. The kernel decides this at open: after a change
+    /// of kernel.kptr_restrict a new descriptor is needed.
     Fd file{};
     /// An address without a name may belong to a module or BPF program that was loaded since; reading the file again
-    /// costs tens of milliseconds, so not more often than this.
+    /// takes tens of milliseconds, so not more often than this.
     std::int64_t min_reload_interval_ns = 30 * kNsPerSecond;
-    /// Addresses of unloaded modules and BPF programs are used again for others, so even good answers age.
+    /// Addresses of unloaded modules and BPF programs are reused, so names expire.
     std::int64_t max_age_ns = 10 * kNsPerMinute;
-    /// Tells where the code of BPF programs lies; asked with each reading of the file, not by two threads at once.
+    /// Returns the functions of BPF programs; called at each reading of the file, not by two threads at once.
     std::function<std::vector<KernelFunction>()> bpf_functions{};
   };
 
   explicit KernelSymbols(const Clock& clock);
   KernelSymbols(const Clock& clock, Options options);
 
-  /// Reads the file now. find() does so by itself when needed; calling this at the start tells early what is missing.
+  /// Reads the file now. find() does so by itself when needed; a call at the start reports problems early.
   Status load();
 
-  /// Does the kernel show flamed its addresses? Otherwise why not, and what to do. Reads a page of the file; any
+  /// Checks whether the kernel shows flamed its addresses; if not, why, and what to do. Reads a page of the file; any
   /// thread.
   [[nodiscard]] Status check() const;
 
@@ -94,10 +95,10 @@ class KernelSymbols {
     std::string module;
     std::uint64_t offset = 0;
   };
-  /// The function that holds `address`, or for a person why there is none.
+  /// The function at `address`, or why there is none, for people.
   [[nodiscard]] Result<Name> find(std::uint64_t address);
 
-  /// As find_kallsyms() of the file, which is read for it.
+  /// Reads the file for find_kallsyms().
   [[nodiscard]] Result<std::vector<std::uint64_t>> addresses(const std::vector<std::string_view>& names);
 
   struct Stats {
@@ -111,8 +112,8 @@ class KernelSymbols {
  private:
   using TablePtr = std::shared_ptr<const KallsymsTable>;
   [[nodiscard]] TablePtr table() const;
-  /// Reads the file again unless that was done less than `interval_ns` ago; one thread at a time, the others wait for
-  /// its result.
+  /// Reads the file again unless it was read less than `interval_ns` ago; one thread at a time, the others wait for its
+  /// result.
   void reload_after(std::int64_t interval_ns);
   Status load_locked();
 
@@ -124,10 +125,10 @@ class KernelSymbols {
 
   std::mutex load_mutex_;  ///< held while reading and parsing; taken before mutex_
 
-  mutable std::mutex mutex_;                ///< guards what follows; never held for long
-  TablePtr table_;                          ///< null until the first good load
+  mutable std::mutex mutex_;                ///< guards the members below; never held for long
+  TablePtr table_;                          ///< null until the first successful load
   std::string error_;                       ///< why the last load failed
-  std::optional<MonotonicTime> loaded_at_;  ///< last try, good or not
+  std::optional<MonotonicTime> loaded_at_;  ///< the last attempt, successful or not
   Stats stats_;
 };
 

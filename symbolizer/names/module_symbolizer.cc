@@ -579,7 +579,7 @@ void ModuleSymbolizer::evict_locked() {
   }
 }
 
-std::size_t ModuleSymbolizer::let_go_of_closed() {
+std::size_t ModuleSymbolizer::free_closed() {
   std::lock_guard lock(mutex_);
   const std::size_t before = stats_.table_bytes;
   evict_locked();

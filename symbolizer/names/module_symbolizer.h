@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleSymbolizer: names frames from the symbols of the kernel, the vdso and the files that modules hold open, and
-// from the separate debug files of these.
-// Any thread, and calls may overlap: a thread that needs a module which another is just reading waits for that one
-// module only. Everything given to the constructor must outlive it.
+// ModuleSymbolizer: names frames from the symbols of the kernel, the vdso, the modules' open files, and their separate
+// debug files. Any thread, and calls may overlap: a thread that needs a module which another thread is reading waits
+// only for that module. The constructor's arguments must outlive it.
 //
-// It keeps the tables of modules it has read within a budget, and nothing per address: put a CachingSymbolizer before
-// it.
+// It caches the tables of modules within a budget, but nothing per address: put a CachingSymbolizer before it.
 #pragma once
 
 #include <sys/types.h>
@@ -43,15 +41,16 @@ inline constexpr const char* kOnlyDynamicSymbols =
 class ModuleSymbolizer final : public Symbolizer {
  public:
   struct Options {
-    /// Of all tables together; the least recently used go first. A table larger than this alone serves the call that
-    /// read it and isn't kept.
+    /// For all tables together; the least recently used are dropped first. A table larger than this serves only the
+    /// call that read it and isn't kept.
     std::size_t table_budget_bytes = std::size_t{64} << 20;
-    /// A file that couldn't be read is tried again after the first of these, then after the second, and from then on
-    /// after the last: memory may have been short. One whose reader wasn't there (ModuleReader) is tried again at once.
+    /// A file that couldn't be read is tried again after the first of these times, then after the second, and from then
+    /// on after the last: memory may have been short. If the reader was not available (ModuleReader), it is tried again
+    /// at once.
     std::array<std::int64_t, 3> retry_failed_after_ns = {5 * kNsPerSecond, 30 * kNsPerSecond, 300 * kNsPerSecond};
-    /// How often a module that lacks symbols or lines is looked at for a debug file that was installed meanwhile.
+    /// How often to check for a new debug file of a module without symbols or lines.
     std::int64_t look_again_after_ns = 60 * kNsPerSecond;
-    /// Held open with the tables; those of the least recently used modules go first.
+    /// Debug files held open with the tables; those of the least recently used modules are closed first.
     std::size_t max_open_debug_files = 256;
   };
 
@@ -61,34 +60,33 @@ class ModuleSymbolizer final : public Symbolizer {
                    const Clock& clock, Options options);
 
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override;
-  /// Modules whose debug file appeared.
+  /// Modules whose debug file has appeared.
   std::vector<ModuleId> renewed(std::span<const ModuleId> modules) override;
 
-  /// Frees what was read and is held open of modules that are closed by now. To be called after they were. Returns
-  /// how many bytes of memory that was.
-  std::size_t let_go_of_closed();
+  /// Frees the tables and debug files of closed modules. Call it after they were closed. Returns the freed bytes.
+  std::size_t free_closed();
 
   static constexpr std::size_t kSources = 6;  ///< values of ElfSymbols::Source
   struct Stats {
     std::size_t tables = 0;
     std::size_t table_bytes = 0;
-    std::uint64_t loads = 0;                           ///< files read, well or not
-    std::uint64_t failed_loads = 0;                    ///< of these, not
+    std::uint64_t loads = 0;                           ///< files read, with or without success
+    std::uint64_t failed_loads = 0;                    ///< of these, without success
     std::uint64_t evictions = 0;                       ///< tables dropped for the budget
-    std::int64_t load_ns = 0;                          ///< time spent in reading
-    std::array<std::uint64_t, kSources> loads_from{};  ///< by ElfSymbols::Source, of those that were read well
+    std::int64_t load_ns = 0;                          ///< time spent reading
+    std::array<std::uint64_t, kSources> loads_from{};  ///< by ElfSymbols::Source, of those read with success
     std::uint64_t debug_files_found = 0;               ///< loads with a separate debug file
-    std::uint64_t debug_files_missed = 0;              ///< loads that wanted one and found none
-    std::uint64_t located = 0;                         ///< addresses whose source lines were asked for
-    std::uint64_t failed_locates = 0;                  ///< calls for that which failed
+    std::uint64_t debug_files_missed = 0;              ///< loads that needed one and found none
+    std::uint64_t located = 0;                         ///< addresses whose source lines were looked up
+    std::uint64_t failed_locates = 0;                  ///< failed look-ups of source lines
     std::int64_t locate_ns = 0;
   };
   [[nodiscard]] Stats stats() const;
-  /// Of what just-in-time compilers wrote; it has a budget of the same size of its own.
+  /// Of perf maps and jitdumps, which have a separate budget of the same size.
   [[nodiscard]] JitSymbols::Stats jit_stats() const { return jit_.stats(); }
 
  private:
-  /// All that was read of a module, and what is held open to read more of it. Immutable.
+  /// The data read from a module, and the open files for reading more. Immutable.
   struct Loaded {
     Result<ElfSymbols> symbols;
     ElfFacts facts{};
@@ -100,23 +98,23 @@ class ModuleSymbolizer final : public Symbolizer {
   };
   using LoadedPtr = std::shared_ptr<const Loaded>;
 
-  /// Of one file in a row. A file that takes its reader ten seconds must not cost every question as much.
+  /// Consecutive failures of one file. A file that takes its reader ten seconds must not cost every query as much.
   struct Failures {
-    std::optional<MonotonicTime> retry_at;  ///< none: the last time all was well
-    std::size_t count = 0;                  ///< those that the file is to blame for
+    std::optional<MonotonicTime> retry_at;  ///< none: the last reading succeeded
+    std::size_t count = 0;                  ///< failures caused by the file
   };
 
   struct Entry {
-    std::weak_ptr<const Module> module;  ///< tells a module from one that replaced it under the same id
+    std::weak_ptr<const Module> module;  ///< to detect another module with the same id
     std::shared_future<LoadedPtr> loaded;
-    std::uint64_t load = 0;       ///< which load this is, so that a late one doesn't touch its successor
+    std::uint64_t load = 0;       ///< number of this load, so that a late one doesn't change its successor
     std::uint64_t last_used = 0;  ///< in uses_
-    std::size_t bytes = 0;        ///< 0 while there is no table: not loaded yet, or dropped for the budget
+    std::size_t bytes = 0;        ///< 0 without a table: not loaded yet, or dropped for the budget
     std::size_t debug_files = 0;  ///< held open
     Failures load_failures;
     Failures line_failures;
-    bool pending = false;  ///< a debug file is on its way
-    /// Of a module that a debug file would tell more of; outlives the table, because answers do.
+    bool pending = false;  ///< a debug file is being fetched
+    /// For a module that needs a debug file; outlives the table, because answers do.
     struct Watch {
       ElfFacts facts;
       FileOwner owner;
@@ -126,27 +124,27 @@ class ModuleSymbolizer final : public Symbolizer {
     std::optional<Watch> watch;
   };
 
-  /// Frames [i] for i in `group` lie in one module.
+  /// frames[i] for i in `group` are in one module.
   using Group = std::span<const std::size_t>;
   using Chains = std::vector<SymbolChainPtr>;
   void name_group(std::span<const Frame> frames, Group group, Chains& chains);
-  /// `place` as in the names of what has none.
+  /// `place` is the text for frames without names.
   static void name_closed(std::span<const Frame> frames, Group group, const Module& closed, std::string_view place,
                           const std::string& module, Chains& chains);
   void name_kernel(std::span<const Frame> frames, Group group, Chains& chains);
-  /// `file` is -1 for what is no file.
+  /// `file` is -1 if there is no file.
   void name_elf(std::span<const Frame> frames, Group group, const Loaded& loaded, int file, const std::string& module,
                 SymbolKind kind, Chains& chains);
   struct Lines {
-    std::vector<SourceChain> chains;  ///< one for each frame of the group; empty ones where there are no lines
-    bool pending = false;             ///< the next time there may be some
+    std::vector<SourceChain> chains;  ///< one for each frame of the group; empty if there are no lines
+    bool pending = false;             ///< there may be lines the next time
   };
   Lines locate(std::span<const Frame> frames, Group group, const Loaded& loaded, int file);
   void note_failure(Failures& failures, const Error& error);
 
   void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
 
-  /// One for each name. Empty ones where the reader wasn't there: what is shown instead isn't to be kept.
+  /// One for each name. Empty if the reader was not available: then the shown names must not be cached.
   std::vector<DemangledName> demangle(std::span<const std::string> mangled);
 
   LoadedPtr loaded(const ModulePtr& module);
@@ -169,7 +167,7 @@ class ModuleSymbolizer final : public Symbolizer {
   std::once_flag vdso_once_;
   LoadedPtr vdso_;
 
-  mutable std::mutex mutex_;  ///< guards what follows; not held while a file is read
+  mutable std::mutex mutex_;  ///< guards the members below; not held while a file is read
   std::unordered_map<ModuleId, Entry> entries_;
   std::uint64_t uses_ = 0;
   std::size_t open_debug_files_ = 0;

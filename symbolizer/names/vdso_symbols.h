@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vdso: code that the kernel maps into every process (clock_gettime and the like). There is no file of it, but the
-// image is the same in all 64-bit processes of a kernel, so flamed reads its own.
+// The vdso: code that the kernel maps into every process (clock_gettime and the like). It has no file, but its image is
+// the same in all 64-bit processes of a kernel, so flamed reads its own.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct AddressRange {
   std::uint64_t end = 0;
 };
 
-/// The line of a /proc/PID/maps text that holds `address`. Pure.
+/// The range in a /proc/PID/maps text that has `address`. Pure.
 std::optional<AddressRange> mapping_that_holds(std::string_view maps, std::uint64_t address);
 
 /// The functions of this process's own vdso; find() takes offsets from the start of the image. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding the file behind a mapping again and opening it: the very file, not what stands at its path by now.
+// Opens the file of a mapping: the mapped file itself, not another one that is at its path by now.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace flamed::symbolizer {
 
-/// Where to look: paths lead wherever links and mounts do, mappings to the file itself.
+/// Where to search: paths depend on links and mounts, mappings lead to the file itself.
 enum class ModuleSearch : std::uint8_t { kMappings, kPaths, kEverywhere };
 
 /// Tries, in this order: the mapping itself (/proc/PID/map_files, right even for deleted files) if the process still
-/// has the file mapped, the path in the process's root, in its parent's root, and on the host. What is found so counts
-/// only if device and inode are those of the mapping, on overlayfs and btrfs as a mapping shows them. Opens nothing but
-/// regular files. `proc` is where procfs is mounted. May block on a slow file system.
+/// has the file mapped, the path in the process's root, in its parent's root, and on the host. A file is accepted only
+/// if its device and inode are the mapping's, on overlayfs and btrfs as shown in a mapping. Opens only regular files.
+/// `proc` is where procfs is mounted. May block on a slow file system.
 Result<Fd> open_module(const OpenRequest& request, const std::string& proc,
                        ModuleSearch search = ModuleSearch::kEverywhere);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpenHelper: a process of flamed's own that opens files and sends the descriptors. Whoever looks for a file on a file
-// system that does not answer is held up for good, and not even SIGKILL frees him: here that is the helper.
+// OpenHelper: a process of flamed that opens files and sends the descriptors. A process that opens a file on a file
+// system that does not answer can block forever, and not even SIGKILL ends it: here that is the helper.
 //
 // Not thread-safe.
 #pragma once
@@ -29,41 +29,41 @@ namespace flamed::symbolizer {
 /// The one argument that starts a program as the helper.
 inline constexpr const char* kOpenHelperArgument = "(open helper)";
 
-/// For the first lines of main(): when the program was started as the helper, serves until the daemon goes away, and
-/// returns what to exit with.
+/// For the first lines of main(): if the program was started as the helper, serves until the daemon is gone, and
+/// returns the exit status.
 std::optional<int> run_open_helper_if_asked(int argc, char** argv);
 
 class OpenHelper {
  public:
-  /// `program` calls run_open_helper_if_asked() first thing in its main(); it is told where procfs is mounted. The
-  /// helper is ended with the thread that started it. Once `cancel` is readable nothing is waited for any more.
+  /// `program` calls run_open_helper_if_asked() first in its main(); `proc` is where procfs is mounted. The helper ends
+  /// with the thread that started it. Waits end once `cancel` is readable.
   static Result<OpenHelper> start(const std::string& program, const std::string& proc, int cancel);
 
-  /// How long to wait for an answer from now on.
+  /// The timeout of later answers.
   void set_limit(std::int64_t limit_ns) { limit_ns_ = limit_ns; }
 
-  /// What open_module() says. The file can be read from and closed: its beginning was read, and a duplicate closed.
-  /// This and the next two fail with any code when the helper is of no more use, which state() tells.
+  /// The result of open_module(). Reading and closing the file does not block: its beginning was read, and a duplicate
+  /// closed. This and the next two fail with any code when the helper can't be used any more, see state().
   Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
-  /// What DirectRootFiles says.
+  /// The result of DirectRootFiles.
   Result<std::vector<RootFile>> open_in_root(std::int32_t pid, std::span<const std::string> paths,
                                              const FileOwner& owner);
 
   enum class State : std::uint8_t {
     kReady,
-    kHangs,      ///< did not answer in time; it was told to end, and will when it can
-    kCancelled,  ///< it was not waited for; likewise
-    kEnded,      ///< without being asked to, or is of no more use
+    kHangs,      ///< did not answer in time; it was told to exit, and will when it can
+    kCancelled,  ///< the wait was cancelled; likewise
+    kEnded,      ///< exited by itself, or can't be used any more
   };
   [[nodiscard]] State state() const { return state_; }
-  /// CPU time of the process so far; 0 when it can't be told any more.
+  /// CPU time of the process so far; 0 if it is not known any more.
   [[nodiscard]] std::int64_t cpu_ns() const;
 
-  /// Is the process gone? Then it is reaped, and nothing of it is left.
+  /// Is the process gone? Then this reaps it.
   bool reap();
-  /// Tells a helper that is ready to end and gives it a second for it; any other is killed and not waited for.
+  /// Tells a ready helper to exit and waits for at most a second; kills any other one without waiting.
   void end();
 
  private:
@@ -71,7 +71,7 @@ class OpenHelper {
     std::vector<std::byte> bytes;
     std::vector<Fd> files;
   };
-  /// Fails, too, when that is what the helper answers.
+  /// Also fails if the helper answers with an error.
   Result<Answer> ask(const WireWriter& question);
   Error leave(State state, Error why);
 

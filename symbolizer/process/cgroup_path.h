@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the path of a control group says of its processes: the systemd unit and the container. Pure; any thread.
+// The systemd unit and the container in the path of a control group. Pure; any thread.
 //
-// Who may make cgroups names them, so both are what a path claims, not what is proved.
+// Users who may create cgroups choose their names, so the path proves neither.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace flamed::symbolizer {
 
-/// The path in the text of /proc/PID/cgroup (cgroups(7)): that of the unified hierarchy ("0::/path"). Where that one is
-/// not in use and says no more than "/", the path of the first version's hierarchy that systemd or a container runtime
-/// keeps. Empty when there is none. A view into `text`.
+/// The path in the text of /proc/PID/cgroup (cgroups(7)) in the unified hierarchy ("0::/path"). If that one is not used
+/// and has only "/", the path in the hierarchy of cgroup v1 that systemd or a container runtime uses. Empty if there is
+/// none. A view into `text`.
 struct CgroupLine {
   std::string_view path;
   bool unified = false;
@@ -20,12 +20,11 @@ struct CgroupLine {
 CgroupLine parse_proc_cgroup(std::string_view text);
 
 struct CgroupNames {
-  /// The innermost systemd unit that is no slice: "nginx.service", "docker-<id>.scope", of a user's own manager
-  /// "app-firefox-1234.scope". The manager itself ("init.scope" below the unit that runs it) counts as that unit.
+  /// The innermost systemd unit that is not a slice: "nginx.service", "docker-<id>.scope", or, of a user's own manager,
+  /// "app-firefox-1234.scope". The manager itself ("init.scope" below its unit) counts as its unit.
   std::string unit;
-  /// The innermost container: the id of 64 hex digits that Docker, containerd, CRI-O and Podman give, or the name of an
-  /// LXC container or of a machine registered with systemd. The runtimes' own watchers (conmon, lxc.monitor) are
-  /// outside.
+  /// The innermost container: the id of 64 hex digits of Docker, containerd, CRI-O and Podman, or the name of an LXC
+  /// container or of a machine registered with systemd. The runtimes' own monitors (conmon, lxc.monitor) are outside.
   std::string container;
 };
 CgroupNames parse_cgroup_path(std::string_view path);

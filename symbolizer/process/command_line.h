@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command lines: the bytes of /proc/PID/cmdline as one line that a person reads. Pure; any thread.
+// Command lines: the bytes of /proc/PID/cmdline as one readable line. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,12 @@ enum class CommandLines : std::uint8_t {
   kOff,
 };
 
-/// Arguments joined by blanks; one that has blanks or quotes in it, or is empty, stands in single quotes as a shell
-/// takes it. A process that wrote a title over its arguments has only one: it is shown as it stands. Safe to print
-/// (clean_name()), at most kCommandLineLimitBytes long; `raw` of that size or more is taken to be cut and ends in
-/// "...".
+/// Arguments separated by blanks; an argument with blanks or quotes, or an empty one, is in single quotes as for a
+/// shell. A process that wrote a title over its arguments has only one, shown unchanged. Safe to print (clean_name()),
+/// at most kCommandLineLimitBytes long; a `raw` of that size or more counts as cut and ends in "...".
 ///
-/// Redacted, the first word stays, and of what follows: "--name=value" as "--name=***", "--name" as it is, "-xvalue" as
-/// "-x***", "--" as it is, and anything else, which may be the value of an option, as "***", once for a row of them.
+/// If redacted, the first word stays, and of the others: "--name=value" becomes "--name=***", "--name" and "--" stay,
+/// "-xvalue" becomes "-x***", and anything else, which may be the value of an option, "***", once for several in a row.
 /// A title's words after the first are "***".
 std::string format_command_line(std::string_view raw, CommandLines how);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DirectRootFiles: opens files in the calling thread, for as long as their file systems take.
+// DirectRootFiles: opens files in the calling thread, which may block on their file systems.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace flamed::symbolizer {
 
-/// As the kernel knows it: a file system that may not answer is not asked. Where it can't be told, root's and nowhere.
+/// From the kernel's cached attributes: never waits for the file system. If unknown: root, and no device.
 FileOwner owner_of(int fd);
 
-/// Waits for as long as the file systems do. Any thread.
+/// May block on the file systems. Any thread.
 class DirectRootFiles final : public RootFiles {
  public:
   struct Options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process has mapped as code, read from procfs without the rest. Any thread.
+// Reads only the code mappings of a process from procfs. Any thread.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace flamed::symbolizer {
 
-/// The lines of `path`, a process's maps in procfs, that are of memory to be executed, as they stand there. The others
-/// may be hundreds of MiB (a database that maps its files in pieces). More than 16 MiB of those that are wanted, which
-/// are 65,530 (vm.max_map_count) of 250 bytes, are an error with code EFBIG.
+/// The unchanged lines of executable mappings in `path`, a process's maps in procfs. The other lines may be hundreds of
+/// MiB (a database that maps its files in pieces). More than 16 MiB of executable lines, 65,530 (vm.max_map_count) of
+/// 250 bytes, are an error with code EFBIG.
 Result<std::string> read_executable_lines(const std::string& path);
 
 }  // namespace flamed::symbolizer

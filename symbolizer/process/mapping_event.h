@@ -17,11 +17,11 @@ struct MappingEvent {
   std::int32_t pid = 0;
   std::uint64_t start = 0, length = 0, file_offset = 0;
   FileKey file;
-  std::string_view path;  ///< "//anon", "[vdso]" and the like for what is no file
+  std::string_view path;  ///< "//anon", "[vdso]" and the like for memory without a file
 };
 
 struct NewMapping {
-  Mapping mapping;         ///< as it is entered into a MappingSet
+  Mapping mapping;         ///< for a MappingSet
   bool is_closed = false;  ///< see ModuleTable::file()
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MappingSet: what one address space has mapped as code.
+// MappingSet: the code mappings of one address space.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct Mapping {
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
   ModuleId module;
-  /// Something else was mapped at some of these addresses before: only the order of events tells which was when.
+  /// Some of these addresses had another mapping before: only the order of events says which was mapped when.
   bool contested = false;
-  /// When to ask again for the module's file; not part of what a mapping is, and changed through const references.
+  /// When to request the module's file again; not part of the mapping's value, and changed through const references.
   mutable std::int64_t ask_again_ns = 0;
 
-  /// Do both show the same, wherever both are?
+  /// Do both map the same bytes where they overlap?
   [[nodiscard]] bool continues(const Mapping& other) const {
     return module == other.module && file_offset - start == other.file_offset - other.start;
   }
@@ -32,17 +32,16 @@ struct Mapping {
   }
 };
 
-/// Sorted, without overlaps. The kernel does not tell when something is unmapped: a mapping stays until another one
-/// takes its place.
+/// Sorted, without overlaps. The kernel does not report unmapping: a mapping stays until another one replaces it.
 class MappingSet {
  public:
-  /// Puts `mapping` in; what it covers of older ones is cut away.
+  /// Adds `mapping`, and cuts older ones where it covers them.
   void insert(const Mapping& mapping);
-  /// Marks as contested what `before`, an earlier state of the same address space, shows differently.
+  /// Marks mappings as contested that differ from `before`, an earlier state of the same address space.
   void contest(const MappingSet& before);
-  /// Whatever is mapped of `module` is another one's.
+  /// Replaces `module` in all mappings by `other`.
   void replace_module(ModuleId module, ModuleId other);
-  /// Null when nothing is mapped there.
+  /// Null if nothing is mapped there.
   [[nodiscard]] const Mapping* find(std::uint64_t address) const;
   [[nodiscard]] const std::vector<Mapping>& mappings() const { return mappings_; }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleTable: every module that a mapping or a stored stack names, and the open files behind them.
+// ModuleTable: every module in a mapping or a stored stack, and their open files.
 //
-// Ingest enters modules and lets them go; the `modules` thread opens their files; the `names` thread closes those that
-// nobody has mapped any more, so that file systems can be unmounted and what is deleted takes no room; anybody may look
-// one up.
+// Ingest adds and removes modules; the `modules` thread opens their files; the `names` thread closes files that no
+// process has mapped any more, so that file systems can be unmounted and deleted files freed; any thread may look one
+// up.
 //
-// There is room for so many open files and for so many bytes of names. When it runs out, whoever holds most of it loses
-// what he has held longest.
+// The number of open files and the bytes of names are limited. At a limit, the user who holds most loses his oldest
+// item.
 #pragma once
 
 #include <condition_variable>
@@ -37,71 +37,69 @@
 
 namespace flamed::symbolizer {
 
-/// A share that is no single user's, such as that of processes with several.
+/// The share of processes without a single user.
 inline constexpr std::uint32_t kNobodys = 0xffff'ffff;
 
-/// Where a module's file can be found: a mapping of it in a process that was alive a moment ago.
+/// Where to find a module's file: a mapping of it in a process that was alive a moment ago.
 struct OpenRequest {
   ModuleId module;
   FileKey file;
   std::string path;
   std::int32_t pid = 0;
-  std::int32_t parent_pid = 0;  ///< likely to be in the same mount namespace when the process is gone already
+  std::int32_t parent_pid = 0;  ///< likely in the same mount namespace, if the process is gone already
   std::uint64_t start = 0, end = 0;
-  std::uint32_t user = kNobodys;  ///< for whose share of the open files it counts
-  /// Given: what is asked for are the files that name this process's JIT code, and nothing above counts.
+  std::uint32_t user = kNobodys;  ///< the user whose share of open files it counts for
+  /// If set: the request is for this process's perf map and jitdump, and the members above are unused.
   std::optional<ProcessId> jit_owner{};
 };
 
 class ModuleTable final : public Modules {
  public:
-  /// At most `open_file_limit` files are held open at once, and `names_budget_bytes` of names of closed ones.
+  /// Holds at most `open_file_limit` files open at once, and `names_budget_bytes` of names of closed ones.
   ModuleTable(std::size_t open_file_limit, const Clock& clock,
               std::size_t names_budget_bytes = kDefaultNamesBudgetBytes);
   static constexpr std::size_t kDefaultNamesBudgetBytes = std::size_t{32} << 20;
 
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
-  /// The module of a mapped file. The same file at another path is the same module, and until it is open the newest
-  /// path counts; but under another name it is another module. For a module's name is shown to everybody who has it
-  /// mapped, and a process must neither learn by what name others have the file in their mount namespace nor choose it
-  /// for them.
+  /// The module of a mapped file. The same file in another folder is the same module, and until it is open the newest
+  /// path is used; but with another file name it is another module. A module's name is shown to everybody who has it
+  /// mapped, and a process must neither learn the file's name in the mount namespaces of others nor choose it for them.
   struct MappedFile {
     ModuleId module;
-    bool is_closed = false;  ///< it has to be opened again to know whether it is still the file that it was
+    bool is_closed = false;  ///< it must be opened again to know whether it is still the same file
   };
   MappedFile file(const FileKey& key, std::string_view path);
 
-  /// Memory of `owner` that is mapped as code but has no file behind it.
+  /// Memory of `owner` that is mapped as code without a file.
   ModuleId anonymous(const ProcessId& owner);
   /// Addresses of `owner` that no known mapping covers.
   ModuleId unmapped(const ProcessId& owner);
 
-  /// A sample was seen in the module: its file is needed. Queues the opening once; after a failure again, with growing
-  /// distance, as other processes show where it may be found. A no-op for modules without file.
+  /// The module was sampled: its file is needed. Queues the request once; after a failure again, at growing intervals,
+  /// as other processes have it mapped. A no-op for modules without a file.
   struct Wanted {
-    /// Another one, where the file that was closed has changed since: mappings of now are that one's.
+    /// Another module if the closed file has changed since: current mappings belong to that one.
     ModuleId module;
-    bool is_in_doubt = false;  ///< it was closed, and is not open again to see
+    bool is_in_doubt = false;  ///< it was closed, and is not open again for a check
   };
   Wanted want(const OpenRequest& request);
 
-  /// A sample was seen in the owner's memory without a file: what names its code is needed. Queues the search; again,
-  /// with growing distance, for as long as there is nothing, and now and then to see whether there is something newer.
-  /// `new_code`: none was seen there before.
-  /// `user`: see OpenRequest.
+  /// The owner's memory without a file was sampled: its perf map or jitdump is needed. Queues the search; repeats it at
+  /// growing intervals until something is found, and then now and then for something newer. `new_code`: no sample was
+  /// there before. `user`: see OpenRequest.
   void want_jit(const ProcessId& owner, bool new_code, std::uint32_t user = kNobodys);
 
-  /// Queues a module whose file is open already for the `modules` thread once more.
+  /// Queues a module with an open file for the `modules` thread once more.
   void want_again(ModuleId module);
 
-  /// Modules that processes have mapped or own, in any order, with repeats. All others are to be closed.
+  /// Sets the modules that processes have mapped or own, in any order, with repeats. All others will be closed.
   void note_mapped(std::span<const ModuleId> mapped);
 
   /// Forgets every module that is not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
-  /// Forgets the files that nobody ever wanted and that are not in `mapped`, which is sorted: programs that came and
-  /// went between two samples.
+  /// Forgets files that were never sampled and are not in `mapped`, which is sorted: programs that ran between two
+  /// samples.
   void forget_unwanted(std::span<const ModuleId> mapped);
 
   // -- The `modules` thread ------------------------------------------------------------------------------------------
@@ -109,32 +107,33 @@ class ModuleTable final : public Modules {
   /// Waits for the next file to open. Empty when `stop` is requested.
   std::optional<OpenRequest> next_request(const std::stop_token& stop);
   [[nodiscard]] bool has_request() const { return requests_.size() != 0; }
-  /// Returns the module whose file it is: another one where it has changed since it was closed.
+  /// Returns the file's module: another one if the file has changed since it was closed.
   ModuleId finish(const OpenRequest& request, Result<Fd> opened);
-  /// What is open of the files that name the owner's JIT code; null: not looked for yet.
+  /// The owner's open perf map and jitdump; null: not looked for yet.
   [[nodiscard]] JitFilesPtr jit_files(const ProcessId& owner) const;
   void finish_jit(const ProcessId& owner, JitFiles found);
-  /// Was code seen, since the last clear_new_jit_code(), where none was before?
+  /// Were there samples in new JIT code since the last clear_new_jit_code()?
   [[nodiscard]] bool has_new_jit_code(const ProcessId& owner) const;
   void clear_new_jit_code(const ProcessId& owner);
 
   // -- The `names` thread --------------------------------------------------------------------------------------------
 
-  /// Waits until there are open files that nobody has mapped. False when `stop` is requested.
+  /// Waits until there are open files that no process has mapped. False when `stop` is requested.
   bool await_abandoned(const std::stop_token& stop) const;
   struct Abandoned {
     ModulePtr module;
     MonotonicTime since;
-    KeptNamesPtr names;  ///< from when it was closed before; may be null
+    KeptNamesPtr names;  ///< from an earlier close; may be null
   };
-  /// Those of them since `until` or longer, the longest first. Modules of processes that have ended are among them.
+  /// Files unmapped since `until` or longer, the longest first, including modules of ended processes.
   [[nodiscard]] std::vector<Abandoned> abandoned(MonotonicTime until) const;
-  /// Closes its files. `why`: to people, of addresses that `names` has not. Null: somebody has mapped it meanwhile.
+  /// Closes its files. `why`: the reason shown for addresses that are not in `names`. Null: it was mapped again
+  /// meanwhile.
   ModulePtr close(const ModulePtr& module, KeptNamesPtr names, std::string why);
 
   // -- The thread that asks JVMs --------------------------------------------------------------------------------------
 
-  /// The owner's JVM was asked for its perf map. `problem` is why it gave none; when empty, the map is looked for now.
+  /// The owner's JVM was asked for its perf map. `problem` is why it wrote none; if empty, the map is looked for now.
   void note_jvm(const ProcessId& owner, std::string problem);
 
   // -- Any thread ----------------------------------------------------------------------------------------------------
@@ -147,8 +146,8 @@ class ModuleTable final : public Modules {
     std::size_t modules = 0;
     std::size_t open_files = 0;
     std::size_t names_bytes = 0;          ///< of these names
-    std::uint64_t names_dropped = 0;      ///< modules whose names had to go, for lack of room
-    std::uint64_t files_crowded_out = 0;  ///< closed although mapped, for lack of room
+    std::uint64_t names_dropped = 0;      ///< modules whose names were dropped for lack of room
+    std::uint64_t files_crowded_out = 0;  ///< closed while mapped, for lack of room
     std::uint64_t failed_opens = 0;
     std::uint64_t refused_requests = 0;  ///< the queue to the `modules` thread was full
   };
@@ -156,7 +155,7 @@ class ModuleTable final : public Modules {
 
  private:
   enum class FileState : std::uint8_t { kNotAsked, kQueued, kOpen, kFailed, kClosed };
-  /// By which a file is known not to have changed.
+  /// To detect that a file has changed.
   struct FileVersion {
     std::uint64_t size = 0;
     std::int64_t modified_ns = 0;
@@ -170,16 +169,16 @@ class ModuleTable final : public Modules {
     FileState state = FileState::kNotAsked;
     bool wanted = false;
     std::int32_t pid = 0;           ///< of the newest request
-    std::uint32_t user = kNobodys;  ///< of the request that it was opened for
-    KeptNamesPtr names{};           ///< once it was closed; also while it is open again
+    std::uint32_t user = kNobodys;  ///< of the request that opened it
+    KeptNamesPtr names{};           ///< from the last close; kept while it is open again
     unsigned failures = 0;
     MonotonicTime retry_after{};
-    bool reopened = false;  ///< or to be: nobody has mapped it, its names are wanted
+    bool reopened = false;  ///< or requested: no process has mapped it, its names are needed
     std::optional<MonotonicTime> abandoned_since{};
-    std::optional<FileVersion> closed_version{};  ///< when it was closed last
-    ModuleId successor = kNoModule;               ///< what its file has become since
+    std::optional<FileVersion> closed_version{};  ///< at the last close
+    ModuleId successor = kNoModule;               ///< the module of the changed file
   };
-  /// A file by the last part of its path. With a view for the text it is what is looked for.
+  /// A file by the last part of its path. With a view as text it is a key for look-ups.
   template <typename Text>
   struct Named {
     FileKey file;
@@ -199,11 +198,11 @@ class ModuleTable final : public Modules {
   };
   struct Place {
     ModuleId module;
-    Entry* entry = nullptr;  ///< in `entries_`, where it stays in its place until it is erased
+    Entry* entry = nullptr;  ///< in `entries_`, whose elements don't move
   };
   static Named<std::string_view> name_of(const FileKey& key, std::string_view path);
 
-  /// What names the JIT code of one process; `anonymous_` and `unmapped_` share it.
+  /// The perf map and jitdump of one process; `anonymous_` and `unmapped_` share it.
   struct Jit {
     JitFilesPtr files;
     bool queued = false;
@@ -213,7 +212,7 @@ class ModuleTable final : public Modules {
     std::string jvm_problem;
     std::uint32_t user = kNobodys;
   };
-  /// A module's file, or the files that name a process's JIT code.
+  /// A module's file, or a process's perf map and jitdump.
   using Holding = std::variant<ModuleId, ProcessId>;
 
   void set_abandoned(Entry& entry);
@@ -237,7 +236,7 @@ class ModuleTable final : public Modules {
   const Clock& clock_;
   BoundedQueue<OpenRequest> requests_;
 
-  mutable std::shared_mutex mutex_;  ///< everything below
+  mutable std::shared_mutex mutex_;  ///< guards the members below
   std::unordered_map<ModuleId, Entry> entries_;
   std::unordered_map<FileName, Place, FileNameHash, std::equal_to<>> by_name_;  ///< the newest of each
   std::unordered_map<ProcessId, ModuleId> anonymous_;

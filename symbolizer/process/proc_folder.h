@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folder where procfs is mounted, `proc` below: what it has of whom. Any thread.
+// Paths and processes in procfs, mounted at `proc`. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace flamed::symbolizer {
 
-/// Of a process the file or folder `name`: "/proc/17/maps".
+/// The path of a process's file or folder `name`: "/proc/17/maps".
 std::string proc_path(const std::string& proc, std::int32_t pid, std::string_view name);
 
-/// Every process's, in no order. What happens meanwhile may be in it or not.
+/// All pids, in no order. Processes that start or end meanwhile may be missing.
 std::vector<std::int32_t> running_pids(const std::string& proc);
 
-/// Does it run? Not when it is a zombie, and not when its pid is another process's by now.
+/// Does it run? False for a zombie, and if its pid is another process's by now.
 bool is_alive(const std::string& proc, const ProcessId& process);
 
-/// The tid of a thread besides the one that the process began with. Empty where there is none, or no such process.
+/// The tid of a thread other than the process's first one. Empty if there is none, or no such process.
 std::optional<std::int32_t> other_thread(const std::string& proc, std::int32_t pid);
 
 }  // namespace flamed::symbolizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text files of /proc/PID, parsed: text in, values out. Layouts: proc(5).
+// Parsers of the text files of /proc/PID: text in, values out. Layouts: proc(5).
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ struct MapsLine {
   std::string_view path;  ///< without the " (deleted)" that the kernel appends; empty for anonymous memory
 };
 
-/// One line without its newline. Empty when it is not of the form that the kernel writes.
+/// One line without its newline. Empty if it is malformed.
 std::optional<MapsLine> parse_maps_line(std::string_view line);
 
-/// `path` without the " (deleted)" that the kernel appends to the names of files that have none any more.
+/// `path` without the " (deleted)" that the kernel appends to the names of deleted files.
 std::string_view without_deleted_mark(std::string_view path);
 
 /// The executable mappings, in the order of their addresses. Lines that can't be parsed are left out.
 std::vector<MapsLine> parse_executable_maps(std::string_view text);
 
-/// What flamed needs of /proc/PID/stat.
+/// The needed fields of /proc/PID/stat.
 struct StatLine {
   std::string_view comm;
   char state = '?';
   std::int32_t parent_pid = 0;
-  std::uint64_t cpu_ticks = 0;    ///< utime + stime: of all threads, also of ended ones; units of 10 ms
+  std::uint64_t cpu_ticks = 0;    ///< utime + stime of all threads, including ended ones; units of 10 ms
   std::uint64_t start_ticks = 0;  ///< see ProcessId
 };
 std::optional<StatLine> parse_stat(std::string_view text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessDetails: what /proc says of a process and no event does: its owner, its command line, its control group.
+// ProcessDetails: the properties of a process that only /proc has: its owner, its command line, its control group.
 //
 // Lives on the ingest thread.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace flamed::symbolizer {
 
-/// A control group by its path below the root of its hierarchy, made safe to print, and what that says.
+/// A control group: its path below the root of its hierarchy, made safe to print, and the unit and container in it.
 struct Cgroup {
   std::string path;
   std::string unit;
@@ -36,22 +36,22 @@ class ProcessDetails {
                           std::string cgroups = "/sys/fs/cgroup")
       : command_lines_(command_lines), proc_(std::move(proc)), cgroups_(std::move(cgroups)) {}
 
-  /// Reads status, cmdline and, last, stat, which says whose the others were: nine system calls, six when command lines
-  /// are off. Empty when the process is gone.
+  /// Reads status, cmdline and, last, stat, which shows that the pid is still the same process: nine system calls, six
+  /// if command lines are off. Empty if the process is gone.
   [[nodiscard]] std::optional<ProcessDetail> read(ProcessId id) const;
-  /// Reads cmdline alone, three system calls, none when command lines are off. For whoever hears of the process's end,
-  /// and then drops what was read after it: it can be that of the pid's next owner. Empty when the pid is
-  /// nobody's.
+  /// Reads only cmdline, with three system calls, none if command lines are off. For callers that learn of the
+  /// process's end, and then drop a result that was read after it, which can be another process's with the same pid.
+  /// Empty if there is no such pid.
   [[nodiscard]] std::string read_command_line(std::int32_t pid) const;
 
-  /// The cgroup with this id, as its samples name it. Known ones cost nothing; for others the process, which was seen
-  /// in it, is asked: four system calls. Null when that can't be told.
+  /// The cgroup with this id, from samples. Known ones cost nothing; for others /proc of the process, which was sampled
+  /// in it, is read: four system calls. Null if not known.
   std::shared_ptr<const Cgroup> cgroup(std::uint64_t cgroup_id, ProcessId id);
 
  private:
   [[nodiscard]] bool is_still(ProcessId id) const;
 
-  /// A host that starts a scope for every command makes new ones all day: dropped as a whole when full.
+  /// A host that starts a scope for every command creates new ones all day: the cache is cleared when full.
   static constexpr std::size_t kMostCgroups = 16'384;
 
   const CommandLines command_lines_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessLook: what /proc/PID shows of a process at one look. Ingest's, as the modules that it enters are.
+// ProcessLook: one reading of a process in /proc/PID. For the ingest thread, like the modules that it adds.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 namespace flamed::symbolizer {
 
 struct ProcessLook {
-  MonotonicTime as_of;        ///< when it was begun: all that happened before is in it
-  MonotonicTime done;         ///< when the mappings had been read: nothing that happened after is in them
-  bool alive = false;         ///< of one that is not, nothing else is to be believed
-  bool leader_ended = false;  ///< the thread that it began with has; others go on
+  MonotonicTime as_of;        ///< its start: all earlier changes are in it
+  MonotonicTime done;         ///< the end of reading the mappings: no later changes are in them
+  bool alive = false;         ///< if false, nothing else is valid
+  bool leader_ended = false;  ///< its first thread has ended; others run on
   ProcessId id;
   std::int32_t parent_pid = 0;
   std::string comm;
@@ -26,8 +26,8 @@ struct ProcessLook {
   std::shared_ptr<MappingSet> maps;  ///< null: not readable
 };
 
-/// Of the process that has the pid. `proc` is where procfs is mounted. Files that it has mapped as code are entered
-/// into `modules`.
+/// Reads the process with the pid. `proc` is where procfs is mounted. Adds files that it has mapped as code to
+/// `modules`.
 ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clock& clock, ModuleTable& modules);
 
 }  // namespace flamed::symbolizer

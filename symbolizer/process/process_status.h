@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// /proc/PID/status, parsed: text in, value out. Layout: proc(5).
+// Parses /proc/PID/status: text in, value out. Layout: proc(5).
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct ProcessStatus {
   };
   Ids uid;                           ///< as seen from flamed's user namespace
   Ids gid;                           ///< likewise
-  std::int32_t innermost_pid = 0;    ///< as the process knows itself
+  std::int32_t innermost_pid = 0;    ///< in the process's own pid namespace
   std::uint64_t caught_signals = 0;  ///< bit n - 1: it has a handler for signal n
 
   [[nodiscard]] bool catches(int signal) const { return (caught_signals >> (signal - 1) & 1) != 0; }
-  /// Is `user` one that the process acts for? Not who merely started a set-user-ID program.
+  /// Does the process have the rights of `user`? False for a user who only started a set-user-ID program.
   [[nodiscard]] bool acts_for(std::uint32_t user) const { return user == uid.effective || user == uid.file_system; }
 };
 
-/// Empty when a line is missing or not of the form that the kernel writes.
+/// Empty if a line is missing or malformed.
 std::optional<ProcessStatus> parse_process_status(std::string_view text);
 
 }  // namespace flamed::symbolizer

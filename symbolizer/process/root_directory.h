@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RootDirectory: a tree of files as one process sees it, for opening what stands in it without being led out of it or
-// into something that is no file. Any thread.
+// RootDirectory: a tree of files as one process sees it. Opens only regular files, and never outside of the tree. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ class RootDirectory {
   static Result<RootDirectory> open(const std::string& path);
   static Result<RootDirectory> of_process(const std::string& proc, std::int32_t pid);
 
-  /// What a path that ends in a symbolic link stands for.
+  /// How to treat a symbolic link at the end of a path.
   enum class LastLink : std::uint8_t { kTarget, kItself };
-  /// `path` with its links resolved inside the tree, opened with O_PATH: that touches nothing. The message of an error
-  /// is fit to print.
+  /// `path` with its links resolved inside the tree, opened with O_PATH, which has no effects. Error messages are safe
+  /// to print.
   [[nodiscard]] Result<Fd> find(const std::string& path, LastLink last = LastLink::kTarget) const;
-  /// For whom a file is opened. Judged by modes and owners, so that it is the same whatever rights flamed has.
+  /// The user for whom a file is opened. Checked by modes and owners, independently of flamed's own rights.
   struct Reader {
-    std::uint32_t user = 0;  ///< links of his and of root's are followed, nobody else's
-    /// The file system on which he may also read what is his alone. Elsewhere whoever mounted it may say whose a file
-    /// is. None: nowhere.
+    std::uint32_t user = 0;  ///< only his links and root's are followed
+    /// The file system on which he may also read private files of his own. On other file systems the owner may be a
+    /// claim of the user who mounted it. None: nowhere.
     std::optional<std::uint64_t> own_device{};
   };
-  /// Opens for reading what is a regular file that the reader could read himself, folders on the way included: what
-  /// everybody may, or what is his.
-  /// Groups are not asked for, and what of others' files has an access control list does not count.
+  /// Opens a regular file for reading if the reader could read it himself, with all folders on its path: because
+  /// everybody may, or because it is his. Groups are ignored, and files of others with an access control list are
+  /// refused.
   [[nodiscard]] Result<Fd> open_readable(const std::string& path, const Reader& reader) const;
 
  private:
@@ -41,9 +41,9 @@ class RootDirectory {
   Fd top_;
 };
 
-/// Opens what `path_only` (O_PATH) stands for for reading, when it is a regular file: for a device or a FIFO that may
-/// block or have effects, and so may what the kernel shows as files (procfs, sysfs, tracefs, debugfs, ...). `name` is
-/// for messages.
+/// Opens the file of `path_only` (O_PATH) for reading, if it is a regular file. Opening a device or a FIFO may block or
+/// have effects, and so may files of procfs, sysfs, tracefs, debugfs and the like, which are refused. `name` is for
+/// messages.
 Result<Fd> reopen_regular(const Fd& path_only, const std::string& name);
 
 }  // namespace flamed::symbolizer

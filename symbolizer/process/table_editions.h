@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableEditions: what a process's unwind tables have shown of its mappings. Ingest's.
+// TableEditions: the mappings that a process's unwind tables have had. For the ingest thread.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace flamed::symbolizer {
 
-/// The mappings that a process's unwind tables have shown. Each edition has a number, which samples carry that were
-/// walked by it: no clock tells to the instant when the kernel program went over from one to the next.
+/// Each edition has a number, which samples walked by it have: no clock shows exactly when the kernel program changed
+/// from one to the next.
 class TableEditions {
  public:
-  /// The next edition. Its number stands in newest().
+  /// Adds the next edition. newest() has its number.
   void add(std::shared_ptr<const MappingSet> maps, MonotonicTime now);
   [[nodiscard]] std::uint16_t newest() const { return editions_.empty() ? 0 : editions_.back().number; }
-  /// When that was added; 0 where there is none.
+  /// When the newest was added; 0 if there is none.
   [[nodiscard]] MonotonicTime newest_from() const {
     return editions_.empty() ? MonotonicTime{} : editions_.back().from;
   }
-  /// Null: not known, or too old for a sample to be on its way still.
+  /// Null: not known, or too old for samples that have not arrived yet.
   [[nodiscard]] const MappingSet* find(std::uint16_t number) const;
-  /// Frees what was replaced by `time`.
+  /// Frees editions that were replaced by `time`.
   void forget_replaced(MonotonicTime time);
 
  private:
-  /// Batches that wait for ingest were drained before what it publishes now: each stands for one edition at most, and
-  /// there are fewer of them (BatchQueues::kBatches, the reader's and the ring's).
+  /// Waiting batches were drained before the tables that ingest publishes now: each has at most one edition, and there
+  /// are fewer batches than this (BatchQueues::kBatches, the reader's and the ring's).
   static constexpr std::size_t kMost = 16;
   struct Edition {
     std::uint16_t number;

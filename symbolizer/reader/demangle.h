@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// demangle: turns what a compiler wrote into a symbol table back into what a person wrote. Pure; any thread.
+// demangle: turns mangled symbol names back into source names. Pure; any thread.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ namespace flamed::symbolizer {
 
 /// C++ (Itanium ABI) and Rust (legacy and v0); see short_name.h for what `name` leaves out. Neither has return types,
 /// nor Rust's hashes. Go's names are not mangled, but `name` has "[...]" for their type arguments. Compiler clones keep
-/// their mark ("f [clone .cold]"), and so do stubs ("f@plt"). Anything else, and whatever fails to demangle within the
-/// limits, comes back unchanged. Not sanitised: see clean_name().
+/// their mark ("f [clone .cold]"), and so do stubs ("f@plt"). Other names, and those that fail to demangle within the
+/// limits, are returned unchanged. Not sanitised: see clean_name().
 DemangledName demangle(std::string_view name);
 
 }  // namespace flamed::symbolizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DirectModuleReader: reads in the calling thread. In flamed that is the ELF worker's.
+// DirectModuleReader: reads in the calling thread, in flamed the ELF worker's.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of one ELF file, read from it. Any thread.
+// Reads the functions of one ELF file. Any thread.
 //
-// Any user can write such a file, so nothing in it is trusted: every size is checked
-// against the file and against a fixed limit before memory is spent on it. Files are read, never mapped: a file that
-// its owner truncates while it is being parsed gives an error, not a SIGBUS.
+// Any user can write such a file, so nothing in it is trusted: every size is checked against the file and against a
+// fixed limit before memory is allocated. Files are read, never mapped: a file that its owner truncates while it is
+// being parsed gives an error, not a SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace flamed::symbolizer {
 
-/// The functions of a module: Go's from .gopclntab, all others from the first that has some: its own .symtab, that of
-/// the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym. "name@plt" for the stubs of
-/// the procedure linkage table (x86-64) comes on top. A module without symbols is not an error; one that is no ELF, is
-/// damaged or exceeds a limit is. A debug file, MiniDebugInfo or Go's tables that are damaged count as not there.
+/// The functions of a module: Go's from .gopclntab, all others from the first source that has some: its own .symtab,
+/// the .symtab of the separate debug file, .gnu_debugdata (MiniDebugInfo) together with .dynsym, .dynsym; and
+/// "name@plt" for the stubs of the procedure linkage table (x86-64). A module without symbols is not an error; one that
+/// is not ELF, is damaged or exceeds a limit is. A damaged debug file, MiniDebugInfo or Go table counts as missing.
 Result<ElfSymbols> read_elf_symbols(const ModuleFiles& files);
 
 /// The same from an image in memory, such as the vdso.

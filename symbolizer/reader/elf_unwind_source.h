@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ElfUnwindSource: what an ELF file says about unwinding its code, still as bytes: the input of unwinder::build_rows().
+// ElfUnwindSource: the unwind information of an ELF file as bytes: the input of unwinder::build_rows().
 //
-// As with symbols, any user can write such a file: every size is checked against the file
-// and a fixed limit before memory is spent on it, and files are read, never mapped.
+// As with symbols, any user can write such a file: every size is checked against the file and a fixed limit before
+// memory is allocated, and files are read, never mapped.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct ElfUnwindSource {
   enum class Machine : std::uint8_t {
     kX86_64,
     kArm64,
-    kOther,  ///< also 32-bit files of these two
+    kOther,  ///< includes 32-bit files of these two
   };
 
   /// Bytes of one section with unwind information.
@@ -40,8 +40,8 @@ struct ElfUnwindSource {
     [[nodiscard]] Format format() const { return format_; }
     [[nodiscard]] std::uint64_t address() const { return address_; }
     [[nodiscard]] std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }
-    /// The section's size isn't known (there are no section headers): it ends at its terminator, or before the bytes
-    /// do.
+    /// The section's size isn't known (there are no section headers): it ends at its terminator, at or before the end
+    /// of the bytes.
     [[nodiscard]] bool ends_at_terminator() const { return ends_at_terminator_; }
 
    private:
@@ -59,33 +59,32 @@ struct ElfUnwindSource {
     std::uint64_t size;
   };
 
-  /// Stubs that calls to other modules go through, by virtual address.
+  /// Stubs for calls to other modules, by virtual address.
   struct Plt {
     std::uint64_t address;
     std::uint64_t size;
-    bool is_lazy;  ///< ".plt" itself, whose stubs push a number before they jump on; the others only jump
+    bool is_lazy;  ///< ".plt" itself, whose stubs push a number before they jump; the others only jump
   };
 
   Machine machine = Machine::kOther;
-  /// .eh_frame, then .debug_frame. Both where a file has both: in Go programs with C in them each describes its own
-  /// code.
+  /// .eh_frame, then .debug_frame. Both, if a file has both: in Go programs with C code each describes other code.
   std::vector<Section> sections;
   /// By address, without overlaps.
   std::vector<Segment> code;
   /// By address.
   std::vector<Plt> plt;
 
-  /// What signal handlers return to, by virtual address.
+  /// The code that signal handlers return to, by virtual address.
   struct SignalReturn {
     std::uint64_t address;
     std::uint64_t size;
   };
-  /// Go's on x86-64, whose linker describes it as any other function, or not at all (-w).
+  /// Go's on x86-64, which Go's linker describes like any other function, or not at all (-w).
   std::vector<SignalReturn> signal_returns;
 };
 
-/// Reads the file behind `fd`, whose position doesn't matter and isn't changed. A file without unwind information is
-/// not an error; a file that is no program or library, is damaged or exceeds a limit is.
+/// Reads `fd`, whose position is neither used nor changed. A file without unwind information is not an error; a file
+/// that is not a program or library, is damaged or exceeds a limit is.
 Result<ElfUnwindSource> read_elf_unwind_source(int fd);
 
 /// The same from an image in memory, such as the vdso.

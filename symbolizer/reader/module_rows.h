@@ -8,10 +8,11 @@
 
 namespace flamed::symbolizer {
 
-/// Rows by file offset. A file without unwind information, or for another architecture, gives no rows and is no error.
+/// Rows by file offset. A file without unwind information, or for another architecture, gives no rows and is not an
+/// error.
 Result<unwinder::UnwindRows> read_module_rows(int fd);
 
-/// Of the vdso that is mapped into this process, by offset from its start.
+/// Rows of this process's own vdso, by offset from its start.
 Result<unwinder::UnwindRows> read_vdso_rows();
 
 }  // namespace flamed::symbolizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// short_name: what of a demangled name tells functions apart at a glance. Pure; any thread.
+// short_name: shortens a demangled name. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxListBytes = 32;
 ///   in. Arguments that the standard library nearly always supplies itself (std::allocator<...> and the like) are left
 ///   out, and std::string is called so. After that, lists that are still long are cut, inner ones first:
 ///   "std::vector<int>::push_back", "std::map<int, std::vector<...>>::operator[]", "f::{lambda(int)#1}::operator()".
-///   Rust: long lists are cut; "<T as Trait>" is a path and stays.
-/// What isn't understood stays as it is. Takes time and memory in proportion to the name.
+///   Rust: long lists are cut; "<T as Trait>" is a path and stays. Unknown syntax stays unchanged. Takes time and
+/// memory linear in the name.
 std::string short_name(std::string_view full, NameLanguage language);
 
 }  // namespace flamed::symbolizer

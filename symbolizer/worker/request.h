@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the daemon and the ELF worker say to each other. Both ends are the same program, so these structures have no
-// version; they travel over sockets that nobody else can reach.
+// The protocol between the daemon and the ELF worker. Both ends are the same program, so these structures have no
+// version; no other process can reach the sockets.
 //
 //   control socket (SOCK_SEQPACKET), one for each spawner
 //     spawner -> daemon   Hello, once; then Usage whenever a child has ended
@@ -11,7 +11,7 @@
 //     daemon -> child     RequestHead with the files' descriptors, then RequestHead::size bytes
 //     child -> daemon     AnswerHead, then AnswerHead::size bytes: the value (value_codec.h) or an error. Hostile.
 //   news pipe, one for each request
-//     spawner -> daemon   News. The child never has it, so it can't lie about its end.
+//     spawner -> daemon News. The child does not have it, so it can't lie about its end.
 #pragma once
 
 #include <array>
@@ -25,15 +25,14 @@ namespace flamed::symbolizer {
 enum class RequestKind : std::uint8_t { kInspect, kSymbols, kLocate, kUnwindRows, kJitSymbols, kDemangle };
 inline constexpr std::size_t kRequestKinds = 6;
 
-/// As in the label of a metric.
+/// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
   constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",     "lines",
                                                              "unwind_rows", "jit_symbols", "demangle"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-/// What one request may use up. The kernel enforces all of them on the child; the daemon doesn't wait longer than
-/// wall_ns whatever the child does.
+/// The limits of one request. The kernel enforces all of them on the child; the daemon never waits longer than wall_ns.
 struct RequestLimits {
   std::int64_t wall_ns = 10 * kNsPerSecond;
   std::uint32_t cpu_seconds = 10;
@@ -42,7 +41,7 @@ struct RequestLimits {
   std::int32_t nice = 0;
 };
 
-/// By RequestKind. The largest legitimate answer of symbols holds 256 MiB of names, see SymbolTable::Builder.
+/// By RequestKind. The largest valid answer of symbols has 256 MiB of names, see SymbolTable::Builder.
 constexpr RequestLimits default_limits(RequestKind kind) {
   constexpr std::uint64_t kMebibyte = 1U << 20;
   switch (kind) {
@@ -53,8 +52,8 @@ constexpr RequestLimits default_limits(RequestKind kind) {
     case RequestKind::kLocate:
       return {10 * kNsPerSecond, 10, 1024 * kMebibyte, 128 * kMebibyte, 0};
     case RequestKind::kUnwindRows:
-      // Nobody waits for it, so it may wait for others itself; but until it is done stacks through the file are cut
-      // short. 5: a quarter of a CPU that something else is busy on.
+      // Nobody waits for it, so it may yield to others; but until it is done stacks through the file are truncated. 5:
+      // a quarter of a busy CPU.
       return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 5};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
@@ -75,13 +74,13 @@ struct Hello {
   std::int32_t system_calls_error = 0;
 };
 
-/// Since the spawner's start, its own share and its children's.
+/// Since the spawner's start, for itself and its children.
 struct Usage {
   static constexpr std::uint32_t kMagic = 0x666c6d02;
   std::uint32_t magic = kMagic;
   std::uint32_t padding = 0;
   std::int64_t cpu_ns = 0;
-  std::int64_t background_cpu_ns = 0;  ///< of cpu_ns: children for which nobody waited
+  std::int64_t background_cpu_ns = 0;  ///< of cpu_ns: children with background work
   std::uint64_t peak_bytes = 0;        ///< resident, of the largest child
 };
 
@@ -89,7 +88,7 @@ struct Order {
   static constexpr std::uint32_t kMagic = 0x666c6d03;
   static constexpr std::size_t kFds = 2;
   std::uint32_t magic = kMagic;
-  std::uint8_t is_background = 0;  ///< nobody waits for it; to account for it
+  std::uint8_t is_background = 0;  ///< for accounting: nobody waits for it
   std::array<std::uint8_t, 3> padding{};
   RequestLimits limits;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sandbox of the ELF worker: takes rights away from the calling process for good. Only for processes with one
-// thread.
+// The sandbox of the ELF worker: drops rights of the calling process forever. Only for processes with one thread.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,13 +15,13 @@
 
 namespace flamed::symbolizer {
 
-/// The system calls that are let through; any other ends the process at once (SIGSYS).
+/// The allowed system calls; any other kills the process at once (SIGSYS).
 class SystemCallFilter {
  public:
-  /// For a process that reads `kFiles` that it has open already, and answers on descriptor 0: nothing that opens,
-  /// connects, starts, signals, maps a file or makes memory executable.
+  /// For a process that reads `kFiles` open files, and answers on descriptor 0: no calls that open, connect, start
+  /// processes, signal, map files or make memory executable.
   static Result<SystemCallFilter> for_reading();
-  /// In addition what it takes to serve requests in children of fork_with_pidfd(), and to put for_reading() on them.
+  /// Also allows calls for serving requests in children of fork_with_pidfd(), and for setting for_reading() on them.
   static Result<SystemCallFilter> for_spawning();
 
   /// Needs no_new_privs.
@@ -34,18 +33,18 @@ class SystemCallFilter {
   std::vector<sock_filter> program_;
 };
 
-/// Gives up all that a spawner can do without: capabilities and new privileges, files and what else lies outside, and
-/// being traced by others of its user; root takes `user` and `group` besides. None of it needs a right, but leaving
-/// root does. A step that this process or kernel doesn't allow is skipped, and its errno in the result says so. Doesn't
+/// Drops everything that a spawner does not need: capabilities and new privileges, access to files and the outside, and
+/// being traceable by its user's processes; root also changes to `user` and `group`. Only the change of user needs
+/// rights. A step that this process or kernel does not allow is skipped, and its errno is in the result. Does not
 /// filter system calls yet.
 Hello give_up_rights(uid_t user, gid_t group);
 
-/// fork(2), and for the parent the child's pidfd. Only the kernel's part of it: no handlers of pthread_atfork(3), and
-/// the C library goes on thinking that the child's thread has the parent's number.
+/// fork(2) with the child's pidfd for the parent. Only the system call: no handlers of pthread_atfork(3) run, and in
+/// the child the C library still has the parent's thread id.
 pid_t fork_with_pidfd(Fd& pidfd);
 
-/// Sets the limits of one request on the calling process, which is ended by SIGALRM, SIGXCPU or SIGKILL when it exceeds
-/// them; memory that it may not have fails to be allocated.
+/// Sets the limits of one request on the calling process, which SIGALRM, SIGXCPU or SIGKILL ends when it exceeds them;
+/// allocations beyond the memory limit fail.
 Status limit_request(const RequestLimits& limits);
 
 }  // namespace flamed::symbolizer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user for the ELF worker of a daemon that runs as root on a host without a user of flamed's own. Whoever shares the
-// worker's user may set its limits, stop it and kill it; so it gets one that nobody else has.
+// Finds a user for the ELF worker of a daemon that runs as root on a host without the user `flamed`. Processes of the
+// same user may set the worker's limits, stop it and kill it; so it gets a user without other processes.
 #pragma once
 
 #include <sys/types.h>
@@ -14,21 +14,21 @@
 
 namespace flamed::symbolizer {
 
-/// Users whom neither Debian nor systemd gives to anything (https://systemd.io/UIDS-GIDS; those above are given to
-/// services with DynamicUser=), and that a container has whose users are mapped to 16 bits.
+/// Uids that neither Debian nor systemd assigns (https://systemd.io/UIDS-GIDS; those above are for services with
+/// DynamicUser=), and that exist in containers with 16 bits of mapped uids.
 inline constexpr uid_t kFirstUnusedUser = 60'706;
 inline constexpr uid_t kUnusedUsers = 478;
 
 struct UserSearch {
   std::function<bool(uid_t)> has_account;
-  std::uint32_t begin_at = 0;  ///< how many to go by first, so that those who search at once find different ones
+  std::uint32_t begin_at = 0;  ///< how many to skip first, so that simultaneous searches find different ones
   std::string proc = "/proc";
 };
 
-/// One of them that has no account and no process, and that exists in this user namespace. Empty when there is none.
+/// A uid without an account and without processes that exists in this user namespace. Empty if there is none.
 std::optional<uid_t> find_unused_user(const UserSearch& search);
 
-/// Does the user exist by the lines of a uid_map, see user_namespaces(7)? Pure.
+/// Is the user mapped in a uid_map, see user_namespaces(7)? Pure.
 bool is_mapped(std::string_view uid_map, uid_t user);
 
 }  // namespace flamed::symbolizer

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ValueCodec: what a ModuleReader answers, to bytes and back. Pure; any thread.
+// ValueCodec: encodes and decodes the answers of a ModuleReader. Pure; any thread.
 //
-// Decoding is where the daemon meets what a process says that may have been taken over by a file. Everything that the
-// users of a value rely on is checked: orders, references, terminators, limits. What comes through may still be a lie
-// about the module that was asked for, and about nothing else.
+// The decoder reads bytes from a process that a file may have exploited. It checks everything that users of a value
+// rely on: orders, references, terminators, limits. A decoded value may still be wrong about its own module, but about
+// nothing else.
 //
-// Each value is taken apart by a structured binding, which stops compiling when the type gains a field: then the field
-// has to be added to both directions, and to value_codec_test.cc.
+// Each value is decomposed by a structured binding, which does not compile any more when the type gets a new field:
+// then add the field to both directions, and to value_codec_test.cc.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ namespace flamed::symbolizer {
 
 class ValueCodec {
  public:
-  /// Large arrays of `value` are not copied: it must outlive what is made of the writer.
+  /// Large arrays of `value` are not copied: it must outlive the writer's pieces.
   static void encode(WireWriter& to, const ElfFacts& value);
   static void encode(WireWriter& to, const SymbolTable& value);
   static void encode(WireWriter& to, const ElfSymbols& value);
@@ -35,17 +35,17 @@ class ValueCodec {
   static void encode(WireWriter& to, const unwinder::UnwindRows& value);
   static void encode(WireWriter& to, const std::vector<DemangledName>& value);
 
-  /// False: the bytes are damaged or their source failed; the reader says which, and `value` is of no use.
+  /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
   [[nodiscard]] static bool decode(WireReader& from, SymbolTable& value);
   [[nodiscard]] static bool decode(WireReader& from, ElfSymbols& value);
   [[nodiscard]] static bool decode(WireReader& from, unwinder::UnwindRows& value);
-  /// One chain or name was asked for `count` times.
+  /// `count` chains or names were requested.
   [[nodiscard]] static bool decode(WireReader& from, std::vector<SourceChain>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::vector<DemangledName>& value, std::size_t count);
 
-  /// What names, files and frames of one answer of SourceChains may take in the daemon's memory. Texts are shared on
-  /// the wire and not in memory, so a short answer could stand for gigabytes. encode() leaves what is beyond it empty.
+  /// The limit of the daemon's memory for one answer of SourceChains. Texts are shared on the wire and not in memory,
+  /// so a short answer could decode to gigabytes. encode() leaves chains beyond the limit empty.
   static constexpr std::size_t kMaxChainBytes = std::size_t{256} << 20;
 };
 

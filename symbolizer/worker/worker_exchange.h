@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerExchange: the daemon's side of one request, from the question to the last byte of the answer. One thread.
-// Whatever the child does, nothing here waits beyond the deadline by more than a moment.
+// WorkerExchange: the daemon's side of one request, from sending it to the last byte of the answer. One thread. No call
+// waits noticeably longer than the deadline, whatever the child does.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ namespace flamed::symbolizer {
 
 class WorkerExchange final : public ByteSource {
  public:
-  /// Once `stop` can be read from, nothing waits any more. -1: it never can.
+  /// Waits end once `stop` is readable. -1: never.
   WorkerExchange(WorkerProcess::Ends ends, Deadline deadline, int stop)
       : ends_(std::move(ends)), deadline_(deadline), stop_(stop) {}
 
-  /// Code ETIMEDOUT: the deadline is over; ECANCELED: `stop`. Other errors: nobody reads at the other end.
+  /// Code ETIMEDOUT: the deadline is over; ECANCELED: `stop`. Other errors: the other end is closed.
   Status send(const RequestHead& head, std::span<const int> fds, const WireWriter& payload);
   Status read(std::span<std::byte> to) override;
 
-  /// What became of a request whose answer isn't whole.
+  /// How a request ended without a complete answer.
   struct Ending {
     enum class Kind : std::uint8_t {
       kCancelled,   ///< by `stop`
-      kTimedOut,    ///< a child works on it still; it ends when this object does
-      kNotStarted,  ///< the deadline is over and the spawner hasn't begun
+      kTimedOut,    ///< a child still works on it; it ends with this object
+      kNotStarted,  ///< the deadline is over and the spawner has not started a child
       kRefused,     ///< the spawner could not start a child; `detail` is an errno
-      kEnded,       ///< the child's end, `detail` is the status as of wait(2)
+      kEnded,       ///< the child has exited, `detail` is the status as of wait(2)
       kLost,        ///< the spawner itself is gone
     };
     Kind kind;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerModuleReader: a ModuleReader whose work is done by a process without rights. Any thread; calls overlap, up to
-// a bound for the queries that people wait for and another one for what is built in the background.
+// WorkerModuleReader: a ModuleReader that works in a process without rights. Any thread; calls overlap, up to one bound
+// for queries and another one for background work.
 //
-// A file that crashes, stalls or takes over its reader costs that one request: it becomes an Error which says what
-// happened. When the worker itself is killed the request is asked again of a new one. After a request that ended badly
-// the worker is asked something that depends on no file; when it fails at that as well it is replaced, too. An Error
-// with code EAGAIN says nothing of the file: to ask again may well help.
+// A file that crashes, stalls or exploits its reader costs one request, which returns an Error with the cause. If the
+// worker itself is killed, the request is sent to a new one. After a failed request the worker gets a test request
+// without any file; if that fails, too, it is replaced. An Error with code EAGAIN says nothing about the file: a retry
+// may succeed.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class WorkerModuleReader final : public ModuleReader {
     std::array<RequestLimits, kRequestKinds> limits = all_default_limits();
   };
 
-  /// Starts the worker. When that fails the daemon goes on without names for now, see state(); it is tried again.
+  /// Starts the worker. If that fails, the daemon goes on without names for now, see state(), and tries again.
   WorkerModuleReader();
   explicit WorkerModuleReader(Options options);
   ~WorkerModuleReader() override;
@@ -50,24 +50,23 @@ class WorkerModuleReader final : public ModuleReader {
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;
 
-  /// Takes the status of a worker that has died, and starts another one; tries out one whose forerunner did not do its
-  /// work. To be called now and then.
+  /// Reaps a dead worker and starts another one; tests one whose predecessor did not work. Call it periodically.
   void look_after();
 
-  /// From now on nothing is read: requests under way end at once, with an Error, and so does every further one.
+  /// From now on nothing is read: current requests end at once with an Error, and so does every later one.
   void stop();
 
   enum class Outcome : std::uint8_t {
     kOk,
-    kError,        ///< the file can't be read, and the worker says why
-    kCrashed,      ///< reading it ended the child
+    kError,        ///< the file can't be read; the Error says why
+    kCrashed,      ///< reading it crashed the child
     kTimeout,      ///< it took too long, or too much CPU time
-    kKilled,       ///< by somebody else, or for lack of memory
-    kDamaged,      ///< the answer was none
-    kUnavailable,  ///< there is no worker, or it is busy
+    kKilled,       ///< by another process, or for lack of memory
+    kDamaged,      ///< the answer was malformed
+    kUnavailable,  ///< no worker, or it is busy
   };
   static constexpr std::size_t kOutcomes = 7;
-  /// As in the label of a metric.
+  /// For the label of a metric.
   static const char* name_of(Outcome outcome);
 
   struct Stats {
@@ -82,15 +81,15 @@ class WorkerModuleReader final : public ModuleReader {
   [[nodiscard]] Stats stats() const;
 
   struct CpuUse {
-    std::int64_t all_ns = 0;         ///< of the worker and its children that have ended
-    std::int64_t background_ns = 0;  ///< of these: for which nobody waited
+    std::int64_t all_ns = 0;         ///< of the worker and its ended children
+    std::int64_t background_ns = 0;  ///< of these: for background work
   };
-  /// Since the start. Does not wait: while a worker is being started it is what it was before.
+  /// Since the start. Does not wait: while a worker is being started it returns the last value.
   [[nodiscard]] CpuUse cpu_use() const;
 
   struct State {
     bool ok = false;
-    std::string detail;  ///< which protection is in force, and which isn't and why
+    std::string detail;  ///< the parts of the sandbox in force, and the missing ones and why
   };
   [[nodiscard]] State state() const;
 
@@ -103,13 +102,13 @@ class WorkerModuleReader final : public ModuleReader {
     std::uint8_t jit_format = 0;
     WireWriter payload{};
   };
-  /// What came of one attempt.
+  /// The result of one attempt.
   struct Attempt {
     Outcome outcome;
-    std::optional<Error> error;  ///< none: the value is there
-    bool again = false;          ///< the file isn't to blame
-    bool is_odd = false;         ///< the worker may be to blame
-    WorkerPtr worker{};          ///< who was asked
+    std::optional<Error> error;  ///< none: success
+    bool again = false;          ///< the file is not the cause
+    bool is_odd = false;         ///< the worker may be the cause
+    WorkerPtr worker{};          ///< the worker that was used
   };
 
   class Turn;
@@ -124,7 +123,7 @@ class WorkerModuleReader final : public ModuleReader {
   Attempt attempt_by(WorkerProcess& worker, const Question& question, Decode decode);
   Attempt explain(WorkerExchange& exchange, WorkerProcess& worker, RequestKind kind) const;
 
-  /// Does the worker do its work apart from any file?
+  /// Does the worker answer a request without any file?
   bool passes_test(WorkerProcess& worker);
   void replace(WorkerProcess& worker, const Error& failure);
   void note_success();
@@ -134,17 +133,17 @@ class WorkerModuleReader final : public ModuleReader {
   void count(RequestKind kind, Outcome outcome, std::int64_t took_ns);
 
   const Options options_;
-  const Fd stop_;  ///< an eventfd, to be read from once stop() was called
+  const Fd stop_;  ///< an eventfd, readable once stop() was called
 
-  mutable std::mutex worker_mutex_;  ///< guards what follows; held while a worker is started
+  mutable std::mutex worker_mutex_;  ///< guards the members below; held while a worker is started
   WorkerPtr worker_;
   std::string why_no_worker_;
   double starts_allowed_;
   std::int64_t starts_counted_ns_ = 0;
   std::int64_t failed_in_a_row_ = 0;
   std::int64_t not_before_ns_ = 0;
-  std::int64_t broken_in_a_row_ = 0;  ///< workers that came up and did not do their work
-  std::string how_broken_;            ///< the last of them
+  std::int64_t broken_in_a_row_ = 0;  ///< workers that started but did not work
+  std::string how_broken_;            ///< the error of the last of them
 
   std::atomic<bool> is_doubted_ = false;  ///< broken_in_a_row_ is not 0
 
@@ -154,8 +153,8 @@ class WorkerModuleReader final : public ModuleReader {
   std::size_t queries_ = 0;
   std::size_t background_ = 0;
   mutable Stats stats_;
-  CpuUse retired_;           ///< of workers that have ended
-  mutable CpuUse last_use_;  ///< as cpu_use() said
+  CpuUse retired_;           ///< of ended workers
+  mutable CpuUse last_use_;  ///< the last result of cpu_use()
 };
 
 }  // namespace flamed::symbolizer

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerProcess: the daemon's hold on one spawner. Any thread. When it dies, so does the process, and the children
-// with it.
+// WorkerProcess: the daemon's handle of one spawner. Any thread. The destructor ends the process and its children.
 #pragma once
 
 #include <sys/types.h>
@@ -22,14 +21,14 @@ namespace flamed::symbolizer {
 class WorkerProcess {
  public:
   struct Program {
-    std::string path = "/proc/self/exe";  ///< calls run_spawner_if_asked() first thing in its main()
-    uid_t user = 65534;                   ///< to become, where this process may change its own
+    std::string path = "/proc/self/exe";  ///< calls run_spawner_if_asked() first in its main()
+    uid_t user = 65534;                   ///< to change to, if this process may
     gid_t group = 65534;
   };
 
   /// Starts the program and waits, for at most two seconds, until it has given up its rights.
   static Result<std::unique_ptr<WorkerProcess>> start(const Program& program);
-  /// Ends the process and takes its last status; takes a moment.
+  /// Ends the process and reads its last status; takes a moment.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -39,15 +38,14 @@ class WorkerProcess {
     Fd socket;
     Fd news;
   };
-  /// Has a child started. An error means that the process is dead, or so far behind that it could as well be.
+  /// Starts a child. An error means that the process is dead, or does not keep up.
   Result<Ends> order(bool is_background, const RequestLimits& limits);
 
   [[nodiscard]] bool is_alive() const;
-  /// Another one is to be started in its place, since it doesn't do its work.
-  /// True the first time.
+  /// Marks the process as failed, so that another one is started. True the first time.
   bool give_up() { return !given_up_.exchange(true); }
   [[nodiscard]] const Hello& hello() const { return hello_; }
-  /// What the process has told so far.
+  /// The last usage that the process has reported.
   [[nodiscard]] Usage usage();
 
  private:

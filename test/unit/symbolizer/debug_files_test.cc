@@ -200,7 +200,7 @@ TEST_CASE("a closed module is opened once more when a debug package is installed
   const SymbolChainPtr before = f.name({offset}).front();
   CHECK(before->front().kind == SymbolKind::kUnknown);
   f.modules.close(std::make_shared<const KeptNames>(std::vector<KeptNames::Named>{{offset, before}}));
-  f.symbolizer.let_go_of_closed();
+  f.symbolizer.free_closed();
   CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
   f.clock.advance_ns(61 * kNsPerSecond);
   f.name({offset});
@@ -222,7 +222,7 @@ TEST_CASE("a closed module is opened once more when a debug package is installed
   CHECK(f.name({offset}).front()->front().name == "victim_private");
   const SymbolChainPtr after = f.name({offset}).front();
   f.modules.close(std::make_shared<const KeptNames>(std::vector<KeptNames::Named>{{offset, after}}));
-  f.symbolizer.let_go_of_closed();
+  f.symbolizer.free_closed();
   f.clock.advance_ns(61 * kNsPerSecond);
   CHECK(f.name({offset}).front()->front().name == "victim_private");
   CHECK(f.modules.reopens == 2);

@@ -201,7 +201,7 @@ TEST_CASE("nothing of a module is held on to once it is closed") {
   closed.names = std::make_shared<const KeptNames>();
   f.modules.add(20, std::move(closed));
   const std::size_t held = f.symbolizer.stats().table_bytes;
-  CHECK(f.symbolizer.let_go_of_closed() == held);
+  CHECK(f.symbolizer.free_closed() == held);
   CHECK(f.symbolizer.stats().tables == 0);
   CHECK(f.symbolizer.stats().table_bytes == 0);
 }
