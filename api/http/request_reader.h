@@ -3,8 +3,8 @@
 // RequestReader: takes a client's bytes piece by piece, and says when the head of a request is complete or why it is
 // refused. Pure; one thread at a time.
 //
-// What other programs on the way might read in another manner is refused (RFC 9112, 11.2). Each byte is looked at once,
-// however it was cut.
+// It refuses requests that proxies would read differently (RFC 9112, 11.2). It reads each byte once, however the bytes
+// are split.
 #pragma once
 
 #include <cstddef>

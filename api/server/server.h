@@ -44,7 +44,8 @@ struct ServerOptions {
 /// and slow clients are cut off. `sources` must outlive it.
 class Server {
  public:
-  /// Binds and starts answering. When an address is taken the error says how to see by whom, and how to choose another.
+  /// Binds and starts answering. If an address is in use, the error says how to see which process uses it, and how to
+  /// choose another.
   static Result<std::unique_ptr<Server>> listen(ServerOptions options, Sources& sources);
   ~Server();
   Server(const Server&) = delete;

@@ -25,8 +25,8 @@ enum class Reach : std::uint8_t {
 class ListeningSocket {
  public:
   /// Binds and listens, close-on-exec and non-blocking. A port is ours alone: without SO_REUSEPORT a second daemon is
-  /// refused instead of getting half of the requests. Where an address is taken the error says how to see by
-  /// whom, and how to choose another; its code is EADDRINUSE. EPERM: beyond `reach`.
+  /// refused instead of getting half of the requests. If an address is in use, the error says how to see
+  /// which process uses it and how to choose another; its code is EADDRINUSE. EPERM: beyond `reach`.
   static Result<ListeningSocket> open(const ListenAddress& address, Reach reach);
 
   /// Takes over a listening stream socket from a service manager.
