@@ -230,47 +230,34 @@ TEST_CASE("SIGTERM ends the daemon within a second, with everything counted") {
   CHECK(shortest <= limit);
 }
 
-TEST_CASE("a second daemon on the same port says who has it and how to choose another") {
-  RunningDaemon daemon;
-  ChildProcess second({std::getenv("FLAMED_BINARY"), "--listen", "127.0.0.1:" + std::to_string(daemon.port())},
-                      ChildProcess::Capture::kOutputAndErrors);
-  const auto status = second.wait(seconds(10));
-  REQUIRE(status.has_value());
-  CHECK(*status == 4);
-  const std::string words = second.read_line(seconds(1)).value_or("");
-  CHECK(words.find("flamed (pid " + std::to_string(daemon.process().pid()) + ")") != std::string::npos);
-  CHECK(words.find("--listen") != std::string::npos);
-}
-
 TEST_CASE("bad requests are answered as documented, and sampling goes on") {
   struct Case {
-    std::string target;
-    std::vector<std::string> options;
+    HttpQuestion question;
     int status;
     std::string mentions;
   };
   const std::string long_query = "/profile?pid=1&from=" + std::string(9000, '1');
   const std::vector<Case> cases = {
-      {"/profile?pid=abc", {}, 400, "pid"},
-      {"/profile?pid=-1", {}, 400, "pid"},
-      {"/profile?from=1&from=2", {}, 400, "from"},
-      {"/profile?from=yesterdayish", {}, 400, "from"},
-      {"/profile?from=now&to=now-15m", {}, 400, "from"},
-      {"/profile?format=svg", {}, 400, "format"},
-      {"/profile?colour=red", {}, 400, "colour"},
-      {"/profile?pid=4194303", {}, 404, "4194303"},
-      {"/nothing", {}, 404, ""},
-      {"/profile", {"-X", "POST"}, 405, ""},
-      {"/profile", {"-X", "DELETE"}, 405, ""},
-      {"/profile?pid=1", {"-X", "GET", "--data", "body"}, 413, ""},
-      {long_query, {}, 414, ""},
-      {"/profile", {"-H", "X-Large: " + std::string(20000, 'x')}, 431, ""},
+      {{"GET", "/profile?pid=abc", {}, ""}, 400, "pid"},
+      {{"GET", "/profile?pid=-1", {}, ""}, 400, "pid"},
+      {{"GET", "/profile?from=1&from=2", {}, ""}, 400, "from"},
+      {{"GET", "/profile?from=yesterdayish", {}, ""}, 400, "from"},
+      {{"GET", "/profile?from=now&to=now-15m", {}, ""}, 400, "from"},
+      {{"GET", "/profile?format=svg", {}, ""}, 400, "format"},
+      {{"GET", "/profile?colour=red", {}, ""}, 400, "colour"},
+      {{"GET", "/profile?pid=4194303", {}, ""}, 404, "4194303"},
+      {{"GET", "/nothing", {}, ""}, 404, ""},
+      {{"POST", "/profile", {}, ""}, 405, ""},
+      {{"DELETE", "/profile", {}, ""}, 405, ""},
+      {{"GET", "/profile?pid=1", {}, "body"}, 413, ""},
+      {{"GET", long_query, {}, ""}, 414, ""},
+      {{"GET", "/profile", {{"X-Large", std::string(20000, 'x')}}, ""}, 431, ""},
   };
   RunningDaemon daemon;
   const double before = daemon.metrics()["flamed_samples_taken_total"];
   for (const Case& bad : cases) {
-    INFO(bad.target.substr(0, 60));
-    const HttpAnswer answer = daemon.get(bad.target, bad.options);
+    INFO(bad.question.method << " " << bad.question.target.substr(0, 60));
+    const HttpAnswer answer = daemon.send(bad.question);
     CHECK(answer.status == bad.status);
     CHECK(answer.content_type.find("application/problem+json") == 0);
     const auto problem = nlohmann::json::parse(answer.body, nullptr, false);

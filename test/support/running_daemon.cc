@@ -63,11 +63,19 @@ RunningDaemon::RunningDaemon(const std::vector<std::string>& arguments, const st
   if (!ready) throw std::runtime_error("the daemon did not become ready in time");
 }
 
-HttpAnswer RunningDaemon::get(const std::string& target) const {
+HttpAnswer RunningDaemon::get(const std::string& target) const { return send({"GET", target, {}, ""}); }
+
+HttpAnswer RunningDaemon::send(const HttpQuestion& question) const {
   httplib::Client client("127.0.0.1", port_);
   client.set_url_encode(false);  // the target is sent as it is
   client.set_read_timeout(std::chrono::seconds(20) * patience());
-  const httplib::Result answer = client.Get(target, {{"Accept-Encoding", "identity"}});
+  httplib::Request request;
+  request.method = question.method;
+  request.path = question.target;
+  request.headers.insert(question.headers.begin(), question.headers.end());
+  request.headers.emplace("Accept-Encoding", "identity");
+  request.body = question.body;
+  const httplib::Result answer = client.send(request);
   if (!answer) return {};
   return {answer->status, answer->get_header_value("Content-Type"), answer->body};
 }

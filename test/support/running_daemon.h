@@ -15,6 +15,13 @@
 
 namespace flamed::test {
 
+struct HttpQuestion {
+  std::string method;
+  std::string target;
+  std::map<std::string, std::string> headers;
+  std::string body;
+};
+
 struct HttpAnswer {
   int status = 0;
   std::string content_type;
@@ -30,6 +37,7 @@ class RunningDaemon {
 
   /// Status 0: no answer within 20 s.
   [[nodiscard]] HttpAnswer get(const std::string& target) const;
+  [[nodiscard]] HttpAnswer send(const HttpQuestion& question) const;
   [[nodiscard]] nlohmann::json get_json(const std::string& target) const;
   /// Folded stacks: stack → count. Throws with the answer if it is not one of status 200.
   [[nodiscard]] std::map<std::string, std::uint64_t> folded(const std::string& target) const;
