@@ -88,7 +88,7 @@ void Ingest::begin() {
 
 void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
-  if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from);
+  if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from, batch.drained_at);
   malformed_ = batch.malformed;
   // A process may have been forked in this batch, and doubted from some time in it on.
   auto muted = batch.muted.begin();

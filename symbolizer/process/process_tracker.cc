@@ -112,7 +112,8 @@ void ProcessTracker::settle(Process& process, MonotonicTime time) {
 }
 
 /// What was mapped at `address` at `time`.
-ProcessTracker::Covering ProcessTracker::covering(const Process& process, MonotonicTime time, std::uint64_t address) {
+ProcessTracker::Covering ProcessTracker::covering(const Process& process, MonotonicTime time,
+                                                   std::uint64_t address) const {
   const Mapping* const now = process.maps == nullptr ? nullptr : process.maps->find(address);
   const bool in_doubt = time >= process.doubt_from;
   if (time >= process.maps_sure_from) {
@@ -121,8 +122,9 @@ ProcessTracker::Covering ProcessTracker::covering(const Process& process, Monoto
     return {now, false};
   }
   const Mapping* const then = process.earlier_maps == nullptr ? nullptr : process.earlier_maps->find(address);
-  if (!in_doubt) return {then != nullptr ? then : now, false};
   if (now == nullptr && then == nullptr) return {nullptr, false};
+  // Without `then` it is not known when the mapping came, and what was there before.
+  if (!in_doubt && (then != nullptr || !events_are_told_)) return {then != nullptr ? then : now, false};
   // Both the same: nothing else was there in between, unless places like this one change hands.
   const bool is_sure = now != nullptr && then != nullptr && then->continues(*now) && !now->contested;
   return {is_sure ? then : nullptr, !is_sure};
@@ -219,8 +221,10 @@ void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_v
   note_remapping(process);
   process.maps_as_of = process.maps_sure_from = time;
   process.earlier_maps.reset();
-  process.stale = false;
-  process.doubt_from = Process::kNoDoubt;
+  // Events of the new program may be among those that were lost.
+  process.stale = time < lost_until_;
+  process.doubt_from = process.stale ? time : Process::kNoDoubt;
+  if (process.stale) process.looked_at = {};
   note_change(process);
 }
 
@@ -264,8 +268,9 @@ Process& ProcessTracker::keep_ended(const ProcessId& id, Process&& process) {
   return ended_.insert_or_assign(id, std::move(process)).first->second;
 }
 
-void ProcessTracker::on_events_lost(MonotonicTime from) {
+void ProcessTracker::on_events_lost(MonotonicTime from, MonotonicTime until) {
   exits_missed_ = true;
+  lost_until_ = std::max(lost_until_, until);
   for (auto& [pid, process] : running_) {
     settle(process, from);
     process.stale = true;
@@ -285,7 +290,7 @@ void ProcessTracker::on_events_lost(std::int32_t pid, MonotonicTime from) {
 
 void ProcessTracker::on_no_events() {
   events_are_told_ = false;
-  on_events_lost(Process::kNoDoubt);
+  on_events_lost(Process::kNoDoubt, {});
 }
 
 Process* ProcessTracker::find(const ProcessId& id) {

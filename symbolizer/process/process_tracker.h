@@ -50,9 +50,9 @@ class ProcessTracker {
   void on_comm(std::int32_t pid, std::string_view comm);
   /// A thread ended. With the last one its process does, which need not be the one that it began with.
   void on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid);
-  /// Events were lost, none from before `from`: what is known may be out of date, and is read again from /proc when
-  /// next needed. Until then only that is believed which nothing speaks against.
-  void on_events_lost(MonotonicTime from);
+  /// Events of [from, until) may be lost: what is known may be out of date, and is read again from /proc when next
+  /// needed. Until then only that is believed which nothing speaks against. Before the events after `from` are applied.
+  void on_events_lost(MonotonicTime from, MonotonicTime until);
   /// The same of one process, which causes so many that none of them are told from `from` on.
   void on_events_lost(std::int32_t pid, MonotonicTime from);
   /// The kernel reports no events: what /proc shows is all that there is, and is believed.
@@ -144,7 +144,7 @@ class ProcessTracker {
     const Mapping* mapping = nullptr;
     bool doubtful = false;
   };
-  static Covering covering(const Process& process, MonotonicTime time, std::uint64_t address);
+  [[nodiscard]] Covering covering(const Process& process, MonotonicTime time, std::uint64_t address) const;
   [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
   void set_start(Process& process, std::uint64_t start_ticks);
@@ -164,6 +164,7 @@ class ProcessTracker {
   std::vector<ProcessId> remapped_;
   bool exits_missed_ = false;
   bool events_are_told_ = true;
+  MonotonicTime lost_until_{};  ///< events from before it may have been lost
   MonotonicTime forgot_editions_;
   std::uint64_t releases_ = 0;
 };

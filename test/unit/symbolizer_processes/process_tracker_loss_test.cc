@@ -32,7 +32,7 @@ TEST_CASE("after events were lost, a process is read again when it is next sampl
   fixture.proc.put(now);
   fixture.set_clock(50);
   fixture.table.resolve(kShell, fixture.at(40)).sampled = true;
-  fixture.table.on_events_lost(fixture.at(0));
+  fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
   CHECK(fixture.place(kShell, 60, kProgram) == "/bin/ls+3000");
   Process& process = fixture.table.resolve(kShell, fixture.at(60));
   CHECK(process.comm == "ls");
@@ -85,7 +85,7 @@ TEST_CASE("a process of which events are skipped all the time is read again once
 TEST_CASE("after events were lost, what was known of a process that is gone is still better than nothing") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
-  fixture.table.on_events_lost(fixture.at(0));
+  fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
   CHECK(fixture.place(kShell, 5, kProgram) == "/bin/sh+1000");
   CHECK(fixture.locate(kShell, 5, {kProgram}).trust == StackTrust::kAll);
 }
@@ -94,7 +94,7 @@ TEST_CASE("after events were lost, one new mapping does not make the others forg
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
-  fixture.table.on_events_lost(fixture.at(0));
+  fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
   fixture.map(5, 100, 0x900000, 30, "/lib/plugin.so");
   const auto located = fixture.locate(kShell, 6, {0x900000, kProgram + 0x10});
   CHECK(located.trust == StackTrust::kAll);
@@ -111,13 +111,14 @@ TEST_CASE("a look at /proc does not place samples that are older than it where e
              code_line(0x900000, 0x910000, 0, 31, "/lib/untold.so");
   fixture.proc.put(now);
   fixture.set_clock(2000);
-  CHECK(fixture.place(kShell, 1500, 0x900000) == "/lib/untold.so+0");
+  CHECK(fixture.locate(kShell, 1500, {0x900000}).trust == StackTrust::kDoubt);
   CHECK(fixture.place(kShell, 1600, kLibrary) == "/lib/first.so+1000");
   fixture.table.on_fork(fixture.at(1650), 101, 100);
   fixture.map(1700, 100, kLibrary, 9, "/lib/second.so");
   CHECK(fixture.place(kShell, 1800, kLibrary) == "/lib/second.so+1000");
   CHECK(fixture.place({101, 5001}, 1800, kLibrary) == "/lib/first.so+1000");
   CHECK(fixture.place(kShell, 2000, kLibrary) == "/lib/second.so+1000");
+  CHECK(fixture.place(kShell, 2000, 0x900000) == "/lib/untold.so+0");
   CHECK(fixture.table.resolve(kShell, fixture.at(2000)).earlier_maps == nullptr);
 }
 
@@ -148,7 +149,7 @@ TEST_CASE("while events were lost, only places that never changed hands are beli
              code_line(kLibrary, kLibrary + 0x10000, 0x1000, 9, "/lib/second.so");
   fixture.proc.put(now);
   fixture.set_clock(2000);
-  fixture.table.on_events_lost(fixture.at(1000));
+  fixture.table.on_events_lost(fixture.at(1000), fixture.at(1000));
   CHECK(fixture.place(kShell, 900, kLibrary) == "/lib/second.so+1000");
   // Another library may have been there in between, as it was before.
   const auto inside = fixture.locate(kShell, 1500, {kLibrary, kProgram + 0x20});
@@ -172,8 +173,41 @@ TEST_CASE("while events were lost, what /proc shows in another's place is not be
              code_line(kLibrary, kLibrary + 0x10000, 0x1000, 9, "/lib/second.so");
   fixture.proc.put(now);
   fixture.set_clock(2000);
-  fixture.table.on_events_lost(fixture.at(1000));
+  fixture.table.on_events_lost(fixture.at(1000), fixture.at(1000));
   CHECK(fixture.locate(kShell, 1500, {kLibrary}).trust == StackTrust::kDoubt);
+  CHECK(fixture.place(kShell, 2001, kLibrary) == "/lib/second.so+1000");
+}
+
+TEST_CASE("an exec among lost events begins no certainty: a mapping that came unheard is not taken for a later one's") {
+  Fixture fixture;
+  fixture.table.on_events_lost(fixture.at(0), fixture.at(2000));
+  fixture.start(100, 100, "sh", 7);
+  fixture.map(150, 100, kLibrary, 8, "/lib/first.so");
+  FakeProcess now = shell();
+  now.maps = code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/sh") +
+             code_line(kLibrary, kLibrary + 0x10000, 0x1000, 9, "/lib/second.so");
+  fixture.proc.put(now);
+  fixture.set_clock(2000);
+  CHECK(fixture.locate(kShell, 1500, {kLibrary}).trust == StackTrust::kDoubt);
+  CHECK(fixture.locate(kShell, 1500, {kProgram}).trust == StackTrust::kAll);
+  CHECK(fixture.place(kShell, 2001, kLibrary) == "/lib/second.so+1000");
+  SECTION("one after them does") {
+    fixture.table.on_exec(fixture.at(2100), 100, "cat");
+    fixture.map(2101, 100, kProgram, 10, "/bin/cat");
+    CHECK(fixture.place(kShell, 2200, kProgram) == "/bin/cat+1000");
+  }
+}
+
+TEST_CASE("what /proc shows where no event told of a mapping is not believed of samples from before the look") {
+  Fixture fixture;
+  fixture.start(0, 100, "sh", 7);
+  FakeProcess now = shell();
+  now.maps = code_line(kProgram, kProgram + 0x10000, 0x1000, 7, "/bin/sh") +
+             code_line(kLibrary, kLibrary + 0x10000, 0x1000, 9, "/lib/second.so");
+  fixture.proc.put(now);
+  fixture.set_clock(2000);
+  CHECK(fixture.locate(kShell, 1500, {kLibrary}).trust == StackTrust::kDoubt);
+  CHECK(fixture.locate(kShell, 1500, {kProgram}).trust == StackTrust::kAll);
   CHECK(fixture.place(kShell, 2001, kLibrary) == "/lib/second.so+1000");
 }
 
@@ -183,7 +217,7 @@ TEST_CASE("after events were lost, places that changed hands in a process that i
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
   fixture.map(4, 100, kLibrary, 9, "/lib/second.so");
   static_cast<void>(fixture.place(kShell, 5, kProgram));
-  fixture.table.on_events_lost(fixture.at(10));
+  fixture.table.on_events_lost(fixture.at(10), fixture.at(10));
   CHECK(fixture.locate(kShell, 20, {kLibrary}).trust == StackTrust::kDoubt);
   CHECK(fixture.locate(kShell, 20, {kProgram}).trust == StackTrust::kAll);
 }
@@ -196,7 +230,7 @@ TEST_CASE("modules that only samples from before a look at /proc are in are name
   now.maps = code_line(kProgram, kProgram + 0x10000, 0x3000, 50, "/bin/ls");
   fixture.proc.put(now);
   fixture.set_clock(50);
-  fixture.table.on_events_lost(fixture.at(30));
+  fixture.table.on_events_lost(fixture.at(30), fixture.at(30));
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(40)));
   REQUIRE(fixture.table.resolve(kShell, fixture.at(20)).earlier_maps != nullptr);
   std::vector<ModuleId> modules;
@@ -254,7 +288,7 @@ TEST_CASE("after events were lost, processes that are no more are ended") {
   fixture.table.purge(fixture.at(2));
   CHECK(fixture.table.running() == 2);
 
-  fixture.table.on_events_lost(fixture.at(0));
+  fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
   fixture.table.purge(fixture.at(3));
   CHECK(fixture.table.running() == 1);
   CHECK(fixture.table.ended() == 1);

@@ -376,7 +376,7 @@ TEST_CASE("where events were lost, or nobody tells of them, no end is promised")
   fixture.start(0, 100, "sh", 7);
   Process& process = fixture.table.resolve(kShell, fixture.at(5));
   CHECK(fixture.table.will_tell_of_end(process));
-  SECTION("lost") { fixture.table.on_events_lost(fixture.at(6)); }
+  SECTION("lost") { fixture.table.on_events_lost(fixture.at(6), fixture.at(6)); }
   SECTION("nobody") { fixture.table.on_no_events(); }
   CHECK_FALSE(fixture.table.will_tell_of_end(process));
 }
@@ -408,7 +408,7 @@ TEST_CASE("a process goes on without the thread that it began with, until the la
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(20)).ended);
   CHECK(fixture.place(kShell, 20, kProgram) == "/bin/sh+1000");
   // Also where the mappings have to be read again.
-  fixture.table.on_events_lost(fixture.at(30));
+  fixture.table.on_events_lost(fixture.at(30), fixture.at(30));
   fixture.set_clock(40);
   CHECK(fixture.place(kShell, 50, kProgram) == "/bin/sh+1000");
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(50)).stale);
