@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "bpf/kernel_tables.h"
 #include "daemon/sampler/event_batch.h"
+#include "daemon/sampler/side_band.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
 
 namespace flamed::daemon {
@@ -23,13 +24,6 @@ namespace flamed::daemon {
 struct SamplerOptions {
   unsigned frequency_hz = 99;
   bool use_unwind_tables = true;  ///< else frame pointers alone
-};
-
-/// Side-band records that were not read, since their users exceeded their shares (SideBandShares).
-struct SideBandSkipped {
-  std::uint64_t records = 0;  ///< since start
-  std::size_t processes = 0;  ///< with skipped records, at the last drain
-  std::int64_t ns = 0;        ///< CPU time since start, for skipping them
 };
 
 class Sampler {
