@@ -96,10 +96,10 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues
 }
 
 /// Null where the kernel refuses the tables; the log says once why.
-std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const Sampler& sampler) {
-  const std::optional<UnwindMapFds> fds = sampler.unwind_maps();
+std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const KernelProgram& program) {
+  const std::optional<UnwindMapFds> fds = program.unwind_maps();
   if (!fds) {
-    UnwindPublisher::tell_none(sampler.why_no_tables());
+    UnwindPublisher::tell_none(program.walks().why_no_tables());
     return nullptr;
   }
   Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
@@ -207,7 +207,7 @@ class Daemon::Parts {
       : config_(config),
         clock_(clock),
         sampler_(std::move(started)),
-        store_({config.retention_ns, config.memory_budget_bytes}, clock, sampler_->period_ns()),
+        store_({config.retention_ns, config.memory_budget_bytes}, clock, sampler_->figures().period_ns()),
         modules_(raise_open_file_limit(), clock),
         processes_(modules_, clock),
         unwind_maps_(scan_and_open_unwind_maps()),
@@ -238,10 +238,11 @@ class Daemon::Parts {
     if (const Status begun = sampler_->begin(); !begun) return refuse(begun.error());
     ingest_.begin();
     accounts_.begin();
-    vitals_.emplace(read_vital_signs(clock_, *sampler_, reader_));
-    sources_.emplace(DaemonSources::Parts{config_, clock_, *sampler_, queues_, *vitals_, store_, modules_, symbolizer_,
-                                          module_reader_, kernel_symbols_, cache_, namer_, debuginfod_.get(),
-                                          unwind_.get(), accounts_, opener_, budget_, stored_});
+    vitals_.emplace(read_vital_signs(clock_, sampler_->figures(), reader_));
+    sources_.emplace(DaemonSources::Parts{config_, clock_, sampler_->figures(), sampler_->program(), queues_, *vitals_,
+                                          store_, modules_, symbolizer_, module_reader_, kernel_symbols_, cache_,
+                                          namer_, debuginfod_.get(), unwind_.get(), accounts_, opener_, budget_,
+                                          stored_});
     Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config_), *sources_);
     if (!server) {
       spdlog::critical("{}", server.error().message());
@@ -254,9 +255,9 @@ class Daemon::Parts {
   }
 
   void run(std::span<const char* const> arguments, const sigset_t& signals) {
-    Supervisor supervisor(
-        {clock_, *sampler_, reader_, module_reader_, store_, *namer_.kept_index(), *server_, *vitals_, budget_},
-        config_, arguments);
+    Supervisor supervisor({clock_, sampler_->figures(), reader_, module_reader_, store_, *namer_.kept_index(), *server_,
+                           *vitals_, budget_},
+                          config_, arguments);
     supervisor.run(signals);
   }
 
@@ -269,22 +270,22 @@ class Daemon::Parts {
       thread->join();
     }
     const store::Quality quality = store_.stats().quality;
-    spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost{}", sampler_->taken(), quality.whole,
-                 quality.truncated_total(), quality.lost_total(), reasons_of_losses(quality));
+    spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost{}", sampler_->figures().taken(),
+                 quality.whole, quality.truncated_total(), quality.lost_total(), reasons_of_losses(quality));
   }
 
  private:
   std::unique_ptr<BpfUnwindMaps> scan_and_open_unwind_maps() {
     processes_.scan();
-    return open_unwind_maps(*sampler_);
+    return open_unwind_maps(sampler_->program());
   }
 
   void start_threads() {
     if (config_.jvm_attach) {
       jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
     }
-    loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, *sampler_, kernel_symbols_, unwind_.get(),
-                                        config_.jvm_attach ? &jvm_asker_ : nullptr, budget_});
+    loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), kernel_symbols_,
+                                        unwind_.get(), config_.jvm_attach ? &jvm_asker_ : nullptr, budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -296,7 +297,7 @@ class Daemon::Parts {
     background.emplace_back(modules_thread_);
     background.emplace_back(names_thread_);
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
-    meter_.emplace(clock_, *sampler_, *server_, module_reader_, opener_, std::move(background));
+    meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
     reader_thread_ = start_thread("reader", [this](const std::stop_token& stop) { reader_.run(stop); });
@@ -304,10 +305,10 @@ class Daemon::Parts {
 
   void tell_what_began() const {
     spdlog::info("flamed {} samples {} CPUs at {} Hz and answers on {} (retention {}, store budget {})", kVersion,
-                 sampler_->cpus(), config_.frequency_hz, server_->addresses(), format_duration(config_.retention_ns),
-                 format_size(config_.memory_budget_bytes));
-    if (sampler_->reads_by_type()) spdlog::info("the kernel is locked down: its memory is read by type");
-    if (!sampler_->has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
+                 sampler_->figures().cpus(), config_.frequency_hz, server_->addresses(),
+                 format_duration(config_.retention_ns), format_size(config_.memory_budget_bytes));
+    if (sampler_->program().reads_by_type()) spdlog::info("the kernel is locked down: its memory is read by type");
+    if (!sampler_->figures().has_side_band()) spdlog::warn("no side band: mapping changes are read from /proc");
   }
 
   const Config& config_;

@@ -63,8 +63,9 @@ double resident_bytes() {
   return std::strtod(text->c_str() + blank, nullptr) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-void append_sample_metrics(const store::StoreStats& store, const Sampler& sampler, std::vector<Metric>& metrics) {
-  metrics.push_back(counter("flamed_samples_taken_total", "Samples that the kernel program took.", sampler.taken()));
+void append_sample_metrics(const store::StoreStats& store, const SamplerFigures& sampling,
+                           std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_samples_taken_total", "Samples that the kernel program took.", sampling.taken()));
   metrics.push_back(
       counter("flamed_samples_whole_total", "Samples stored with their whole stack.", store.quality.whole));
   Metric truncated{"flamed_samples_truncated_total",
@@ -91,22 +92,22 @@ void append_sample_metrics(const store::StoreStats& store, const Sampler& sample
   }
   metrics.push_back(std::move(gaps));
   metrics.push_back(std::move(gap_seconds));
-  const SideBandSkipped skipped = sampler.side_band_skipped();
+  const SideBandSkipped skipped = sampling.side_band_skipped();
   metrics.push_back(
       counter("flamed_side_band_skipped_total",
               "Records of mappings and names that were skipped, since their users' processes had caused too many.",
               skipped.records));
   metrics.push_back(
       gauge("flamed_side_band_muted_processes", "Processes whose records are being skipped.", skipped.processes));
-  metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampler.cpus()));
+  metrics.push_back(gauge("flamed_sampled_cpus", "CPUs with a live timer and perf buffer.", sampling.cpus()));
   metrics.push_back(
-      counter("flamed_timers_reopened_total", "Timers that had stopped and were opened again.", sampler.reopened()));
+      counter("flamed_timers_reopened_total", "Timers that had stopped and were opened again.", sampling.reopened()));
 }
 
-void append_program_metrics(const Sampler& sampler, std::vector<Metric>& metrics) {
+void append_program_metrics(const KernelProgram& program, std::vector<Metric>& metrics) {
   bpf_prog_info info{};
   std::uint32_t size = sizeof(info);
-  if (::bpf_obj_get_info_by_fd(sampler.program_fd(), &info, &size) != 0 || info.run_cnt == 0) return;
+  if (::bpf_obj_get_info_by_fd(program.fd(), &info, &size) != 0 || info.run_cnt == 0) return;
   metrics.push_back(counter("flamed_bpf_run_seconds_total",
                             "Time spent in the kernel program while kernel.bpf_stats_enabled was on.",
                             static_cast<double>(info.run_time_ns) / kNsPerSecond));
@@ -309,8 +310,8 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
 }
 
 api::Component DaemonSources::unwind_health() const {
-  const std::string why_no_tables = parts_.sampler.why_no_tables();
-  const std::string why_no_kernel_walk = parts_.sampler.why_no_kernel_walk();
+  const std::string why_no_tables = parts_.program.walks().why_no_tables();
+  const std::string why_no_kernel_walk = parts_.program.walks().why_no_kernel_walk();
   const std::string of_kernel = why_no_kernel_walk.empty()
                                     ? "; kernel stacks by the kernel's own tables"
                                     : "; kernel stacks are walked by the kernel: " + why_no_kernel_walk;
@@ -331,7 +332,7 @@ api::Health DaemonSources::health() const {
   const store::StoreStats store = parts_.store.stats();
   api::Health health;
 
-  const std::string problem = parts_.sampler.last_problem();
+  const std::string problem = parts_.sampling.last_problem();
   api::Component sampler{"sampler", vitals.sampling && problem.empty(), ""};
   if (!vitals.sampling)
     sampler.detail = vitals.problem;
@@ -339,13 +340,13 @@ api::Health DaemonSources::health() const {
     sampler.detail = problem;
   else
     sampler.detail =
-        std::to_string(parts_.sampler.cpus()) + " CPUs at " + format_frequency(parts_.sampler.frequency_hz());
+        std::to_string(parts_.sampling.cpus()) + " CPUs at " + format_frequency(parts_.sampling.frequency_hz());
   health.components.push_back(std::move(sampler));
 
   health.components.push_back(
       {"reader", vitals.reader_alive,
        vitals.reader_alive ? "drains the kernel's buffers every 5 s at least, and at requests" : vitals.problem});
-  const std::size_t muted = parts_.sampler.side_band_skipped().processes;
+  const std::size_t muted = parts_.sampling.side_band_skipped().processes;
   health.components.push_back(
       {"side_band", muted == 0,
        muted == 1
@@ -354,7 +355,7 @@ api::Health DaemonSources::health() const {
        : muted != 0 ? std::to_string(muted) +
                           " processes map code or change their names so often that their records are skipped, and "
                           "their mappings are read from /proc: the log names them"
-       : parts_.sampler.has_side_band() ? "the kernel reports mapping changes as they happen"
+       : parts_.sampling.has_side_band() ? "the kernel reports mapping changes as they happen"
                                         : "the kernel does not report mapping changes: they are read from /proc, and "
                                           "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
@@ -388,8 +389,8 @@ std::vector<Metric> DaemonSources::metrics() const {
   const symbolizer::ModuleTable::Stats modules = parts_.modules.stats();
   std::vector<Metric> metrics;
   metrics.push_back({"flamed_build_info", "Always 1.", Metric::Type::kGauge, {{{{"version", kVersion}}, 1}}});
-  append_sample_metrics(store, parts_.sampler, metrics);
-  append_program_metrics(parts_.sampler, metrics);
+  append_sample_metrics(store, parts_.sampling, metrics);
+  append_program_metrics(parts_.program, metrics);
   append_budget_metrics(parts_.budget.state(), metrics);
   append_store_metrics(store, parts_.namer.kept_index()->used_bytes(), metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);

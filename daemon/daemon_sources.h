@@ -13,7 +13,8 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/naming/frame_namer.h"
-#include "daemon/sampler/sampler.h"
+#include "daemon/sampler/kernel_program.h"
+#include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
 #include "store/ring/store.h"
@@ -32,7 +33,8 @@ class DaemonSources final : public api::Sources {
   struct Parts {
     const Config& config;
     const Clock& clock;
-    const Sampler& sampler;
+    const SamplerFigures& sampling;
+    const KernelProgram& program;
     const BatchQueues& queues;
     const Vitals& vitals;
     const store::Store& store;

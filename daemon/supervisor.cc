@@ -114,8 +114,8 @@ class SharesTeller {
 
 }  // namespace
 
-VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader) {
-  return {clock.monotonic(), reader.last_drain(), sampler.taken(), std::nullopt, sampler.frequency_hz()};
+VitalSigns read_vital_signs(const Clock& clock, const SamplerFigures& sampling, const Reader& reader) {
+  return {clock.monotonic(), reader.last_drain(), sampling.taken(), std::nullopt, sampling.frequency_hz()};
 }
 
 Supervisor::Supervisor(const Parts& parts, Config config, std::span<const char* const> arguments)
@@ -156,7 +156,7 @@ void Supervisor::reload() {
 }
 
 void Supervisor::judge() {
-  VitalSigns signs = read_vital_signs(parts_.clock, parts_.sampler, parts_.reader);
+  VitalSigns signs = read_vital_signs(parts_.clock, parts_.sampling, parts_.reader);
   is_idle_ = signs.taken - std::exchange(taken_, signs.taken) < kFewSamples;
   if (parts_.vitals.wants_busy(signs.taken)) {
     if (const Result<std::int64_t> busy_ns = read_busy_ns()) signs.busy_ns = *busy_ns;

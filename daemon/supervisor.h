@@ -14,7 +14,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/config/config.h"
 #include "daemon/flow/reader.h"
-#include "daemon/sampler/sampler.h"
+#include "daemon/sampler/sampler_figures.h"
 #include "daemon/vitals.h"
 #include "store/index/kept_index.h"
 #include "store/ring/store.h"
@@ -23,14 +23,14 @@
 namespace flamed::daemon {
 
 /// Without the machine's accounts.
-VitalSigns read_vital_signs(const Clock& clock, const Sampler& sampler, const Reader& reader);
+VitalSigns read_vital_signs(const Clock& clock, const SamplerFigures& sampling, const Reader& reader);
 
 class Supervisor {
  public:
   /// All of them must outlive the supervisor.
   struct Parts {
     const Clock& clock;
-    const Sampler& sampler;
+    const SamplerFigures& sampling;
     const Reader& reader;
     symbolizer::WorkerModuleReader& module_reader;
     store::Store& store;

@@ -5,11 +5,11 @@
 
 namespace flamed::daemon {
 
-CostMeter::CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
+CostMeter::CostMeter(const Clock& clock, const SamplerFigures& sampling, const api::Server& server,
                      const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
                      std::vector<ThreadCpu> background)
     : clock_(clock),
-      sampler_(sampler),
+      sampling_(sampling),
       server_(server),
       worker_(worker),
       opener_(opener),
@@ -18,11 +18,11 @@ CostMeter::CostMeter(const Clock& clock, const Sampler& sampler, const api::Serv
 CostReading CostMeter::read() const {
   CostReading cost;
   cost.now = clock_.monotonic();
-  cost.cpus = sampler_.cpus();
-  cost.program_ns = sampler_.program_ns();
+  cost.cpus = sampling_.cpus();
+  cost.program_ns = sampling_.program_ns();
   for (const ThreadCpu& thread : background_) cost.background_ns += thread.ns();
   cost.answers_ns = server_.cpu_ns();
-  cost.skipping_ns = sampler_.side_band_skipped().ns;
+  cost.skipping_ns = sampling_.side_band_skipped().ns;
   cost.daemon_ns = read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID) - cost.skipping_ns - cost.background_ns - cost.answers_ns;
   const symbolizer::WorkerModuleReader::CpuUse worker = worker_.cpu_use();
   cost.background_ns += worker.background_ns + opener_.stats().cpu_ns;

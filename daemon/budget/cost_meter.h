@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/thread_cpu.h"
 #include "daemon/budget/cpu_governor.h"
-#include "daemon/sampler/sampler.h"
+#include "daemon/sampler/sampler_figures.h"
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/worker/worker_module_reader.h"
 
@@ -22,7 +22,7 @@ namespace flamed::daemon {
 class CostMeter {
  public:
   /// `background` are the threads that do not sample and that nobody waits for. All arguments must outlive it.
-  CostMeter(const Clock& clock, const Sampler& sampler, const api::Server& server,
+  CostMeter(const Clock& clock, const SamplerFigures& sampling, const api::Server& server,
             const symbolizer::WorkerModuleReader& worker, const symbolizer::GuardedOpener& opener,
             std::vector<ThreadCpu> background);
 
@@ -31,7 +31,7 @@ class CostMeter {
 
  private:
   const Clock& clock_;
-  const Sampler& sampler_;
+  const SamplerFigures& sampling_;
   const api::Server& server_;
   const symbolizer::WorkerModuleReader& worker_;
   const symbolizer::GuardedOpener& opener_;

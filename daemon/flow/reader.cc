@@ -55,7 +55,8 @@ int Reader::period_ms() const {
   if (batch_ != nullptr || budget_.is_exceeded()) return kShortDrainPeriodMs;
   if (!sampler_.may_rest()) return is_idle_ ? kIdleShortDrainPeriodMs : kShortDrainPeriodMs;
   if (is_idle_) return kDrainPeriodMs;
-  const double until_full_ms = 1000 * kBatchSamples / (sampler_.frequency_hz() * static_cast<double>(sampler_.cpus()));
+  const SamplerFigures& now = sampler_.figures();
+  const double until_full_ms = 1000 * kBatchSamples / (now.frequency_hz() * static_cast<double>(now.cpus()));
   return static_cast<int>(std::clamp<double>(until_full_ms, kShortestDrainPeriodMs, kDrainPeriodMs));
 }
 

@@ -64,7 +64,7 @@ void ModuleLoader::run(const std::stop_token& stop) {
 }
 
 void ModuleLoader::load_walk() {
-  if (const Status loaded = parts_.sampler.load_walk(); loaded) {
+  if (const Status loaded = parts_.walks.load_user_walk(); loaded) {
     publish_vdso(*unwind_);
   } else {
     UnwindPublisher::tell_none(loaded.error().message());
@@ -81,7 +81,7 @@ void ModuleLoader::load_kernel_walk() {
       return Error(e.what());  // no memory for the text
     }
   };
-  if (const Status loaded = parts_.sampler.load_kernel_walk(find_orc()); !loaded) {
+  if (const Status loaded = parts_.walks.load_kernel_walk(find_orc()); !loaded) {
     spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
   }
 }

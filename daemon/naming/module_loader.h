@@ -9,7 +9,7 @@
 #include "base/identity.h"
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/naming/jvm_asker.h"
-#include "daemon/sampler/sampler.h"
+#include "daemon/sampler/kernel_program.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/module_reader.h"
 #include "symbolizer/names/kernel_symbols.h"
@@ -25,7 +25,7 @@ class ModuleLoader {
     symbolizer::ModuleTable& modules;  ///< requests files
     symbolizer::GuardedOpener& opener;
     symbolizer::ModuleReader& reader;
-    Sampler& sampler;
+    WalkPrograms& walks;
     symbolizer::KernelSymbols& kernel_symbols;
     UnwindPublisher* unwind;  ///< null: no tables
     JvmAsker* jvm_asker;      ///< null: JVMs are not asked

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +41,7 @@ using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 /// In the map of programs, as sampler.bpf.c numbers them.
 constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
+constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
@@ -165,8 +165,8 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
-  ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see load_walk()
-  ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // see load_kernel_walk()
+  ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
+  ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
   }
@@ -248,12 +248,8 @@ struct KernelProgram::Loaded {
   CounterMemory counters;
   bool has_tables;
   bool reads_by_type;
-  std::string why_no_tables;  ///< guarded by `mutex`
+  WalkPrograms walks;
   NoticeRing notices{};
-  Fd walk{};  ///< the map of programs has it as well; so it can be seen whose it is
-  Fd kernel_walk{};
-  std::string why_no_kernel_walk = "the program for it is being loaded";  ///< guarded by `mutex`
-  std::mutex mutex{};
 };
 
 Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
@@ -263,12 +259,11 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
     for (const bool by_type : {false, true}) {
       // Before 5.12 the helper was there under lockdown too, and read nothing but zeros.
       if (!by_type && is_confidential()) continue;
-      Result<KernelProgram> program = make({tables, by_type}, /*is_fallback=*/first.has_value());
-      if (program) {
-        if (!use_unwind_tables) program->loaded_->why_no_tables = "they are switched off";
-        if (use_unwind_tables && !tables) program->loaded_->why_no_tables = first->message();
-        return program;
-      }
+      const std::string why_no_tables = !use_unwind_tables ? "they are switched off"
+                                        : tables           ? kTablesAreToCome
+                                                           : first->message();
+      Result<KernelProgram> program = make({tables, by_type}, /*is_fallback=*/first.has_value(), why_no_tables);
+      if (program) return program;
       const int code = program.error().code();
       if (code == EPERM) return program;  // nothing of this kind is allowed
       // A limit that is easily raised, while what is freed counts on for a moment: no step down can rely on it.
@@ -280,10 +275,10 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
 }
 
 Result<KernelProgram> KernelProgram::load_variant(const Variant& variant) {
-  return make(variant, /*is_fallback=*/false);
+  return make(variant, /*is_fallback=*/false, kTablesAreToCome);
 }
 
-Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallback) {
+Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallback, const std::string& why_no_tables) {
   const int possible = ::libbpf_num_possible_cpus();
   if (possible <= 0) return Error::from_errno("counting the CPUs", -possible);
   const auto cpus = static_cast<std::uint32_t>(possible);
@@ -294,12 +289,15 @@ Result<KernelProgram> KernelProgram::make(const Variant& variant, bool is_fallba
   Result<CounterMemory> counters = CounterMemory::map(::bpf_map__fd(skeleton->get()->maps.counters), cpus);
   if (!counters) return std::move(counters).error();
 
-  std::unique_ptr<Loaded> loaded(new Loaded{std::move(skeleton).value(), std::move(counters).value(),
-                                            variant.use_unwind_tables, variant.read_by_type,
-                                            "the program that walks by them is being loaded"});
+  ::sampler& program = *skeleton->get();
+  std::unique_ptr<Loaded> loaded(new Loaded{std::move(skeleton).value(),
+                                            std::move(counters).value(),
+                                            variant.use_unwind_tables,
+                                            variant.read_by_type,
+                                            {program, variant.read_by_type, why_no_tables}});
   // That something is there is all that counts: the samples themselves say what is missing.
   const auto ignore = [](void*, void*, std::size_t) { return 0; };
-  const int map = ::bpf_map__fd(loaded->skeleton.get()->maps.notices);
+  const int map = ::bpf_map__fd(program.maps.notices);
   loaded->notices.reset(::ring_buffer__new(map, ignore, nullptr, nullptr));
   if (!loaded->notices) return Error::from_errno("opening the ring of notices");
   return KernelProgram(std::move(loaded));
@@ -358,46 +356,49 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
                       const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
 }
 
-Status KernelProgram::load_walk() {
-  Result<Fd> walk = load_walk_beside(*loaded_->skeleton.get(), loaded_->reads_by_type);
+Status WalkPrograms::load_user_walk() {
+  Result<Fd> walk = load_walk_beside(first_, reads_by_type_);
   if (!walk) walk = explain_bpf_memory(walk.error());
-  __atomic_store_n(&loaded_->skeleton.get()->bss->walk_state, walk ? FLAMED_WALK_LOADED : FLAMED_WALK_REFUSED,
-                   __ATOMIC_RELEASE);
-  const std::lock_guard lock(loaded_->mutex);
-  loaded_->why_no_tables = walk ? "" : walk.error().message();
+  __atomic_store_n(&first_.bss->walk_state, walk ? FLAMED_WALK_LOADED : FLAMED_WALK_REFUSED, __ATOMIC_RELEASE);
+  const std::lock_guard lock(mutex_);
+  why_no_tables_ = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
-  loaded_->walk = std::move(walk).value();
+  user_walk_ = std::move(walk).value();
   return {};
 }
 
-Status KernelProgram::load_kernel_walk(const Result<flamed_kernel_orc>& orc) {
+Status WalkPrograms::load_kernel_walk(const Result<flamed_kernel_orc>& orc) {
   const auto load = [&]() -> Result<Fd> {
-    if (loaded_->reads_by_type) return Error("it does not let programs read its memory");
+    if (reads_by_type_) return Error("it does not let programs read its memory");
     if (!orc) return Error(orc.error());
-    return load_kernel_walk_beside(*loaded_->skeleton.get(), *orc);
+    return load_kernel_walk_beside(first_, *orc);
   };
   Result<Fd> walk = load();
   if (!walk) walk = explain_bpf_memory(walk.error());
-  const std::lock_guard lock(loaded_->mutex);
-  loaded_->why_no_kernel_walk = walk ? "" : walk.error().message();
+  const std::lock_guard lock(mutex_);
+  why_no_kernel_walk_ = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
-  loaded_->kernel_walk = std::move(walk).value();
+  kernel_walk_ = std::move(walk).value();
   return {};
 }
 
-std::string KernelProgram::why_no_kernel_walk() const {
-  const std::lock_guard lock(loaded_->mutex);
-  return loaded_->why_no_kernel_walk;
+bool WalkPrograms::walks_by_tables() const {
+  return __atomic_load_n(&first_.bss->walk_state, __ATOMIC_ACQUIRE) == FLAMED_WALK_LOADED;
 }
 
-bool KernelProgram::walks_by_tables() const {
-  return __atomic_load_n(&loaded_->skeleton.get()->bss->walk_state, __ATOMIC_ACQUIRE) == FLAMED_WALK_LOADED;
+std::string WalkPrograms::why_no_tables() const {
+  const std::lock_guard lock(mutex_);
+  return why_no_tables_;
 }
 
-std::string KernelProgram::why_no_tables() const {
-  const std::lock_guard lock(loaded_->mutex);
-  return loaded_->why_no_tables;
+std::string WalkPrograms::why_no_kernel_walk() const {
+  const std::lock_guard lock(mutex_);
+  return why_no_kernel_walk_;
 }
+
+WalkPrograms& KernelProgram::walks() { return loaded_->walks; }
+
+const WalkPrograms& KernelProgram::walks() const { return loaded_->walks; }
 
 void KernelProgram::set_period(std::int64_t period_ns) {
   // The kernel shares this memory with us. Its readers are stopped.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelProgram: bpf/sampler.bpf.c loaded into the kernel, with its maps. Only kernel_program.cc uses libbpf.
+// KernelProgram: bpf/sampler.bpf.c loaded into the kernel, with its maps, and WalkPrograms, which it calls to
+// walk stacks. Only kernel_program.cc uses libbpf.
 //
 // Belongs to the reader thread, except functions marked otherwise.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/handle.h"
 #include "base/result.h"
@@ -19,12 +22,46 @@
 #include "daemon/unwind/bpf_unwind_maps.h"
 
 struct bpf_link;
+struct sampler;  ///< bpftool's: the object file, opened or loaded
 
 namespace flamed::daemon {
 
 void detach(bpf_link* link);
 /// The program attached to one timer: while it exists, the timer's ticks become samples.
 using Attachment = Handle<bpf_link*, detach>;
+
+/// The programs that walk stacks. They are loaded while samples are already taken: verifying them takes most of the time
+/// of a start. Any thread.
+class WalkPrograms {
+ public:
+  /// `first` calls them and has the maps; it must outlive them.
+  WalkPrograms(::sampler& first, bool reads_by_type, std::string why_no_tables)
+      : first_(first), reads_by_type_(reads_by_type), why_no_tables_(std::move(why_no_tables)) {}
+
+  /// Loads the one that walks user stacks by unwind tables. Until then they are walked by frame pointers. Call it once,
+  /// and only if there are maps for tables.
+  Status load_user_walk();
+  /// Loads the one that walks kernel stacks by the kernel's own tables, if these were found. Until then, and without it,
+  /// the kernel walks them, which takes longer. Call it once.
+  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
+
+  /// Are user stacks walked by unwind tables now? No lock.
+  [[nodiscard]] bool walks_by_tables() const;
+  /// Why not; empty if they are.
+  [[nodiscard]] std::string why_no_tables() const;
+  /// Why the kernel itself walks kernel stacks; empty if our program does.
+  [[nodiscard]] std::string why_no_kernel_walk() const;
+
+ private:
+  ::sampler& first_;
+  const bool reads_by_type_;
+  mutable std::mutex mutex_;
+  // Guarded by it:
+  std::string why_no_tables_;
+  std::string why_no_kernel_walk_ = "the program for it is being loaded";
+  Fd user_walk_{};  ///< also in the map of programs
+  Fd kernel_walk_{};
+};
 
 class KernelProgram {
  public:
@@ -35,7 +72,7 @@ class KernelProgram {
   };
 
   /// With maps for unwind tables if `use_unwind_tables` and the kernel creates them, else without. Reads kernel memory
-  /// by type if the helper is forbidden. Stacks are walked by frame pointers until load_walk() was called.
+  /// by type if the helper is forbidden. walks() says how stacks are walked.
   static Result<KernelProgram> load(bool use_unwind_tables);
   /// This one or none.
   static Result<KernelProgram> load_variant(const Variant& variant);
@@ -60,20 +97,11 @@ class KernelProgram {
   [[nodiscard]] SampleCounts counts() const;
   /// Counters of one CPU, which must be a possible one.
   [[nodiscard]] SampleCounts counts_of(int cpu) const;
-  /// Loads the program that walks stacks by unwind tables; verifying it takes most of the time of a start. Call it
-  /// once.
-  Status load_walk();
-  /// Loads the program that walks kernel stacks by the kernel's own tables, if these were found. Until then, and
-  /// without it, the kernel walks them. Call it once.
-  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
-  /// Why the program does not walk kernel stacks; empty if it does.
-  [[nodiscard]] std::string why_no_kernel_walk() const;
-  /// Empty without tables.
+  [[nodiscard]] WalkPrograms& walks();
+  [[nodiscard]] const WalkPrograms& walks() const;
+  /// The maps of the unwind tables; empty without tables.
   [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
-  /// Are stacks walked by unwind tables now?
-  [[nodiscard]] bool walks_by_tables() const;
-  /// Why not; empty if they are.
-  [[nodiscard]] std::string why_no_tables() const;
+  /// Does lockdown forbid the program its usual way of reading kernel memory?
   [[nodiscard]] bool reads_by_type() const;
   /// For reading the program's run time.
   [[nodiscard]] int fd() const;
@@ -81,7 +109,7 @@ class KernelProgram {
  private:
   struct Loaded;
   /// `is_fallback`: another variant was refused and reported before.
-  static Result<KernelProgram> make(const Variant& variant, bool is_fallback);
+  static Result<KernelProgram> make(const Variant& variant, bool is_fallback, const std::string& why_no_tables);
   explicit KernelProgram(std::unique_ptr<Loaded> loaded);
   std::unique_ptr<Loaded> loaded_;
 };

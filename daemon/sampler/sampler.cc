@@ -9,13 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <ctime>
 #include <map>
-#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +27,7 @@
 #include "daemon/sampler/perf_event.h"
 #include "daemon/sampler/run_delay.h"
 #include "daemon/sampler/sample_ring.h"
+#include "daemon/sampler/side_band.h"
 #include "daemon/sampler/timer_watch.h"
 #include "daemon/sampler/wake_ups.h"
 
@@ -99,8 +99,8 @@ class Sampler::Impl {
         checked_(clock.monotonic()),
         drained_(checked_),
         side_band_(clock),
-        period_ns_(kNsPerSecond / options.frequency_hz) {
-    program_.set_period(period_ns());
+        figures_(program_, side_band_, kNsPerSecond / options.frequency_hz) {
+    program_.set_period(figures_.period_ns());
   }
 
   Status open_all() {
@@ -143,15 +143,15 @@ class Sampler::Impl {
 
   void stretch_period(unsigned times) {
     const std::int64_t wanted_ns = kNsPerSecond / options_.frequency_hz * times;
-    if (wanted_ns == period_ns_) return;
+    if (wanted_ns == figures_.period_ns()) return;
     // All timers stand while the period changes, so that in the order of time samples of the old one end where those of
     // the new one begin.
     for (auto& [cpu, sampler] : cpus_by_number_) {
       if (sampler.timer) ::ioctl(sampler.timer.get(), PERF_EVENT_IOC_DISABLE, 0);
     }
-    period_ns_ = wanted_ns;
-    program_.set_period(period_ns());
-    auto period = static_cast<std::uint64_t>(period_ns());
+    figures_.set_period(wanted_ns);
+    program_.set_period(wanted_ns);
+    auto period = static_cast<std::uint64_t>(wanted_ns);
     for (auto& [cpu, sampler] : cpus_by_number_) {
       if (!sampler.timer) continue;
       const bool is_set = ::ioctl(sampler.timer.get(), PERF_EVENT_IOC_PERIOD, &period) == 0 &&
@@ -160,7 +160,7 @@ class Sampler::Impl {
       if (is_set) continue;
       sampler.attachment.reset();
       if (Status begun = begin_cpu(cpu, sampler); !begun) {
-        set_problem(begun.error().message());
+        figures_.set_problem(begun.error().message());
         sampler.is_broken = true;
       }
     }
@@ -191,7 +191,7 @@ class Sampler::Impl {
     batch.drained_before = std::exchange(drained_, cutoff);
     batch.gaps = std::exchange(gaps_, {});
     batch.malformed = std::exchange(malformed_, 0);
-    batch.period_ns = period_ns();
+    batch.period_ns = figures_.period_ns();
 
     const SampleCounts total = program_.counts();
     batch.counts = {total.taken - reported_.taken, total.submitted - reported_.submitted,
@@ -214,16 +214,16 @@ class Sampler::Impl {
 
     const Result<std::vector<int>> online = online_cpus_.read();
     if (!online) {
-      set_problem(online.error().message());
+      figures_.set_problem(online.error().message());
       return;
     }
-    set_problem("");
+    figures_.set_problem("");
     close_dead(*online, now, resumed);
     for (const int cpu : *online) {
       if (cpus_by_number_.count(cpu) != 0) continue;
       // What happened there in the meantime, nobody has told.
       side_band_.note_loss(checked_before);
-      if (Status opened = open_cpu(cpu); !opened) set_problem(opened.error().message());
+      if (Status opened = open_cpu(cpu); !opened) figures_.set_problem(opened.error().message());
       const auto dead = dead_since_.find(cpu);
       const bool came = dead == dead_since_.end();
       const MonotonicTime from = came ? not_before_news(cpu, checked_before) : dead->second;
@@ -238,27 +238,16 @@ class Sampler::Impl {
       else
         dead_since_.insert_or_assign(cpu, to);
     }
-    live_cpus_ = cpus_by_number_.size();
+    figures_.set_cpus(cpus_by_number_.size());
     heard_at_.clear();
   }
 
-  Status load_walk() { return program_.load_walk(); }
-  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc) { return program_.load_kernel_walk(orc); }
-
-  [[nodiscard]] const KernelProgram& program() const { return program_; }
-  [[nodiscard]] std::int64_t period_ns() const { return period_ns_; }
-  [[nodiscard]] const SideBand& side_band() const { return side_band_; }
+  [[nodiscard]] const SamplerFigures& figures() const { return figures_; }
+  [[nodiscard]] KernelProgram& program() { return program_; }
   [[nodiscard]] bool may_rest() const {
     const auto is_well = [](const auto& cpu) { return cpu.second.side_band.is_proven && !cpu.second.is_broken; };
-    return wake_ups_->hears_of_cpus() && side_band_.is_told() && program_.walks_by_tables() && dead_since_.empty() &&
-           std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
-  }
-  [[nodiscard]] std::uint64_t taken() const { return program_.counts().taken; }
-  [[nodiscard]] std::size_t cpus() const { return live_cpus_; }
-  [[nodiscard]] std::uint64_t reopened() const { return reopened_; }
-  [[nodiscard]] std::string last_problem() const {
-    std::lock_guard lock(problem_mutex_);
-    return problem_;
+    return wake_ups_->hears_of_cpus() && side_band_.is_told() && program_.walks().walks_by_tables() &&
+           dead_since_.empty() && std::all_of(cpus_by_number_.begin(), cpus_by_number_.end(), is_well);
   }
 
  private:
@@ -304,7 +293,7 @@ class Sampler::Impl {
         const bool only_side_band = !sampler.side_band.is_proven && sampler.timer && is_running(sampler.timer.get());
         dead_since_.insert_or_assign(cpu, only_side_band ? now : sampler.watch.alive_until());
         side_band_.note_loss(sampler.side_band.is_proven ? sampler.watch.alive_until() : sampler.side_band.opened);
-        ++reopened_;
+        figures_.count_reopened();
       }
       // What the dead perf buffer still holds comes with the next drain, as do its samples.
       sampler.attachment.reset();
@@ -393,12 +382,12 @@ class Sampler::Impl {
     }
     if (Status watched = wake_ups_->watch_buffer(cpu, sampler.side_band.ring.fd()); !watched) return watched;
     cpus_by_number_.insert_or_assign(cpu, std::move(sampler));
-    live_cpus_ = cpus_by_number_.size();
+    figures_.set_cpus(cpus_by_number_.size());
     return {};
   }
 
   Status begin_cpu(int cpu, CpuSampler& sampler) {
-    Result<Fd> timer = open_timer(cpu, period_ns());
+    Result<Fd> timer = open_timer(cpu, figures_.period_ns());
     if (!timer) return std::move(timer).error();
     Result<Attachment> attachment = program_.attach(cpu, *timer);
     if (!attachment) return std::move(attachment).error();
@@ -409,7 +398,7 @@ class Sampler::Impl {
   }
 
   [[nodiscard]] TimerWatch watch_from(int cpu) const {
-    return {clock_.monotonic(), period_ns(), program_.counts_of(cpu).taken};
+    return {clock_.monotonic(), figures_.period_ns(), program_.counts_of(cpu).taken};
   }
 
   void drain_samples(CpuRing& ring, EventBatch& batch) {
@@ -441,12 +430,8 @@ class Sampler::Impl {
   void order_what_was_seen() {
     if constexpr (kStoresAreInOrder) return;
     if (::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0) return;
-    set_problem(Error::from_errno("membarrier, without which samples may be read before they stand").message());
-  }
-
-  void set_problem(std::string text) {
-    std::lock_guard lock(problem_mutex_);
-    problem_ = std::move(text);
+    figures_.set_problem(
+        Error::from_errno("membarrier, without which samples may be read before they stand").message());
   }
 
   const SamplerOptions options_;
@@ -465,17 +450,12 @@ class Sampler::Impl {
   std::vector<SamplingGap> gaps_;              ///< since the last drain
   std::map<int, MonotonicTime> dead_since_{};  ///< CPUs that are online and could not be opened again yet
   SideBand side_band_;
+  SamplerFigures figures_;
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
   std::map<int, CpuRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
   std::map<int, CpuSampler> cpus_by_number_;
-
-  std::atomic<std::int64_t> period_ns_;
-  std::atomic<std::size_t> live_cpus_ = 0;
-  std::atomic<std::uint64_t> reopened_ = 0;
-  mutable std::mutex problem_mutex_;
-  std::string problem_;
 };
 
 Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -505,21 +485,8 @@ void Sampler::wake() { impl_->wake(); }
 void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
 void Sampler::check_cpus() { impl_->check_cpus(); }
 bool Sampler::may_rest() const { return impl_->may_rest(); }
-Status Sampler::load_walk() { return impl_->load_walk(); }
-Status Sampler::load_kernel_walk(const Result<flamed_kernel_orc>& orc) { return impl_->load_kernel_walk(orc); }
-std::optional<UnwindMapFds> Sampler::unwind_maps() const { return impl_->program().unwind_maps(); }
-std::string Sampler::why_no_kernel_walk() const { return impl_->program().why_no_kernel_walk(); }
-std::string Sampler::why_no_tables() const { return impl_->program().why_no_tables(); }
-bool Sampler::reads_by_type() const { return impl_->program().reads_by_type(); }
-std::int64_t Sampler::period_ns() const { return impl_->period_ns(); }
-bool Sampler::has_side_band() const { return impl_->side_band().is_told(); }
-double Sampler::frequency_hz() const { return kNsPerSecond / static_cast<double>(impl_->period_ns()); }
-std::int64_t Sampler::program_ns() const { return static_cast<std::int64_t>(impl_->program().counts().run_ns); }
-std::uint64_t Sampler::taken() const { return impl_->taken(); }
-std::size_t Sampler::cpus() const { return impl_->cpus(); }
-std::uint64_t Sampler::reopened() const { return impl_->reopened(); }
-SideBandSkipped Sampler::side_band_skipped() const { return impl_->side_band().skipped(); }
-std::string Sampler::last_problem() const { return impl_->last_problem(); }
-int Sampler::program_fd() const { return impl_->program().fd(); }
+const SamplerFigures& Sampler::figures() const { return impl_->figures(); }
+const KernelProgram& Sampler::program() const { return impl_->program(); }
+WalkPrograms& Sampler::walks() { return impl_->program().walks(); }
 
 }  // namespace flamed::daemon

@@ -6,18 +6,13 @@
 // Belongs to the reader thread, except functions marked otherwise.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "bpf/kernel_tables.h"
 #include "daemon/sampler/event_batch.h"
-#include "daemon/sampler/side_band.h"
-#include "daemon/unwind/bpf_unwind_maps.h"
+#include "daemon/sampler/kernel_program.h"
+#include "daemon/sampler/sampler_figures.h"
 
 namespace flamed::daemon {
 
@@ -52,47 +47,24 @@ class Sampler {
   /// does not report them, and while a CPU's timer has to be opened again.
   [[nodiscard]] bool may_rest() const;
 
-  /// The maps of the unwind tables; empty if the kernel refused them and stacks are walked by frame pointers alone.
-  [[nodiscard]] std::optional<UnwindMapFds> unwind_maps() const;
-  /// Does lockdown forbid the program its usual way of reading kernel memory?
-  [[nodiscard]] bool reads_by_type() const;
-
   /// From now on a sample is taken every `times` periods of the configured frequency. Each sample has its own weight
   /// (flamed_sample.weight_ns), and samples of two frequencies do not overlap in time. About half a period of each
   /// CPU's time is not sampled.
   void stretch_period(unsigned times);
 
-  /// CPU time that one sample stands for.
-  [[nodiscard]] std::int64_t period_ns() const;
-  /// Does the kernel report mapping changes? Otherwise they are read from /proc.
-  [[nodiscard]] bool has_side_band() const;
-
   /// Stops sampling. Samples taken before can still be drained.
   void stop();
 
-  /// Ends the current wait() or the next one. Any thread.
-  void wake();
-
   // -- Any thread ---------------------------------------------------------------------------------------------------
 
-  /// Loads the program that walks stacks by unwind tables, which takes longer than the rest of a start. Until then
-  /// stacks are walked by frame pointers. Call it once, and only if there are maps for tables.
-  Status load_walk();
-  /// Loads the program that walks kernel stacks. Until then the kernel walks them, which takes longer. Call it once.
-  Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
-  /// Why the kernel itself walks kernel stacks; empty if our program does.
-  [[nodiscard]] std::string why_no_kernel_walk() const;
-  /// Why stacks are not walked by unwind tables now; empty if they are.
-  [[nodiscard]] std::string why_no_tables() const;
-  /// Samples taken by the kernel program since start, over all CPUs.
-  [[nodiscard]] std::uint64_t taken() const;
-  [[nodiscard]] double frequency_hz() const;      ///< in force
-  [[nodiscard]] std::int64_t program_ns() const;  ///< CPU time of the kernel program since start; no system call
-  [[nodiscard]] std::size_t cpus() const;         ///< with a live timer and perf buffer
-  [[nodiscard]] std::uint64_t reopened() const;   ///< timers that were opened again
-  [[nodiscard]] SideBandSkipped side_band_skipped() const;
-  [[nodiscard]] std::string last_problem() const;  ///< why a CPU is not sampled; empty when all are
-  [[nodiscard]] int program_fd() const;            ///< of the BPF program, for reading its run time
+  /// Ends the current wait() or the next one.
+  void wake();
+
+  [[nodiscard]] const SamplerFigures& figures() const;
+  /// The loaded program, for its maps.
+  [[nodiscard]] const KernelProgram& program() const;
+  /// Sampling goes on while they are loaded.
+  [[nodiscard]] WalkPrograms& walks();
 
  private:
   class Impl;

@@ -53,7 +53,7 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   INFO(why(program));
   REQUIRE(program);
   if (!use_unwind_tables) return;
-  const Status walk = program->load_walk();
+  const Status walk = program->walks().load_user_walk();
   INFO(why(walk));
   CHECK(walk);
   if (read_by_type) return;
@@ -62,7 +62,7 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   const Result<flamed_kernel_orc> orc =
       daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); });
   if (!orc) return;  // kernel_walk_test says why
-  const Status kernel_walk = program->load_kernel_walk(orc);
+  const Status kernel_walk = program->walks().load_kernel_walk(orc);
   INFO(why(kernel_walk));
   CHECK(kernel_walk);
 }
