@@ -7,16 +7,19 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "store/containers/budget.h"
 #include "store/ring/call_tree.h"
+#include "store/ring/fair_division.h"
 #include "store/ring/process_table.h"
+#include "store/ring/sealed_slots.h"
 #include "store/ring/slot.h"
 #include "store/ring/slot_sums.h"
 #include "store/ring/snapshot_data.h"
 #include "store/ring/thread_table.h"
-#include "store/ring/user_shares.h"
 
 namespace flamed::store {
 namespace {
@@ -31,6 +34,8 @@ constexpr std::size_t kMostOpenSlots = 4;
 constexpr std::size_t kLeastBudgetBytes = 1U << 20;
 // An age-driven sweep waits for this many dropped slots: it walks the whole tree to find a few dead nodes.
 constexpr std::size_t kSlotsPerSweep = 30;
+constexpr std::int64_t kLatelyNs = 10 * kNsPerMinute;
+constexpr std::int64_t kShortestPieceNs = 5 * kNsPerSecond;
 
 std::size_t budget_of(const Limits& limits) { return std::max(limits.budget_bytes, kLeastBudgetBytes); }
 /// What is taken without asking (headers of slots, strings) fits in the difference.
@@ -39,22 +44,6 @@ std::size_t growth_limit_of(const Limits& limits) { return budget_of(limits) - b
 std::size_t sums_limit_of(const Limits& limits) { return budget_of(limits) / 32; }
 /// Of that, sums by side: one is a hundredth of its minute.
 std::size_t side_sums_limit_of(const Limits& limits) { return sums_limit_of(limits) / 4; }
-// Users who have more than a share leave this part to the others, of all and of what the call-tree may take, so that
-// these find room within a minute.
-constexpr std::size_t kReserveShare = 16;
-constexpr std::size_t kTreeReserveShare = 32;
-// A user's stacks go by such parts of them at least: each time the whole tree is gone through.
-constexpr std::size_t kMostGivenUpShare = 16;
-// What is left of a user's minutes without their stacks may be this part of all that is the user's.
-constexpr std::size_t kThinShare = 8;
-// About what a row takes with its place in an index.
-constexpr std::size_t kOpenEntryBytes = sizeof(HistogramEntry) + 6;
-constexpr std::size_t kThreadBytes = sizeof(ThreadRecord) + 10;
-constexpr std::size_t kProcessBytes = sizeof(ProcessRecord) + 40;
-/// In front of each thread's stacks in a histogram.
-constexpr std::size_t kGroupBytes = 3;
-constexpr std::int64_t kLatelyNs = 10 * kNsPerMinute;
-constexpr std::int64_t kShortestPieceNs = 5 * kNsPerSecond;
 std::size_t log_limit_of(const Limits& limits) {
   return std::min(limits.exact_budget_bytes.value_or(budget_of(limits) / 4), budget_of(limits) / 2);
 }
@@ -76,9 +65,10 @@ class Store::State {
         tree_budget_(budget_.limit_bytes() / 4 * 3, &budget_),
         tree_(tree_budget_),
         processes_(budget_),
-        threads_(budget_, processes_) {
+        threads_(budget_, processes_),
+        division_(budget_, tree_budget_, tree_, threads_, processes_),
+        sealed_(budget_, log_budget_) {
     budget_.take(sizeof(State));
-    watch_from(0, 0);
   }
 
   void begin() {
@@ -96,10 +86,10 @@ class Store::State {
       return;
     }
     began_ = std::min(began_, sample.time);
-    if (tree_budget_.used_bytes() > tree_watched_ || budget_.used_bytes() > watched_ || is_tree_tighter()) judge(false);
+    if (division_.is_due()) division_.judge(false);
     std::size_t share = 16;
     for (;;) {
-      hold_back_from(sample.owner);
+      division_.hold_back_from(sample.owner);
       std::optional<std::uint32_t> thread =
           threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, slot->sequence);
       CallTree::Interned interned{kEmptyStack, false};
@@ -112,10 +102,10 @@ class Store::State {
           ++slot->quality.whole;
           ++total_.whole;
         }
-        hold_back(false);
+        division_.hold_nothing_back();
         return;
       }
-      hold_back(false);
+      division_.hold_nothing_back();
       // Ids found so far may be reclaimed by this: begin again.
       const bool is_room_made = make_room(share, sample.owner);
       slot = slot_for(sample.time);
@@ -184,7 +174,7 @@ class Store::State {
       seal_oldest();
       sealed_any = true;
     }
-    while (!sealed_.empty() && sealed_.front().slot->bounds.end.ns + limits_.retention_ns <= now.ns) {
+    while (!sealed_.empty() && sealed_.oldest().bounds.end.ns + limits_.retention_ns <= now.ns) {
       drop_oldest();
       ++dropped_for_age_;
     }
@@ -192,8 +182,8 @@ class Store::State {
     if (const std::size_t asked_back = asked_back_.exchange(0); asked_back != 0) let_go_of(asked_back);
     // Leave the open slots some room to grow without having to ask for it in the middle of a sample.
     std::size_t share = 64;
-    while (budget_.used_bytes() > soft_limit_of(budget_) && make_room(share, std::nullopt)) continue;
-    if (!shares_.over().empty()) judge(false);
+    while (division_.is_short() && make_room(share, std::nullopt)) continue;
+    if (is_somebody_over()) division_.judge(false);
     if (dropped_since_sweep_ >= std::clamp<std::size_t>(sealed_.size() / 8, 1, kSlotsPerSweep)) {
       sweep(false);
     } else if (sealed_any) {
@@ -214,10 +204,7 @@ class Store::State {
     data->tree = tree_.view();
     data->threads = threads_.view();
     data->processes = processes_.view();
-    if (sealed_view_ == nullptr) {
-      sealed_view_ = std::make_shared<const std::vector<SealedSlot>>(sealed_.begin(), sealed_.end());
-    }
-    data->sealed = sealed_view_;
+    data->sealed = sealed_.view();
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
@@ -228,7 +215,7 @@ class Store::State {
     data->budget_bytes = budget_of(limits_);
     data->budget_dropped_until = budget_dropped_until_;
     data->memory_dropped_until = memory_dropped_until_;
-    data->given_up = shares_.given_up();
+    data->given_up = division_.shares().given_up();
     data->gaps = gaps_.view();
     return Snapshot(std::move(data));
   }
@@ -240,8 +227,8 @@ class Store::State {
     stats.used_bytes = budget_.used_bytes() + log_budget_.used_bytes() + sums_->used_bytes() + side_sums_->used_bytes();
     stats.budget_bytes = budget_of(limits_);
     stats.slots = sealed_.size() + open_.size();
-    stats.sealed_bytes = sealed_bytes_;
-    stats.histogram_entries = sealed_entries_;
+    stats.sealed_bytes = sealed_.bytes();
+    stats.histogram_entries = sealed_.entry_count();
     for (const auto& slot : open_) stats.histogram_entries += slot->entry_count();
     stats.nodes = tree_.node_count();
     stats.frames = tree_.frame_count();
@@ -252,13 +239,13 @@ class Store::State {
     stats.slots_dropped_for_memory = dropped_for_memory_;
     stats.given_back_bytes = given_back_;
     stats.gaps = gaps_.totals();
-    stats.stacks_given_up = stacks_given_up_;
-    stats.samples_dropped_for_share = samples_dropped_for_share_;
-    stats.stacks_cut_for_share = stacks_cut_for_share_;
-    stats.above_share = shares_.losers_since({clock_.monotonic().ns - kLatelyNs});
+    stats.stacks_given_up = division_.losses().stacks_given_up;
+    stats.samples_dropped_for_share = division_.losses().dropped;
+    stats.stacks_cut_for_share = division_.losses().stacks_cut;
+    stats.above_share = division_.shares().losers_since({clock_.monotonic().ns - kLatelyNs});
     add_log_stats(stats);
     if (!sealed_.empty()) {
-      stats.oldest = start_of(sealed_.front().slot->bounds);
+      stats.oldest = start_of(sealed_.oldest().bounds);
     } else if (!open_.empty()) {
       stats.oldest = start_of(open_.front()->bounds);
     }
@@ -284,7 +271,7 @@ class Store::State {
     for (auto slot = open_.rbegin(); slot != open_.rend(); ++slot) {
       if (time >= (*slot)->bounds.start) return slot->get();
     }
-    bool retained = !sealed_.empty() && time >= sealed_.front().slot->bounds.start;
+    bool retained = !sealed_.empty() && time >= sealed_.oldest().bounds.start;
     return retained ? open_.front().get() : nullptr;
   }
 
@@ -303,18 +290,8 @@ class Store::State {
   void seal_oldest() {
     SealedSlot sealed = open_.front()->seal();
     open_.pop_front();
-    account(*sealed.slot);
-    sealed.slot->histogram.for_each_thread_counted(
-        [&](std::uint32_t thread, std::span<const std::uint8_t>, std::size_t stacks) {
-          std::size_t& open = shares_[shares_.find(threads_[thread].owner)].open_entries;
-          open -= std::min(open, stacks);
-        });
-    if (sealed.log) {
-      log_budget_.take(sealed.log->bytes());
-      sealed_log_samples_ += sealed.log->count();
-    }
-    sealed_.push_back(std::move(sealed));
-    sealed_view_ = nullptr;
+    division_.note_sealed(*sealed.slot);
+    sealed_.push(std::move(sealed));
   }
 
   /// Seals what is open, unless that has only just begun: a minute goes into few pieces.
@@ -328,219 +305,30 @@ class Store::State {
   }
 
   void drop_oldest() {
-    if (without_log_ > 0) {
-      --without_log_;
-    } else {
-      drop_log(sealed_.front());
-    }
-    uncount(*sealed_.front().slot);
-    sealed_.pop_front();
-    sealed_view_ = nullptr;
+    division_.note_dropped(sealed_.oldest());
+    sealed_.drop_oldest();
     ++dropped_since_sweep_;
-  }
-
-  void account(const Slot& slot) {
-    budget_.take(slot.bytes());
-    sealed_bytes_ += slot.bytes();
-    sealed_entries_ += slot.histogram.entry_count();
-    for_each_user_of(slot, [](std::size_t& bytes, std::size_t more) { bytes += more; });
-  }
-
-  void uncount(const Slot& slot) {
-    budget_.give_back(slot.bytes());
-    sealed_bytes_ -= slot.bytes();
-    sealed_entries_ -= slot.histogram.entry_count();
-    // A user who had no tag when the slot was sealed may have one by now.
-    for_each_user_of(slot, [](std::size_t& bytes, std::size_t less) { bytes -= std::min(bytes, less); });
-  }
-
-  /// change(what is accounted to a user, bytes) for the threads of a sealed slot.
-  template <typename F>
-  void for_each_user_of(const Slot& slot, F&& change) {
-    slot.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
-      UserShares::User& user = shares_[shares_.find(threads_[thread].owner)];
-      change(slot.sequence > user.thinned_through ? user.stack_bytes : user.thin_bytes, bytes.size() + kGroupBytes);
-    });
-  }
-
-  void drop_log(SealedSlot& sealed) {
-    if (!sealed.log) return;
-    log_budget_.give_back(sealed.log->bytes());
-    sealed_log_samples_ -= sealed.log->count();
-    sealed.log = nullptr;
-    sealed_view_ = nullptr;
   }
 
   /// Keeps the sample of a pair that was counted. The oldest minute's samples make room for the newest's; a log that
   /// alone is larger than all of the room is given up.
   void keep(OpenSlot& slot, std::uint32_t entry, const StackSample& sample) {
-    while (slot.log.needs_room() && without_log_ < sealed_.size()) drop_log(sealed_[without_log_++]);
+    while (slot.log.needs_room() && sealed_.drop_oldest_log()) continue;
     slot.log.append({sample.time, entry, sample.cpu});
   }
 
   void add_log_stats(StoreStats& stats) const {
     stats.exact_bytes = log_budget_.used_bytes();
     stats.exact_budget_bytes = log_budget_.limit_bytes();
-    stats.exact_samples = sealed_log_samples_;
+    stats.exact_samples = sealed_.logged_samples();
     for (const auto& slot : open_) {
       stats.exact_samples += slot->log.count();
       if (!slot->log.whole()) return;
     }
     if (!open_.empty()) stats.exact_from = start_of(open_.front()->bounds);
-    for (auto sealed = sealed_.rbegin(); sealed != sealed_.rend() && sealed->log; ++sealed) {
-      stats.exact_from = start_of(sealed->slot->bounds);
+    for (std::size_t place = sealed_.size(); place > 0 && sealed_[place - 1].log; --place) {
+      stats.exact_from = start_of(sealed_[place - 1].slot->bounds);
     }
-  }
-
-  void hold_back(bool is_held_back) {
-    budget_.hold_back(is_held_back ? reserve_of(budget_) : 0);
-    tree_budget_.hold_back(is_held_back ? reserve_of(tree_budget_) : 0);
-  }
-  /// From users who have more than a share, so that others find room.
-  void hold_back_from(std::uint32_t user) {
-    if (shares_.is_over(user)) hold_back(true);
-  }
-
-  /// Who has how much is looked at when there is more than `tree` and `all`, or little room is left.
-  void watch_from(std::size_t tree, std::size_t all) {
-    tree_watched_ = std::max(tree, soft_limit_of(tree_budget_));
-    watched_ = std::max(all, soft_limit_of(budget_));
-  }
-  [[nodiscard]] std::size_t reserve_of(const Budget& budget) const {
-    return budget.limit_bytes() / (&budget == &tree_budget_ ? kTreeReserveShare : kReserveShare);
-  }
-  [[nodiscard]] std::size_t soft_limit_of(const Budget& budget) const {
-    return budget.limit_bytes() - reserve_of(budget);
-  }
-
-  [[nodiscard]] bool is_tree_tighter() const { return tree_.is_tight() && tree_.node_count() > nodes_watched_; }
-
-  /// Finds out who has more than a share, as far as there is little room; `is_full`: something found none.
-  void judge(bool is_full) {
-    const std::size_t tree_bytes = tree_budget_.used_bytes();
-    const std::size_t all_bytes = budget_.used_bytes();
-    watch_from(tree_bytes + tree_budget_.limit_bytes() / 64, all_bytes + budget_.limit_bytes() / 64);
-    nodes_watched_ = tree_.node_count() + tree_.node_count() / 64;
-    const auto fullness = [](const Budget& budget) {
-      return static_cast<double>(budget.used_bytes()) / static_cast<double>(budget.limit_bytes());
-    };
-    const bool is_tree_fuller = fullness(tree_budget_) > fullness(budget_);
-    const bool is_tree_short =
-        tree_bytes > soft_limit_of(tree_budget_) || tree_.is_tight() || (is_full && is_tree_fuller);
-    const bool is_all_short = all_bytes > soft_limit_of(budget_) || (is_full && !is_tree_fuller);
-    if (!is_tree_short && !is_all_short) {
-      shares_.acquit();
-      return;
-    }
-    static_cast<void>(tree_.given_up());  // while there is room for it
-    const auto divide = [this](UserShares::Resource& resource, const Budget& budget) {
-      std::size_t of_users = 0;
-      for (std::size_t tag = kUnused + 1; tag < kSeveral; ++tag) of_users += resource.held[tag];
-      const std::size_t used = budget.used_bytes();
-      const std::size_t common = used - std::min(used, of_users);
-      const std::size_t room = std::min(soft_limit_of(budget), used - used / kTreeReserveShare);
-      resource.room = room - std::min(room, common);
-    };
-    std::array<UserShares::Resource, 2> resources{};
-    UserShares::Resource& tree = resources[0];
-    const std::size_t node_bytes = tree_bytes / std::max<std::size_t>(tree_.node_count(), 1);
-    for (std::size_t tag = 0; tag < kUserTags; ++tag) tree.held[tag] = tree_.nodes_of_users()[tag] * node_bytes;
-    divide(tree, tree_budget_);
-    if (!is_all_short) {
-      shares_.judge(std::span(resources).first(1));
-      return;
-    }
-    UserShares::Resource& all = resources[1];
-    all.held = rows_of_users();
-    for (std::size_t tag = 0; tag < kUserTags; ++tag) {
-      const UserShares::User& user = shares_[static_cast<UserTag>(tag)];
-      all.held[tag] += tree.held[tag] + user.stack_bytes + user.thin_bytes + user.open_entries * kOpenEntryBytes;
-    }
-    divide(all, budget_);
-    shares_.judge(std::span(resources).subspan(is_tree_short ? 0 : 1));
-  }
-
-  /// Bytes of threads and their processes.
-  [[nodiscard]] UserShares::Held rows_of_users() {
-    UserShares::Held bytes{};
-    threads_.for_each([&](const ThreadRecord& thread) {
-      const std::size_t threads = std::max<std::size_t>(processes_[thread.process].threads, 1);
-      bytes[shares_.find(thread.owner)] += kThreadBytes + kProcessBytes / threads;
-    });
-    return bytes;
-  }
-
-  /// Users who have more than a share lose 1/`share` of the stacks that are the user's in sealed slots, the oldest
-  /// first, and of what is left of older ones what is too much. False: there is nothing of them there.
-  bool take_from_largest(std::size_t share) {
-    for (const UserTag tag : shares_.over()) {
-      const UserShares::User& user = shares_[tag];
-      const bool has_stacks = user.stack_bytes != 0;
-      if (has_stacks) give_up(tag, user.stack_bytes / share, false);
-      const std::size_t thin = user.thin_bytes + rows_of_users()[tag];
-      const std::size_t all = thin + user.stack_bytes + tree_.nodes_of_users()[tag] * sizeof(CallNode);
-      const bool is_too_much = user.thin_bytes != 0 && thin > std::max(all, few_bytes()) / kThinShare;
-      if (is_too_much) give_up(tag, user.thin_bytes / 4, true);
-      if (!has_stacks && !is_too_much) continue;
-      sweep(false);
-      judge(false);
-      return true;
-    }
-    return false;
-  }
-  /// Users who have less than this are not hurried.
-  [[nodiscard]] std::size_t few_bytes() const { return budget_.limit_bytes() / 8; }
-  [[nodiscard]] bool has_something_to_give(std::uint32_t user) const {
-    const UserShares::User& of = shares_[shares_.find(user)];
-    return of.stack_bytes != 0 || of.thin_bytes > few_bytes() / kThinShare;
-  }
-
-  /// Takes a user's stacks out of the oldest sealed slots, or `everything` out of those that have none any more: so
-  /// many bytes, or a little more.
-  void give_up(UserTag tag, std::size_t bytes, bool everything) {
-    UserShares::User& user = shares_[tag];
-    std::vector<std::uint8_t> known;
-    std::uint64_t samples = 0;
-    Thinning how{[&](std::uint32_t thread) { return shares_.find(threads_[thread].owner) == tag; },
-                 {},
-                 [&](StackRef ref) -> std::optional<Truncation> {
-                   return ref.cut ? Truncation::kStoreFull : tree_.truncation_of(ref.stack, known);
-                 }};
-    std::uint32_t& through = everything ? user.dropped_through : user.thinned_through;
-    std::size_t& held = everything ? user.thin_bytes : user.stack_bytes;
-    const std::size_t target = held - std::min(held, std::max<std::size_t>(bytes, 1));
-    for (SealedSlot& sealed : sealed_) {
-      if (held <= target) break;
-      const std::shared_ptr<const Slot> old = sealed.slot;
-      if (old->sequence <= through) continue;
-      if (everything && old->sequence > user.thinned_through) break;
-      const std::size_t before = held;
-      uncount(*old);
-      through = old->sequence;
-      if (held != before) {
-        if (!everything) {
-          // Without room for what says so, it is said as of a stack that found none.
-          const std::optional<StackId> mark = tree_.given_up();
-          how.instead = mark ? StackRef{*mark} : StackRef{kEmptyStack, true};
-        }
-        if (sealed.log) {
-          log_budget_.give_back(sealed.log->bytes());
-          sealed_log_samples_ -= sealed.log->count();
-        }
-        sealed = thin(sealed, how, samples);
-        if (sealed.log) {
-          log_budget_.take(sealed.log->bytes());
-          sealed_log_samples_ += sealed.log->count();
-        }
-        sealed_view_ = nullptr;
-        shares_.note_given_up(tag, old->bounds.wall_start(), old->bounds.wall_end(), clock_.monotonic());
-        if (everything) user.given_up->dropped_until = old->bounds.wall_end();
-      }
-      account(*sealed.slot);
-    }
-    if (held > target) held = 0;  // whatever was accounted: there is no more
-    (everything ? samples_dropped_for_share_ : stacks_given_up_) += samples;
-    tell_of_news();
   }
 
   /// Lets go of what there is most of: of those who have more than a share, 1/`share` of what is theirs in sealed
@@ -555,18 +343,19 @@ class Store::State {
   }
 
   bool let_go(std::size_t share, std::optional<std::uint32_t> wanted_by) {
-    if (wanted_by && shares_.is_over(*wanted_by) && !has_something_to_give(*wanted_by)) return false;
-    if (sealed_.empty() && shares_.over().empty()) return false;
-    judge(wanted_by.has_value());
-    if (take_from_largest(std::min(share, kMostGivenUpShare))) return true;
-    if (!shares_.over().empty()) {
+    const auto is_over = [&](std::uint32_t user) { return division_.shares().is_over(user); };
+    if (wanted_by && is_over(*wanted_by) && !division_.has_something_to_give(*wanted_by)) return false;
+    if (sealed_.empty() && !is_somebody_over()) return false;
+    division_.judge(wanted_by.has_value());
+    if (take_from_largest(share)) return true;
+    if (is_somebody_over()) {
       // All that they have is in the open slots. A user with no more than a share need not wait for the minute's end.
-      if (!wanted_by || shares_.is_over(*wanted_by) || !seal_early()) return false;
+      if (!wanted_by || is_over(*wanted_by) || !seal_early()) return false;
       return take_from_largest(1);
     }
     if (sealed_.empty()) return false;
     for (std::size_t left = std::max<std::size_t>(sealed_.size() / share, 1); left > 0; --left) {
-      WallTime end = sealed_.front().slot->bounds.wall_end();
+      WallTime end = sealed_.oldest().bounds.wall_end();
       budget_dropped_until_ = budget_dropped_until_ ? std::max(*budget_dropped_until_, end) : end;
       drop_oldest();
       ++dropped_for_budget_;
@@ -575,16 +364,26 @@ class Store::State {
     return true;
   }
 
+  [[nodiscard]] bool is_somebody_over() const { return !division_.shares().over().empty(); }
+
+  bool take_from_largest(std::size_t share) {
+    if (!division_.take_from_largest(share, sealed_, clock_.monotonic())) return false;
+    tell_of_news();
+    sweep(false);
+    division_.judge(false);
+    return true;
+  }
+
   [[nodiscard]] std::size_t held_bytes() const { return budget_.used_bytes() + log_budget_.used_bytes(); }
 
   void let_go_of(std::size_t bytes) {
     const std::size_t before = held_bytes();
     const std::size_t target = before - std::min(before, bytes);
-    while (held_bytes() > target && without_log_ < sealed_.size()) drop_log(sealed_[without_log_++]);
+    while (held_bytes() > target && sealed_.drop_oldest_log()) continue;
     // What only the minutes named goes with them: a sweep after each eighth shows whether that was enough.
     while (held_bytes() > target && !sealed_.empty()) {
       for (std::size_t left = std::max<std::size_t>(sealed_.size() / 8, 1); left > 0; --left) {
-        const WallTime end = sealed_.front().slot->bounds.wall_end();
+        const WallTime end = sealed_.oldest().bounds.wall_end();
         memory_dropped_until_ = std::max(memory_dropped_until_.value_or(end), end);
         drop_oldest();
         ++dropped_for_memory_;
@@ -595,21 +394,13 @@ class Store::State {
   }
 
   void sweep(bool even_running_processes) {
-    std::uint32_t oldest = !sealed_.empty() ? sealed_.front().slot->sequence
-                           : !open_.empty() ? open_.front()->sequence
-                                            : next_sequence_;
-    std::vector<CallTree::OldestOf> oldest_of;
-    for (std::size_t tag = kUnused + 1; tag < kSeveral; ++tag) {
-      const std::uint32_t through = shares_[static_cast<UserTag>(tag)].thinned_through;
-      if (through >= oldest) oldest_of.push_back({static_cast<UserTag>(tag), through + 1});
-    }
-    if (tree_.sweep(oldest, oldest_of)) frames_reclaimed_ = true;
-    threads_.sweep(
-        [&](std::uint32_t user) { return std::max(oldest, shares_[shares_.find(user)].dropped_through + 1); });
-    const WallTime start = !sealed_.empty() ? sealed_.front().slot->bounds.wall_start()
+    const std::uint32_t oldest = !sealed_.empty() ? sealed_.oldest().sequence
+                                 : !open_.empty() ? open_.front()->sequence
+                                                  : next_sequence_;
+    const WallTime start = !sealed_.empty() ? sealed_.oldest().bounds.wall_start()
                            : !open_.empty() ? open_.front()->bounds.wall_start()
                                             : WallTime{0};
-    shares_.forget_unused(tree_.nodes_of_users(), oldest, start);
+    if (division_.sweep(oldest, start)) frames_reclaimed_ = true;
     processes_.sweep(next_sequence_, even_running_processes);
     dropped_since_sweep_ = 0;
   }
@@ -623,17 +414,14 @@ class Store::State {
 
   void store_without_room(OpenSlot& slot, std::optional<std::uint32_t> thread, CallTree::Interned interned,
                           const StackSample& sample) {
-    hold_back_from(sample.owner);
-    const bool is_held_back = budget_.holds_back();
+    const bool is_held_back = division_.hold_back_from(sample.owner);
     if (thread && count_cut(slot, *thread, interned, sample)) {
       count_truncated(slot, Truncation::kStoreFull);
     } else {
       lose(slot, Loss::kStoreFull, 1);
     }
-    hold_back(false);
-    if (!is_held_back) return;
-    ++stacks_cut_for_share_;
-    shares_.note_given_up(shares_.find(sample.owner), slot.bounds.wall_start(), slot.bounds.wall_end(), sample.time);
+    division_.hold_nothing_back();
+    if (is_held_back) division_.note_cut(sample.owner, slot.bounds, sample.time);
   }
 
   bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const StackSample& sample,
@@ -641,9 +429,7 @@ class Store::State {
     const OpenSlot::Count count = slot.count(thread, ref, room);
     if (count.counted == OpenSlot::Counted::kNoRoom) return false;
     if (count.counted == OpenSlot::Counted::kFirstTime) {
-      const UserTag user = shares_.tag_of(sample.owner);
-      ++shares_[user].open_entries;
-      tree_.mark_used(ref.stack, slot.sequence, user);
+      tree_.mark_used(ref.stack, slot.sequence, division_.note_first_seen(sample.owner));
       threads_.mark_used(thread, slot.sequence);
     }
     keep(slot, count.entry, sample);
@@ -672,30 +458,18 @@ class Store::State {
   const std::shared_ptr<SlotSums> side_sums_;
   Budget tree_budget_;
   CallTree tree_;
-  UserShares shares_;
-  std::size_t tree_watched_ = 0;   ///< with more than this the tree's shares are to be looked at,
-  std::size_t watched_ = 0;        ///< and with this those of all;
-  std::size_t nodes_watched_ = 0;  ///< or with more nodes than these, where there is no room for many more
   ProcessTable processes_;
   ThreadTable threads_;
-  std::deque<SealedSlot> sealed_;
-  /// The same for snapshots, which are taken more often than minutes end. Null: another has come or gone since.
-  std::shared_ptr<const std::vector<SealedSlot>> sealed_view_;
+  FairDivision division_;
+  SealedSlots sealed_;
   std::deque<std::unique_ptr<OpenSlot>> open_;
   std::uint32_t next_sequence_ = 1;
   MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
-  std::size_t sealed_entries_ = 0;
-  std::size_t sealed_bytes_ = 0;
-  std::size_t sealed_log_samples_ = 0;
-  std::size_t without_log_ = 0;  ///< of the oldest in sealed_: their samples are no longer kept one by one
   std::size_t dropped_since_sweep_ = 0;
   std::uint64_t dropped_for_age_ = 0;
   std::uint64_t dropped_for_budget_ = 0;
   std::uint64_t dropped_for_memory_ = 0;
   std::uint64_t given_back_ = 0;
-  std::uint64_t stacks_given_up_ = 0;
-  std::uint64_t samples_dropped_for_share_ = 0;
-  std::uint64_t stacks_cut_for_share_ = 0;
   std::optional<WallTime> budget_dropped_until_;
   std::optional<WallTime> memory_dropped_until_;
   GapLog gaps_;
