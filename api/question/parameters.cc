@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::size_t kShownBytes = 64;
 
+template <typename T>
+using Parsed = std::variant<T, Problem>;
+
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   out += text.substr(0, kShownBytes);
@@ -83,6 +86,62 @@ std::optional<std::int64_t> parse_seconds_ns(std::string_view text) {
   return ns ? std::optional(*ns) : std::nullopt;
 }
 
+// Each type's form: the value, or how it has to be written.
+
+Parsed<GivenTime> time_of(const ParameterSpec& spec, std::string_view text, const TimeContext& context) {
+  auto time = parse_time(text, context);
+  if (!time) return bad_parameter(spec.name, time.error().message());
+  return *time;
+}
+
+Parsed<store::ProcessSelector> process_of(const ParameterSpec& spec, std::string_view text) {
+  auto process = parse_process(text);
+  if (!process) return bad_parameter(spec.name, process.error().message());
+  return *process;
+}
+
+Parsed<std::string> text_of(const ParameterSpec& spec, const std::string& text) {
+  if (text.empty() || text.size() > kMaxTextBytes) return not_allowed(spec, text);
+  return text;
+}
+
+Parsed<std::string_view> choice_of(const ParameterSpec& spec, std::string_view text) {
+  const auto choice = std::find(spec.choices.begin(), spec.choices.end(), text);
+  if (choice == spec.choices.end()) {
+    return bad_parameter(spec.name, quoted(text) + " is not a " + std::string(spec.name) +
+                                        ". Allowed are: " + allowed_values(spec) + ".");
+  }
+  return *choice;
+}
+
+Parsed<bool> flag_of(const ParameterSpec& spec, std::string_view text) {
+  const bool on = text == "1" || text == "true";
+  if (!on && text != "0" && text != "false") return not_allowed(spec, text);
+  return on;
+}
+
+template <typename Number>
+Parsed<Number> number_of(const ParameterSpec& spec, std::string_view text) {
+  const auto number = parse_number<Number>(text);
+  if (!number || !within(spec, *number)) return not_allowed(spec, text);
+  return *number;
+}
+
+Parsed<std::int64_t> duration_ns_of(const ParameterSpec& spec, std::string_view text) {
+  const auto ns = parse_seconds_ns(text);
+  if (!ns || !within(spec, static_cast<double>(*ns) / kNsPerSecond)) return not_allowed(spec, text);
+  return *ns;
+}
+
+Parsed<NamePattern> pattern_of(const ParameterSpec& spec, const std::string& text) {
+  auto pattern = NamePattern::compile(text);
+  if (!pattern) {
+    return bad_parameter(spec.name, quoted(text) + " can't be used as a regular expression: " +
+                                        pattern.error().message() + ". Allowed are: " + allowed_values(spec) + ".");
+  }
+  return std::move(*pattern);
+}
+
 }  // namespace
 
 bool is_list(ParameterType type) {
@@ -149,92 +208,55 @@ std::variant<Parameters, Problem> Parameters::parse(std::span<const ParameterSpe
   return parameters;
 }
 
-std::optional<Problem> Parameters::add(const ParameterSpec& spec, const std::string& text, const TimeContext& context) {
-  const auto too_many = [&] {
+template <typename T>
+std::optional<Problem> Parameters::keep(const ParameterSpec& spec, Parsed<T> value) {
+  if (auto* const problem = std::get_if<Problem>(&value)) return std::move(*problem);
+  values_.emplace(spec.name, std::get<T>(std::move(value)));
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<Problem> Parameters::keep_in_list(const ParameterSpec& spec, Parsed<T> value) {
+  if (auto* const problem = std::get_if<Problem>(&value)) return std::move(*problem);
+  auto& list = std::get<std::vector<T>>(values_.try_emplace(spec.name, std::vector<T>()).first->second);
+  if (list.size() == kMostValues) {
     return bad_parameter(spec.name,
                          std::string(spec.name) + " has more than " + std::to_string(kMostValues) + " values.");
-  };
-  switch (spec.type) {
-    case ParameterType::kTime: {
-      auto time = parse_time(text, context);
-      if (!time) return bad_parameter(spec.name, time.error().message());
-      values_.emplace(spec.name, *time);
-      break;
-    }
-    case ParameterType::kProcesses: {
-      auto& list = std::get<std::vector<store::ProcessSelector>>(
-          values_.try_emplace(spec.name, std::vector<store::ProcessSelector>()).first->second);
-      for (const std::string_view part : parts_of(text)) {
-        auto process = parse_process(part);
-        if (!process) return bad_parameter(spec.name, process.error().message());
-        if (list.size() == kMostValues) return too_many();
-        list.push_back(*process);
-      }
-      break;
-    }
-    case ParameterType::kIntegers: {
-      auto& list = std::get<std::vector<std::int64_t>>(
-          values_.try_emplace(spec.name, std::vector<std::int64_t>()).first->second);
-      for (const std::string_view part : parts_of(text)) {
-        const auto number = parse_number<std::int64_t>(part);
-        if (!number || !within(spec, *number)) return not_allowed(spec, part);
-        if (list.size() == kMostValues) return too_many();
-        list.push_back(*number);
-      }
-      break;
-    }
-    case ParameterType::kTexts: {
-      auto& list =
-          std::get<std::vector<std::string>>(values_.try_emplace(spec.name, std::vector<std::string>()).first->second);
-      if (text.empty() || text.size() > kMaxTextBytes) return not_allowed(spec, text);
-      if (list.size() == kMostValues) return too_many();
-      list.push_back(text);
-      break;
-    }
-    case ParameterType::kChoice: {
-      const auto choice = std::find(spec.choices.begin(), spec.choices.end(), text);
-      if (choice == spec.choices.end()) {
-        return bad_parameter(spec.name, quoted(text) + " is not a " + std::string(spec.name) +
-                                            ". Allowed are: " + allowed_values(spec) + ".");
-      }
-      values_.emplace(spec.name, *choice);
-      break;
-    }
-    case ParameterType::kFlag: {
-      const bool on = text == "1" || text == "true";
-      if (!on && text != "0" && text != "false") return not_allowed(spec, text);
-      values_.emplace(spec.name, on);
-      break;
-    }
-    case ParameterType::kInteger: {
-      const auto number = parse_number<std::int64_t>(text);
-      if (!number || !within(spec, *number)) return not_allowed(spec, text);
-      values_.emplace(spec.name, *number);
-      break;
-    }
-    case ParameterType::kNumber: {
-      const auto number = parse_number<double>(text);
-      if (!number || !within(spec, *number)) return not_allowed(spec, text);
-      values_.emplace(spec.name, *number);
-      break;
-    }
-    case ParameterType::kDuration: {
-      const auto ns = parse_seconds_ns(text);
-      if (!ns || !within(spec, static_cast<double>(*ns) / kNsPerSecond)) return not_allowed(spec, text);
-      values_.emplace(spec.name, *ns);
-      break;
-    }
-    case ParameterType::kPattern: {
-      auto pattern = NamePattern::compile(text);
-      if (!pattern) {
-        return bad_parameter(spec.name, quoted(text) + " can't be used as a regular expression: " +
-                                            pattern.error().message() + ". Allowed are: " + allowed_values(spec) + ".");
-      }
-      values_.emplace(spec.name, std::move(*pattern));
-      break;
-    }
   }
+  list.push_back(std::get<T>(std::move(value)));
   return std::nullopt;
+}
+
+std::optional<Problem> Parameters::add(const ParameterSpec& spec, const std::string& text, const TimeContext& context) {
+  switch (spec.type) {
+    case ParameterType::kTime:
+      return keep(spec, time_of(spec, text, context));
+    case ParameterType::kProcesses:
+      for (const std::string_view part : parts_of(text)) {
+        if (auto problem = keep_in_list(spec, process_of(spec, part))) return problem;
+      }
+      return std::nullopt;
+    case ParameterType::kIntegers:
+      for (const std::string_view part : parts_of(text)) {
+        if (auto problem = keep_in_list(spec, number_of<std::int64_t>(spec, part))) return problem;
+      }
+      return std::nullopt;
+    case ParameterType::kTexts:
+      return keep_in_list(spec, text_of(spec, text));
+    case ParameterType::kChoice:
+      return keep(spec, choice_of(spec, text));
+    case ParameterType::kFlag:
+      return keep(spec, flag_of(spec, text));
+    case ParameterType::kInteger:
+      return keep(spec, number_of<std::int64_t>(spec, text));
+    case ParameterType::kNumber:
+      return keep(spec, number_of<double>(spec, text));
+    case ParameterType::kDuration:
+      return keep(spec, duration_ns_of(spec, text));
+    case ParameterType::kPattern:
+      return keep(spec, pattern_of(spec, text));
+  }
+  std::abort();
 }
 
 template <typename T>

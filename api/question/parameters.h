@@ -95,6 +95,10 @@ class Parameters {
   [[nodiscard]] const T* find(std::string_view name, ParameterType type) const;
   [[nodiscard]] std::optional<Problem> add(const ParameterSpec& spec, const std::string& text,
                                            const TimeContext& context);
+  template <typename T>
+  [[nodiscard]] std::optional<Problem> keep(const ParameterSpec& spec, std::variant<T, Problem> value);
+  template <typename T>
+  [[nodiscard]] std::optional<Problem> keep_in_list(const ParameterSpec& spec, std::variant<T, Problem> value);
 
   std::span<const ParameterSpec> table_;
   std::map<std::string_view, Value> values_;  ///< by the name in the table

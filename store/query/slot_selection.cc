@@ -213,40 +213,48 @@ Error SlotSelection::no_samples_error() {
 
 bool SlotSelection::extract(Touched& slot) {
   if (std::exchange(slot.extracted, true)) return true;
-  // By number in the log, where only a part of the samples is inside; what is not wanted is counted from 0.
-  std::vector<std::uint32_t> counts;
-  const auto count = [&](const LoggedSample& sample) {
-    if (is_in_part(slot, sample)) ++counts[sample.entry];
-  };
-  if (slot.open != nullptr) {
-    const OpenSlot::View& open = *slot.open;
-    if (!budget_.visit(open.entry_count + (slot.complete ? 0 : open.log.count()))) return false;
-    std::vector<std::uint32_t> ids;
-    open.entries.for_each_below(open.entry_count, [&](std::uint32_t id, const HistogramEntry& entry) {
-      if (!filter_.wants(entry.thread)) return;
-      slot.entries.push_back(entry);
-      if (!slot.complete) ids.push_back(id);
-    });
-    if (slot.entries.empty()) return true;
-    if (!slot.complete) {
-      counts.assign(open.entry_count, 0);
-      if (part_) {
-        open.log.for_each(slot.from, slot.to, count);
-      } else {
-        for (std::size_t i = 0; i < ids.size(); ++i) counts[ids[i]] = slot.entries[i].count;
-        count_inside(open.log, slot.from, slot.to, counts);
-      }
-      std::size_t left = 0;
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        HistogramEntry entry = slot.entries[i];
-        entry.count = counts[ids[i]];
-        if (entry.count != 0) slot.entries[left++] = entry;
-      }
-      slot.entries.resize(left);
-    }
-    group_by_thread(slot.entries);
-    return true;
+  return slot.open != nullptr ? extract_open(slot) : extract_sealed(slot);
+}
+
+template <typename Log>
+void SlotSelection::count_in_window(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const {
+  if (!part_) {
+    count_inside(log, slot.from, slot.to, counts);
+    return;
   }
+  std::fill(counts.begin(), counts.end(), 0U);
+  log.for_each(slot.from, slot.to, [&](const LoggedSample& sample) {
+    if (is_in_part(slot, sample)) ++counts[sample.entry];
+  });
+}
+
+bool SlotSelection::extract_open(Touched& slot) {
+  const OpenSlot::View& open = *slot.open;
+  if (!budget_.visit(open.entry_count + (slot.complete ? 0 : open.log.count()))) return false;
+  std::vector<std::uint32_t> ids;
+  open.entries.for_each_below(open.entry_count, [&](std::uint32_t id, const HistogramEntry& entry) {
+    if (!filter_.wants(entry.thread)) return;
+    slot.entries.push_back(entry);
+    if (!slot.complete) ids.push_back(id);
+  });
+  if (slot.entries.empty()) return true;
+  if (!slot.complete) {
+    std::vector<std::uint32_t> counts(open.entry_count, 0);
+    for (std::size_t i = 0; i < ids.size(); ++i) counts[ids[i]] = slot.entries[i].count;
+    count_in_window(slot, open.log, counts);
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      HistogramEntry entry = slot.entries[i];
+      entry.count = counts[ids[i]];
+      if (entry.count != 0) slot.entries[left++] = entry;
+    }
+    slot.entries.resize(left);
+  }
+  group_by_thread(slot.entries);
+  return true;
+}
+
+bool SlotSelection::extract_sealed(Touched& slot) {
   const Histogram& histogram = slot.sealed->slot->histogram;
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
   struct Wanted {
@@ -266,16 +274,12 @@ bool SlotSelection::extract(Touched& slot) {
     place += stacks;
   });
   if (wanted.empty()) return true;
-  counts.assign(histogram.entry_count(), 0);
-  if (part_) {
-    slot.sealed->log->for_each(slot.from, slot.to, count);
-  } else {
-    auto all = slot.entries.cbegin();
-    for (const Wanted& thread : wanted) {
-      for (std::size_t i = 0; i < thread.stacks; ++i) counts[thread.place + i] = (all++)->count;
-    }
-    count_inside(*slot.sealed->log, slot.from, slot.to, counts);
+  std::vector<std::uint32_t> counts(histogram.entry_count(), 0);
+  auto all = slot.entries.cbegin();
+  for (const Wanted& thread : wanted) {
+    for (std::size_t i = 0; i < thread.stacks; ++i) counts[thread.place + i] = (all++)->count;
   }
+  count_in_window(slot, *slot.sealed->log, counts);
   auto from = slot.entries.cbegin();
   auto to = slot.entries.begin();
   for (const Wanted& thread : wanted) {

@@ -234,6 +234,11 @@ class SlotSelection {
   void count_stored(std::size_t slot, Quality& quality) const;
   /// Fills `entries` of a slot that has no suitable histogram.
   bool extract(Touched& slot);
+  bool extract_open(Touched& slot);
+  bool extract_sealed(Touched& slot);
+  /// `counts`, by number in the log: of all samples before, of those that are meant after.
+  template <typename Log>
+  void count_in_window(const Touched& slot, const Log& log, std::vector<std::uint32_t>& counts) const;
   bool read_pairs(const Touched& slot);
   /// Sets the slots' weights so that all count in units of one period. `windows` are the slots'.
   void unify_periods(std::span<const WallWindow> windows);

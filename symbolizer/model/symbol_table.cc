@@ -88,17 +88,9 @@ void SymbolTable::Builder::give_sizes() {
   symbols_.resize(kept);
 }
 
-Result<SymbolTable> SymbolTable::Builder::build() && {
-  merge_aliases();
-  give_sizes();
-
-  // Flattens nested functions into ranges that don't overlap: walks the starts in order, with the functions that are
-  // still open on a stack, and names each stretch after the innermost (the one that started last).
-  constexpr std::size_t kGap = std::numeric_limits<std::size_t>::max();
-  struct Range {
-    std::uint64_t start;
-    std::size_t symbol;
-  };
+/// Turns nested functions into ranges that don't overlap: walks the starts in order, with the functions that are still
+/// open on a stack, and names each stretch after the innermost (the one that started last).
+std::vector<SymbolTable::Builder::Range> SymbolTable::Builder::flatten() const {
   std::vector<Range> ranges;
   ranges.reserve(symbols_.size() + 1);
   std::vector<std::size_t> open;
@@ -122,17 +114,25 @@ Result<SymbolTable> SymbolTable::Builder::build() && {
     open.push_back(i);
   }
   close_until(std::numeric_limits<std::uint64_t>::max());
+  return ranges;
+}
 
-  SymbolTable table;
-  if (ranges.empty()) return table;
-  if (ranges.size() > std::numeric_limits<std::uint32_t>::max()) return Error("too many symbols");
-
-  // Stretches of one name in a row become one: a function and the padding symbol before it, a gap and a gap.
+/// Stretches of one name in a row become one: a function and the padding symbol before it, a gap and a gap.
+void SymbolTable::Builder::merge_same_names(std::vector<Range>& ranges) const {
   const auto same_name = [&](const Range& a, const Range& b) {
     if (a.symbol == kGap || b.symbol == kGap) return a.symbol == b.symbol;
     return a.symbol == b.symbol || symbols_[a.symbol].name == symbols_[b.symbol].name;
   };
   ranges.erase(std::unique(ranges.begin(), ranges.end(), same_name), ranges.end());
+}
+
+Result<SymbolTable> SymbolTable::Builder::build() && {
+  merge_aliases();
+  give_sizes();
+  std::vector<Range> ranges = flatten();
+  if (ranges.empty()) return SymbolTable();
+  if (ranges.size() > std::numeric_limits<std::uint32_t>::max()) return Error("too many symbols");
+  merge_same_names(ranges);
 
   std::size_t name_bytes = 1;
   for (const Range& range : ranges) {
@@ -141,7 +141,11 @@ Result<SymbolTable> SymbolTable::Builder::build() && {
       return Error("symbol names add up to more than the limit of " + std::to_string(max_name_bytes_) + " bytes");
     }
   }
+  return fill(ranges, name_bytes);
+}
 
+SymbolTable SymbolTable::Builder::fill(const std::vector<Range>& ranges, std::size_t name_bytes) const {
+  SymbolTable table;
   table.base_ = ranges.front().start;
   table.blob_.reserve(name_bytes);
   table.blob_.push_back('\0');

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -91,9 +92,19 @@ class SymbolTable::Builder {
     std::string_view name;
     SymbolBinding binding;
   };
+  /// Ends where the next one starts.
+  struct Range {
+    std::uint64_t start;
+    std::size_t symbol;  ///< in symbols_, or kGap
+  };
+  static constexpr std::size_t kGap = std::numeric_limits<std::size_t>::max();
+
   static bool better_name(const Raw& a, const Raw& b);
   void merge_aliases();
   void give_sizes();
+  [[nodiscard]] std::vector<Range> flatten() const;
+  void merge_same_names(std::vector<Range>& ranges) const;
+  [[nodiscard]] SymbolTable fill(const std::vector<Range>& ranges, std::size_t name_bytes) const;
 
   std::uint32_t max_name_bytes_;
   std::vector<Raw> symbols_;
