@@ -82,7 +82,7 @@ void Ingest::begin() {
   processes_.visit_running([this](symbolizer::Process& process) {
     if (process.maps == nullptr || process.maps->mappings().empty() || !unwind_->has_room_to_spare()) return;
     processes_.watch_mappings(process);
-    processes_.take_remapped([this](symbolizer::Process& watched) { publish_mappings(watched); });
+    processes_.remapped().take([this](symbolizer::Process& watched) { publish_mappings(watched); });
   });
 }
 
@@ -137,8 +137,8 @@ void Ingest::apply(const EventBatch& batch) {
   weigh(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
-  processes_.take_changed([this](symbolizer::Process& process) { publish(process); });
-  processes_.take_remapped([&](symbolizer::Process& process) { publish_mappings(process); });
+  processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
+  processes_.remapped().take([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
@@ -176,16 +176,16 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     if (process.comm.empty()) process.comm = std::string(sample.comm());
     // With the end of the batch: many a program of a build has ended by then, and there is nothing to be asked of
     // /proc.
-    processes_.note_change(process);
+    processes_.changed().note(process);
   } else if (process.is_kernels && header.user_end != FLAMED_END_NO_USER_SPACE) {
     // It was only a thread of it that was about to end.
     process.is_kernels = false;
     process.described = false;
-    processes_.note_change(process);
+    processes_.changed().note(process);
   } else if (process.cgroup_id != header.cgroup_id) {
     process.cgroup_id = header.cgroup_id;
     process.cgroup = details_.cgroup(header.cgroup_id, id);
-    processes_.note_change(process);
+    processes_.changed().note(process);
   }
 
   user_frames_.clear();
@@ -354,11 +354,11 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
 
 /// So that the files that nobody has mapped any more can be closed.
 void Ingest::tell_what_is_mapped(MonotonicTime now) {
-  if (processes_.releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
-  releases_told_ = processes_.releases();
+  if (processes_.known().releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
+  releases_told_ = processes_.known().releases();
   mapped_told_ = now;
   mapped_.clear();
-  processes_.append_mapped_modules(mapped_);
+  processes_.known().append_mapped_modules(mapped_);
   modules_.note_mapped(mapped_);
 }
 
@@ -366,7 +366,7 @@ void Ingest::let_go_of_modules() {
   std::optional<std::vector<ModuleId>> stored = store_.take_live_modules();
   if (!stored && modules_.stats().modules < modules_to_sweep_at_) return;
   std::vector<ModuleId> live = stored ? std::move(*stored) : std::vector<ModuleId>();
-  processes_.append_mapped_modules(live);
+  processes_.known().append_mapped_modules(live);
   std::sort(live.begin(), live.end());
   live.erase(std::unique(live.begin(), live.end()), live.end());
   // Until the store has let go of stacks, only what no sample was ever in can go: where every build makes new programs,

@@ -61,7 +61,7 @@ class Ingest {
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
-  std::uint64_t releases_told_ = 0;  ///< ProcessTracker::releases() at the last sweep
+  std::uint64_t releases_told_ = 0;  ///< KnownProcesses::releases() at the last sweep
   MonotonicTime mapped_told_;
   std::vector<ModuleId> mapped_;    ///< scratch
   std::vector<Frame> user_frames_;  ///< innermost first

@@ -27,7 +27,7 @@
 #include "base/identity.h"
 #include "daemon/unwind/run_allocator.h"
 #include "daemon/unwind/unwind_maps.h"
-#include "symbolizer/process/process_tracker.h"
+#include "symbolizer/process/process.h"
 #include "unwinder/row.h"
 #include "unwinder/rule_table.h"
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "symbolizer/process/mapping_set.h"
+#include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
 #include "symbolizer/process/table_editions.h"
 
@@ -36,7 +37,7 @@ struct Process {
   bool start_is_estimate = false;   ///< id.start_ticks is computed from forked_at: exact to a tick
   bool stale = false;               ///< changes may have been missed: read /proc/PID when needed
   bool ended = false;
-  bool sampled = false;       ///< set by the caller: take_changed() reports its changes from then on
+  bool sampled = false;       ///< set by the caller: ProcessTracker::changed() reports it from then on
   bool watched = false;       ///< see ProcessTracker::watch_mappings()
   bool described = false;     ///< set by the caller, once `detail` and `cgroup` were read; cleared by exec
   bool not_dumpable = false;  ///< set by the caller: its last sample with memory was not dumpable
@@ -44,7 +45,7 @@ struct Process {
   bool is_kernels = false;    ///< likewise: no sample of it had user space, as for kernel threads
   bool published = false;     ///< set by the caller: its changes are reported as if it were sampled
   bool changed = false;
-  bool only_ended = false;  ///< nothing has changed since the last take_changed() but its end
+  bool only_ended = false;  ///< nothing but its end has changed since ProcessTracker::changed() reported it
   bool remapped = false;
   bool new_jit_code = false;      ///< a block was not reported yet
   bool may_have_threads = false;  ///< other than its first thread

@@ -46,7 +46,7 @@ ProcessTracker::ProcessTracker(ModuleTable& modules, const Clock& clock, std::st
 
 void ProcessTracker::scan() {
   for (const std::int32_t pid : running_pids(proc_)) {
-    if (running_.count(pid) == 0) read_process(pid, clock_.monotonic());
+    if (known_.find_running(pid) == nullptr) read_process(pid, clock_.monotonic());
   }
 }
 
@@ -66,7 +66,7 @@ Process* ProcessTracker::read_process(std::int32_t pid, MonotonicTime time) {
   process.leader_ended = look.leader_ended;
   // Had all events been told, it would be known: what was mapped before the look is anybody's guess.
   if (events_are_told_ && time < look.done) process.doubt_from = {};
-  return &running_.insert_or_assign(pid, std::move(process)).first->second;
+  return &known_.put(std::move(process));
 }
 
 void ProcessTracker::read_again(Process& process, MonotonicTime time) {
@@ -82,7 +82,7 @@ void ProcessTracker::read_again(Process& process, MonotonicTime time) {
   // The samples that are being placed are older than the look: it can show what came in the place of theirs.
   process.earlier_maps = events_are_told_ ? std::move(process.maps) : nullptr;
   process.maps = std::move(look.maps);
-  ++releases_;
+  known_.note_release();
   if (process.earlier_maps != nullptr) process.maps->contest(*process.earlier_maps);
   note_remapping(process);
   process.maps_as_of = look.as_of;
@@ -131,13 +131,13 @@ ProcessTracker::Covering ProcessTracker::covering(const Process& process, Monoto
 }
 
 void ProcessTracker::on_mapping(MonotonicTime time, const MappingEvent& event) {
-  const auto found = running_.find(event.pid);
-  if (found == running_.end()) {
+  Process* const found = known_.find_running(event.pid);
+  if (found == nullptr) {
     // Its FORK was lost, or it ended already and the two records changed places.
     read_process(event.pid, time);
     return;
   }
-  Process& process = found->second;
+  Process& process = *found;
   if (event.start + event.length < event.start) return;
   if (process.earlier_maps != nullptr && time <= process.maps_sure_from) {
     own(process.earlier_maps).insert(mapping_of(event, modules_).mapping);
@@ -158,7 +158,7 @@ void ProcessTracker::on_mapping(MonotonicTime time, const MappingEvent& event) {
     // Nor does /proc tell: rather nothing than ever more of which most is gone.
     process.maps = std::make_shared<MappingSet>();
     process.stale = true;
-    ++releases_;
+    known_.note_release();
   }
   if (process.executable.empty() && event.file.is_file()) {
     // The first file that is mapped after an exec is the program itself.
@@ -168,24 +168,22 @@ void ProcessTracker::on_mapping(MonotonicTime time, const MappingEvent& event) {
 }
 
 void ProcessTracker::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t parent_pid) {
-  const auto old = running_.find(pid);
+  Process* const old = known_.find_running(pid);
   if (pid == parent_pid) {
-    if (old != running_.end()) old->second.may_have_threads = true;
+    if (old != nullptr) old->may_have_threads = true;
     return;
   }
-  if (old != running_.end()) {
+  if (old != nullptr) {
     // Read from /proc already by scan(), which ran after this happened: then it is the same process.
-    if (old->second.maps_as_of >= time && old->second.id.start_ticks != 0) return;
-    end(old, time);
+    if (old->maps_as_of >= time && old->id.start_ticks != 0) return;
+    end(*old, time);
   }
-  // Made in its place: a Process is large, and moving it would cost more than filling it.
-  Process& child = running_.try_emplace(pid).first->second;
-  child.id = {pid, 0};
+  Process& child = known_.enter(pid);
   child.parent_pid = parent_pid;
   child.forked_at = time;
-  const auto found = running_.find(parent_pid);
-  if (found == running_.end()) return;
-  Process& parent = found->second;
+  Process* const found = known_.find_running(parent_pid);
+  if (found == nullptr) return;
+  Process& parent = *found;
   child.parent_start_ticks = parent.id.start_ticks;
   child.comm = parent.comm;
   child.executable = parent.executable;
@@ -201,9 +199,7 @@ void ProcessTracker::on_fork(MonotonicTime time, std::int32_t pid, std::int32_t 
 
 void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_view comm) {
   // A process not heard of before begins here just as well: with nothing mapped.
-  const auto [entry, is_new] = running_.try_emplace(pid);
-  Process& process = entry->second;
-  if (is_new) process.id = {pid, 0};
+  Process& process = known_.enter(pid);
   if (process.maps != nullptr && time <= process.maps_as_of && process.id.start_ticks != 0) {
     if (process.earlier_maps != nullptr) process.earlier_maps = std::make_shared<MappingSet>();
     return;
@@ -216,7 +212,7 @@ void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_v
   process.may_have_threads = process.leader_ended = false;
   process.failed_looks = 0;
   process.maps = std::make_shared<MappingSet>();
-  ++releases_;
+  known_.note_release();
   if (process.exec_id != 0) ++process.exec_id;
   note_remapping(process);
   process.maps_as_of = process.maps_sure_from = time;
@@ -229,28 +225,27 @@ void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_v
 }
 
 void ProcessTracker::on_comm(std::int32_t pid, std::string_view comm) {
-  const auto found = running_.find(pid);
-  if (found == running_.end() || found->second.comm == comm) return;
-  found->second.comm = std::string(comm);
-  note_change(found->second);
+  Process* const process = known_.find_running(pid);
+  if (process == nullptr || process->comm == comm) return;
+  process->comm = std::string(comm);
+  note_change(*process);
 }
 
 void ProcessTracker::on_exit(MonotonicTime time, std::int32_t pid, std::int32_t tid) {
-  const auto found = running_.find(pid);
-  if (found == running_.end()) return;
-  if (pid != tid && !found->second.leader_ended) return;
+  Process* const process = known_.find_running(pid);
+  if (process == nullptr) return;
+  if (pid != tid && !process->leader_ended) return;
   // Alive in /proc after this time: the pid's owner before it has ended, not this one.
-  if (found->second.id.start_ticks != 0 && time < found->second.maps_as_of) return;
-  const bool ask = found->second.may_have_threads || found->second.stale;
+  if (process->id.start_ticks != 0 && time < process->maps_as_of) return;
+  const bool ask = process->may_have_threads || process->stale;
   if (ask && other_thread(proc_, pid)) {
-    found->second.leader_ended = true;
+    process->leader_ended = true;
     return;
   }
-  end(found, time);
+  end(*process, time);
 }
 
-void ProcessTracker::end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time) {
-  Process& process = running->second;
+void ProcessTracker::end(Process& process, MonotonicTime time) {
   process.ended = true;
   process.last_seen = time;
   process.only_ended = !process.changed && process.asked_pid_at <= time;
@@ -258,31 +253,24 @@ void ProcessTracker::end(std::unordered_map<std::int32_t, Process>::iterator run
   note_change(process);
   note_remapping(process);
   // Never sampled and its start never told, its id has no start: a late sample finds it by its pid alone.
-  const ProcessId id = process.id;
-  keep_ended(id, std::move(process));
-  running_.erase(running);
-}
-
-Process& ProcessTracker::keep_ended(const ProcessId& id, Process&& process) {
-  to_forget_.emplace_back(process.last_seen, id);
-  return ended_.insert_or_assign(id, std::move(process)).first->second;
+  known_.end(process);
 }
 
 void ProcessTracker::on_events_lost(MonotonicTime from, MonotonicTime until) {
   exits_missed_ = true;
   lost_until_ = std::max(lost_until_, until);
-  for (auto& [pid, process] : running_) {
+  known_.visit_running([from](Process& process) {
     settle(process, from);
     process.stale = true;
     process.looked_at = {};
     process.doubt_from = std::min(process.doubt_from, from);
-  }
+  });
 }
 
 void ProcessTracker::on_events_lost(std::int32_t pid, MonotonicTime from) {
-  const auto found = running_.find(pid);
-  if (found == running_.end()) return;
-  Process& process = found->second;
+  Process* const found = known_.find_running(pid);
+  if (found == nullptr) return;
+  Process& process = *found;
   settle(process, from);
   process.stale = true;
   process.doubt_from = std::min(process.doubt_from, from);
@@ -293,23 +281,12 @@ void ProcessTracker::on_no_events() {
   on_events_lost(Process::kNoDoubt, {});
 }
 
-Process* ProcessTracker::find(const ProcessId& id) {
-  const auto running = running_.find(id.pid);
-  if (running != running_.end() && running->second.id == id) return &running->second;
-  const auto ended = ended_.find(id);
-  return ended == ended_.end() ? nullptr : &ended->second;
-}
-
 void ProcessTracker::note_change(Process& process) {
-  if ((!process.sampled && !process.published) || process.changed) return;
-  process.changed = true;
-  changed_.push_back(process.id);
+  if (process.sampled || process.published) changed_.note(process);
 }
 
 void ProcessTracker::note_remapping(Process& process) {
-  if (!process.watched || process.remapped) return;
-  process.remapped = true;
-  remapped_.push_back(process.id);
+  if (process.watched) remapped_.note(process);
 }
 
 void ProcessTracker::watch_mappings(Process& process, bool anew) {
@@ -320,46 +297,28 @@ void ProcessTracker::watch_mappings(Process& process, bool anew) {
 
 void ProcessTracker::purge(MonotonicTime now) {
   if (std::exchange(exits_missed_, false)) {
-    for (auto it = running_.begin(); it != running_.end();) {
-      const auto process = it++;
-      if (::access(proc_path(proc_, process->first, "stat").c_str(), F_OK) != 0) end(process, now);
-    }
+    known_.visit_running([&](Process& process) {
+      if (::access(proc_path(proc_, process.id.pid, "stat").c_str(), F_OK) != 0) end(process, now);
+    });
   }
   if (now.ns - forgot_editions_.ns >= kEditionsNs) {
-    for (auto& [pid, process] : running_) process.tables.forget_replaced(forgot_editions_);
+    known_.visit_running([this](Process& process) { process.tables.forget_replaced(forgot_editions_); });
     forgot_editions_ = now;
   }
-  forget_ended(now);
-}
-
-void ProcessTracker::forget_ended(MonotonicTime now) {
-  while (!to_forget_.empty() && now.ns - to_forget_.front().first.ns >= kGraceNs) {
-    const ProcessId id = to_forget_.front().second;
-    to_forget_.pop_front();
-    const auto found = ended_.find(id);
-    if (found == ended_.end()) continue;
-    const MonotonicTime last_seen = found->second.last_seen;
-    if (now.ns - last_seen.ns >= kGraceNs) {
-      ended_.erase(found);
-      ++releases_;
-    } else {
-      to_forget_.emplace_back(last_seen, id);
-    }
-  }
+  known_.forget_ended(now);
 }
 
 void ProcessTracker::prefetch(std::int32_t pid) const {
-  const auto found = running_.find(pid);
-  if (found == running_.end()) return;
-  const Process& process = found->second;
-  __builtin_prefetch(process.maps.get());
-  __builtin_prefetch(&process.tables);
+  const Process* const process = known_.find_running(pid);
+  if (process == nullptr) return;
+  __builtin_prefetch(process->maps.get());
+  __builtin_prefetch(&process->tables);
 }
 
 Process& ProcessTracker::resolve(const ProcessId& id, MonotonicTime time) {
-  const auto found = running_.find(id.pid);
-  if (found != running_.end()) {
-    Process& process = found->second;
+  Process* const running = known_.find_running(id.pid);
+  if (running != nullptr) {
+    Process& process = *running;
     const bool is_estimate_of = process.start_is_estimate && process.id.start_ticks == id.start_ticks + 1;
     if (process.id.start_ticks == 0 || is_estimate_of) set_start(process, id.start_ticks);
     if (process.id.start_ticks == id.start_ticks) process.start_is_estimate = false;
@@ -369,22 +328,15 @@ Process& ProcessTracker::resolve(const ProcessId& id, MonotonicTime time) {
       return process;
     }
   }
-  for (const ProcessId& key : {id, ProcessId{id.pid, 0}}) {
-    auto ended = ended_.find(key);
-    if (ended == ended_.end()) continue;
-    if (key.start_ticks == 0) {
-      auto node = ended_.extract(ended);
-      node.key() = id;
-      node.mapped().id = id;
-      to_forget_.emplace_back(node.mapped().last_seen, id);
-      ended = ended_.insert(std::move(node)).position;
-    }
-    ended->second.last_seen = std::max(ended->second.last_seen, time);
-    return ended->second;
+  Process* ended = known_.find_ended(id);
+  if (ended == nullptr) ended = known_.adopt_ended(id);
+  if (ended != nullptr) {
+    ended->last_seen = std::max(ended->last_seen, time);
+    return *ended;
   }
   // Unknown so far. A pid's next owner starts later than the last one: only the newest can be the one that runs.
-  if (found == running_.end() || found->second.id.start_ticks < id.start_ticks) {
-    if (found != running_.end()) end(found, time);
+  if (running == nullptr || running->id.start_ticks < id.start_ticks) {
+    if (running != nullptr) end(*running, time);
     Process* process = read_process(id.pid, time);
     if (process != nullptr && process->id == id) return *process;
   }
@@ -392,14 +344,13 @@ Process& ProcessTracker::resolve(const ProcessId& id, MonotonicTime time) {
   gone.id = id;
   gone.ended = true;
   gone.last_seen = time;
-  return keep_ended(id, std::move(gone));
+  return known_.put_ended(std::move(gone));
 }
 
-/// What is still to be told of a running process is found by its id, which was another one when that was noted.
 void ProcessTracker::set_start(Process& process, std::uint64_t start_ticks) {
   process.id.start_ticks = start_ticks;
-  if (process.changed) changed_.push_back(process.id);
-  if (process.remapped) remapped_.push_back(process.id);
+  changed_.note_new_id(process);
+  remapped_.note_new_id(process);
 }
 
 bool ProcessTracker::learn_start(Process& process) const {
@@ -434,13 +385,11 @@ Process* ProcessTracker::parent_of(Process& process) {
     if (process.parent_start_ticks != 0) return process.parent_start_ticks == start;
     return process.id.start_ticks == 0 || start <= process.id.start_ticks;
   };
-  Process* parent = nullptr;
-  if (const auto running = running_.find(process.parent_pid); running != running_.end()) parent = &running->second;
+  Process* parent = known_.find_running(process.parent_pid);
   if (parent == nullptr || !forked(*parent)) {
-    auto ended = ended_.find({process.parent_pid, process.parent_start_ticks});
-    if (ended == ended_.end()) ended = ended_.find({process.parent_pid, 0});
-    if (ended == ended_.end() || !forked(ended->second)) return nullptr;
-    parent = &ended->second;
+    parent = known_.find_ended({process.parent_pid, process.parent_start_ticks});
+    if (parent == nullptr) parent = known_.find_ended({process.parent_pid, 0});
+    if (parent == nullptr || !forked(*parent)) return nullptr;
   }
   process.parent_start_ticks = parent->id.start_ticks;
   return parent;
@@ -523,19 +472,6 @@ StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::spa
     if (mapping != nullptr && is_stale(address, *mapping)) return StackTrust::kStale;
   }
   return known ? StackTrust::kAll : StackTrust::kNoMaps;
-}
-
-void ProcessTracker::append_mapped_modules(std::vector<ModuleId>& modules) const {
-  const auto append = [&](const Process& process) {
-    modules.push_back(process.anonymous);
-    modules.push_back(process.unmapped);
-    for (const MappingSet* maps : {process.maps.get(), process.earlier_maps.get()}) {
-      if (maps == nullptr) continue;
-      for (const Mapping& mapping : maps->mappings()) modules.push_back(mapping.module);
-    }
-  };
-  for (const auto& [pid, process] : running_) append(process);
-  for (const auto& [id, process] : ended_) append(process);
 }
 
 }  // namespace flamed::symbolizer

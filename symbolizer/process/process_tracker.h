@@ -5,20 +5,17 @@
 // Lives on the ingest thread and gets events in the order of their time. Must not outlive its ModuleTable.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/identity.h"
+#include "symbolizer/process/known_processes.h"
 #include "symbolizer/process/mapping_event.h"
 #include "symbolizer/process/mapping_set.h"
 #include "symbolizer/process/module_table.h"
@@ -39,6 +36,10 @@ class ProcessTracker {
  public:
   /// `proc` is where procfs is mounted; tests give a tree of their own.
   ProcessTracker(ModuleTable& modules, const Clock& clock, std::string proc = "/proc");
+  ProcessTracker(const ProcessTracker&) = delete;
+  ProcessTracker& operator=(const ProcessTracker&) = delete;
+
+  // -- Events --------------------------------------------------------------------------------------------------------
 
   /// Enters every process that runs now. Events may be older than this look: they are told apart by their time.
   void scan();
@@ -57,17 +58,17 @@ class ProcessTracker {
   void on_events_lost(std::int32_t pid, MonotonicTime from);
   /// The kernel reports no events: what /proc shows is all that there is, and is believed.
   void on_no_events();
+  /// Forgets processes that ended long enough before `now` for no sample to be on its way any more. After events were
+  /// lost, ends the processes that are no more.
+  void purge(MonotonicTime now);
+
+  // -- Samples -------------------------------------------------------------------------------------------------------
 
   /// Has the CPU fetch what resolve() and locate() will read of the process, while something else is done.
   void prefetch(std::int32_t pid) const;
   /// The process of a sample. Found, or read from /proc, or entered with unknown mappings when it is gone already.
   /// The reference is good until the next call of a non-const function.
   Process& resolve(const ProcessId& id, MonotonicTime time);
-  /// Whoever asks a pid for its command line can have another process's, if this one has ended meanwhile. Where its end
-  /// will be told of, it is taken back then: `detail` has none that was asked for after it.
-  [[nodiscard]] bool will_tell_of_end(const Process& process) const {
-    return events_are_told_ && !process.stale && process.doubt_from == Process::kNoDoubt;
-  }
 
   /// Appends the frames of a user stack, innermost first, to `frames`. Asks for the files of modules that it meets.
   /// `tables`: the edition of the process's tables by which the stack was walked, and which the mappings may have
@@ -75,69 +76,40 @@ class ProcessTracker {
   StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
                     std::vector<Frame>& frames, std::optional<std::uint16_t> tables = std::nullopt);
 
-  /// Forgets processes that ended long enough before `now` for no sample to be on its way any more. After events were
-  /// lost, ends the processes that are no more.
-  void purge(MonotonicTime now);
+  // -- What is known, and what of it is new --------------------------------------------------------------------------
 
-  /// Has take_changed() tell of a process that was sampled or published.
-  void note_change(Process& process);
-  /// Sampled processes whose comm, executable or end changed since the last call: `visit(Process&)`.
-  template <typename Visit>
-  void take_changed(Visit&& visit) {
-    for (const ProcessId& id : changed_) {
-      Process* process = find(id);
-      if (process == nullptr || !process->changed) continue;
-      process->changed = false;
-      visit(*process);
-    }
-    changed_.clear();
-  }
-
+  /// What is known now; good for as long as the tracker.
+  [[nodiscard]] const KnownProcesses& known() const { return known_; }
   /// Who forked the process, if that one is known: it runs, or ended a moment ago. Makes its start known, by one look
   /// at /proc, or from the time of its own fork when it is gone.
   Process* parent_of(Process& process);
+  /// Whoever asks a pid for its command line can have another process's, if this one has ended meanwhile. Where its end
+  /// will be told of, it is taken back then: `detail` has none that was asked for after it.
+  [[nodiscard]] bool will_tell_of_end(const Process& process) const {
+    return events_are_told_ && !process.stale && process.doubt_from == Process::kNoDoubt;
+  }
 
-  /// Every process that runs, in no order: `visit(Process&)`.
+  /// Processes that were sampled or published whose comm, executable or end changed. Whoever changes what it sets
+  /// itself in a Process notes that here.
+  [[nodiscard]] ProcessNews& changed() { return changed_; }
+
+  /// Watched processes whose mappings changed, or that ended.
+  [[nodiscard]] ProcessNews& remapped() { return remapped_; }
+  /// From now on remapped() tells of the process; the first time, and when `anew`, of its mappings as they stand.
+  void watch_mappings(Process& process, bool anew = false);
+  /// visit(Process&) for every process that runs, in no order.
   template <typename Visit>
   void visit_running(Visit&& visit) {
-    for (auto& [pid, process] : running_) visit(process);
+    known_.visit_running(visit);
   }
-
-  /// From now on changes of the process's mappings are told by take_remapped(); the first time, and when `anew`, as
-  /// they stand.
-  void watch_mappings(Process& process, bool anew = false);
-  /// Watched processes whose mappings changed, or that ended, since the last call: `visit(Process&)`.
-  template <typename Visit>
-  void take_remapped(Visit&& visit) {
-    for (const ProcessId& id : remapped_) {
-      Process* process = find(id);
-      if (process == nullptr || !process->remapped) continue;
-      process->remapped = false;
-      visit(*process);
-    }
-    remapped_.clear();
-  }
-
-  /// Every module that a process has mapped, unsorted, with repeats.
-  void append_mapped_modules(std::vector<ModuleId>& modules) const;
-  /// Another number whenever a process has unmapped something.
-  [[nodiscard]] std::uint64_t releases() const { return releases_; }
-
-  [[nodiscard]] std::size_t running() const { return running_.size(); }
-  [[nodiscard]] std::size_t ended() const { return ended_.size(); }
 
  private:
-  /// Ended processes are judged by the time of a drain, and what was taken before that has come with it, but for what a
-  /// CPU was stopped over in the middle of writing.
-  static constexpr std::int64_t kGraceNs = 3 * kNsPerSecond;
   /// Replaced tables are kept for samples that were walked by them; ingest has never been as far behind.
   static constexpr std::int64_t kEditionsNs = 30 * kNsPerSecond;
 
   Process* read_process(std::int32_t pid, MonotonicTime time);
   void read_again(Process& process, MonotonicTime time);
-  void end(std::unordered_map<std::int32_t, Process>::iterator running, MonotonicTime time);
-  Process& keep_ended(const ProcessId& id, Process&& process);
-  void forget_ended(MonotonicTime now);
+  void end(Process& process, MonotonicTime time);
   static MappingSet& own(std::shared_ptr<MappingSet>& maps);
   static void settle(Process& process, MonotonicTime time);
   struct Covering {
@@ -145,9 +117,9 @@ class ProcessTracker {
     bool doubtful = false;
   };
   [[nodiscard]] Covering covering(const Process& process, MonotonicTime time, std::uint64_t address) const;
-  [[nodiscard]] Process* find(const ProcessId& id);
   bool learn_start(Process& process) const;
   void set_start(Process& process, std::uint64_t start_ticks);
+  void note_change(Process& process);
   void note_remapping(Process& process);
   bool want_file(Process& process, const Mapping& mapping, MonotonicTime now);
   void want_jit(Process& process, std::uint64_t address, MonotonicTime now);
@@ -155,18 +127,13 @@ class ProcessTracker {
   ModuleTable& modules_;
   const Clock& clock_;
   const std::string proc_;
-  std::unordered_map<std::int32_t, Process> running_;
-  std::unordered_map<ProcessId, Process> ended_;
-  /// Of each process in ended_ an event that it may be forgotten some time after; where there was a later one, it comes
-  /// here again.
-  std::deque<std::pair<MonotonicTime, ProcessId>> to_forget_;
-  std::vector<ProcessId> changed_;
-  std::vector<ProcessId> remapped_;
+  KnownProcesses known_;
+  ProcessNews changed_{known_, &Process::changed};
+  ProcessNews remapped_{known_, &Process::remapped};
   bool exits_missed_ = false;
   bool events_are_told_ = true;
   MonotonicTime lost_until_{};  ///< events from before it may have been lost
   MonotonicTime forgot_editions_;
-  std::uint64_t releases_ = 0;
 };
 
 }  // namespace flamed::symbolizer

@@ -58,7 +58,7 @@ struct ProcessTableFixture {
   }
   std::vector<ProcessId> changed() {
     std::vector<ProcessId> ids;
-    table.take_changed([&](const symbolizer::Process& process) { ids.push_back(process.id); });
+    table.changed().take([&](const symbolizer::Process& process) { ids.push_back(process.id); });
     return ids;
   }
   std::optional<symbolizer::OpenRequest> next_request() {

@@ -186,7 +186,7 @@ TEST_CASE("the modules of all processes are named, also of those that ended a mo
   const Frame unmapped = fixture.locate(kShell, 6, {0x10}).frames.at(0);
   fixture.table.on_exit(fixture.at(10), 200, 200);
   std::vector<ModuleId> modules;
-  fixture.table.append_mapped_modules(modules);
+  fixture.table.known().append_mapped_modules(modules);
   for (const ModuleId module : {anonymous.module, program.module, unmapped.module}) {
     CHECK(std::count(modules.begin(), modules.end(), module) == 1);
   }

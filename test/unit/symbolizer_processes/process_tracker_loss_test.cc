@@ -234,7 +234,7 @@ TEST_CASE("modules that only samples from before a look at /proc are in are name
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(40)));
   REQUIRE(fixture.table.resolve(kShell, fixture.at(20)).earlier_maps != nullptr);
   std::vector<ModuleId> modules;
-  fixture.table.append_mapped_modules(modules);
+  fixture.table.known().append_mapped_modules(modules);
   CHECK(std::count(modules.begin(), modules.end(), shell_file) == 1);
 }
 
@@ -286,12 +286,12 @@ TEST_CASE("after events were lost, processes that are no more are ended") {
   fixture.table.resolve(kShell, fixture.at(1)).sampled = true;
   fixture.proc.remove(100);
   fixture.table.purge(fixture.at(2));
-  CHECK(fixture.table.running() == 2);
+  CHECK(fixture.table.known().running() == 2);
 
   fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
   fixture.table.purge(fixture.at(3));
-  CHECK(fixture.table.running() == 1);
-  CHECK(fixture.table.ended() == 1);
+  CHECK(fixture.table.known().running() == 1);
+  CHECK(fixture.table.known().ended() == 1);
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
   CHECK(fixture.place(kShell, 4, kProgram) == "/bin/sh+1000");
 }

@@ -36,7 +36,7 @@ TEST_CASE("a scan enters the processes that run, and nothing else that stands in
   fixture.proc.directory().write("12x/stat", test::stat_line({12, 1}));
   fixture.proc.directory().write("uptime", "1 2");
   fixture.table.scan();
-  CHECK(fixture.table.running() == 2);
+  CHECK(fixture.table.known().running() == 2);
   Process& process = fixture.table.resolve(kShell, fixture.at(1));
   CHECK(process.comm == "sh");
   CHECK(process.executable == "/bin/sh");
@@ -50,7 +50,7 @@ TEST_CASE("a scan of a /proc that is not there enters nobody") {
   ModuleTable modules(10, clock);
   ProcessTracker table(modules, clock, "/nonexistent/proc");
   table.scan();
-  CHECK(table.running() == 0);
+  CHECK(table.known().running() == 0);
 }
 
 TEST_CASE("a scan leaves zombies out: nobody will tell of their end") {
@@ -59,14 +59,14 @@ TEST_CASE("a scan leaves zombies out: nobody will tell of their end") {
   zombie.state = 'Z';
   fixture.proc.put(zombie);
   fixture.table.scan();
-  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.known().running() == 0);
 }
 
 TEST_CASE("an unknown process is read from /proc when its first sample comes") {
   Fixture fixture;
   fixture.proc.put(shell());
   CHECK(fixture.place(kShell, 1, kProgram + 0x10) == "/bin/sh+1010");
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
 }
 
 TEST_CASE("the mark of a deleted executable is not part of its path") {
@@ -143,7 +143,7 @@ TEST_CASE("a new thread is no new process") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.table.on_fork(fixture.at(10), 100, 100);
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
   CHECK(fixture.place(kShell, 11, kProgram) == "/bin/sh+1000");
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("events from before the look at /proc change nothing") {
   fixture.map(-10, 100, kProgram, 99, "/bin/old");
   CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
   CHECK(fixture.table.resolve(kShell, fixture.at(1)).comm == "sh");
-  CHECK(fixture.table.ended() == 0);
+  CHECK(fixture.table.known().ended() == 0);
 }
 
 TEST_CASE("the end of a pid's earlier owner does not end the one that was seen alive since") {
@@ -188,9 +188,9 @@ TEST_CASE("the end of a pid's earlier owner does not end the one that was seen a
   fixture.proc.put(shell());
   fixture.table.scan();
   fixture.table.on_exit(fixture.at(-1), 100, 100);
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
   fixture.table.on_exit(fixture.at(1), 100, 100);
-  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.known().running() == 0);
 }
 
 TEST_CASE("events from after the look at /proc count") {
@@ -205,7 +205,7 @@ TEST_CASE("a mapping of an unknown process makes it be read from /proc") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.map(-1, 100, 0x900000, 30, "/lib/seen.so");
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
   CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
 }
 
@@ -311,15 +311,15 @@ TEST_CASE("what is to be told of a process is told although its start turns out 
   const ProcessId real{100, estimate.start_ticks - 1};
   CHECK(fixture.table.resolve(real, fixture.at(8)).id == real);
   std::vector<ProcessId> told;
-  fixture.table.take_changed([&](const Process& process) { told.push_back(process.id); });
-  fixture.table.take_remapped([&](const Process& process) { told.push_back(process.id); });
+  fixture.table.changed().take([&](const Process& process) { told.push_back(process.id); });
+  fixture.table.remapped().take([&](const Process& process) { told.push_back(process.id); });
   CHECK(told == std::vector<ProcessId>{real, real});
 }
 
 TEST_CASE("a comm of an unknown process is of no use") {
   Fixture fixture;
   fixture.table.on_comm(100, "x");
-  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.known().running() == 0);
 }
 
 // -- Ends and reused pids --------------------------------------------------------------------------------------------
@@ -329,13 +329,13 @@ TEST_CASE("a late sample of an ended process finds its mappings, until the time 
   fixture.start(0, 100, "sh", 7);
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(5)));
   fixture.table.on_exit(fixture.at(10), 100, 100);
-  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.known().running() == 0);
   CHECK(fixture.place(kShell, 9, kProgram) == "/bin/sh+1000");
   CHECK(fixture.table.resolve(kShell, fixture.at(9)).ended);
   fixture.table.purge(fixture.at(3009));
-  CHECK(fixture.table.ended() == 1);
+  CHECK(fixture.table.known().ended() == 1);
   fixture.table.purge(fixture.at(3010));
-  CHECK(fixture.table.ended() == 0);
+  CHECK(fixture.table.known().ended() == 0);
 }
 
 TEST_CASE("a sample that comes after a process's end puts off when it is forgotten") {
@@ -344,9 +344,9 @@ TEST_CASE("a sample that comes after a process's end puts off when it is forgott
   fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.table.resolve(kShell, fixture.at(500)).ended);
   fixture.table.purge(fixture.at(3499));
-  CHECK(fixture.table.ended() == 1);
+  CHECK(fixture.table.known().ended() == 1);
   fixture.table.purge(fixture.at(3500));
-  CHECK(fixture.table.ended() == 0);
+  CHECK(fixture.table.known().ended() == 0);
 }
 
 TEST_CASE("a command line that was asked for after the process's end is taken back") {
@@ -359,7 +359,7 @@ TEST_CASE("a command line that was asked for after the process's end is taken ba
     process.asked_pid_at = fixture.at(asked_ms);
     fixture.table.on_exit(fixture.at(10), 100, 100);
     int told = 0;
-    fixture.table.take_changed([&](const Process& ended) {
+    fixture.table.changed().take([&](const Process& ended) {
       ++told;
       const bool is_own = asked_ms == 9;
       CHECK(ended.detail.command_line == (is_own ? "sh -c x" : ""));
@@ -387,7 +387,7 @@ TEST_CASE("a process that ended before its first sample came is found by its pid
   fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.place(kShell, 9, kProgram) == "/bin/true+1000");
   CHECK(fixture.table.resolve(kShell, fixture.at(9)).id == kShell);
-  CHECK(fixture.table.ended() == 1);
+  CHECK(fixture.table.known().ended() == 1);
 }
 
 TEST_CASE("a process goes on without the thread that it began with, until the last thread ends") {
@@ -404,7 +404,7 @@ TEST_CASE("a process goes on without the thread that it began with, until the la
   const std::string thread = fixture.proc.directory().write("100/task/101/maps", maps);
 
   fixture.table.on_exit(fixture.at(10), 100, 100);
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(20)).ended);
   CHECK(fixture.place(kShell, 20, kProgram) == "/bin/sh+1000");
   // Also where the mappings have to be read again.
@@ -415,7 +415,7 @@ TEST_CASE("a process goes on without the thread that it began with, until the la
 
   std::filesystem::remove_all(std::filesystem::path(thread).parent_path());
   fixture.table.on_exit(fixture.at(60), 100, 101);
-  CHECK(fixture.table.running() == 0);
+  CHECK(fixture.table.known().running() == 0);
   CHECK(fixture.table.resolve(kShell, fixture.at(55)).last_seen == fixture.at(60));
 }
 
@@ -424,7 +424,7 @@ TEST_CASE("the end of any other thread ends nobody") {
   fixture.start(0, 100, "sh", 7);
   fixture.table.on_fork(fixture.at(6), 100, 100);
   fixture.table.on_exit(fixture.at(10), 100, 101);
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
 }
 
 TEST_CASE("a scan enters a process whose first thread has ended while others go on") {
@@ -441,7 +441,7 @@ TEST_CASE("a scan enters a process whose first thread has ended while others go 
 TEST_CASE("the end of an unknown process is nothing") {
   Fixture fixture;
   fixture.table.on_exit(fixture.at(10), 100, 100);
-  CHECK(fixture.table.ended() == 0);
+  CHECK(fixture.table.known().ended() == 0);
 }
 
 TEST_CASE("a pid that comes back is another process, told apart by its start") {
@@ -459,8 +459,8 @@ TEST_CASE("a fork to a pid whose end was missed ends its old owner") {
   fixture.start(0, 100, "first", 7);
   static_cast<void>(fixture.table.resolve({100, 5000}, fixture.at(5)));
   fixture.start(20, 100, "second", 8);
-  CHECK(fixture.table.running() == 1);
-  CHECK(fixture.table.ended() == 1);
+  CHECK(fixture.table.known().running() == 1);
+  CHECK(fixture.table.known().ended() == 1);
   CHECK(fixture.place({100, 5002}, 30, kProgram) == "/bin/second+1000");
 }
 
@@ -484,7 +484,7 @@ TEST_CASE("a sample with an earlier start leaves the pid's present owner alone")
   Process& late = fixture.table.resolve({100, 4000}, fixture.at(5));
   CHECK(late.ended);
   CHECK(late.maps == nullptr);
-  CHECK(fixture.table.running() == 1);
+  CHECK(fixture.table.known().running() == 1);
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(6)).ended);
   CHECK(fixture.table.resolve(kShell, fixture.at(6)).sampled);
   CHECK(fixture.changed().empty());
@@ -516,13 +516,13 @@ TEST_CASE("a closed file is opened anew when it is mapped again, and what it has
   auto request = fixture.next_request();
   REQUIRE(request);
   fixture.modules.finish(*request, again());
-  CHECK(fixture.table.releases() == 1);  // by its exec
+  CHECK(fixture.table.known().releases() == 1);  // by its exec
   fixture.table.on_exit(fixture.at(10), 100, 100);
   fixture.set_clock(5000);
   fixture.table.purge(fixture.at(5000));
-  CHECK(fixture.table.releases() == 2);
+  CHECK(fixture.table.known().releases() == 2);
   std::vector<ModuleId> mapped;
-  fixture.table.append_mapped_modules(mapped);
+  fixture.table.known().append_mapped_modules(mapped);
   CHECK(mapped.empty());
   fixture.modules.note_mapped(mapped);
   for (const auto& abandoned : fixture.modules.abandoned(fixture.clock.monotonic())) {
