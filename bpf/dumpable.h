@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * May a process's own user look into it? Not where it has dropped to that user without an exec, has said so itself
- * (PR_SET_DUMPABLE), or runs a file that the user may not read: see ptrace(2) and __ptrace_may_access() in
- * kernel/ptrace.c. With each sample, as it may change at any time.
+ * Is a process dumpable, so that its own user may inspect it? Not if it has changed to that user without an exec, has
+ * asked for it (PR_SET_DUMPABLE), or runs a file that the user may not read: see ptrace(2) and __ptrace_may_access() in
+ * kernel/ptrace.c. Checked at each sample, as it may change at any time.
  */
 #ifndef FLAMED_BPF_DUMPABLE_H
 #define FLAMED_BPF_DUMPABLE_H
@@ -19,7 +19,7 @@
 #define DUMPABLE_MASK 3
 #define DUMPABLE_BY_USER 1
 
-/* Where none of the fields is there, nothing is known to speak against it. */
+/* A kernel without any of the fields counts as dumpable. */
 static __always_inline int is_dumpable(struct task_struct* task, struct mm_struct* mm) {
   __u64 flags = DUMPABLE_BY_USER;
   if (bpf_core_field_exists(((struct task_struct*)0)->exec_state)) {
@@ -32,7 +32,7 @@ static __always_inline int is_dumpable(struct task_struct* task, struct mm_struc
   return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
 }
 
-/* The same of the running process, by loads that the verifier checks against BTF (5.11). */
+/* The same for the running process, by loads that the verifier checks against BTF (5.11). */
 static __always_inline int is_current_dumpable_by_type(void) {
   struct task_struct* task = bpf_get_current_task_btf();
   struct mm_struct* mm = task->mm;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks a user stack by frame pointers. Unlike bpf_get_stack() it says how the walk ended, so that a broken chain is
+ * Walks a user stack by frame pointers. Unlike bpf_get_stack() it reports how the walk ended, so that a broken chain is
  * not taken for a whole stack.
  *
- * Code that keeps frame pointers stores, at the address in the frame pointer, the caller's frame pointer and next to it
- * the return address (x86-64 psABI 3.2.2, AAPCS64 6.4.6). The outermost frame holds 0.
+ * Code with frame pointers stores, at the address in the frame pointer, the caller's frame pointer followed by the
+ * return address (x86-64 psABI 3.2.2, AAPCS64 6.4.6). The outermost frame holds 0.
  */
 #ifndef FLAMED_BPF_FRAME_POINTER_WALK_H
 #define FLAMED_BPF_FRAME_POINTER_WALK_H
@@ -29,12 +29,12 @@ static __always_inline long read_frame_record(__u64 fp, __u32 is_32bit, struct f
 }
 
 /*
- * Fills `addresses`, which has room for FLAMED_MAX_USER_FRAMES, and sample->user_count and user_end. Both are kept up
- * to date in memory rather than in registers: the verifier then sees one state behind the loop, not one per iteration.
+ * Fills `addresses`, which has room for FLAMED_MAX_USER_FRAMES, and sample->user_count and user_end. Both are updated
+ * in memory rather than in registers: then the verifier has one state after the loop, not one per iteration.
  */
 static __always_inline void walk_frame_pointers_of(struct flamed_sample* sample, __u64* addresses,
                                                    const struct user_registers* regs, const __u32 is_32bit) {
-  /* A frame record lies above the stack pointer, and each caller's above its callee's. */
+  /* A frame record is above the stack pointer, and each caller's above its callee's. */
   __u64 lowest = regs->sp;
   __u64 fp = regs->fp;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How kernel code is left for its caller, on x86-64: what the kernel's own unwind tables (ORC) say of an address, in
- * one word, and what a CPU's samples found last, so that nearly no frame needs a search in the tables. A site's hop
- * depends on nothing but the kernel's own text and tables, which never change, so that what stands here is right for
+ * Steps from kernel code to its caller, on x86-64: the row of an address in the kernel's own unwind tables (ORC),
+ * packed into one word (a hop), and a cache of hops for each CPU, so that hardly any frame needs a search in the
+ * tables. An address's hop depends only on the kernel's own text and tables, which never change, so the cache is valid
  * as long as the kernel runs. Also compiled on the host, where unit tests define bpf_probe_read_kernel().
  */
 #ifndef FLAMED_BPF_KERNEL_HOPS_H
@@ -14,15 +14,15 @@
 
 /* A hop. 0: none. */
 #define FLAMED_KERNEL_HOP_KIND 3        /* the lower two bits: */
-#define FLAMED_KERNEL_HOP_CALL 1        /* the return address stands below the CFA */
-#define FLAMED_KERNEL_HOP_REGISTERS 2   /* where the CFA would be stand the registers of what was interrupted */
-#define FLAMED_KERNEL_HOP_END 3         /* all of it: there is no caller */
-#define FLAMED_KERNEL_HOP_UNSUPPORTED 4 /* all of it, a kind of 0: the kernel's own unwinder has to walk this stack */
+#define FLAMED_KERNEL_HOP_CALL 1        /* the return address is below the CFA */
+#define FLAMED_KERNEL_HOP_REGISTERS 2   /* the registers of the interrupted code are at the CFA */
+#define FLAMED_KERNEL_HOP_END 3         /* the whole word: there is no caller */
+#define FLAMED_KERNEL_HOP_UNSUPPORTED 4 /* the whole word, kind 0: the kernel's own unwinder walks this stack */
 #define FLAMED_KERNEL_HOP_FROM_BP 8     /* else from sp */
 #define FLAMED_KERNEL_HOP_INDIRECT 16
-#define FLAMED_KERNEL_HOP_EXACT 32     /* the address that it leads to is where the code stands, not behind a call */
-#define FLAMED_KERNEL_HOP_BP_AT_BP 64  /* the saved bp is where bp leads to */
-#define FLAMED_KERNEL_HOP_BP_SHIFT 8   /* 8 bits: words from the saved bp to the CFA; 0: it is untouched */
+#define FLAMED_KERNEL_HOP_EXACT 32     /* the caller's address is exact, not a return address */
+#define FLAMED_KERNEL_HOP_BP_AT_BP 64  /* the saved bp is at *bp */
+#define FLAMED_KERNEL_HOP_BP_SHIFT 8   /* 8 bits: words from the saved bp to the CFA; 0: bp is unchanged */
 #define FLAMED_KERNEL_HOP_CFA_SHIFT 16 /* signed: bytes from sp or bp to the CFA */
 
 /* struct pt_regs (uapi). */
@@ -36,7 +36,7 @@
 #define FLAMED_KERNEL_SITES_PER_LINE 8
 
 struct kernel_sites {
-  /* The lower half of the address that was looked up (above), which tells kernel text apart, and its hop. 0: none. */
+  /* Upper 32 bits: the lower half of the address, which is unique in kernel text. Lower 32 bits: its hop. 0: none. */
   __u64 words[FLAMED_KERNEL_SITES];
 };
 
@@ -46,7 +46,7 @@ struct kernel_frame {
   __u64 ip;
   __u64 sp;
   __u64 bp;
-  __u64 exact; /* ip is where the code stands, not behind a call: 1 or 0 */
+  __u64 exact; /* ip is exact, not a return address: 1 or 0 */
 };
 
 /* The result of a step. */
@@ -57,8 +57,8 @@ enum flamed_kernel_step {
 };
 
 /*
- * Which numbering of the registers a row of FLAMED_ORC_SIGNAL has, by the row of a C function's first instruction: the
- * CFA is always 8 bytes above sp there. The structure's fields are the same with both.
+ * Detects the numbering of the registers in rows of FLAMED_ORC_SIGNAL by the row of a C function's first instruction,
+ * where the CFA is always 8 bytes above sp. Both numberings have the same fields.
  */
 static __always_inline __u32 layout_of_first_row(const struct flamed_orc_row* row) {
   const __u32 sp_reg = row->bits & 15;
@@ -68,7 +68,7 @@ static __always_inline __u32 layout_of_first_row(const struct flamed_orc_row* ro
   return sp_reg == 3 ? FLAMED_ORC_RENUMBERED : FLAMED_ORC_UNKNOWN;
 }
 
-/* The number that the register has in all layouts but FLAMED_ORC_RENUMBERED. 15: none that is known. */
+/* The register's number in all layouts but FLAMED_ORC_RENUMBERED. 15: unknown. */
 static __always_inline __u32 orc_register(__u32 number, __u32 layout) {
   if (layout != FLAMED_ORC_RENUMBERED) return number;
   if (number == 0) return FLAMED_ORC_REG_UNDEFINED;
@@ -101,7 +101,7 @@ static __always_inline __u32 hop_of_orc_row(const struct flamed_orc_row* row, __
     if (sp_reg == FLAMED_ORC_REG_UNDEFINED && is_end) return FLAMED_KERNEL_HOP_END;
     if (type > 1) return FLAMED_KERNEL_HOP_UNSUPPORTED;
     hop = type == 0 ? FLAMED_KERNEL_HOP_CALL : FLAMED_KERNEL_HOP_REGISTERS;
-    /* Before there was a bit for it, registers were always of interrupted code. */
+    /* Before there was a bit for it, such registers were always of interrupted code. */
     if (layout == FLAMED_ORC_END) is_signal = type;
   } else {
     return FLAMED_KERNEL_HOP_UNSUPPORTED;
@@ -113,7 +113,7 @@ static __always_inline __u32 hop_of_orc_row(const struct flamed_orc_row* row, __
     return FLAMED_KERNEL_HOP_UNSUPPORTED;
   if (sp_reg == FLAMED_ORC_REG_BP_INDIRECT || sp_reg == FLAMED_ORC_REG_SP_INDIRECT) hop |= FLAMED_KERNEL_HOP_INDIRECT;
 
-  /* Where registers stand bp is among them: no kernel says anything else. */
+  /* Saved registers include bp: no kernel has another row. */
   if (bp_reg != FLAMED_ORC_REG_UNDEFINED && (hop & FLAMED_KERNEL_HOP_KIND) != FLAMED_KERNEL_HOP_CALL)
     return FLAMED_KERNEL_HOP_UNSUPPORTED;
   if (bp_reg == FLAMED_ORC_REG_PREV_SP) {
@@ -128,12 +128,12 @@ static __always_inline __u32 hop_of_orc_row(const struct flamed_orc_row* row, __
   return hop | (__u32)(__u16)row->sp_offset << FLAMED_KERNEL_HOP_CFA_SHIFT;
 }
 
-/* The first of the places in which an address may stand. */
+/* The first of the possible places of an address. */
 static __always_inline __u32 kernel_site_set(__u32 address) {
   return (address * 2654435761U >> 24 & (FLAMED_KERNEL_SITES / FLAMED_KERNEL_SITE_WAYS - 1)) * FLAMED_KERNEL_SITE_WAYS;
 }
 
-/* The hop of an address, 0 when it is not known. Without a branch, see unwind_search.h. */
+/* The hop of an address, 0 if it is not known. Without a branch, see unwind_search.h. */
 static __always_inline __u32 find_kernel_hop(const struct kernel_sites* sites, __u32 address) {
   const __u32 set = kernel_site_set(address);
   __u64 hop = 0;
@@ -145,7 +145,7 @@ static __always_inline __u32 find_kernel_hop(const struct kernel_sites* sites, _
   return (__u32)hop;
 }
 
-/* In the place of the one that stood there longest. */
+/* Replaces the oldest entry of the set. */
 static __always_inline void remember_kernel_hop(struct kernel_sites* sites, __u32 address, __u32 hop) {
   const __u32 set = kernel_site_set(address);
   FLAMED_UNROLL
@@ -153,7 +153,7 @@ static __always_inline void remember_kernel_hop(struct kernel_sites* sites, __u3
   sites->words[set] = (__u64)address << 32 | hop;
 }
 
-/* Has all cache lines fetched at the same time, see fetch_sites(). */
+/* Fetches all cache lines at the same time, see fetch_sites(). */
 static __always_inline void fetch_kernel_sites(const struct kernel_sites* sites) {
   FLAMED_UNROLL
   for (__u32 i = 0; i < FLAMED_KERNEL_SITES; i += FLAMED_KERNEL_SITES_PER_LINE)
@@ -161,8 +161,8 @@ static __always_inline void fetch_kernel_sites(const struct kernel_sites* sites)
 }
 
 /*
- * Brings a word of the stack, and what its page has above it, into the window. Not beyond the page: the next one may be
- * none of the stack's. Returns 0 on success.
+ * Copies a word of the stack, and the part of its page above it, into the window. Not beyond the page: the next one may
+ * not belong to the stack. Returns 0 on success.
  */
 static __always_inline long show_kernel_stack(struct stack_window* window, __u64 address) {
   if (window->start && address - window->start <= FLAMED_WINDOW_LAST) return 0;
@@ -174,7 +174,7 @@ static __always_inline long show_kernel_stack(struct stack_window* window, __u64
   return -1;
 }
 
-/* A word of the stack, out of the window if it is there. Returns 0 on success. */
+/* Reads a word of the stack, from the window if it is there. Returns 0 on success. */
 static __always_inline long read_kernel_stack(const struct stack_window* window, __u64* to, __u64 address) {
   const __u64 offset = address - window->start;
   if (window->start && offset <= FLAMED_WINDOW_LAST && !(offset & 7)) {
@@ -194,7 +194,7 @@ static __always_inline __u32 step_by_kernel_hop(struct kernel_frame* frame, __u3
   if (kind == FLAMED_KERNEL_HOP_END) return FLAMED_KERNEL_STEP_END;
   if (kind == 0) return FLAMED_KERNEL_STEP_UNKNOWN;
   if (hop & FLAMED_KERNEL_HOP_INDIRECT) {
-    /* Such code has changed to another stack, which may lie anywhere. */
+    /* Such code has changed to another stack, which may be anywhere. */
     const __u64 behind = hop & FLAMED_KERNEL_HOP_FROM_BP ? 0 : offset;
     if (read_kernel_stack(window, &cfa, cfa + offset - behind)) return FLAMED_KERNEL_STEP_UNKNOWN;
     cfa += behind;
@@ -212,7 +212,7 @@ static __always_inline __u32 step_by_kernel_hop(struct kernel_frame* frame, __u3
         read_kernel_stack(window, &frame->bp, cfa + FLAMED_REGISTERS_BP))
       return FLAMED_KERNEL_STEP_UNKNOWN;
   } else {
-    /* What is saved stands below the CFA, the return address next to it. */
+    /* Saved registers are below the CFA, the return address directly below it. */
     const __u64 ip_at = cfa - 8;
     const __u64 bp_at = hop & FLAMED_KERNEL_HOP_BP_AT_BP ? frame->bp : cfa - (bp_below << 3);
     const int bp_saved = bp_at != cfa;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The few fields of kernel structures that the programs read. libbpf moves each access to where the running kernel's
- * BTF says the field is (CO-RE), so this file need not match any kernel's layout, and no vmlinux.h is needed.
+ * The few fields of kernel structures that the programs read. libbpf adjusts each access to the field's offset in the
+ * running kernel's BTF (CO-RE), so this file need not match any kernel's layout, and no vmlinux.h is needed.
  */
 #ifndef FLAMED_BPF_KERNEL_TYPES_H
 #define FLAMED_BPF_KERNEL_TYPES_H
@@ -17,7 +17,7 @@ struct kernel_id {
 };
 
 struct cred {
-  struct kernel_id uid, gid, suid, sgid, euid, egid; /* kuid_t, kgid_t: as the initial user namespace counts */
+  struct kernel_id uid, gid, suid, sgid, euid, egid; /* kuid_t, kgid_t: ids in the initial user namespace */
 };
 
 enum task_dumpable { FLAMED_DUMPABLE_BY_OWNER = 1 }; /* TASK_DUMPABLE_OWNER */
@@ -29,11 +29,11 @@ struct task_exec_state {
 struct task_struct {
   void* stack;
   struct mm_struct* mm;
-  struct task_exec_state* exec_state; /* 7.2: who may look into it stands there, no longer in mm->flags */
+  struct task_exec_state* exec_state; /* 7.2: has dumpable, instead of mm->flags */
   const struct cred* real_cred;
   struct task_struct* group_leader;
-  __u64 self_exec_id;   /* 5.7: one more with each exec */
-  __u64 start_boottime; /* 5.5; what /proc/PID/stat shows as start time */
+  __u64 self_exec_id;   /* 5.7: incremented at each exec */
+  __u64 start_boottime; /* 5.5; the start time in /proc/PID/stat */
 };
 
 struct mm_struct___word {
@@ -48,7 +48,7 @@ struct mm_struct___bits {
 
 #pragma clang attribute pop
 
-/* To ask whether the running kernel has the helper (5.15). */
+/* For checking whether the running kernel has the helper (5.15). */
 enum bpf_func_id___with_task_pt_regs {
   BPF_FUNC_task_pt_regs___with_task_pt_regs = 175,
 };

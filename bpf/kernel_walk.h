@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks a kernel stack by the kernel's own unwind tables, to the very addresses that bpf_get_stack() gives. The
- * kernel's unwinder comes through three tables for each frame, which nobody else has used since; this walk comes
- * through one small table of its own. It knows the kernel's core text alone. A stack that goes through anything else (a
- * module, a BPF program, a trampoline of ftrace) is left to bpf_get_stack() as a whole.
+ * Walks a kernel stack by the kernel's own unwind tables, with the same result as bpf_get_stack(). The kernel's
+ * unwinder reads three tables for each frame, which are rarely in the caches; this walk reads one small table of its
+ * own. It supports only the kernel's core text. bpf_get_stack() walks a stack that goes through anything else (a
+ * module, a BPF program, a trampoline of ftrace).
  */
 #ifndef FLAMED_BPF_KERNEL_WALK_H
 #define FLAMED_BPF_KERNEL_WALK_H
@@ -14,7 +14,7 @@
 
 #include "kernel_hops.h"
 
-/* Deeper ones are left to bpf_get_stack(): the verifier follows each frame. */
+/* bpf_get_stack() walks deeper ones: the verifier follows each frame. */
 #define FLAMED_KERNEL_WALK_FRAMES 48
 /* Rows that are copied at once; a block of text has 26 on average. */
 #define FLAMED_ORC_COPIED_ROWS 64
@@ -32,9 +32,9 @@ struct {
 } kernel_sites SEC(".maps");
 
 /*
- * The row that each block of text begins in, + 1; 0: not looked up yet. Makes a search in all rows, through a dozen
- * cold lines, one in two or three. Last the layout, see orc_layout_in_force(). Every CPU would write the same. Its size
- * is set before loading.
+ * The row at the start of each block of text, + 1; 0: not looked up yet. With it a search reads two or three cache
+ * lines instead of a dozen cold ones. The last entry is the layout, see orc_layout_in_force(). All CPUs write the same
+ * values. Its size is set before loading.
  */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -55,7 +55,7 @@ struct {
   __type(value, struct orc_places);
 } orc_copies SEC(".maps");
 
-/* 1 when the row begins behind the address. */
+/* 1 if the row begins after the address. */
 static __always_inline __u64 row_is_behind(__u64 place, __s32 distance, __u64 address) {
   __u64 is_behind = (address - (place + (__u64)(__s64)distance)) >> 63;
   FLAMED_OPAQUE(is_behind);
@@ -63,8 +63,8 @@ static __always_inline __u64 row_is_behind(__u64 place, __s32 distance, __u64 ad
 }
 
 /*
- * The last of `left` rows from `base` on that begins at or before the address: of several at one place the last one
- * counts. Not static: so the verifier follows it once. ~0: a row can't be read.
+ * The last of `left` rows from `base` on that begins at or before the address: of several at one address the last one
+ * counts. Not static, so that the verifier follows it only once. ~0: a row can't be read.
  */
 __attribute__((noinline)) __u64 search_orc_rows(__u64 base, __u64 left, __u64 address) {
   for (int step = 0; step < FLAMED_ORC_SEARCH_STEPS && left > 1; step++) {
@@ -88,7 +88,7 @@ static __always_inline __u64 row_of_block(__u32 block) {
   return row;
 }
 
-/* The row that holds for an address of the kernel's text, or FLAMED_ORC_NO_ROW. */
+/* The row for an address of the kernel's text, or FLAMED_ORC_NO_ROW. */
 static __always_inline __u64 find_orc_row(__u64 address) {
   const __u32 block = (__u32)((address - kernel_orc.text_start) >> FLAMED_ORC_BLOCK_SHIFT);
   const __u64 first = row_of_block(block);
@@ -112,7 +112,7 @@ static __always_inline __u64 find_orc_row(__u64 address) {
   return first + base;
 }
 
-/* kernel_orc.layout, or what is in force of the two that the kernel's types don't tell apart; looked at once. */
+/* kernel_orc.layout, or the detected one of the two layouts that have the same kernel types; detected once. */
 static __always_inline __u32 orc_layout_in_force(void) {
   if (kernel_orc.layout != FLAMED_ORC_SIGNAL) return kernel_orc.layout;
   const __u32 last = (__u32)FLAMED_ORC_BLOCKS(kernel_orc.text_end - kernel_orc.text_start) - 1;
@@ -129,8 +129,8 @@ static __always_inline __u32 orc_layout_in_force(void) {
 }
 
 /*
- * Looks an address of the kernel's text up in the tables, and remembers it. `address` is its lower half. Not static,
- * see search_orc_rows().
+ * Looks up an address of the kernel's text in the tables, and caches the result. `address` is its lower half. Not
+ * static, see search_orc_rows().
  */
 __attribute__((noinline)) __u32 search_kernel_hop(__u32 address) {
   const __u64 wanted = kernel_orc.text_start + (__u32)(address - (__u32)kernel_orc.text_start);
@@ -153,7 +153,7 @@ __attribute__((noinline)) __u32 search_kernel_hop(__u32 address) {
 
 /*
  * Fills `addresses`, which has room for FLAMED_KERNEL_WALK_FRAMES, with the stack of interrupted kernel code. Returns
- * how many there are, or 0 when bpf_get_stack() has to be asked. `limit` is how many that would give.
+ * the number of frames, or 0 if bpf_get_stack() has to walk the stack. `limit` is the limit of bpf_get_stack().
  */
 static __always_inline __u32 walk_kernel_stack(struct kernel_frame* frame, __u64* addresses, __u32 limit,
                                                struct stack_window* window) {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a process's samples found last at the places that its stacks go through: how to get from there to the caller, in
- * one word. Samples of a program meet the same few dozen places again and again. Looking one up in the tables comes
- * through its mapping, its module, a word of the cache of rules and the rule: four cache lines in as many pages, which
- * the program has pushed out of the CPU's caches by the next sample. Here all of a process lies in one page, next to
- * each other.
+ * A cache of the sites that a process's stacks go through: the step from each to its caller, packed into one word (a
+ * hop). Samples of a program meet the same few dozen sites again and again. Looking one up in the tables reads its
+ * mapping, its module, a word of the cache of rules and the rule: four cache lines in as many pages, which the program
+ * has evicted from the CPU's caches by the next sample. Here all sites of a process are in one page.
  *
- * A place's way to its caller depends on nothing but the process's tables, of which each edition has a number, and on
- * rows, which are the same for a file each time that they are built. So what stands here is right as long as the
- * process's tables are the same. Each CPU has its own, so that nothing is locked and no line wanders between CPUs.
- * Also compiled on the host, where unit tests define bpf_probe_read_user().
+ * A site's hop depends only on the process's tables, of which each edition has a number, and on rows, which are the
+ * same for a file each time that they are built. So the cache is valid as long as the process's tables are the same.
+ * Each CPU has its own, so that there are no locks and no shared cache lines. Also compiled on the host, where unit
+ * tests define bpf_probe_read_user().
  */
 #ifndef FLAMED_BPF_KNOWN_SITES_H
 #define FLAMED_BPF_KNOWN_SITES_H
@@ -21,45 +20,45 @@
 
 #define FLAMED_SITES 256 /* of each process: 4 KiB, in sets of two */
 #define FLAMED_SITES_PER_LINE 4
-/* Then all is looked up anew, in case the daemon knows better by now what a file's code is like. */
+/* After this time all sites are looked up again, in case the daemon has better rows by then. */
 #define FLAMED_SITES_SECONDS 60
 /*
- * A place that is used again after so long marks its module as sampled: those that were in the last 5 s keep their rows
- * (kInUseSeconds in daemon/unwind/unwind_publisher.cc).
+ * A site that is used again after this time marks its module as sampled: modules sampled in the last 5 s keep their
+ * rows (kInUseSeconds in daemon/unwind/unwind_publisher.cc).
  */
 #define FLAMED_SITE_FRESH_SECONDS 2
 
 /*
- * The way to the caller, as the rules of nearly all code say it: the CFA is a sum of the stack or frame pointer, and
- * what is saved stands in whole words below it. 0: there is none.
+ * The step to the caller, in the form of nearly all rules: the CFA is the stack or frame pointer plus an offset, and
+ * registers are saved in whole words below it. 0: none.
  */
-#define FLAMED_HOP_BY_RULE 1          /* as the other bits say */
-#define FLAMED_HOP_BY_FRAME_POINTER 2 /* all of it: there is no rule, see step_by_frame_pointer() */
+#define FLAMED_HOP_BY_RULE 1          /* see the other bits */
+#define FLAMED_HOP_BY_FRAME_POINTER 2 /* the whole word: there is no rule, see step_by_frame_pointer() */
 #define FLAMED_HOP_OUTERMOST 3        /* all of it: there is no caller */
 #define FLAMED_HOP_CFA_FROM_FP 4      /* else from sp */
 #define FLAMED_HOP_RA_SHIFT 3         /* 7 bits: words from the return address to the CFA, at least 1 */
-#define FLAMED_HOP_FP_SHIFT 10        /* 8 bits: words from the saved frame pointer to the CFA; 0: it is untouched */
+#define FLAMED_HOP_FP_SHIFT 10        /* 8 bits: words from the saved frame pointer to the CFA; 0: it is unchanged */
 #define FLAMED_HOP_CFA_SHIFT 18       /* 14 bits: words from sp or fp to the CFA */
 
 struct known_site {
-  __u64 address; /* that was looked up */
+  __u64 address; /* of the look-up */
   __u32 hop;
   __u16 module; /* flamed_mapping.module, its lower half: 0xffff is FLAMED_NO_MODULE */
-  __u8 marked;  /* when its module was last marked as sampled: seconds, their lowest 8 bits */
-  __u8 stamp;   /* known_sites.stamp, else it is none of this process */
+  __u8 marked;  /* when its module was last marked as sampled: the lowest 8 bits of the seconds */
+  __u8 stamp;   /* equals known_sites.stamp, else the site is not of this process */
 };
 
 struct known_sites {
-  __u64 start_boottime_ns; /* these four: whose, see flamed_sample */
+  __u64 start_boottime_ns; /* these four identify the process, see flamed_sample */
   __u64 exec_id;
   __u32 tgid;
   __u32 tables;
-  __u32 edition; /* of all processes' tables when `tables` and the next three were looked up, see processes_edition */
+  __u32 edition; /* of all processes' tables at the look-up of `tables` and the next three, see processes_edition */
   __u32 block;   /* as in flamed_process */
   __u32 first;
   __u32 count;
   __u32 began_seconds;
-  __u32 stamp; /* 1 to 255: the next one each time that it begins anew */
+  __u32 stamp; /* 1 to 255, incremented each time that the cache is cleared */
   __u64 reserved;
   struct known_site sites[FLAMED_SITES];
 };
@@ -91,7 +90,7 @@ static __always_inline __u32 hop_of_rule(const struct flamed_unwind_rule* rule) 
   return hop | ra_below >> 3 << FLAMED_HOP_RA_SHIFT | cfa_offset >> 3 << FLAMED_HOP_CFA_SHIFT;
 }
 
-/* What step_by_rule() does with the rule that `hop` was made of. */
+/* The same step as step_by_rule() with the rule of `hop`. */
 static __always_inline __u32 step_by_hop(struct walk_frame* frame, const __u32 hop, struct stack_window* stack) {
   const __u32 fp_words = hop >> FLAMED_HOP_FP_SHIFT & 0xff;
   __u64 cfa = frame->sp;
@@ -121,12 +120,12 @@ static __always_inline __u32 step_by_hop(struct walk_frame* frame, const __u32 h
   return pc == 0 ? FLAMED_END_OUTERMOST : FLAMED_STEP_NEXT;
 }
 
-/* The first of the two places in which an address may stand. */
+/* The first of the two possible places of an address. */
 static __always_inline __u32 site_set(__u64 address) {
   return ((__u32)address * 2654435761U >> 24 & (FLAMED_SITES / 2 - 1)) << 1;
 }
 
-/* Null when the address is not known. */
+/* Null if the address is not known. */
 static __always_inline struct known_site* find_site(struct known_sites* known, __u64 address) {
   const __u32 at = site_set(address);
   struct known_site* set = &known->sites[at];
@@ -135,17 +134,17 @@ static __always_inline struct known_site* find_site(struct known_sites* known, _
   return 0;
 }
 
-/* Is it time to mark the site's module as sampled? What no file is mapped to has none. */
+/* Is it time to mark the site's module as sampled? Memory without a file has no module. */
 static __always_inline int site_is_stale(const struct known_site* site, __u32 now_seconds) {
   return site->module != (__u16)FLAMED_NO_MODULE && (__u8)(now_seconds - site->marked) >= FLAMED_SITE_FRESH_SECONDS;
 }
 
-/* In the place of the older of the two. */
+/* Replaces the older of the two. */
 static __always_inline void remember_site(struct known_sites* known, __u64 address, __u32 hop, __u32 module,
                                           __u32 now_seconds) {
   const __u32 at = site_set(address);
   struct known_site* set = &known->sites[at];
-  /* A stale one, which is looked up again, must not stand there twice. */
+  /* A stale one, which is looked up again, must not be there twice. */
   if (set[0].address != address) set[1] = set[0];
   set[0].address = address;
   set[0].hop = hop;
@@ -155,15 +154,15 @@ static __always_inline void remember_site(struct known_sites* known, __u64 addre
 }
 
 /*
- * Has all cache lines fetched at the same time. A walk comes to one after the other, since it knows the next place only
- * when it has left the one before. Of a sample's time on small frames 0.88 is left with it and 0.96 without.
+ * Fetches all cache lines at the same time. A walk reads one after the other, since each step gives the next address.
+ * On small frames a sample takes 0.88 of the time with it and 0.96 without.
  */
 static __always_inline void fetch_sites(const struct known_sites* known) {
   FLAMED_UNROLL
   for (int i = 0; i < FLAMED_SITES; i += FLAMED_SITES_PER_LINE) (void)*(const volatile __u64*)&known->sites[i].address;
 }
 
-/* Are they this process's, and is nothing of its tables newer? Then `tables` and the process's mappings are right. */
+/* Is the cache of this process, and current? Then `tables` and the process's mappings are valid. */
 static __always_inline int sites_are_of(const struct known_sites* known, const struct flamed_sample* sample,
                                         __u32 edition) {
   return known->tgid == sample->tgid && known->start_boottime_ns == sample->start_boottime_ns &&
@@ -171,7 +170,7 @@ static __always_inline int sites_are_of(const struct known_sites* known, const s
 }
 
 /*
- * Makes them those of the process that was sampled: what they hold of another one, or of other tables, is forgotten.
+ * Prepares the cache for the sampled process: clears sites of another process, or of other tables.
  */
 static __always_inline void open_sites(struct known_sites* known, const struct flamed_sample* sample,
                                        __u32 now_seconds) {
@@ -187,7 +186,7 @@ static __always_inline void open_sites(struct known_sites* known, const struct f
   known->tables = sample->tables;
   known->began_seconds = now_seconds;
   if (++known->stamp < 256) return;
-  /* Of the sites that have this stamp from the last time, none may be taken for new. */
+  /* Old sites with this stamp must not be taken for new ones. */
   known->stamp = 1;
   for (int i = 0; i < FLAMED_SITES; i++) known->sites[i].stamp = 0;
 }

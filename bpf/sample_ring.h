@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One CPU's ring of samples, in memory that the program and the daemon share: the value of an array map. The program
- * writes on its own CPU only, the daemon reads and gives room back, and neither calls the kernel for it.
- * bpf_perf_event_output() of the same records took 2.8 us of a sample: it comes through half a dozen of the kernel's
- * structures, none of which is in the CPU's caches at that rate. Also compiled on the host, where unit tests run it.
+ * writes on its own CPU only, the daemon reads and frees room, and neither needs a call. bpf_perf_event_output() of the
+ * same records took 2.8 us of a sample: it reads half a dozen kernel structures that are not in the CPU's caches at
+ * that rate. Also compiled on the host, where unit tests run it.
  */
 #ifndef FLAMED_BPF_SAMPLE_RING_H
 #define FLAMED_BPF_SAMPLE_RING_H
@@ -14,22 +14,22 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-/* A power of two. 99 Hz of the deepest stacks (2 KiB each) fill it in 2.5 s, those of servers in 12. */
+/* A power of two. At 99 Hz the deepest stacks (2 KiB each) fill it in 2.5 s, stacks of servers in 12 s. */
 #define FLAMED_SAMPLE_RING_BYTES 524288
 #define FLAMED_SAMPLE_RING_WORDS (FLAMED_SAMPLE_RING_BYTES / 8)
 
 struct flamed_sample_ring {
-  __u64 head; /* bytes written so far: by the program, when they stand */
+  __u64 head; /* bytes written so far; advanced by the program when a record is complete */
   __u64 head_reserved[7];
-  __u64 tail; /* bytes read so far: by the daemon, when it needs them no more */
+  __u64 tail; /* bytes read so far; advanced by the daemon when it does not need them any more */
   __u64 tail_reserved[7];
   __u64 words[FLAMED_SAMPLE_RING_WORDS];
 };
 
-/* A record is copied as what it is not. */
+/* A record is copied as words. */
 typedef __u64 __attribute__((may_alias)) flamed_record_word;
 
-/* Returns how many bytes now wait to be read, or -1 where there is no room for the record. */
+/* Returns the number of unread bytes, or -1 if there is no room for the record. */
 static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words) {
   const __u64 head = ring->head;
   const __u64 waiting = head - *(volatile __u64*)&ring->tail + words * 8ULL;
@@ -43,8 +43,8 @@ static __always_inline long ring_put(struct flamed_sample_ring* ring, const stru
   }
 #ifdef __bpf__
   /*
-   * No instruction of BPF that kernels since 5.10 take orders stores. x86-64 keeps them in order; elsewhere the daemon
-   * sees to it (Sampler::drain()).
+   * BPF has no instruction for ordering stores that 5.10 supports. x86-64 keeps them in order; elsewhere the daemon
+   * does (Sampler::drain()).
    */
   __asm__ volatile("" ::: "memory");
   *(volatile __u64*)&ring->head = head + words * 8ULL;

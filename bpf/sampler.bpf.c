@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The sampler: runs in the timer interrupt of PERF_COUNT_SW_CPU_CLOCK on each CPU, and puts one variable-length record
- * (events.h) into that CPU's ring of samples. It never waits, and counts what it could not deliver.
+ * (events.h) into that CPU's ring of samples. It never waits, and counts samples that it could not deliver.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -23,23 +23,23 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* kernel.perf_event_max_stack: bpf_get_stack() stops there without a word. Set before loading. */
+/* kernel.perf_event_max_stack: bpf_get_stack() silently stops there. Set before loading. */
 const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
 
 /* Are there unwind tables? Otherwise user stacks are walked by frame pointers alone. Set before loading. */
 const volatile __u32 use_unwind_tables = 0;
 
 /*
- * Of all timers. Written by the daemon, while none of them runs: what the kernel passes as bpf_perf_event_data's
- * sample_period stays a software clock's first one when PERF_EVENT_IOC_PERIOD sets another (hw.last_period in
+ * The period of all timers. Written by the daemon while none of them runs: bpf_perf_event_data's sample_period of a
+ * software clock keeps its first value when PERF_EVENT_IOC_PERIOD sets another (hw.last_period in
  * perf_swevent_hrtimer(), kernel/events/core.c).
  */
 volatile __u64 period_ns = 0;
 
-/* enum flamed_walk: the daemon loads walk_user_stack() when samples are already taken. */
+/* enum flamed_walk: the daemon loads walk_user_stack() while samples are already taken. */
 volatile __u32 walk_state = FLAMED_WALK_PENDING;
 
-/* One more after each change of `processes`, written by the daemon. */
+/* Incremented by the daemon after each change of `processes`. */
 volatile __u32 processes_edition = 0;
 
 struct sample_ring_map {
@@ -50,7 +50,7 @@ struct sample_ring_map {
   __uint(value_size, sizeof(struct flamed_sample_ring));
 };
 
-/* One per CPU that is sampled or was: index is the CPU's number. Size set before loading. */
+/* One per CPU that is or was sampled: the index is the CPU's number. Size set before loading. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
   __uint(max_entries, 1);
@@ -67,13 +67,13 @@ struct {
   __type(value, struct flamed_counters);
 } counters SEC(".maps");
 
-/* What one run of the sampler works with: too large for the 512 bytes of BPF stack. */
+/* The variables of one run of the sampler: too large for the 512 bytes of BPF stack. */
 struct workspace {
-  struct flamed_record record; /* first: it leaves as it stands */
+  struct flamed_record record; /* first: it is copied as it is */
   struct walk walk;
   struct site_owners owners;
-  __u64 samples;    /* that were to be walked by tables: the owners' clock */
-  __u64 noticed_ns; /* when the daemon was last told of something */
+  __u64 samples;    /* samples to be walked by tables: the owners' clock */
+  __u64 noticed_ns; /* when the daemon was last notified */
 };
 
 /* A perf_event program does not interrupt itself (bpf_prog_active), so one per CPU is enough. */
@@ -84,15 +84,15 @@ struct {
   __type(value, struct workspace);
 } workspaces SEC(".maps");
 
-/* Wakes the daemon: samples alone don't, before a ring is half full. */
+/* Wakes the daemon; samples do so only when a ring is half full. */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 4096);
 } notices SEC(".maps");
 
-/* The program continues itself: a walk over all frames in one go is more than older verifiers follow. */
+/* The program calls itself: a walk over all frames in one run is too much for older verifiers. */
 #define WALK_PROGRAM 0
-/* Ends a sample of kernel code, where the daemon knows the kernel's unwind tables. */
+/* Ends a sample of kernel code, if the daemon knows the kernel's unwind tables. */
 #define KERNEL_WALK_PROGRAM 1
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -103,7 +103,7 @@ struct {
 
 /* Frames in one run; 8 runs hold 128, and the kernel allows 33. */
 #define FRAMES_PER_RUN 16
-/* The daemon is told at most this often by each CPU. */
+/* Each CPU notifies the daemon at most this often. */
 #define NOTICE_PERIOD_NS 10000000ULL
 #define NS_PER_TICK 10000000ULL
 
@@ -119,11 +119,11 @@ static __always_inline void notify_daemon(struct workspace* work, __u32 reason) 
   work->noticed_ns = now;
   notice.tgid = work->record.sample.tgid;
   notice.reason = reason;
-  /* A full ring means that the daemon has been told enough. */
+  /* If the ring is full, the daemon has enough notices. */
   bpf_ringbuf_output(&notices, &notice, sizeof(notice), BPF_RB_FORCE_WAKEUP);
 }
 
-/* Looks up the process's tables. Returns 0 when there are none of this program of this process. */
+/* Looks up the process's tables. Returns 0 if there are none for this program of this process. */
 static __always_inline int find_tables(struct flamed_sample* sample, struct walk* walk) {
   struct flamed_process* process = bpf_map_lookup_elem(&processes, &sample->tgid);
   if (!process || process->start_ticks != sample->start_boottime_ns / NS_PER_TICK ||
@@ -134,12 +134,12 @@ static __always_inline int find_tables(struct flamed_sample* sample, struct walk
   walk->block = process->block;
   walk->first = process->first;
   walk->count = process->count;
-  /* The kernel gives a replaced or removed entry's memory to the next one at once, while we may be reading it. */
+  /* The kernel reuses a replaced or removed entry's memory at once, while we may be reading it. */
   barrier();
   return process->tgid == sample->tgid && (__u16)process->tables == sample->tables;
 }
 
-/* Returns 1 and prepares the walk when the process's tables stand. */
+/* Returns 1 and prepares the walk if the process has tables. */
 static __always_inline int prepare_walk(struct workspace* work, const struct user_registers* regs) {
   struct flamed_sample* sample = &work->record.sample;
   struct walk* walk = &work->walk;
@@ -148,7 +148,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   if (!known) return 0;
 
   walk->now_seconds = walk->began_ns / 1000000000ULL;
-  /* Read before the tables: should they change meanwhile, the next sample looks again. */
+  /* Read before the tables: if they change meanwhile, the next sample looks them up again. */
   const __u32 edition = processes_edition;
   barrier();
   if (sites_are_of(known, sample, edition)) {
@@ -195,7 +195,7 @@ static __always_inline int has_user_space_by_type(void) {
   return has_memory;
 }
 
-/* Returns 1 when the stack is to be walked by tables, in the next program; otherwise the user stack is complete. */
+/* Returns 1 if the next program has to walk the stack by tables; otherwise the user stack is complete. */
 static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
                                               struct workspace* work) {
   struct flamed_sample* sample = &work->record.sample;
@@ -224,8 +224,8 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   walk_frame_pointers(sample, work->record.addresses, &regs);
   if (why_not == FLAMED_END_NO_PROCESS) sample->flags |= FLAMED_AWAITS_TABLES;
   /*
-   * A chain of frame pointers that ends with 0 is whole without any table. A 0 that is there from the beginning is no
-   * chain: in code that keeps no frame pointers it is just any number.
+   * A chain of frame pointers that ends with 0 is whole without any table. A frame pointer that is 0 at the start is
+   * not a chain: in code without frame pointers it may be any number.
    */
   if (why_not == FLAMED_END_NO_PROCESS && (sample->user_end != FLAMED_END_OUTERMOST || sample->user_count < 2))
     sample->user_end = why_not;
@@ -245,7 +245,7 @@ static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx
   if (sample->kernel_count >= kernel_depth_limit) sample->flags |= FLAMED_KERNEL_DEPTH_LIMIT;
 }
 
-/* Null where the CPU has none. */
+/* Null if the CPU has none. */
 static __always_inline struct flamed_sample_ring* find_ring(__u32 cpu) {
   __u32 zero = 0;
   void* ring_map = bpf_map_lookup_elem(&sample_rings, &cpu);
@@ -270,15 +270,15 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
     counter->lost_ring_full++;
   else
     counter->submitted++;
-  /* The daemon comes by now and then, long before: unless it is late, or stacks are the deepest. */
+  /* The daemon normally drains the ring long before, unless it is late or stacks are very deep. */
   if (waiting > FLAMED_SAMPLE_RING_BYTES / 2) notify_daemon(work, FLAMED_RING_FILLS);
 }
 
-/* Walks it by the kernel's tables. Returns 0 where that is left to the kernel. */
+/* Walks the kernel stack by the kernel's tables. Returns 0 if the kernel has to walk it. */
 static __always_inline int collect_kernel_stack_by_tables(struct bpf_perf_event_data* ctx, struct workspace* work) {
   struct flamed_sample* sample = &work->record.sample;
   const __u32 first = sample->user_count;
-  struct user_registers regs;                   /* of the kernel, here */
+  struct user_registers regs;                   /* the kernel's registers here */
   if (first > FLAMED_MAX_USER_FRAMES) return 0; /* for the verifier */
   registers_read(&ctx->regs, &regs);
   struct kernel_frame frame = {.ip = regs.pc, .sp = regs.sp, .bp = regs.fp, .exact = 1};
@@ -298,7 +298,7 @@ static __always_inline int finish(struct bpf_perf_event_data* ctx, struct worksp
   return 0;
 }
 
-/* The user stack is complete: goes on in walk_kernel(), where it is loaded. */
+/* The user stack is complete: continues in walk_kernel(), if it is loaded. */
 static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work) {
   if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
   return finish(ctx, work, 0);
@@ -321,8 +321,8 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
   if (!known) return 0;
 
   /*
-   * 64 bits wide: where a compiler keeps the counter on the stack (clang 13), the verifier knows its value only if that
-   * fills the slot. Otherwise the loop looks endless to it.
+   * 64 bits wide: if a compiler keeps the counter on the stack (clang 13), the verifier tracks its value only if it
+   * fills the slot. Otherwise the loop looks endless.
    */
   for (__u64 i = 0; i < FRAMES_PER_RUN; i++) {
     const __u32 result = walk_one(&work->walk, known);
@@ -331,11 +331,11 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
       break;
     }
     __u32 count = sample->user_count;
-    if (count >= FLAMED_MAX_USER_FRAMES) break; /* user_end says DEPTH_LIMIT until something else is known */
-    /* Every address but the first is taken for a return address: one more makes it so for interrupted code. */
+    if (count >= FLAMED_MAX_USER_FRAMES) break; /* user_end is DEPTH_LIMIT unless set otherwise */
+    /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
     const __u32 interrupted = work->walk.frame.interrupted;
     work->record.addresses[count] = work->walk.frame.pc + (interrupted ? 1 : 0);
-    /* And for what the handler returns to, which nothing has called: it is at its first byte. */
+    /* Likewise for the code that the handler returns to, which nothing has called: its address is its first byte. */
     if (interrupted && count > 1) work->record.addresses[count - 1]++;
     sample->user_count = (__u8)(count + 1);
   }
@@ -387,7 +387,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
 
   if (collect_user_stack(ctx, task, work)) {
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
-    /* Only if the program is not there, in spite of walk_state: the innermost frame is known. */
+    /* Only if the program is missing, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
   return finish_user_stack(ctx, work);

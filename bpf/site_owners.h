@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose a CPU's known sites are: which of the sixteen sets of places belong to which process. A process that has none
- * takes those of the one that was sampled longest ago. Had each its place by its number, a few servers would fall on
- * the same ones and forget each other's places in turn: nine processes in sixteen places meet in more than two pairs.
- * Also compiled on the host, where unit tests run it.
+ * Assigns a CPU's sixteen caches of known sites to processes. A process without one gets the cache of the least
+ * recently sampled process. With caches assigned by pid, a few servers would share one and clear each other's sites in
+ * turn: nine processes in sixteen places give more than two pairs. Also compiled on the host, where unit tests run it.
  */
 #ifndef FLAMED_BPF_SITE_OWNERS_H
 #define FLAMED_BPF_SITE_OWNERS_H
@@ -13,13 +12,13 @@
 #define FLAMED_SITE_PROCESSES 16 /* of each CPU: 66 KiB of known sites */
 
 struct site_owners {
-  /* By number of the places: when the process was sampled last (upper 32 bits), and its tgid; 0: free. */
+  /* By cache: when the process was sampled last (upper 32 bits), and its tgid; 0: free. */
   __u64 words[FLAMED_SITE_PROCESSES];
 };
 
 /*
- * The number of the process's places. `now` is any number that grows from sample to sample; when its lower 31 bits
- * start again from 0, the wrong one may have to give way once.
+ * The number of the process's cache. `now` is any number that grows with each sample; when its lower 31 bits wrap
+ * around, a wrong process may lose its cache once.
  */
 static __always_inline __u32 own_sites(struct site_owners* owners, __u32 tgid, __u64 now) {
   const __u64 word = (now & 0x7fffffff) << 32 | tgid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A part of the walked stack, copied at once. What a walk reads of it lies in a few KiB, of which the program has often
- * pushed out of the CPU's caches what its outer frames have saved. Read one by one, each waits for its cache line; a
- * copy has all lines under way at the same time, and is one call. Measured: 8 to 10 % less time for a whole sample of
- * small frames, 4 to 15 % on servers. Also compiled on the host, where unit tests define bpf_probe_read_user().
+ * A part of the walked stack, copied at once. A walk reads words in a few KiB of the stack, and the program has often
+ * evicted its outer frames from the CPU's caches. Read one by one, each word waits for its cache line; a copy fetches
+ * all lines at the same time, with one call. Measured: 8 to 10 % less time for a whole sample of small frames, 4 to
+ * 15 % on servers. Also compiled on the host, where unit tests define bpf_probe_read_user().
  */
 #ifndef FLAMED_BPF_STACK_WINDOW_H
 #define FLAMED_BPF_STACK_WINDOW_H
@@ -20,7 +20,7 @@
 
 struct stack_window {
   __u64 start; /* address of words[0]; 0: there is nothing in it */
-  /* A copy failed: the stack ends within it, or a page is not in memory. Copies for outer frames would fare alike. */
+  /* A copy failed: the stack ends within it, or a page is not in memory. Copies for outer frames would fail as well. */
   __u64 unusable;
   __u64 words[FLAMED_WINDOW_WORDS];
 };
@@ -31,8 +31,8 @@ static __always_inline void window_empty(struct stack_window* window) {
 }
 
 /*
- * Brings two words into the window, of which `address` is normally the lower one, where they can be: what is copied
- * begins with its cache line and reaches up the stack, to the callers.
+ * Copies two words into the window if possible; `address` is normally the lower one. The copy begins with its cache
+ * line and goes up the stack, to the callers.
  */
 static __always_inline void window_show(struct stack_window* window, __u64 address, __u64 other) {
   if (address - window->start <= FLAMED_WINDOW_LAST && other - window->start <= FLAMED_WINDOW_LAST) return;
@@ -43,7 +43,7 @@ static __always_inline void window_show(struct stack_window* window, __u64 addre
   window->unusable = 1;
 }
 
-/* 8 bytes of the thread's memory, out of the window if they are there. Returns 0 on success. */
+/* Reads 8 bytes of the thread's memory, from the window if they are there. Returns 0 on success. */
 static __always_inline long window_read(const struct stack_window* window, __u64* to, __u64 address) {
   __u64 offset = address - window->start;
   if (window->start && offset <= FLAMED_WINDOW_LAST && !(offset & 7)) {

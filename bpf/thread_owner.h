@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose a thread is. With each sample, since a thread may change its user at any time, and may be gone before anybody
- * could look it up.
+ * The owner of a thread. Read at each sample, since a thread may change its user at any time, and may end before
+ * anybody could look it up.
  */
 #ifndef FLAMED_BPF_THREAD_OWNER_H
 #define FLAMED_BPF_THREAD_OWNER_H
@@ -27,7 +27,7 @@ static __always_inline void read_ids(struct task_struct* task, struct thread_ids
   ids->sgid = BPF_CORE_READ(cred, sgid.val);
 }
 
-/* Of the running thread, by loads that the verifier checks against BTF (5.11). */
+/* For the running thread, by loads that the verifier checks against BTF (5.11). */
 static __always_inline void read_ids_by_type(struct thread_ids* ids) {
   const struct cred* cred = bpf_get_current_task_btf()->real_cred;
   ids->euid = cred->euid.val;
@@ -38,9 +38,9 @@ static __always_inline void read_ids_by_type(struct thread_ids* ids) {
 }
 
 /*
- * The user who may look into the running thread, or FLAMED_NO_OWNER: what __ptrace_may_access() in kernel/ptrace.c asks
- * for. Real, effective and saved user must be one, and so must the groups: a setuid or setgid program has the caller's
- * real ids, but works with what the caller may not see.
+ * The user who may inspect the running thread, or FLAMED_NO_OWNER: the condition of __ptrace_may_access() in
+ * kernel/ptrace.c. Real, effective and saved user must be the same, and so must the groups: a setuid or setgid program
+ * has the caller's real ids, but has data that the caller may not see.
  */
 static __always_inline __u32 owner_of_current(const struct thread_ids* ids) {
   __u64 real = bpf_get_current_uid_gid();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From one frame to its caller, by a rule. The C twin of unwinder/step.h, which explains it; unit tests hold the two
- * together, which define bpf_probe_read_user() themselves.
+ * From one frame to its caller, by a rule. The C version of unwinder/step.h, which explains it; unit tests compare the
+ * two, and define bpf_probe_read_user() for that.
  */
 #ifndef FLAMED_BPF_UNWIND_STEP_H
 #define FLAMED_BPF_UNWIND_STEP_H
@@ -127,7 +127,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (pc_saved && window_read(stack, &pc, pc_at)) return FLAMED_END_UNREADABLE;
   if (fp_saved && window_read(stack, &fp, fp_at)) return FLAMED_END_UNREADABLE;
 
-  /* 4. The link register, known only of interrupted code: the kernel saved x30 behind x29. */
+  /* 4. The link register, known only for interrupted code: the kernel saved x30 after x29. */
   frame->lr_known = 0;
 #if defined(__TARGET_ARCH_arm64)
   if (rule->ra_signed) pc &= (1ULL << 48) - 1;
@@ -141,7 +141,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   frame->pc = pc;
   frame->interrupted = rule->signal_frame != 0;
   frame->innermost = 0;
-  /* Programs that build their first frame themselves (Go's and others' entry points) end the chain with 0. */
+  /* Entry points that build the first frame themselves (Go's and others) end the chain with 0. */
   return pc == 0 ? FLAMED_END_OUTERMOST : FLAMED_STEP_NEXT;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The unwind tables: how the daemon tells the kernel program what is mapped where, and how to get from a frame to its
- * caller. All arrays are mapped into the daemon's memory, so that filling them costs no system call. Layouts are shared
- * with daemon/unwind/.
+ * The unwind tables: the daemon publishes the mappings of processes and the steps from frames to their callers for the
+ * kernel program. All arrays are mapped into the daemon's memory, so that filling them needs no system call. Layouts
+ * are shared with daemon/unwind/.
  *
  *   process (hash: tgid) ──► a run of mappings in one mapping block, sorted by address
  *   mapping ──► module ──► a run of pages, one for each 64 KiB of the file ──► a run of rows in one slab ──► rule
  *
- * The daemon changes nothing that the program may be reading: it writes elsewhere, switches one word over, and uses the
- * old place again after no run of the program can still be there.
+ * The daemon never changes data that the program may be reading: it writes elsewhere, switches one word over, and
+ * reuses the old place when no run of the program can read it any more.
  */
 #ifndef FLAMED_BPF_UNWIND_TABLES_H
 #define FLAMED_BPF_UNWIND_TABLES_H
@@ -17,28 +17,30 @@
 
 #include "events.h"
 
-/* A row is 4 bytes: from this place in the 64 KiB page on (upper half) the rule with that number holds (lower half). */
+/*
+ * A row is 4 bytes: the place in the 64 KiB page (upper half), and the number of the rule from there on (lower half).
+ */
 #define FLAMED_PAGE_SHIFT 16
-#define FLAMED_SLAB_ROWS 65536 /* 256 KiB: what one map of the array of maps holds */
+#define FLAMED_SLAB_ROWS 65536 /* 256 KiB: one map of the array of maps */
 #define FLAMED_MAX_SLABS 2048  /* 512 MiB of rows; the configured budget is far below */
-#define FLAMED_MAX_RULES 65536 /* what 16 bits can number; a whole Debian system has about 4,100 */
+#define FLAMED_MAX_RULES 65536 /* the limit of 16 bits; a whole Debian system has about 4,100 */
 #define FLAMED_MAX_MODULES 16384
 #define FLAMED_MAX_PAGES 131072 /* 8 GiB of code */
-/* The densest page of 1,211 Debian ELF files has 5,916 rows: 13 steps. One more is room for twice as many. */
+/* The densest page of 1,211 Debian ELF files has 5,916 rows: 13 steps. One more allows twice as many. */
 #define FLAMED_ROW_STEPS 14
 #define FLAMED_MAX_PAGE_ROWS (1 << FLAMED_ROW_STEPS)
 
-#define FLAMED_CACHED_RULES 65536 /* 512 KiB: one for each lower half of a place in a file */
+#define FLAMED_CACHED_RULES 65536 /* 512 KiB: one for each lower half of a file offset */
 #define FLAMED_NO_RULE 0xffffffffu
 
-#define FLAMED_BLOCK_MAPPINGS 1024 /* 32 KiB: what one process can have at most; a browser has about 200 */
+#define FLAMED_BLOCK_MAPPINGS 1024 /* 32 KiB: the limit of one process; a browser has about 200 */
 #define FLAMED_MAPPING_STEPS 10
 #define FLAMED_MAPPING_BLOCKS 128 /* 4 MiB: 131,072 mappings */
 #define FLAMED_MAX_PROCESSES 32768
 
 /*
- * How long the daemon waits before it uses a place again that a run of the program may still read. A run that takes
- * longer (a hypervisor can stop a CPU at any point) may have read anything, and gives up its stack.
+ * How long the daemon waits before it reuses a place that a run of the program may still read. A run that takes longer
+ * (a hypervisor can stop a CPU at any point) may have read anything, and discards its stack.
  */
 #define FLAMED_GRACE_NS 20000000ULL
 
@@ -48,10 +50,10 @@ enum flamed_module_state {
   FLAMED_MODULE_WITHOUT_ROWS = 2, /* there is no unwind information: frame pointers */
 };
 
-/* No process with a user space has it: the first one was entered by an exec, and each begins with its parent's. */
+/* No process with user space has it: the first one was started by an exec, and the others inherit their parent's. */
 #define FLAMED_ANY_EXEC 0
 
-/* Module numbers that stand for no entry of the module table. */
+/* Module numbers without an entry in the module table. */
 #define FLAMED_NO_MODULE 0xffffffffu /* memory without a file: frame pointers */
 
 struct flamed_mapping {
@@ -69,7 +71,7 @@ struct flamed_unwind_module {
   __u32 base_page;    /* file offset >> FLAMED_PAGE_SHIFT of the first page */
   __u32 last_sampled; /* seconds of CLOCK_MONOTONIC, 0: never; written by the program */
   __u32 noticed;      /* 1: the daemon was told that the rows are missing; set by the program */
-  __u32 edition;      /* another number each time that rows are entered, of whatever module; not 0 */
+  __u32 edition;      /* a new number each time that rows of any module are entered; not 0 */
   __u32 reserved;
 };
 
@@ -77,7 +79,7 @@ struct flamed_unwind_page {
   __u32 slab;
   __u32 first_row;
   __u32 row_count;  /* at most FLAMED_MAX_PAGE_ROWS */
-  __u32 carry_rule; /* holds from the page's start up to its first row */
+  __u32 carry_rule; /* the rule from the page's start up to its first row */
 };
 
 /* Bit for bit unwinder::Rule (unwinder/rule.h), which explains it. */
@@ -126,25 +128,25 @@ enum flamed_ra_kind {
   FLAMED_RA_IN_REGISTER = 3,
 };
 
-/* Value of the process table; the key is the tgid. Written by the daemon alone. */
+/* Value of the process table; the key is the tgid. Written only by the daemon. */
 struct flamed_process {
-  __u64 start_ticks; /* start_boottime in units of 10 ms: tells a process from a later one with the same pid */
+  __u64 start_ticks; /* start_boottime in units of 10 ms: differs for a later process with the same pid */
   __u32 block;       /* index of the mapping blocks */
   __u32 first;       /* its first mapping in the block */
-  __u32 count;       /* 0: known, but not to be unwound by tables */
-  __u32 tgid;        /* the key once more: a removed entry may become another process's while it is read */
+  __u32 count;       /* 0: a known process that is not unwound by tables */
+  __u32 tgid;        /* the key once more: a removed entry may be reused for another process while it is read */
   /*
-   * flamed_sample.exec_id of the mappings' program. After an exec it differs, and they are no longer the process's.
-   * FLAMED_ANY_EXEC: not known, since no sample has told it yet. Should they be no longer the process's, the daemon
-   * sees by `tables` that the stack was walked by others.
+   * flamed_sample.exec_id of the mappings' program. After an exec it differs, and the mappings are out of date.
+   * FLAMED_ANY_EXEC: not known, since there was no sample yet. If the mappings are out of date, the daemon sees by
+   * `tables` which ones the stack was walked by.
    */
   __u64 exec_id;
-  __u32 tables; /* number of this edition of the process's tables, 16 bits: samples carry it */
+  __u32 tables; /* number of this edition of the process's tables, 16 bits: samples have it */
   __u32 reserved;
 };
 
-/* What the program tells the daemon at once, through a ring that wakes it. */
-/* flamed_notice.reason, beside those of enum flamed_user_end: more than half of a ring of samples waits to be read. */
+/* A notice of the program for the daemon, through a ring that wakes it. */
+/* flamed_notice.reason, in addition to enum flamed_user_end: a ring of samples is more than half full. */
 #define FLAMED_RING_FILLS 255
 
 struct flamed_notice {

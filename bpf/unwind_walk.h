@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Walks a user stack by the unwind tables: finds the mapping, the module's page, the row and the rule of an address,
- * and steps to the caller. Code that has no rows is left by its frame pointer.
+ * and steps to the caller. Code without rows is walked by its frame pointer.
  */
 #ifndef FLAMED_BPF_UNWIND_WALK_H
 #define FLAMED_BPF_UNWIND_WALK_H
@@ -79,7 +79,7 @@ struct {
   __array(values, struct row_slab_map);
 } row_slabs SEC(".maps");
 
-/* The rules that were found last, by place: see find_rule(). */
+/* A cache of rules by place: see find_rule(). */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, FLAMED_CACHED_RULES);
@@ -95,23 +95,23 @@ struct {
   __type(value, struct known_sites);
 } process_sites SEC(".maps");
 
-/* What a walk carries from one run of the program to the next. */
+/* The state of a walk between runs of the program. */
 struct walk {
   struct walk_frame frame;
-  struct flamed_mapping mapping; /* the one that the last address was in */
+  struct flamed_mapping mapping; /* of the last address */
   __u32 block;
   __u32 first;
   __u32 count;
   __u32 now_seconds;
-  __u32 sites;    /* the number of the process's known sites, see site_owners */
-  __u32 guessed;  /* the last step followed a frame pointer, which in code that keeps none leads anywhere */
-  __u32 is_news;  /* the walk ended with something that the daemon should hear of now */
-  __u64 began_ns; /* when the sample was begun, before any table was read */
+  __u32 sites;    /* the number of the process's cache of known sites, see site_owners */
+  __u32 guessed;  /* the last step followed a frame pointer, which in code without frame pointers may have any value */
+  __u32 is_news;  /* the daemon should be notified now of how the walk ended */
+  __u64 began_ns; /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };
 
-/* Makes walk->mapping the one that covers `address`. Returns 0, or why there is none. */
+/* Sets walk->mapping to the mapping of `address`. Returns 0, or why there is none. */
 static __always_inline __u32 enter_mapping(struct walk* walk, __u64 address) {
   __u32 block_index = walk->block;
   struct mapping_block* block = bpf_map_lookup_elem(&mapping_blocks, &block_index);
@@ -119,13 +119,13 @@ static __always_inline __u32 enter_mapping(struct walk* walk, __u64 address) {
   const __u32 at = find_mapping(block->mappings, walk->first, walk->count, address) & (FLAMED_BLOCK_MAPPINGS - 1);
   walk->mapping = block->mappings[at];
   if (address < walk->mapping.start || address >= walk->mapping.end) {
-    walk->mapping.end = 0; /* covers nothing: the next address looks again */
+    walk->mapping.end = 0; /* covers nothing: the next address searches again */
     return FLAMED_END_NO_MAPPING;
   }
   return 0;
 }
 
-/* Searches the module's rows. FLAMED_NO_RULE where there are none. */
+/* Searches the module's rows. FLAMED_NO_RULE if there are none. */
 static __always_inline __u32 search_rule(const struct flamed_unwind_module* module, __u64 file_offset) {
   const __u64 page_number = (file_offset >> FLAMED_PAGE_SHIFT) - module->base_page;
   if (page_number >= module->page_count) return FLAMED_NO_RULE;
@@ -148,12 +148,12 @@ static __always_inline __u32 search_rule(const struct flamed_unwind_module* modu
 }
 
 /*
- * The rule that holds at a place in a module's file. 0 means that there are no rows; `end` says what that means.
+ * The rule at a place in a module's file. 0: there are no rows, see `end`.
  *
- * A program's samples return to the same call sites, and a search comes through page, slab and a dozen rows: about ten
- * cache lines that the program has meanwhile pushed out of the CPU's caches. So what a search found is kept in one
- * word: the rows' edition (32 bits), the upper half of the place and the rule (16 bits each). The place's lower half is
- * in the word's position, which the edition scatters. Measured on g++, python3 and node: 16 % less time for the whole
+ * A program's samples meet the same call sites again, and a search reads page, slab and a dozen rows: about ten cache
+ * lines that the program has meanwhile evicted from the CPU's caches. So the result of a search is cached in one word:
+ * the rows' edition (32 bits), the upper half of the place and the rule (16 bits each). The place's lower half gives
+ * the word's position, which the edition scatters. Measured on g++, python3 and node: 16 % less time for the whole
  * sample.
  */
 static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, __u64 file_offset, __u32* end) {
@@ -182,7 +182,7 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
     const __u32 found = search_rule(module, file_offset);
     if (found == FLAMED_NO_RULE) return 0;
     word = tag | found;
-    /* A hypervisor may stop this CPU for longer than the daemon waits before it uses a place again. */
+    /* A hypervisor may stop this CPU for longer than the daemon waits before it reuses a place. */
     barrier();
     if (module->state == FLAMED_MODULE_READY && module->edition == edition && !(file_offset >> 32)) *cached = word;
   }
@@ -191,8 +191,8 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
 }
 
 /*
- * Marks a known site's module as sampled. Returns 0 where the site has to be looked up again: its rows have been
- * evicted since, or there may be some by now.
+ * Marks a known site's module as sampled. Returns 0 if the site must be looked up again: its rows have been evicted, or
+ * there may be rows by now.
  */
 static __always_inline int mark_module(struct known_site* site, __u32 now_seconds) {
   __u32 key = site->module;
@@ -203,13 +203,13 @@ static __always_inline int mark_module(struct known_site* site, __u32 now_second
   return 1;
 }
 
-/* Null only for the verifier. */
+/* Never null, but the verifier needs the check. */
 static __always_inline struct known_sites* sites_of(const struct walk* walk) {
   __u32 key = walk->sites & (FLAMED_SITE_PROCESSES - 1);
   return bpf_map_lookup_elem(&process_sites, &key);
 }
 
-/* One frame on. Returns FLAMED_STEP_NEXT, or why the walk ends. */
+/* Steps to the caller. Returns FLAMED_STEP_NEXT, or why the walk ends. */
 static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* known) {
   struct walk_frame* frame = &walk->frame;
   /* A return address belongs to the call before it, whose rule may differ. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where user space stood when the sample was taken: program counter, stack pointer and frame pointer of the running
- * thread, whether the timer hit it in user space or in the kernel. All that differs between architectures is here.
+ * The user registers of a sample: program counter, stack pointer and frame pointer of the running thread in user space,
+ * even if the timer interrupted the kernel. All code for single architectures is here.
  */
 #ifndef FLAMED_BPF_USER_REGISTERS_H
 #define FLAMED_BPF_USER_REGISTERS_H
@@ -16,9 +16,9 @@
 #include "pointer_kinds.h"
 
 /*
- * Is kernel memory read by loads that the verifier checks against BTF, and not by bpf_probe_read_kernel()? Lockdown in
- * confidentiality mode takes that helper away (security_locked_down(LOCKDOWN_BPF_READ_KERNEL) in
- * kernel/trace/bpf_trace.c) and leaves these (5.11, of registers 5.15). Set before loading.
+ * Is kernel memory read by loads that the verifier checks against BTF, instead of bpf_probe_read_kernel()? Lockdown in
+ * confidentiality mode forbids that helper (security_locked_down(LOCKDOWN_BPF_READ_KERNEL) in kernel/trace/bpf_trace.c)
+ * but not these loads (5.11, for registers 5.15). Set before loading.
  */
 const volatile __u32 read_by_type = 0;
 
@@ -69,7 +69,7 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
   out[16] = regs->rip;
 }
 
-/* From what bpf_task_pt_regs() returned, each field with its own load. The verifier knows cs as 16 bits since 6.9. */
+/* From the result of bpf_task_pt_regs(), each field with its own load. For the verifier, cs has 16 bits since 6.9. */
 static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {
   to->r15 = from->r15;
   to->r14 = from->r14;
@@ -91,7 +91,7 @@ static __always_inline void registers_copy(const flamed_registers* from, flamed_
   to->rsp = from->rsp;
 }
 
-/* Where task_pt_regs() finds them: at the very top of the kernel stack, 16 KiB without KASAN (THREAD_SIZE). */
+/* As in task_pt_regs(): they are at the very top of the kernel stack, 16 KiB without KASAN (THREAD_SIZE). */
 #define FLAMED_THREAD_SIZE (16 * 1024)
 #define FLAMED_STACK_TOP_PADDING 0
 
@@ -124,7 +124,7 @@ static __always_inline void registers_copy(const flamed_registers* from, flamed_
   to->pstate = from->pstate;
 }
 
-/* arm64 keeps more than user_pt_regs there and its stack size varies: only the helper tells. */
+/* arm64 keeps more than user_pt_regs there and its stack size varies: only the helper can be used. */
 #define FLAMED_THREAD_SIZE 0
 #define FLAMED_STACK_TOP_PADDING 0
 
@@ -133,8 +133,8 @@ static __always_inline void registers_copy(const flamed_registers* from, flamed_
 #endif
 
 /*
- * Returns 0 and fills `out` and `by_number`, which holds all registers by their DWARF number, or -1 where the kernel
- * can't tell. `task` has user space.
+ * Returns 0 and fills `out` and `by_number`, all registers by their DWARF number, or returns -1 if the kernel does not
+ * show them. `task` has user space.
  */
 static __always_inline int read_user_registers(struct bpf_perf_event_data* ctx, struct task_struct* task,
                                                struct user_registers* out, __u64* by_number) {

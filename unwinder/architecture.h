@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Architecture: all that unwinding must know of a processor. Register numbers are DWARF's, from the "DWARF register
+// Architecture: the properties of a processor for unwinding. Register numbers are DWARF's, from the "DWARF register
 // number mapping" of the x86-64 psABI (table 3.36) and of "DWARF for the Arm 64-bit Architecture" (section 4.1).
 #pragma once
 
@@ -15,7 +15,7 @@ enum class Architecture : std::uint8_t { kX86_64, kArm64 };
 struct RegisterNumbers {
   std::uint8_t sp;
   std::uint8_t fp;
-  std::uint8_t lr;  ///< holds the return address on entry to a function; kNoRegister where the stack does
+  std::uint8_t lr;  ///< has the return address on entry to a function; kNoRegister if the stack has it
 };
 
 inline constexpr std::uint8_t kNoRegister = 0xff;
@@ -26,14 +26,14 @@ constexpr RegisterNumbers registers_of(Architecture architecture) {
 }
 
 /// User addresses are below 2^47 (x86-64) or 2^48 (arm64, where larger ones exist only for programs that ask for them).
-/// A signed return address of arm64 carries its signature above these bits.
+/// A signed return address of arm64 has its signature above these bits.
 constexpr std::uint64_t user_address_mask(Architecture architecture) {
   return (std::uint64_t{1} << (architecture == Architecture::kX86_64 ? 47 : 48)) - 1;
 }
 
-/// The rule that holds in the trampoline that a signal handler returns to: `sp` points to what the kernel saved.
-/// glibc describes its x86-64 trampoline in .eh_frame, and this is the rule that comes of it. Go and musl (x86-64) and
-/// the kernel's vdso since 5.8 (arm64) say nothing there; a finder of such a trampoline can use this.
+/// The rule for the trampoline that a signal handler returns to: `sp` points to the registers that the kernel saved.
+/// glibc describes its x86-64 trampoline in .eh_frame with this rule. Go and musl (x86-64) and the kernel's vdso since
+/// 5.8 (arm64) have no description; if their trampoline is found, this rule applies.
 ///
 /// x86-64: struct ucontext at sp (its struct rt_sigframe starts with the restorer's address, which is popped by then);
 /// uc_mcontext at 40: r8..r15, rdi, rsi, rbp (+80), rbx, rdx, rax, rcx, rsp (+120), rip (+128).

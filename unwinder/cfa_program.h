@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CfaProgram: runs the call frame instructions of one CIE or FDE (DWARF 5 section 6.4.2) and stops at each advance of
-// the location, so that its user sees a table of states without one being built. Only the columns that a Rule needs are
-// kept; instructions about other registers are read and skipped.
+// the location, so that its user gets one row after the other without a table. Only the columns of a Rule are kept;
+// instructions for other registers are skipped.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace flamed::unwinder {
 
-/// How the CFA is found, as the instructions said it.
+/// The CFA according to the instructions.
 struct CfaState {
   enum class Kind : std::uint8_t {
-    kUnset,  ///< no instruction has defined it
+    kUnset,  ///< not defined by any instruction
     kRegister,
     kDeref,        ///< *(reg + offset) + addend
     kPlt,          ///< reg + offset + (pc % 16 >= addend ? 8 : 0)
@@ -32,16 +32,16 @@ struct CfaState {
   friend constexpr bool operator==(const CfaState&, const CfaState&) = default;
 };
 
-/// Where a register of the caller is, as the instructions said it.
+/// The place of a caller's register according to the instructions.
 struct RegisterState {
   enum class Kind : std::uint8_t {
-    kUnset,  ///< no instruction has said: the architecture's default
+    kUnset,  ///< not defined by any instruction: the architecture's default
     kSame,
     kUndefined,
     kAtCfa,        ///< *(CFA + offset)
     kCfaPlus,      ///< CFA + offset itself
     kAtRegister,   ///< *(reg + offset)
-    kDeref,        ///< *(reg + offset) itself, not what it points to
+    kDeref,        ///< *(reg + offset) itself, not the memory at that address
     kInRegister,   ///< reg
     kUnsupported,  ///< another expression
   };
@@ -61,7 +61,7 @@ struct FrameState {
   friend constexpr bool operator==(const FrameState&, const FrameState&) = default;
 };
 
-/// What the instructions of a CIE and of its FDEs have in common.
+/// The common context of the instructions of a CIE and of its FDEs.
 struct CfaContext {
   Architecture architecture = Architecture::kX86_64;
   std::uint64_t code_alignment = 1;
@@ -74,24 +74,24 @@ struct CfaContext {
 enum class CfaError : std::uint8_t {
   kNone,
   kTruncated,           ///< an operand reaches over the end
-  kUnknownInstruction,  ///< or one that has no meaning on this architecture
-  kStackOverflow,       ///< more states remembered than RememberedStates holds
+  kUnknownInstruction,  ///< or one without meaning on this architecture
+  kStackOverflow,       ///< more remembered states than RememberedStates has room for
   kStackEmpty,          ///< DW_CFA_restore_state without a remembered state
   kNoInitialState,      ///< DW_CFA_restore in a CIE
-  kNotRegisterBased,    ///< changes the register or the offset of a CFA that is an expression or not defined
-  kBadLocation,         ///< the location goes back, overflows, or can't be read
+  kNotRegisterBased,    ///< changes the register or the offset of a CFA that is an expression or undefined
+  kBadLocation,         ///< the location decreases, overflows, or can't be read
 };
 
-/// Where DW_CFA_remember_state puts states. Not part of CfaProgram so that it is not cleared for each of up to a
-/// million functions of a file. Compilers nest remembered states once or twice.
+/// The stack of DW_CFA_remember_state. Not part of CfaProgram, so that it is not cleared for each of up to a million
+/// functions of a file. Compilers nest remembered states once or twice.
 using RememberedStates = std::array<FrameState, 32>;
 
 class CfaProgram {
  public:
   enum class Stop : std::uint8_t { kAdvanced, kFinished, kFailed };
 
-  /// An FDE's program, which starts at `location` in the state that its CIE's program ended in. `context`,
-  /// `initial` and `stack` outlive this.
+  /// An FDE's program, which starts at `location` in the final state of its CIE's program. `context`, `initial` and
+  /// `stack` must outlive it.
   CfaProgram(const CfaContext& context, std::span<const std::byte> instructions, RememberedStates& stack,
              const FrameState& initial, std::uint64_t location)
       : context_(context),
@@ -105,14 +105,14 @@ class CfaProgram {
   CfaProgram(const CfaContext& context, std::span<const std::byte> instructions, RememberedStates& stack)
       : context_(context), stack_(stack), reader_(instructions), registers_(registers_of(context.architecture)) {}
 
-  /// Runs until the location has advanced; state() then holds up to, not including, the new location(), and is the
-  /// state that the next call starts from. At kFinished it holds to the end of the FDE. At kFailed nothing is known
-  /// from where this call started on.
+  /// Runs until the location has advanced; state() is then valid up to, not including, the new location(), and the next
+  /// call continues from it. After kFinished it is valid to the end of the FDE. After kFailed nothing is known from the
+  /// start of this call on.
   Stop run();
 
   [[nodiscard]] const FrameState& state() const { return state_; }
   [[nodiscard]] std::uint64_t location() const { return location_; }
-  /// Whether state() may differ from what it was when this was last asked.
+  /// Whether state() may have changed since the last call.
   [[nodiscard]] bool take_changed() {
     const bool changed = changed_;
     changed_ = false;

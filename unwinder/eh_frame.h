@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The records of .eh_frame (LSB Core, "Exception Frames") and .debug_frame (DWARF 5 section 6.4.1): CIEs, which say
-// what a group of functions has in common, and FDEs, one for each function. Pure: bytes in, values out.
+// The records of .eh_frame (LSB Core, "Exception Frames") and .debug_frame (DWARF 5 section 6.4.1): CIEs, the common
+// part of a group of functions, and FDEs, one for each function. Pure: bytes in, values out.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace flamed::unwinder {
 
-/// One section's bytes, which outlive all that is read from them.
+/// One section's bytes, which must outlive everything read from them.
 struct FrameSection {
   enum class Format : std::uint8_t { kEhFrame, kDebugFrame };
   Format format = Format::kEhFrame;
   std::span<const std::byte> bytes;
   std::uint64_t address = 0;  ///< virtual address of the first byte
-  /// What DW_EH_PE_textrel and DW_EH_PE_datarel pointers are relative to, where that is known; x86-64 and arm64 use
-  /// neither, and records that do are counted as Skipped::kBadFde.
+  /// The bases of DW_EH_PE_textrel and DW_EH_PE_datarel pointers, if known; x86-64 and arm64 use neither, and records
+  /// that do are counted as Skipped::kBadFde.
   std::optional<std::uint64_t> text_address;
   std::optional<std::uint64_t> data_address;
-  /// The section's size isn't known (found through PT_GNU_EH_FRAME), so a terminator ends it. Where the size is known a
-  /// terminator is skipped: linkers put one wherever crtend.o stood.
+  /// The section's size isn't known (found through PT_GNU_EH_FRAME), so a terminator ends it. If the size is known,
+  /// terminators are skipped: linkers copy one from crtend.o, at any place.
   bool ends_at_terminator = false;
 };
 
@@ -46,19 +46,19 @@ struct Fde {
   std::span<const std::byte> instructions;
 };
 
-/// Goes through one section's records in their order.
+/// Iterates over one section's records.
 class FrameRecords {
  public:
   enum class Next : std::uint8_t {
     kFde,
-    kBadFde,    ///< a function's record that can't be read; the next one can
+    kBadFde,    ///< a function's record that can't be read; continue with the next one
     kBadCie,    ///< a function whose CIE can't be read
     kFinished,  ///< the section's end
-    kDamaged,   ///< a length that can't be: what follows can't be found
+    kDamaged,   ///< an impossible length: later records can't be found
   };
 
-  /// Linkers merge CIEs down to a few; .debug_frame has one for each source file. Beyond these limits an FDE counts as
-  /// kBadCie: a file must not make a large CIE be read again for each small FDE, or memory be spent for each.
+  /// Linkers merge CIEs to a few; .debug_frame has one for each source file. Beyond these limits an FDE counts as
+  /// kBadCie: otherwise a file could make a large CIE be read for each small FDE, or use memory for each.
   static constexpr std::size_t kMaxCies = 262'144;
   static constexpr std::size_t kMaxCieBytes = 4096;
 
@@ -70,7 +70,7 @@ class FrameRecords {
   [[nodiscard]] const Cie& cie(std::uint32_t index) const { return cies_[index]; }
 
  private:
-  /// Where a record's content begins, what it says of its CIE, and how wide its numbers are.
+  /// A record's content, its reference to its CIE, and the width of its numbers.
   struct Record {
     std::uint64_t offset = 0;
     bool is_64bit = false;
@@ -89,7 +89,7 @@ class FrameRecords {
   FrameSection section_;
   Architecture architecture_;
   std::uint64_t at_ = 0;
-  std::vector<Cie> cies_;  ///< the first stands for all that can't be read
+  std::vector<Cie> cies_;  ///< the first one replaces all unreadable ones
   std::unordered_map<std::uint64_t, std::uint32_t> cie_by_offset_;
   std::uint64_t last_cie_offset_ = ~std::uint64_t{0};
   std::uint32_t last_cie_ = 0;

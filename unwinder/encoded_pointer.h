@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointers as .eh_frame writes them: a format (how many bytes, signed or not) and a base that the value is relative to
-// (LSB Core, "DWARF Exception Header Encoding").
+// Encoded pointers of .eh_frame: a format (size and sign) and a base (LSB Core, "DWARF Exception Header Encoding").
 #pragma once
 
 #include <cstdint>
@@ -21,16 +20,16 @@ inline constexpr std::uint8_t kEncodingTextRelative = 0x20;
 inline constexpr std::uint8_t kEncodingDataRelative = 0x30;
 inline constexpr std::uint8_t kEncodingAligned = 0x50;
 
-/// What pointers can be relative to.
+/// The bases of pointers.
 struct PointerBases {
   const std::byte* section = nullptr;  ///< the section's first byte in memory ...
   std::uint64_t address = 0;           ///< ... and its virtual address
-  std::optional<std::uint64_t> text;   ///< what DW_EH_PE_textrel pointers are relative to
+  std::optional<std::uint64_t> text;   ///< base of DW_EH_PE_textrel pointers
   std::optional<std::uint64_t> data;   ///< likewise DW_EH_PE_datarel
   std::uint8_t address_size = 8;
 };
 
-/// The number alone, without its base; nothing for formats that don't exist.
+/// The number without its base; empty for unknown formats.
 inline std::optional<std::uint64_t> read_encoded_number(ByteReader& reader, std::uint8_t encoding,
                                                         std::uint8_t address_size) {
   switch (encoding & kEncodingFormatMask) {
@@ -58,9 +57,8 @@ inline std::optional<std::uint64_t> read_encoded_number(ByteReader& reader, std:
   }
 }
 
-/// The address meant; nothing for encodings that don't exist, for function-relative ones (nothing defines them for the
-/// places that are read here), for bases that aren't known, and for indirect ones, which would take the running
-/// process's memory.
+/// The address; empty for unknown encodings, for function-relative ones (not defined for the fields that are read
+/// here), for unknown bases, and for indirect ones, which would need the running process's memory.
 inline std::optional<std::uint64_t> read_encoded_pointer(ByteReader& reader, std::uint8_t encoding,
                                                          const PointerBases& bases) {
   if ((encoding & kEncodingIndirect) != 0) return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows by file offset: a running process shows where in a file its code comes from, not which virtual address the file
-// was linked for.
+// Rows by file offset: a running process's mappings have file offsets, not the virtual addresses that the file was
+// linked for.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct CodeSegment {
 };
 
 /// The same rows with file offsets for virtual addresses. `segments` are the executable ones, sorted by address,
-/// without overlaps of their addresses; their offsets may be in any order. Fails where two segments claim the same
-/// bytes of the file (an address could then mean two places) or where the offsets span 4 GiB.
+/// without overlaps of their addresses; their offsets may be in any order. Fails if two segments have the same bytes of
+/// the file, which would make offsets ambiguous, or if the offsets span 4 GiB.
 Result<UnwindRows> by_file_offset(UnwindRows rows, std::span<const CodeSegment> segments);
 
 }  // namespace flamed::unwinder

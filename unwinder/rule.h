@@ -5,7 +5,7 @@
 // DWARF 5 section 6.4 describes this as a table with a column for each register. A stack walk needs three columns: the
 // canonical frame address (CFA: the stack pointer just before the call, so the caller's sp), the frame pointer (rbp or
 // x29, because callers may compute their CFA from it) and the return address. A Rule is one row of these three columns;
-// there are a few thousand different ones on a whole system, so code ranges name them by number (see row.h).
+// a whole system has a few thousand different ones, so code ranges refer to them by number (see row.h).
 #pragma once
 
 #include <bit>
@@ -15,17 +15,17 @@
 
 namespace flamed::unwinder {
 
-/// How the CFA is found. The kernel program switches on these values, so they don't change.
+/// How to compute the CFA. The kernel program switches on these values, so they don't change.
 enum class CfaKind : std::uint8_t {
-  kNone = 0,            ///< no unwind information here: fall back to frame pointers
-  kUnsupported = 1,     ///< there is some, which a Rule can't express; counted in BuildStats
+  kNone = 0,            ///< no unwind information: fall back to frame pointers
+  kUnsupported = 1,     ///< unwind information that a Rule can't express; counted in BuildStats
   kOutermost = 2,       ///< the return address is undefined: the stack ends here, whole
   kSpOffset = 3,        ///< sp + cfa_offset
   kFpOffset = 4,        ///< fp + cfa_offset
   kSpDeref = 5,         ///< *(sp + cfa_offset) + cfa_addend: assembly that saves the caller's sp in its frame (OpenSSL)
   kFpDeref = 6,         ///< *(fp + cfa_offset) + cfa_addend: gcc's dynamically realigned frames
   kPlt = 7,             ///< sp + cfa_offset + (pc % 16 >= plt_threshold ? 8 : 0): lazy stubs of the x86-64 PLT
-  kSignalFrame = 8,     ///< sp, fp and pc of the interrupted code stand at sp + cfa_offset, + fp_offset, + ra_offset
+  kSignalFrame = 8,     ///< sp, fp and pc of the interrupted code are at sp + cfa_offset, + fp_offset, + ra_offset
   kRegisterOffset = 9,  ///< register `cfa_register` + cfa_offset: known only in the interrupted frame
   kRegisterDeref = 10,  ///< *(register `cfa_register` + cfa_offset) + cfa_addend: likewise
 };
@@ -38,8 +38,8 @@ enum class FpKind : std::uint8_t {
   kAtFp = 2,        ///< *(fp + fp_offset): gcc's dynamically realigned frames
   kAtSp = 3,        ///< *(sp + fp_offset)
   kInRegister = 4,  ///< in `fp_register`: known only in the interrupted frame
-  kUnknown = 5,  ///< lost (DW_CFA_undefined), or an expression a Rule can't express (counted): a caller that needs it
-                 ///< ends the walk
+  kUnknown = 5,  ///< lost (DW_CFA_undefined), or an expression that a Rule can't express (counted): the walk ends at a
+                 ///< caller that needs it
 };
 
 /// Where the return address is.
@@ -50,16 +50,16 @@ enum class RaKind : std::uint8_t {
   kInRegister = 3,  ///< in `ra_register` (x86-64: vfork keeps it in rdi): known only in the interrupted frame
 };
 
-/// 24 bytes without padding, so that it can be hashed and copied into BPF maps as it is. Fields that its kinds don't
-/// use are 0: equal rules have equal bytes.
+/// 24 bytes without padding, so that it can be hashed and copied into BPF maps directly. Unused fields are 0: equal
+/// rules have equal bytes.
 struct Rule {
   CfaKind cfa = CfaKind::kNone;
   FpKind fp = FpKind::kSame;
   RaKind ra = RaKind::kAtCfa;
   std::uint8_t signal_frame = 0;    ///< 1: the caller was interrupted, so its pc is exact and not a return address
-  std::uint8_t ra_signed = 0;       ///< 1 (arm64): the return address carries a pointer authentication code
-  std::uint8_t cfa_register = 0;    ///< DWARF number; 0 for the kinds that name sp or fp
-  std::uint8_t other_register = 0;  ///< `fp_register` or `ra_register`, DWARF number: no code has both
+  std::uint8_t ra_signed = 0;       ///< 1 (arm64): the return address has a pointer authentication code
+  std::uint8_t cfa_register = 0;    ///< DWARF number; 0 for kinds with sp or fp
+  std::uint8_t other_register = 0;  ///< `fp_register` or `ra_register`, DWARF number; never both
   std::uint8_t plt_threshold = 0;
   std::int32_t cfa_offset = 0;
   std::int32_t cfa_addend = 0;

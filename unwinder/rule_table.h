@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RuleTable: gives each different Rule a number, so that a row needs 16 bits for it. Not thread-safe.
+// RuleTable: numbers distinct Rules, so that a row needs 16 bits for one. Not thread-safe.
 //
-// A file's rows come with a table of their own. To publish the rows of many files, intern their rules into one
-// more table and renumbers.
+// A file's rows have a table of their own. To publish the rows of many files, the publisher interns their rules into a
+// common table and renumbers.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ namespace flamed::unwinder {
 
 using RuleId = StrongId<struct RuleTag, std::uint16_t>;
 
-/// In every table from the start.
+/// Present in every table.
 inline constexpr RuleId kNoneRule{0};
 inline constexpr RuleId kUnsupportedRule{1};
 
 class RuleTable {
  public:
-  /// What 16 bits can number.
+  /// The limit of 16 bits.
   static constexpr std::size_t kMaxRules = 65'536;
 
-  /// `max_rules` is at least 2, for the rules that are there from the start, and at most kMaxRules.
+  /// `max_rules` is at least 2, for the initial rules, and at most kMaxRules.
   explicit RuleTable(std::size_t max_rules = kMaxRules);
 
-  /// The number of `rule`, new or known; nothing when the table is full and `rule` is not in it.
+  /// The number of `rule`, which is added if new; empty if the table is full and does not have it.
   [[nodiscard]] std::optional<RuleId> intern(const Rule& rule);
 
   /// `id` came from this table.
@@ -44,7 +44,7 @@ class RuleTable {
 
   std::size_t max_rules_;
   std::vector<Rule> rules_;
-  /// Open addressing over a power of two of slots, at most half of them taken; 0 is free, else the rule's number + 1.
+  /// Open addressing over a power of two of slots, at most half full; 0 is free, else the rule's number + 1.
   std::vector<std::uint32_t> slots_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// step: from one frame to its caller, by a Rule. The kernel program does the same in C; this is the readable statement
-// of it and what tests compare with.
+// step: from one frame to its caller, by a Rule. The kernel program does the same in C; this is the readable version,
+// with which tests compare it.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ enum class StepResult : std::uint8_t {
   kNext,             ///< `frame` is the caller's now
   kOutermost,        ///< there is no caller: the stack is whole
   kNoInformation,    ///< kNone: try frame pointers
-  kUnsupported,      ///< the unwind information says something that a Rule can't express
-  kUnknownRegister,  ///< the rule needs a register (or a frame pointer) that isn't known in this frame
-  kUnreadable,       ///< memory that the rule points to can't be read
-  kNotGrowing,       ///< the caller's frame would not be above this one's: a wrong rule, or a damaged stack
+  kUnsupported,      ///< unwind information that a Rule can't express
+  kUnknownRegister,  ///< the rule needs a register (or frame pointer) that isn't known in this frame
+  kUnreadable,       ///< the memory of the rule can't be read
+  kNotGrowing,       ///< the caller's frame is not above this one's: a wrong rule, or a damaged stack
 };
 
 /// All registers by DWARF number, as they were when the thread was interrupted.
@@ -31,16 +31,16 @@ struct WalkFrame {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;
   std::uint64_t fp = 0;
-  /// The code was interrupted at pc (the innermost frame, and what a signal interrupted); otherwise pc is a return
-  /// address, and the call, whose rule counts, is before it.
+  /// The code was interrupted at pc (the innermost frame, and code interrupted by a signal); otherwise pc is a return
+  /// address, and the call, whose rule applies, is before it.
   bool interrupted = true;
   bool fp_known = true;
   std::uint64_t lr = 0;
   bool lr_known = false;
-  /// Only in the innermost frame, where known at all.
+  /// Only in the innermost frame, if known.
   const AllRegisters* registers = nullptr;
 
-  /// The address whose rule holds for this frame.
+  /// The address whose rule applies to this frame.
   [[nodiscard]] std::uint64_t lookup_address() const { return interrupted ? pc : pc - 1; }
 };
 
@@ -97,8 +97,8 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
     if (!value) return StepResult::kUnreadable;
     cfa = *value + wide(rule.cfa_addend);
   }
-  // A signal handler may run on a stack of its own, above or below the interrupted one. A function whose return address
-  // is in a register may have nothing on the stack (arm64 before it saves anything; x86-64 vfork).
+  // A signal handler may run on another stack, above or below the interrupted one. A function whose return address is
+  // in a register may have nothing on the stack (arm64 before it saves anything; x86-64 vfork).
   const bool may_stay = frame.interrupted && (rule.ra == RaKind::kInLr || rule.ra == RaKind::kInRegister);
   if (rule.signal_frame == 0 && (may_stay ? cfa < frame.sp : cfa <= frame.sp)) return StepResult::kNotGrowing;
 
@@ -112,7 +112,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       pc = read(frame.sp + wide(rule.ra_offset));
       break;
     case RaKind::kInLr:
-      // A function that has called another one no longer has its own return address there.
+      // In a function that has called another one, the link register does not have its own return address any more.
       if (!frame.interrupted || !frame.lr_known) return StepResult::kUnknownRegister;
       pc = frame.lr;
       break;
@@ -148,7 +148,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
   const bool fp_was_saved = rule.fp == FpKind::kAtCfa || rule.fp == FpKind::kAtFp || rule.fp == FpKind::kAtSp;
   if (fp_was_saved && !fp) return StepResult::kUnreadable;
 
-  // 4. The link register, known only of interrupted code: the kernel saved it (x30) after the frame pointer (x29).
+  // 4. The link register, known only for interrupted code: the kernel saved it (x30) after the frame pointer (x29).
   std::optional<std::uint64_t> lr;
   if (rule.cfa == CfaKind::kSignalFrame && architecture == Architecture::kArm64) {
     lr = read(frame.sp + wide(rule.fp_offset) + 8);
