@@ -15,7 +15,7 @@ Result<std::string> read_fd(int fd, std::size_t limit_bytes) {
   std::string text;
   for (;;) {
     const std::size_t used = text.size();
-    // One byte past the limit tells a file of exactly that size from a larger one.
+    // One byte past the limit distinguishes a file of exactly that size from a larger one.
     const std::size_t want = std::min(kStep, limit_bytes + 1 - used);
     text.resize(used + want);
     ssize_t got = ::read(fd, text.data() + used, want);

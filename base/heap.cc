@@ -6,15 +6,15 @@
 namespace flamed {
 namespace {
 
-/// The largest that glibc takes: larger blocks always come from the kernel.
+/// The largest value that glibc accepts: larger blocks always come from the kernel.
 constexpr int kFromKernelBytes = 32 << 20;
-/// More free memory than this at the heap's end goes back at once.
+/// Free memory beyond this at the heap's end is returned at once.
 constexpr int kMostKeptBytes = 512 << 20;
 
 }  // namespace
 
 void keep_freed_memory() {
-  // With an arena for each thread every one of them would keep what its largest question took.
+  // With an arena for each thread, each would keep the memory of its largest query.
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, kFromKernelBytes);
   ::mallopt(M_TRIM_THRESHOLD, kMostKeptBytes);

@@ -62,16 +62,16 @@
 namespace flamed::daemon {
 namespace {
 
-/// Descriptors that are not modules: perf events and rings, sockets, files being read.
+/// Descriptors for other uses: perf events and rings, sockets, files being read.
 constexpr rlim_t kOtherDescriptors = 1024;
-/// Of tables that were read for names to be kept: worth the milliseconds that it takes to give memory back.
+/// From this size of freed tables on, returning memory is worth the milliseconds that it takes.
 constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 
-/// What questions keep lasts for as long as they come. It is not in the store's budget, but a part of this size beside
-/// it.
+/// The cache of queries lives as long as there are queries. It has this part of the store's budget in addition to that
+/// budget.
 constexpr std::size_t kIndexShare = 8;
 
-/// As many open files as the system lets us have; how many of them may be modules.
+/// Raises the limit of open files as far as possible; returns how many may be modules.
 std::size_t raise_open_file_limit() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -81,7 +81,7 @@ std::size_t raise_open_file_limit() {
   return limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
 }
 
-/// Where the unified hierarchy of cgroups is mounted: elsewhere when the host uses the first version beside it.
+/// Where the unified hierarchy of cgroups is mounted, which differs if the host also uses cgroup v1.
 std::string unified_cgroups() {
   constexpr const char* kBeside = "/sys/fs/cgroup/unified";
   return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
@@ -95,7 +95,7 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues
   }
 }
 
-/// Null where the kernel refuses the tables; the log says once why.
+/// Null if the kernel refuses the tables; logs why.
 std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const KernelProgram& program) {
   const std::optional<UnwindMapFds> fds = program.unwind_maps();
   if (!fds) {
@@ -110,11 +110,11 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const KernelProgram& program) {
   return std::move(maps).value();
 }
 
-/// Null where it isn't asked for, or not installed; the log says which.
+/// Null if it is not configured or not installed; logs which.
 std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, const Clock& clock) {
   if (config.debuginfod_urls.empty()) return nullptr;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody writes the environment beside this.
-  const char* cache = std::getenv("CACHE_DIRECTORY");  // of the service manager
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
+  const char* cache = std::getenv("CACHE_DIRECTORY");  // set by the service manager
   Result<symbolizer::Debuginfod::Fetch> fetch = symbolizer::load_libdebuginfod(
       config.debuginfod_urls, std::string(cache == nullptr ? "/var/cache/flamed" : cache) + "/debuginfod");
   if (!fetch) {
@@ -125,8 +125,8 @@ std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, c
   return std::make_unique<symbolizer::Debuginfod>(std::move(fetch).value(), clock);
 }
 
-/// /proc/kallsyms as the service manager opened it. It shows addresses to whom it was opened by, and is out of reach
-/// otherwise under ProtectKernelTunables=.
+/// /proc/kallsyms as opened by the service manager, whose rights decide whether it shows addresses. Under
+/// ProtectKernelTunables= flamed can't open it itself.
 Fd kallsyms_on_stdin() {
   struct statfs system {};
   struct stat status {};
@@ -135,8 +135,7 @@ Fd kallsyms_on_stdin() {
   return Fd(is_proc_file ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
 }
 
-/// For a daemon that runs as root: the user of the package, which owns nothing and may do nothing, or else one whom
-/// nobody is.
+/// For a daemon that runs as root: the package's user, which owns nothing and has no rights, or else an unused uid.
 symbolizer::WorkerProcess::Program worker_program() {
   symbolizer::WorkerProcess::Program program;
   passwd entry{};
@@ -146,7 +145,7 @@ symbolizer::WorkerProcess::Program worker_program() {
     program.user = entry.pw_uid;
     return program;
   }
-  if (::getuid() != 0) return program;  // and may take no other user
+  if (::getuid() != 0) return program;  // and can't change to another user
   const auto has_account = [&](uid_t user) {
     return ::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found != nullptr;
   };
@@ -162,7 +161,7 @@ symbolizer::WorkerProcess::Program worker_program() {
   return program;
 }
 
-/// Says why, and what to do; what to exit with.
+/// Logs why, and what to do; returns the exit status.
 ExitStatus refuse(const Error& error) {
   const Refusal refusal = explain_refusal(error, read_refusal_facts());
   spdlog::critical("{}{}{}", error.message(), refusal.remedy.empty() ? "" : "; ", refusal.remedy);
@@ -181,7 +180,7 @@ api::ServerOptions server_options(const Config& config) {
   api::ServerOptions options;
   options.when_quiet = give_back_freed_memory;
   options.inherited = inherited_sockets();
-  // The default address is for who was given no other.
+  // The default address is used only without any other.
   if (!config.listen.empty() || !options.inherited.empty()) options.addresses = config.listen;
   options.token_file = config.token_file;
   return options;
@@ -200,7 +199,7 @@ std::string reasons_of_losses(const store::Quality& quality) {
 
 }  // namespace
 
-/// Each stands behind those that it needs, so that it is made after them and goes before them.
+/// Each member comes after those that it uses, so that it is created after them and destroyed before them.
 class Daemon::Parts {
  public:
   Parts(const Config& config, const Clock& clock, std::unique_ptr<Sampler> started)
@@ -231,10 +230,10 @@ class Daemon::Parts {
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         jvm_asker_(modules_, clock) {}
 
-  /// What to exit with where it can't begin; it has said why.
+  /// The exit status if it can't begin; it has logged why.
   std::optional<ExitStatus> begin() {
     store_.begin();
-    // Changes have been told of since before the scan: every sample finds its process known.
+    // Changes have been recorded since before the scan, so the process of every sample is known.
     if (const Status begun = sampler_->begin(); !begun) return refuse(begun.error());
     ingest_.begin();
     accounts_.begin();
@@ -261,7 +260,7 @@ class Daemon::Parts {
     supervisor.run(signals);
   }
 
-  /// In the direction of the flow: what was taken is still stored and counted.
+  /// In the direction of the data flow, so that all taken samples are stored and counted.
   void stop() {
     module_reader_.stop();
     opener_.stop();
@@ -323,7 +322,7 @@ class Daemon::Parts {
   CpuAccounts accounts_;
   Ingest ingest_;
   BatchQueues queues_;
-  std::optional<CostMeter> meter_;  ///< when all threads are there
+  std::optional<CostMeter> meter_;  ///< once all threads are started
   BudgetKeeper budget_;
   StoredUntil stored_;
   Reader reader_;
@@ -336,7 +335,7 @@ class Daemon::Parts {
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;
   JvmAsker jvm_asker_;
-  // There from begin() on.
+  // Set from begin() on.
   std::optional<Vitals> vitals_;
   std::optional<DaemonSources> sources_;
   std::unique_ptr<api::Server> server_;

@@ -21,9 +21,9 @@ namespace {
 
 using api::Metric;
 
-/// Answers have all samples up to so long ago.
+/// Answers have all samples older than this.
 constexpr std::int64_t kFreshNs = kNsPerSecond;
-/// Where ingest is behind they have those that it has got to.
+/// If ingest is behind, answers have only the samples that it has stored after this wait.
 constexpr std::chrono::milliseconds kLongestAwait{200};
 
 Metric single(Metric::Type type, std::string name, std::string help, double value) {
@@ -38,7 +38,7 @@ Metric gauge(std::string name, std::string help, Number value) {
   return single(Metric::Type::kGauge, std::move(name), std::move(help), static_cast<double>(value));
 }
 
-/// "3.2MiB": format_size() is exact, and so long where the number is odd.
+/// "3.2MiB": format_size() is exact, and long for odd numbers.
 std::string mebibytes(std::size_t bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1fMiB", static_cast<double>(bytes) / (1U << 20));
@@ -293,7 +293,7 @@ store::Snapshot DaemonSources::await_snapshot() const {
   return parts_.store.snapshot();
 }
 
-/// Of what a snapshot would show: else the first one would make its own answer look old.
+/// The revision after await_samples(): otherwise a client's own drain would make its answer look old.
 std::uint64_t DaemonSources::await_revision() const {
   await_samples();
   return parts_.store.revision();
@@ -303,8 +303,8 @@ std::string DaemonSources::version() const { return kVersion; }
 
 std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   struct stat status {};
-  // The directory's owner is the process's effective user, whether or not the process is dumpable: what lies in it is
-  // root's where it is not (task_dump_owner()).
+  // The directory's owner is the process's effective user even if the process is not dumpable; only the files in it
+  // belong to root then (task_dump_owner()).
   if (pid <= 0 || ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) != 0) return std::nullopt;
   return status.st_uid;
 }
@@ -365,7 +365,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back(
       {"kernel_symbols", kernel_symbols.ok(),
        kernel_symbols ? "the kernel shows the addresses of its functions" : kernel_symbols.error().message()});
-  // Everybody may ask, so it is not told who they are.
+  // Everybody may ask, so the users are not named.
   const std::string above_share =
       store.above_share.empty()
           ? ""

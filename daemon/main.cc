@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flamed: the command line, and what has to be before any thread is there.
+// flamed: the command line, and everything that must happen before threads are started.
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -53,7 +53,7 @@ int main_with(std::span<const char* const> arguments) {
       break;
   }
   keep_freed_memory();
-  // Nobody else of its user, such as the ELF worker of the service, gets to look into it.
+  // So that processes of the same user, such as the service's ELF worker, can't inspect it.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   const sigset_t signals = block_signals();
   start_logging(line->config.log_level);

@@ -24,23 +24,22 @@
 namespace flamed::daemon {
 namespace {
 
-/// Until the first samples have been drained, since flamed is not ready before and this is what sees it; and while
-/// memory is being given back.
+/// Until the first drain, since flamed is not ready before and this loop checks it; and while memory is being freed.
 constexpr std::int64_t kShortTickNs = 2 * kNsPerSecond;
-/// As often as is drained (reader.cc).
+/// As often as the reader drains (reader.cc).
 constexpr std::int64_t kTickNs = 5 * kNsPerSecond;
-/// While next to nothing is sampled, and so nothing grows. The watchdog has to be fed once in 30 s.
+/// While there are hardly any samples, so that memory does not grow. The watchdog must be fed once in 30 s.
 constexpr std::int64_t kIdleTickNs = 10 * kNsPerSecond;
 constexpr std::uint64_t kFewSamples = 20;  ///< in one tick
 
-/// Gives memory back before the control group's limit is met.
+/// Frees memory before the control group reaches its limit.
 class MemoryKeeper {
  public:
   MemoryKeeper(store::Store& store, store::KeptIndex& index) : store_(store), index_(index) {}
 
   /// True while memory is short.
   bool look(MonotonicTime now) {
-    // Freed memory stays with the allocator, and so with the group, until it is asked for.
+    // Freed memory stays with the allocator, and so in the group, until it is returned.
     if (index_.drop_unused(now)) give_back_freed_memory();
     const std::uint64_t all = store_.stats().given_back_bytes;
     if (const std::uint64_t given_back = all - std::exchange(given_back_, all); given_back != 0) {
@@ -51,7 +50,7 @@ class MemoryKeeper {
     if (!reading) return false;
     const std::size_t bytes = MemoryWatch::to_give_back(*reading);
     if (bytes == 0) return false;
-    // First what questions keep, which is made anew when it is needed.
+    // First the cache of queries, which can be rebuilt.
     const std::size_t kept = index_.used_bytes();
     const bool is_freed = index_.drop();
     if (is_freed) give_back_freed_memory();
@@ -66,7 +65,7 @@ class MemoryKeeper {
   std::uint64_t given_back_ = 0;
 };
 
-/// Says once when those who ask over TCP become unknown users, and once when they are known again.
+/// Logs once when TCP clients become unknown users, and once when they are known again.
 class PeersTeller {
  public:
   explicit PeersTeller(const api::Server& server) : server_(server) {}
@@ -86,7 +85,7 @@ class PeersTeller {
   bool known_ = true;
 };
 
-/// Says who has more than a share of the store, and once an hour that it is still so.
+/// Logs which users have more than a share of the store, again once an hour.
 class SharesTeller {
  public:
   explicit SharesTeller(const store::Store& store) : store_(store) {}

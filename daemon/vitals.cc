@@ -7,10 +7,10 @@
 namespace flamed::daemon {
 namespace {
 
-/// With fewer samples than this to be expected, none at all may still be chance.
+/// If fewer samples than this are expected, none at all may be chance.
 constexpr double kSureSamples = 50;
 
-/// Long enough for one CPU that is half busy to be judged by; at 10 Hz and above that is kWindowNs.
+/// Long enough to judge by one half-busy CPU; at 10 Hz and above that is kWindowNs.
 std::int64_t window_ns(double frequency_hz) {
   const double enough_ns = 2 * kSureSamples / frequency_hz * static_cast<double>(kNsPerSecond);
   return std::max(Vitals::kWindowNs, static_cast<std::int64_t>(enough_ns));

@@ -126,7 +126,7 @@ std::int64_t CfaProgram::factored(std::int64_t offset) const {
 
 CfaProgram::Stop CfaProgram::run() {
   using Kind = RegisterState::Kind;
-  // Operands are read into names, in order, before they are used: the order in which arguments are evaluated is free.
+  // Operands are read into variables, in order, before they are used: arguments may be evaluated in any order.
   std::uint64_t reg = 0;
   std::uint64_t number = 0;
 

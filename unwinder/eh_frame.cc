@@ -76,7 +76,7 @@ FrameRecords::Next FrameRecords::next(Fde& fde) {
         at_ = next_offset;
         break;
     }
-    if (record.is_cie) continue;  // read when an FDE names it
+    if (record.is_cie) continue;  // read when an FDE refers to it
     fde.cie = cie_at(record.cie_offset);
     if (!cies_[fde.cie].valid) return Next::kBadCie;
     return parse_fde(record, fde) ? Next::kFde : Next::kBadFde;
@@ -155,7 +155,7 @@ Cie FrameRecords::parse_cie(std::uint64_t offset) const {
 
   RememberedStates stack;
   CfaProgram program(context, body.take(body.left()), stack);
-  // An advance has no meaning here, and what it would separate is one state.
+  // An advance has no meaning in a CIE: the states before and after it are one.
   CfaProgram::Stop stop = CfaProgram::Stop::kAdvanced;
   while (stop == CfaProgram::Stop::kAdvanced) stop = program.run();
   if (stop == CfaProgram::Stop::kFailed) return cie;
@@ -165,7 +165,7 @@ Cie FrameRecords::parse_cie(std::uint64_t offset) const {
 }
 
 bool FrameRecords::parse_augmentation(ByteReader& body, std::span<const std::byte> letters, Cie& cie) const {
-  // Without the leading 'z' there is no telling how long the data of an unknown augmentation is.
+  // Without the leading 'z' the length of an unknown augmentation's data is not known.
   if (static_cast<char>(letters[0]) != 'z') return false;
   cie.has_augmentation_data = true;
   const std::uint64_t length = body.uleb();
@@ -186,7 +186,7 @@ bool FrameRecords::parse_augmentation(ByteReader& body, std::span<const std::byt
       case 'P': {  // the personality routine
         const std::uint8_t encoding = data.u8();
         if (encoding == kEncodingOmit) break;
-        // Only its size matters; what it would be relative to or behind does not.
+        // Only its size matters, not its base or an indirection.
         std::uint8_t direct = encoding & static_cast<std::uint8_t>(~kEncodingIndirect);
         if ((direct & kEncodingBaseMask) != kEncodingAligned) direct &= kEncodingFormatMask;
         if (!read_encoded_pointer(data, direct, cie.context.bases)) return false;
@@ -195,11 +195,11 @@ bool FrameRecords::parse_augmentation(ByteReader& body, std::span<const std::byt
       case 'S':
         cie.signal_frame = true;
         break;
-      case 'B':  // arm64: return addresses are signed with key B. Taking the signature off needs no key.
+      case 'B':  // arm64: return addresses are signed with key B. Removing the signature needs no key.
       case 'G':  // arm64: stack memory is tagged
         break;
       default:
-        // The stated length says where the instructions are, but what this letter changes is unknown.
+        // The length gives the start of the instructions, but the meaning of this letter is unknown.
         return false;
     }
   }

@@ -59,8 +59,8 @@ bool read_addend(ByteReader& reader, std::int32_t& addend) {
   return true;
 }
 
-/// What follows the first operation in a lazy PLT's expression, to which linkers (GNU ld, gold, mold) give one FDE with
-/// a single expression for all its 16-byte stubs:
+/// The rest of a lazy PLT's expression after its first operation. Linkers (GNU ld, gold, mold) write one FDE with a
+/// single expression for all its 16-byte stubs:
 ///   breg7 8, breg16 0, lit15, and, lit11, ge, lit3, shl, plus
 /// From its byte 11 on (9 or 10 in stubs that begin with endbr64, 5 in those with bnd prefixes) a stub has pushed the
 /// relocation's index, so the CFA is 8 further up.

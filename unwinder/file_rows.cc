@@ -42,7 +42,7 @@ Result<UnwindRows> by_file_offset(UnwindRows rows, std::span<const CodeSegment> 
     const std::uint64_t address_end = segment.address + segment.size;
     if (address_end <= rows.base) continue;
 
-    // The row that holds at the segment's first byte, then those within the segment.
+    // The row of the segment's first byte, then those within the segment.
     const std::uint64_t first = std::max(segment.address, rows.base);
     const auto after = std::upper_bound(rows.rows.begin(), rows.rows.end(), first - rows.base,
                                         [](std::uint64_t offset, const Row& row) { return offset < row.offset; });

@@ -13,7 +13,7 @@ namespace flamed::unwinder {
 namespace {
 
 constexpr std::uint64_t kMaxSpan = std::uint64_t{1} << 32;
-/// How many functions between two looks at the clock: about a millisecond's worth.
+/// Functions between two reads of the clock: about a millisecond's worth.
 constexpr std::size_t kFunctionsPerTimeCheck = 4096;
 
 std::uint64_t thread_cpu_ns() {
@@ -22,7 +22,7 @@ std::uint64_t thread_cpu_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// One FDE, until its turn in the order of addresses comes.
+/// One FDE, to be processed in the order of addresses.
 struct Function {
   std::uint32_t begin;         ///< from the base
   std::uint32_t size;          ///< clipped to its executable range
@@ -111,7 +111,7 @@ class Builder {
 
   void count(Skipped kind) { ++result_.stats.skipped[static_cast<std::size_t>(kind)]; }
 
-  /// The executable range that holds `address`, or nothing. Functions come mostly in order: the last answer first.
+  /// The executable range with `address`, or null. Functions come mostly in order: the last result is tried first.
   const AddressRange* code_at(std::uint64_t address) {
     const auto holds = [&](const AddressRange& range) {
       return address >= range.address && address - range.address < range.size;
@@ -177,7 +177,7 @@ class Builder {
     if (covered_to_ != 0 && begin > covered_to_ && begin - covered_to_ > input_.max_padding) {
       if (Status status = append(covered_to_, kNoneRule); !status) return status;
     }
-    // Where an earlier function reaches into this one its rows stay.
+    // If an earlier function reaches into this one, its rows stay.
     const std::uint64_t from = std::max(begin, covered_to_);
     covered_to_ = end;
     ++result_.stats.functions;
@@ -191,7 +191,7 @@ class Builder {
     while (at < end) {
       const CfaProgram::Stop stop = program.run();
       if (stop == CfaProgram::Stop::kFailed) {
-        // From `at` on: what the instructions up to the failure meant can't be told.
+        // From `at` on, the instructions can't be interpreted.
         count(Skipped::kBadProgram);
         rule = kUnsupportedRule;
       } else if (program.take_changed()) {
@@ -212,7 +212,7 @@ class Builder {
     return {};
   }
 
-  /// In place of what the rows say there.
+  /// Replaces the rows there.
   Status add_signal_return(const AddressRange& range) {
     const AddressRange* code = code_at(range.address);
     if (code == nullptr || range.size == 0 || range.size > code->address + code->size - range.address) {
@@ -228,7 +228,7 @@ class Builder {
     std::vector<Row> rows;
     rows.reserve(result_.rows.size() + 2);
     rows.swap(result_.rows);
-    RuleId at_end = kNoneRule;  // what holds at `to`
+    RuleId at_end = kNoneRule;  // the rule at `to`
     auto row = rows.begin();
     for (; row != rows.end() && row->offset <= to; ++row) {
       at_end = row->rule;
@@ -329,7 +329,7 @@ class Builder {
         rule.ra = RaKind::kInRegister;
         rule.other_register = ra.reg;
         return true;
-      case RegisterState::Kind::kUndefined:  // dealt with before
+      case RegisterState::Kind::kUndefined:  // handled before
       case RegisterState::Kind::kCfaPlus:
       case RegisterState::Kind::kDeref:
       case RegisterState::Kind::kUnsupported:
@@ -338,7 +338,7 @@ class Builder {
     return false;
   }
 
-  /// Whether the caller's sp is the CFA, as both psABIs define it; also when it is said in other words.
+  /// Whether the caller's sp is the CFA, as both psABIs define it, also in equivalent forms.
   [[nodiscard]] bool sp_is_cfa(const FrameState& state) const {
     const RegisterState& sp = state.sp;
     if (sp.kind == RegisterState::Kind::kUnset) return true;
@@ -367,7 +367,7 @@ class Builder {
         rule.fp_offset = fp.offset;
         return true;
       case RegisterState::Kind::kInRegister:
-        // One field serves both.
+        // Both use the same field.
         if (rule.ra == RaKind::kInRegister) return false;
         rule.fp = FpKind::kInRegister;
         rule.other_register = fp.reg;
@@ -389,7 +389,7 @@ class Builder {
   std::vector<Function> functions_;
   RememberedStates stack_;
   const AddressRange* last_code_ = nullptr;
-  /// Up to where functions have been turned into rows, from the base; 0: none yet.
+  /// Functions up to here have rows; from the base; 0: none yet.
   std::uint64_t covered_to_ = 0;
   UnwindRows result_;
 };

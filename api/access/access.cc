@@ -6,8 +6,9 @@
 namespace flamed::api {
 namespace {
 
-/// Opened by a person: a link in a chat program, or on another page. Only the page may be: it asks for its data itself,
-/// and the page that had the link gets nothing of it, not even a handle on the window (Cross-Origin-Opener-Policy).
+/// A navigation by a person: a link in a chat program, or on another page. Allowed only for the page itself: it
+/// requests its data itself, and the linking page gets nothing, not even a handle of the window
+/// (Cross-Origin-Opener-Policy).
 bool is_opened_page(const Request& request, bool is_page) {
   return is_page && request.sec_fetch_mode == "navigate" && request.sec_fetch_dest == "document";
 }
@@ -29,7 +30,7 @@ std::variant<Viewer, Problem> Access::judge(const Request& request, bool is_page
 }
 
 std::optional<Problem> Access::check_origin(const Request& request, bool is_page, bool has_token) const {
-  // No page can make a browser send a token that it does not know. So a host may be asked by any of its names with it.
+  // No page can make a browser send a token that it does not know. So with a token any host name is allowed.
   const bool is_unix = request.peer.transport == Peer::Transport::kUnix;
   const bool is_ours = is_unix ? is_unix_host(request.host) : names_.has(request.host);
   if (!is_ours && !has_token) return foreign_host(request.host, is_unix ? "localhost" : names_.list());

@@ -12,13 +12,13 @@
 namespace flamed::api {
 namespace {
 
-/// Entries hold a whole group's members.
+/// An entry has all members of a group.
 constexpr std::size_t kFirstBufferBytes = 4096;
 constexpr std::size_t kLargestBufferBytes = 4U << 20;
 constexpr int kFirstGroups = 64;
 constexpr int kMostGroups = 65'536;  // NGROUPS_MAX
 
-/// Calls a function of the getpwuid_r(3) kind with more and more room. Empty: no such entry, or the database failed.
+/// Calls a function like getpwuid_r(3) with increasing buffers. Empty: no such entry, or the database failed.
 template <typename Entry, typename Call>
 std::optional<Entry> get_entry(std::vector<char>& buffer, Call&& call) {
   for (buffer.resize(kFirstBufferBytes); buffer.size() <= kLargestBufferBytes; buffer.resize(2 * buffer.size())) {

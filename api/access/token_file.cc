@@ -104,7 +104,7 @@ Status TokenFile::read_if_changed() {
 bool TokenFile::accepts(std::string_view presented) {
   const std::lock_guard lock(mutex_);
   static_cast<void>(read_if_changed());
-  // All of them, so that the time does not tell which one was near.
+  // Compares all of them, so that the time reveals nothing.
   bool accepted = false;
   for (const std::string& token : tokens_) accepted = is_same_secret(presented, token) || accepted;
   return accepted;

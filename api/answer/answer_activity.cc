@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kUsualSteps = 300;
 constexpr std::uint32_t kUsualRows = 50;
 
-/// A length that people count in, such that a window has no more than kUsualSteps of it.
+/// A round step, such that a window has at most kUsualSteps of them.
 std::int64_t usual_step_ns(const store::WallWindow& window) {
   constexpr std::array<std::int64_t, 12> kSeconds{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600};
   const std::int64_t length_s = (window.to.ns - window.from.ns) / kNsPerSecond;

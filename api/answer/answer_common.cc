@@ -23,12 +23,12 @@ constexpr std::int64_t kDeadlineNs = 20 * kNsPerSecond;
 constexpr std::uint64_t kMostNodes = 4U << 20;
 /// Pairs of thread and stack: a day of a busy host has tens of millions.
 constexpr std::uint64_t kMostVisits = 2'000'000'000;
-/// To look further than the question asks.
+/// For look_further().
 constexpr std::int64_t kFurtherNs = 2 * kNsPerSecond;
-/// Answers have all samples up to a second ago, but where ingest is some seconds behind.
+/// Answers have all samples up to a second ago, unless ingest is some seconds behind.
 constexpr std::int64_t kSettledNs = 10 * kNsPerSecond;
 
-/// Each may cost a look at /proc.
+/// Each may need a read of /proc.
 constexpr std::size_t kMostAccounts = 512;
 
 std::string describe(const store::ProcessSelector& process) {
@@ -50,9 +50,9 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
   for (const auto* list : {&selection.processes, &selection.trees}) {
     for (const store::ProcessSelector& process : *list) {
       if (store::knows(snapshot, process)) continue;
-      // Told by its start, a process that no sample names cannot be told from an earlier one with its pid.
+      // With a start time, a process without samples can't be distinguished from an earlier one with its pid.
       if (!process.start_ticks && sources.user_of(process.pid)) continue;
-      // The same whether there is no such process or one of somebody else.
+      // The same for a missing process and for another user's.
       const std::string parameter = prefix + (list == &selection.trees ? "tree" : "pid");
       return unknown_process(parameter, "flamed has never seen " + describe(process) +
                                             (store::only_user(snapshot) ? " of yours" : "") +
@@ -117,8 +117,8 @@ void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, cons
   if (!selection.is_narrowed() && !facts.only_user) {
     sum = sources.machine_cpu(facts.used);
   } else {
-    // Of a unit, a container or a cgroup too: samples belong to it by their process, so its account is that of its
-    // processes. The cgroup's own account has more: processes that moved in and out, and what was never sampled.
+    // For units, containers and cgroups, too, the account is the sum of the processes, since samples belong to them by
+    // process. The cgroup's own account includes processes that moved in and out, and those that were never sampled.
     const auto processes = store::selected_processes(question.snapshot, selection, kMostAccounts + 1);
     if (processes.empty()) sum = {{}, "no sample of the selection is retained"};
     if (processes.size() > kMostAccounts) sum = {{}, "more than " + std::to_string(kMostAccounts) + " processes"};

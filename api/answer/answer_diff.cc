@@ -25,7 +25,8 @@ Response answer_diff(const AnswerContext& context) {
 
   const std::string_view format = context.parameters.choice("format");
   const bool is_table = format == "top" || format == "top-text";
-  // Both sides whole: what was pruned on one only would be read as a change. The comparison is pruned afterwards.
+  // Both sides are complete: nodes pruned on one side only would look like a change. The comparison is pruned
+  // afterwards.
   store::ProfileOptions options = options_of(context.parameters);
   store::DiffOptions diff_options;
   diff_options.normalise =
@@ -37,7 +38,7 @@ Response answer_diff(const AnswerContext& context) {
   }
   options.min_percent = 0;
   options.max_nodes = 0;
-  // Without a group of the query's own the functions of all processes fall together: pids differ between the sides.
+  // Without a group in the query, functions of all processes are merged: pids differ between the sides.
   if (!options.group) options.group = store::Group::kNone;
 
   store::QueryBudget budget = budget_for(context.sources);

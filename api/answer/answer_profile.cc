@@ -21,7 +21,7 @@
 namespace flamed::api {
 namespace {
 
-/// Functions of all stacks written out: 100 to 200 MB of JSON or text.
+/// Functions in all stacks: 100 to 200 MB of JSON or text.
 constexpr std::uint64_t kMostFunctionsWritten = 20'000'000;
 
 Error too_much_to_write(std::string_view format) {
@@ -39,7 +39,7 @@ std::string title_of(const store::AnswerFacts& facts, const store::Selection& se
          std::to_string(facts.used.to.ns / kNsPerMs);
 }
 
-/// Without what is for trees.
+/// Without the options for trees.
 store::ProfileOptions stack_options_of(const Parameters& parameters) {
   store::ProfileOptions options = options_of(parameters);
   options.root.clear();
@@ -49,7 +49,7 @@ store::ProfileOptions stack_options_of(const Parameters& parameters) {
 Response tree_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   store::ProfileOptions options = options_of(context.parameters);
   const bool is_table = format == "top" || format == "top-text";
-  // The table's length is what max_nodes means there: it must add up whole trees.
+  // For a table, max_nodes is its length: it must add up whole trees.
   const std::size_t rows = is_table && options.max_nodes != 0 ? options.max_nodes : kDefaultTopRows;
   if (is_table) {
     options.max_nodes = 0;
@@ -105,7 +105,7 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
   if (functions_written(*stacks) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
   std::string title = title_of(*stacks, question.selection);
   if (stacks->total_samples == 0) {
-    // The only text of the format that is shown.
+    // The only text of the format that speedscope shows.
     for (const std::string& warning : stacks->warnings) title += " - " + warning;
   }
   Response response = json_response(render_speedscope(*stacks, options.group.value_or(store::Group::kNone), title));

@@ -41,8 +41,8 @@ bool is_cheaper_anew(const Response& response, const Request& request) {
   return response.content_type == kBinaryColumnsType && request.peer.transport != Peer::Transport::kRemote;
 }
 
-/// Of the answer as it is, not compressed, and of who gets it: weak, since the same may go out compressed. FNV-1a, 64
-/// bits: nobody gains by making two of his own answers collide.
+/// Of the uncompressed answer and its viewer: a weak tag, since the answer may be sent compressed. FNV-1a, 64 bits:
+/// nobody gains by making two of his own answers collide.
 std::string entity_tag(std::string_view body, const Viewer& viewer) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   const auto add = [&](std::string_view bytes) {
@@ -127,7 +127,7 @@ Plan Router::plan_or_throw(const Request& request) const {
   auto judged = judge(request, goal);
   if (auto* problem = std::get_if<Problem>(&judged)) return std::move(*problem);
   if (goal.route == nullptr && goal.file == nullptr) return unknown_path(target->path, paths());
-  // The page keeps its state in the query, so any query is right there.
+  // The page keeps its state in the query, so any query is valid there.
   if (goal.file != nullptr) return goal.file;
 
   const WallTime now = this->now();
@@ -170,7 +170,7 @@ Response Router::answer_plan(const Request& request, const Plan& plan) {
   return response;
 }
 
-/// What all answers have in common.
+/// Adds the headers common to all answers.
 Response Router::finish(Response response, const Request* request, std::uint64_t clients) {
   const auto has = [&](std::string_view name) {
     return std::any_of(response.headers.begin(), response.headers.end(),
@@ -183,7 +183,7 @@ Response Router::finish(Response response, const Request* request, std::uint64_t
   response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
   const bool is_cheap = request != nullptr && is_cheaper_anew(response, *request);
   if (response.settled && response.status == 200 && !is_cheap) {
-    // Kept, but asked for again before each use: names may have been found since, or samples dropped.
+    // Cached, but revalidated before each use: names may have been found since, or samples dropped.
     response.headers.emplace_back("Cache-Control", "private, no-cache");
     response.headers.emplace_back("Vary", "Accept, Accept-Encoding, Authorization");
     const std::string tag = entity_tag(response.body, response.viewer);

@@ -7,9 +7,9 @@ namespace flamed::api {
 namespace {
 
 constexpr std::int64_t kYoungNs = kNsPerSecond;
-/// While the next one is being made. Of an answer that takes long to make the one before is old when it is there.
+/// The age limit while the next one is being made. If an answer takes long to make, the one before gets old.
 constexpr std::int64_t kOldestNs = 5 * kNsPerSecond;
-/// Of an answer, beside its body: its question, its headers, and the tables' own.
+/// Memory of an answer without its body: its question, its headers, and the tables' entries.
 constexpr std::size_t kBesideBody = 2048;
 
 std::size_t cost_of(const SharedAnswer& answer) { return answer.body.size() + kBesideBody; }
@@ -20,8 +20,8 @@ struct SharedAnswers::Flight {
   Question question;
   std::int64_t begun_ns;
   std::uint64_t revision;
-  std::vector<Asker> askers{};  ///< by the mutex of the answers
-  bool others_asked = false;    ///< likewise: meanwhile
+  std::vector<Asker> askers{};  ///< guarded by SharedAnswers' mutex
+  bool others_asked = false;    ///< likewise: while it was being made
 };
 
 SharedAnswers::Verdict SharedAnswers::ask(const Question& question, Asker& asker, std::uint64_t revision) {
@@ -51,7 +51,7 @@ std::vector<SharedAnswers::Asker> SharedAnswers::land(const std::shared_ptr<Flig
   const std::int64_t now_ns = clock_.monotonic().ns;
   std::vector<Answer> gone;
   const std::lock_guard lock(mutex_);
-  // Who asked a second later has begun another one, which may have landed before, and left nothing.
+  // A client that asked a second later has begun another one, which may have landed before and dropped the entry.
   const auto at = entries_.find(flight->question);
   if (at == entries_.end()) return std::exchange(flight->askers, {});
   Entry& entry = at->second;
@@ -98,7 +98,7 @@ SharedAnswers::Answer SharedAnswers::drop_oldest() {
   return answer;
 }
 
-/// What nobody is given any more.
+/// Removes answers that are too old to be used.
 std::vector<SharedAnswers::Answer> SharedAnswers::drop_old(std::int64_t now_ns) {
   std::vector<Answer> gone;
   while (!by_age_.empty() && now_ns - by_age_.begin()->first > kOldestNs) gone.push_back(drop_oldest());

@@ -11,8 +11,8 @@
 namespace flamed::api {
 namespace {
 
-/// speedscope, as its authors publish it, puts its styles into the page as text and compiles its demangler there. What
-/// it would run as script from text (one attempt of a library's, which it does without) stays refused.
+/// The published speedscope has inline styles and compiles its demangler. Scripts from text stay refused (one library
+/// tries, and works without).
 constexpr std::string_view kSpeedscope = "/speedscope/";
 constexpr std::string_view kSpeedscopePolicy =
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; base-uri 'none'; "

@@ -9,7 +9,7 @@
 namespace flamed::api {
 namespace {
 
-/// Long input is shown by its beginning: an answer should not be larger than its cause.
+/// Only the beginning of long input is shown: an answer should not be larger than its request.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kShown = 200;
   std::string out(text.substr(0, kShown));

@@ -10,10 +10,10 @@ namespace flamed::api {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-/// A client may send a line break or two after the body of a request before (RFC 9112, 2.2).
+/// A client may send a line break or two after the body of the previous request (RFC 9112, 2.2).
 constexpr std::size_t kMaxLeadingBytes = 2 * kLineEnd.size();
 
-/// Tab is a blank; the others have no place in a head, and CR and LF only at the end of a line.
+/// Tab is a blank; other control characters are not allowed in a head, and CR and LF only at the end of a line.
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string_view RequestReader::head() const {
 }
 
 HeadState RequestReader::next() {
-  // A fresh string: an idle connection holds no memory of its largest request.
+  // A new string, so that an idle connection does not keep the memory of its largest request.
   std::string rest = buffer_.substr(scanned_);
   *this = RequestReader();
   buffer_ = std::move(rest);

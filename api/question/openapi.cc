@@ -24,7 +24,7 @@ void append_number(JsonWriter& json, std::string_view key, double value) {
   json.key(key).number(static_cast<std::int64_t>(value));
 }
 
-/// The schema of one value. Lists of numbers and processes are texts with commas, as the parser takes them.
+/// The schema of one value. Lists of numbers and processes are texts with commas, as in the parser.
 void append_schema(JsonWriter& json, const ParameterSpec& spec) {
   const auto with_default = [&] {
     if (!spec.fallback.empty()) json.key("default").string(spec.fallback);
@@ -89,7 +89,7 @@ void append_parameter(JsonWriter& json, const ParameterSpec& spec) {
   json.key("description").string(std::string(spec.description) + ". Allowed: " + allowed_values(spec) + ".");
   if (is_list(spec.type)) {
     json.key("style").string("form");
-    // Texts may hold commas, so that each stands in a parameter of its own.
+    // Texts may have commas, so each is a parameter of its own.
     json.key("explode").boolean(spec.type == ParameterType::kTexts);
   }
   append_schema(json.key("schema"), spec);
@@ -139,7 +139,7 @@ std::string render_openapi(std::string_view version) {
     json.end_object().end_object();
   }
   json.end_object();
-  // On the host nobody needs one: the kernel says whose a connection is.
+  // No token is needed on the host: the kernel says who owns a connection.
   json.key("security").begin_array().begin_object().end_object();
   json.begin_object().key("token").begin_array().end_array().end_object().end_array();
   json.key("components").begin_object();

@@ -67,7 +67,7 @@ bool within(const ParameterSpec& spec, Number value) {
   return number >= spec.minimum && number <= spec.maximum;
 }
 
-/// Commas part the values of lists of what has none in itself.
+/// Splits a list at commas; for types whose values have no commas.
 std::vector<std::string_view> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   for (std::size_t comma = 0; comma != std::string_view::npos;) {

@@ -31,7 +31,7 @@ store::Group group_of(std::string_view name) {
   return store::Group::kNone;
 }
 
-/// Is a selector with the prefix given?
+/// Does the query have a selecting parameter with the prefix?
 bool selects(const Parameters& parameters, const std::string& prefix) {
   return std::any_of(kSelectors.begin(), kSelectors.end(),
                      [&](std::string_view name) { return parameters.given(prefix + std::string(name)); });
@@ -58,7 +58,7 @@ store::Selection read_selection(const Parameters& parameters, const std::string&
   return selection;
 }
 
-/// A window's edges as they are meant; empty where they are not given.
+/// A window's resolved edges; empty if they are not given.
 struct Edges {
   std::optional<WallTime> from;
   std::optional<WallTime> to;

@@ -12,11 +12,11 @@
 namespace flamed::api {
 namespace {
 
-/// Each text gets a number when it is first met.
+/// Numbers texts in the order of their first use.
 class StringTable {
  public:
   std::uint64_t index_of(std::string_view text) {
-    // What stands beside each other is often the same: the functions of one module.
+    // Consecutive texts are often the same: functions of one module.
     if (!strings_.empty() && text == strings_[last_]) return last_;
     const auto [entry, is_new] = indices_.try_emplace(text, strings_.size());
     if (is_new) strings_.push_back(text);
@@ -26,11 +26,11 @@ class StringTable {
 
  private:
   std::vector<std::string_view> strings_;
-  std::uint64_t last_ = 0;  ///< what was asked for last
+  std::uint64_t last_ = 0;  ///< of the last look-up
   std::unordered_map<std::string_view, std::uint64_t, KeyedTextHash> indices_;
 };
 
-/// So many frames before one is looked at, it is on its way into the processor's cache.
+/// The distance, in frames, of prefetching.
 constexpr std::size_t kAhead = 8;
 
 using Column = std::vector<std::uint64_t>;
@@ -42,8 +42,8 @@ using Texts = std::array<std::string_view, kTexts.size()>;
 }  // namespace
 
 void append_frame_columns(ColumnWriter& out, const store::FrameList& frames) {
-  // The texts stand before the columns that point to them, but are found on the way through these. Frames lie anywhere
-  // in memory: each is looked at once.
+  // The texts are written before the columns that refer to them, but are collected from these. Frames are scattered in
+  // memory: each is read once.
   StringTable strings;
   StringTable kinds;
   const std::uint64_t none = strings.index_of("");

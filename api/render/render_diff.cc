@@ -18,7 +18,7 @@
 namespace flamed::api {
 namespace {
 
-/// Beside a tree: more stand in format=top.
+/// In addition to a tree; format=top has more.
 constexpr std::size_t kFunctionsBesideTree = 100;
 
 double symbolised_share(const store::ProfileDiff& diff, store::DiffCount store::DiffNode::*side) {
@@ -168,7 +168,7 @@ std::string render_diff_columns(const store::ProfileDiff& diff, double frequency
 }
 
 std::string render_diff_folded(const store::ProfileDiff& diff) {
-  // Stacks that read the same are one line, in byte order.
+  // Stacks with the same text are one line, in byte order.
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines;
   std::string stack;
   std::vector<std::size_t> ends;  // of the stack's text at each depth
@@ -180,7 +180,7 @@ std::string render_diff_folded(const store::ProfileDiff& diff) {
       ends.pop_back();
     }
     stack.resize(ends.empty() ? 0 : ends.back());
-    // As in the folded profile, the root is no part of a stack but where it is all of it.
+    // As in the folded profile, the root is not part of a stack, unless it is the whole stack.
     if (i != 0) {
       if (!stack.empty()) stack += ';';
       stack += folded_name(diff.frames[node.frame].name);

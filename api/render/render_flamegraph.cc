@@ -11,7 +11,7 @@
 namespace flamed::api {
 namespace {
 
-/// What is the same for every node of a frame, escaped once: `"name":"f","module":"m","kind":"native"`.
+/// The members that all nodes of a frame share, escaped once: `"name":"f","module":"m","kind":"native"`.
 std::vector<std::string> render_frames(const store::FrameList& frames) {
   std::vector<std::string> rendered;
   rendered.reserve(frames.size());
@@ -31,8 +31,8 @@ void append_members(std::string& out, const store::ProfileNode& node, const std:
   json.key("self").number(node.self_samples);
 }
 
-/// The tree below and including the root, without the root's opening brace. Nodes come parents first, so one pass with
-/// the path of open nodes in hand writes any depth.
+/// The tree below and including the root, without the root's opening brace. Parents come first, so one pass with the
+/// path of open nodes can write any depth.
 void append_tree(std::string& out, const store::Profile& profile) {
   const std::vector<std::string> frames = render_frames(profile.frames);
   struct Open {
@@ -48,7 +48,7 @@ void append_tree(std::string& out, const store::Profile& profile) {
     const store::ProfileNode& node = profile.nodes[i];
     if (i == 0) {
       append_members(out, node, frames);
-      // The root has children even when it has none: readers may count on the array.
+      // The root always has the array `children`: readers may rely on it.
       out += ",\"children\":[";
       path.push_back({i, false});
       continue;

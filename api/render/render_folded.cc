@@ -13,11 +13,11 @@
 namespace flamed::api {
 namespace {
 
-/// What may follow on a path: the end of a stack ("name 42"), or the way on ("name;"). In byte order of these texts the
-/// lines come out in byte order too.
+/// A continuation of a path: the end of a stack ("name 42"), or an inner node ("name;"). In byte order of these texts
+/// the lines are in byte order, too.
 struct Step {
   std::string text;
-  std::vector<std::uint32_t> nodes;  ///< for the way on: those whose children come next
+  std::vector<std::uint32_t> nodes;  ///< for an inner node: the nodes whose children come next
 };
 
 class Folder {
@@ -32,7 +32,7 @@ class Folder {
     struct Level {
       std::vector<Step> steps;
       std::size_t next;
-      std::size_t path_bytes;  ///< of what stands before each of the steps
+      std::size_t path_bytes;  ///< length of the path before each of the steps
     };
     std::string out;
     std::string path;
@@ -72,7 +72,7 @@ class Folder {
   std::vector<Step> first_steps() {
     std::vector<std::uint32_t> below(children_.begin() + first_child_[0], children_.begin() + first_child_[1]);
     std::vector<Step> steps = steps_of(std::move(below));
-    // Samples without a single frame: the root's name is all that can be said of them.
+    // Samples without frames: only the root's name is known.
     const store::ProfileNode& root = profile_.nodes.front();
     if (root.self_samples > 0) {
       steps.push_back({names_[root.frame] + " " + std::to_string(root.self_samples), {}});
@@ -89,7 +89,7 @@ class Folder {
     return steps_of(std::move(below));
   }
 
-  /// Nodes that look the same in text (equal names in two modules) become one.
+  /// Merges nodes with the same text (equal names in two modules).
   std::vector<Step> steps_of(std::vector<std::uint32_t> nodes) {
     const auto name = [&](std::uint32_t node) -> const std::string& { return names_[profile_.nodes[node].frame]; };
     std::stable_sort(nodes.begin(), nodes.end(), [&](auto a, auto b) { return name(a) < name(b); });

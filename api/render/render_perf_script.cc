@@ -17,7 +17,7 @@ std::string line_text(std::string_view raw, std::string_view if_empty) {
   return text.empty() ? std::string(if_empty) : text;
 }
 
-/// Readers take what stands in the last parentheses of a line for the module, up to a blank.
+/// Readers take the text in the last parentheses of a line for the module, up to a blank.
 std::string module_text(std::string_view raw) {
   std::string text = line_text(raw, "[unknown]");
   for (char& c : text) {
@@ -72,7 +72,7 @@ std::string render_perf_script(const store::TimedSamples& samples) {
     for (std::uint32_t stack = sample.stack; stack != 0; stack = stacks.nodes[stack].caller) {
       out += frames[stacks.nodes[stack].frame];
     }
-    // Not code, but to be seen: address 0 is no function's.
+    // Not code, but shown: no function has address 0.
     if (sample.truncation) out += "\t               0 " + truncation_name(*sample.truncation) + " ([unknown])\n";
     out += '\n';
   }

@@ -62,7 +62,7 @@ class Encoder {
     out.number(profile_field::kPeriod, static_cast<std::uint64_t>(profile_.period_ns));
     for (const std::string& warning : profile_.warnings) out.number(profile_field::kComment, text(warning));
     out.number(profile_field::kDefaultSampleType, text("cpu"));
-    // What the others refer to by number may stand behind them.
+    // Entries may come after the fields that refer to them.
     for (const std::string_view entry : strings_) out.bytes(profile_field::kStringTable, entry);
     return std::move(out_);
   }
@@ -151,7 +151,7 @@ class Encoder {
     return known;
   }
 
-  /// A location that is no code.
+  /// A location that is not code.
   std::uint64_t marker(std::string_view name) {
     std::uint64_t& known = markers_[std::string(name)];
     if (known != 0) return known;
@@ -170,8 +170,8 @@ class Encoder {
     if (known != 0) return known;
     known = mappings_.size();
     std::string encoded;
-    // All that pprof does with the limits is to look for the mapping of an address, which each location names itself.
-    // Naming is done here, so that pprof need not look for files of that name on its own host.
+    // pprof uses the limits only to find the mapping of an address, which each location has anyway. Names are resolved
+    // here, so that pprof does not search for such files on its own host.
     ProtobufWriter(encoded)
         .number(mapping_field::kId, known)
         .number(mapping_field::kMemoryLimit, ~std::uint64_t{0})
@@ -202,7 +202,7 @@ class Encoder {
 
   const store::StackProfile& profile_;
   std::string out_;
-  std::vector<std::string_view> strings_;  ///< keys of string_ids_, whose places do not change
+  std::vector<std::string_view> strings_;  ///< views of keys of string_ids_, which do not move
   std::unordered_map<std::string, std::uint64_t, KeyedTextHash> string_ids_;
   std::vector<std::uint64_t> locations_;  ///< by frame; 0: not written yet
   std::uint64_t last_location_ = 0;

@@ -7,7 +7,7 @@
 namespace flamed::api {
 namespace {
 
-/// By node: functions from it to the outermost.
+/// By node: number of functions from it to the outermost.
 std::vector<std::uint64_t> depths_of(const store::StackProfile& profile) {
   std::vector<std::uint64_t> depths(profile.nodes.size(), 0);
   for (std::size_t i = 1; i < profile.nodes.size(); ++i) {

@@ -11,8 +11,8 @@ struct AnswerMemory::Account {
   const std::size_t limit;
   const std::function<void()> on_room;
   mutable std::mutex mutex{};
-  std::size_t all = 0;                       ///< by mutex
-  std::map<UserKey, std::size_t> by_user{};  ///< by mutex
+  std::size_t all = 0;                       ///< guarded by mutex
+  std::map<UserKey, std::size_t> by_user{};  ///< guarded by mutex
 
   [[nodiscard]] bool has_room_locked(UserKey user) const {
     const auto found = by_user.find(user);

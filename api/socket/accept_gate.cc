@@ -14,25 +14,25 @@
 namespace flamed::api {
 namespace {
 
-/// Names in epoll: the eventfd, then the listening sockets by their place, then clients, whose numbers never come back:
-/// an event for one that is gone finds nobody.
+/// Ids in epoll: the eventfd, then the listening sockets by index, then clients, whose numbers are never reused: an
+/// event for a closed one finds nothing.
 constexpr std::uint64_t kWake = 0;
 constexpr std::uint64_t kFirstListening = 1;
 
 constexpr std::size_t kEventsAtOnce = 64;
 constexpr int kAcceptsAtOnce = 64;
-/// When there is no descriptor left for a client, accept() fails at once, again and again.
+/// A pause when there is no descriptor left for a client: accept() would fail again and again.
 constexpr std::chrono::milliseconds kListenPause{50};
-/// When a request has waited for its samples and there is no place for it.
+/// A pause when a request has waited for its samples and the queue is full.
 constexpr std::chrono::milliseconds kDueAgain{50};
-/// Clients that are told that there is no place, beside those who have one.
+/// Clients that only get a refusal, in addition to the limit.
 constexpr std::size_t kMostTurnedAway = 32;
 constexpr int kRequestsPerConnection = 1000;
 constexpr std::chrono::milliseconds kLongestPatience{60'000};
 
 bool is_head(std::string_view head) { return head.substr(0, 5) == "HEAD "; }
 
-/// Why a request is not handed out; empty for one that is well-formed.
+/// Why a request is refused; empty for a well-formed one.
 std::optional<Problem> fault_of(const RequestReader& reader) {
   switch (reader.state()) {
     case HeadState::kUriTooLong:
@@ -50,7 +50,7 @@ std::optional<Problem> fault_of(const RequestReader& reader) {
   return std::nullopt;
 }
 
-/// How much it would cost its client to be closed.
+/// How much closing the connection would cost its client.
 int business(Connection::Stage stage) {
   switch (stage) {
     case Connection::Stage::kReceiving:
@@ -204,7 +204,7 @@ void AcceptGate::admit(Fd socket, Clock::time_point now) {
   advance(id, refuse(client, too_many_clients(), now), now);
 }
 
-/// Closes the one of the user that has been silent the longest.
+/// Closes the user's connection that has been idle longest.
 bool AcceptGate::make_room_of(UserKey user) {
   std::optional<std::uint64_t> longest;
   for (const auto& [id, client] : clients_) {
@@ -215,8 +215,8 @@ bool AcceptGate::make_room_of(UserKey user) {
   return longest.has_value();
 }
 
-/// Of the user who has most, the one that is least busy, and of those alike the one that has been so the longest: who
-/// opens many connections and keeps them all busy is not to keep others out.
+/// Closes the least busy connection of the user who has most, among equals the one that has been so longest: a user who
+/// opens many connections and keeps them all busy must not keep others out.
 bool AcceptGate::make_room_for(UserKey user) {
   const std::size_t own = clients_of(user);
   std::optional<std::uint64_t> chosen;
@@ -298,7 +298,7 @@ void AcceptGate::take_replies(Clock::time_point now) {
 
 void AcceptGate::advance(std::uint64_t id, Connection::Event event, Clock::time_point now) {
   Client& client = clients_.at(id);
-  // An answer that goes out at once may uncover the next request.
+  // After an answer was sent at once, the next request may already be there.
   while (true) {
     switch (event) {
       case Connection::Event::kNone:
@@ -346,7 +346,7 @@ void AcceptGate::arm(std::uint64_t id, Client& client) {
   const Connection& connection = client.connection;
   if (connection.stage() == Connection::Stage::kAsking) return set_timer(id, client, std::nullopt);
   set_timer(id, client, connection.deadline());
-  // Once: who hangs up while an answer is made would be reported again and again.
+  // One-shot: a client that disconnects while its answer is made would be reported again and again.
   static_cast<void>(
       watch(poll_.get(), EPOLL_CTL_MOD, connection.descriptor(), connection.poll_events() | EPOLLONESHOT, id));
 }
@@ -365,11 +365,11 @@ void AcceptGate::drop(std::uint64_t id) {
     --with_place_;
     if (--clients_by_user_[client.user] == 0) clients_by_user_.erase(client.user);
   }
-  open_ = clients_.size() - 1;  // told before the client can see that it is gone
+  open_ = clients_.size() - 1;  // updated before the client can notice the close
   clients_.erase(id);
 }
 
-/// Longer in its stage. Of those who came at once, the one that was accepted first.
+/// Longer in its stage; among equals the one that was accepted first.
 bool AcceptGate::is_older(std::uint64_t a, std::uint64_t b) const {
   return std::pair(clients_.at(a).connection.since(), a) < std::pair(clients_.at(b).connection.since(), b);
 }

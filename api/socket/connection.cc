@@ -16,11 +16,11 @@
 namespace flamed::api {
 namespace {
 
-/// Of a body that is refused: who sends more does not want to read the answer.
+/// The dropped part of a refused body: a client that sends more will not read the answer.
 constexpr std::size_t kMostDroppedBytes = 1U << 20;
 constexpr std::size_t kPieceBytes = 4096;
 
-/// What follows behind the first `done` bytes.
+/// The bytes after the first `done`.
 iovec part_from(const SharedBytes& bytes, std::size_t done) {
   const std::string_view rest = bytes.view().substr(std::min(done, bytes.size()));
   return {const_cast<char*>(rest.data()), rest.size()};  // NOLINT(cppcoreguidelines-pro-type-const-cast): only read
@@ -32,7 +32,7 @@ bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 Connection::Connection(Fd socket, Peer peer, const ConnectionLimits& limits, Clock::time_point now)
     : socket_(std::move(socket)), peer_(peer), limits_(&limits), since_(now), deadline_(now + limits.idle) {
-  // Or the last piece of an answer is held back for the client's delayed ACK. Means nothing to Unix sockets.
+  // Otherwise the last piece of an answer waits for the client's delayed ACK. No effect on Unix sockets.
   const int on = 1;
   static_cast<void>(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
 }
@@ -42,7 +42,7 @@ std::uint32_t Connection::poll_events() const {
     case Stage::kReceiving:
     case Stage::kLingering:
       return EPOLLIN | EPOLLRDHUP;
-    case Stage::kWaiting:  // what it sends ahead may wait; only that it goes away is looked for
+    case Stage::kWaiting:  // early requests may wait; only a disconnect matters
       return EPOLLRDHUP;
     case Stage::kSending:
       return EPOLLOUT;
@@ -137,13 +137,13 @@ Connection::Event Connection::send_on(Clock::time_point now) {
     case After::kClose:
       break;
     case After::kLinger:
-      // Closing with input that was not read resets the connection, and may take the answer with it.
+      // Closing with unread input resets the connection, which may lose the answer.
       static_cast<void>(::shutdown(socket_.get(), SHUT_WR));
       enter(Stage::kLingering, now, now + limits_->linger);
       return drop_input();
     case After::kNextRequest:
       enter(Stage::kReceiving, now, now + limits_->idle);
-      // What came after the last request was sent ahead by a client that pipelines.
+      // A pipelining client may have sent the next request already.
       reader_.next();
       if (!reader_.empty()) deadline_ = now + limits_->receive;
       return receive(now);

@@ -61,7 +61,7 @@ Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(raw, &::freeaddrinfo);
 
-  // A name may stand for several addresses. The first that can be had is ours.
+  // A name may have several addresses. The first one that can be bound is used.
   Error error(what + ": the name has no address");
   for (const addrinfo* info = addresses.get(); info != nullptr; info = info->ai_next) {
     sockaddr_storage address{};
@@ -74,7 +74,8 @@ Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
       error = Error::from_errno(what);
       continue;
     }
-    // Lets a restart bind while old connections are in TIME_WAIT. On Linux it does not let two sockets listen.
+    // Allows a restart to bind while old connections are in TIME_WAIT. On Linux it does not allow two listening
+    // sockets.
     const int on = 1;
     static_cast<void>(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
     if (::bind(socket.get(), info->ai_addr, info->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
@@ -90,7 +91,7 @@ Result<Fd> open_tcp(const ListenAddress& wanted, Reach reach) {
                         to_string(other),
                     code);
     }
-    // Of a control group, and of a seccomp filter: the kernel itself has no such refusal.
+    // From a control group or a seccomp filter: the kernel itself does not refuse with EPERM.
     if (code == EPERM) {
       error = Error(error.message() + "; flamed's unit allows port " + std::to_string(kDefaultPort) +
                         " alone: `systemctl edit flamed`, with the lines [Service] and SocketBindAllow=tcp:" +

@@ -37,7 +37,7 @@ std::optional<IpEndpoint> end_of(int socket, NameOf name_of) {
   return ip_endpoint(address);
 }
 
-/// Both ends, as the kernel names them; empty when it is no TCP connection any more.
+/// Both ends according to the kernel; empty if it is not a TCP connection any more.
 std::optional<TcpEnds> ends_of(int socket) {
   const std::optional<IpEndpoint> client = end_of(socket, ::getpeername);
   const std::optional<IpEndpoint> server = end_of(socket, ::getsockname);
@@ -45,7 +45,7 @@ std::optional<TcpEnds> ends_of(int socket) {
   return TcpEnds{*client, *server};
 }
 
-/// A connection that was reset is in no table any more.
+/// A reset connection is in no table any more.
 bool is_connected(int socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -90,7 +90,7 @@ Peer PeerLookup::look_up(int socket) {
 }
 
 Peer PeerLookup::look_up_again(int socket, const Peer& accepted) {
-  // A Unix socket's peer is noted for good, and who is not known has nothing to lose.
+  // A Unix socket's peer does not change, and an unknown one has no rights to lose.
   if (accepted.transport != Peer::Transport::kLoopback || !accepted.uid) return accepted;
   const Peer now = look_up_peer(socket, owners_.get());
   if (now == accepted) return accepted;

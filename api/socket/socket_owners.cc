@@ -19,12 +19,12 @@ namespace flamed::api {
 namespace {
 
 constexpr std::size_t kMappedPrefixBytes = 12;
-/// An answer has about 200 bytes; attributes that were not asked for may follow.
+/// An answer has about 200 bytes; unrequested attributes may follow.
 constexpr std::size_t kAnswerBytes = 4096;
-/// Answers to questions that were given up, before the one that is waited for.
+/// Answers to earlier, abandoned requests, before the expected one.
 constexpr int kMostAnswers = 8;
-/// Of `lo`, by which loopback addresses are reached: the same in every network namespace (loopback_net_init() of the
-/// kernel), and whatever it is called.
+/// The index of `lo`, the interface of loopback addresses: the same in every network namespace (loopback_net_init() of
+/// the kernel), even if it was renamed.
 constexpr std::uint32_t kLoopbackInterface = 1;
 
 void put_address(const IpEndpoint& endpoint, bool ipv4, __be32 (&words)[4]) {
@@ -44,7 +44,7 @@ IpEndpoint endpoint_of(const __be32 (&words)[4], __be16 port, std::uint8_t famil
   return endpoint;
 }
 
-/// Has it been connected, and is it not closed on both sides? In the order of its states.
+/// Was it connected, and is it not closed on both sides?
 bool is_connected(std::uint8_t state) {
   return state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSE_WAIT;
 }
@@ -70,7 +70,7 @@ std::vector<std::byte> encode_owner_question(const TcpEnds& ends, std::uint32_t 
   const bool ipv4 = is_ipv4(ends.client);
   question.sdiag_family = ipv4 ? AF_INET : AF_INET6;
   question.sdiag_protocol = IPPROTO_TCP;
-  // The client's socket has the client's address as its own and ours as the other's.
+  // The client's socket has the client's address as source and ours as destination.
   question.id.idiag_sport = htons(ends.client.port);
   question.id.idiag_dport = htons(ends.server.port);
   put_address(ends.client, ipv4, question.id.idiag_src);
@@ -103,7 +103,7 @@ std::optional<OwnedSocket> decode_owner(std::span<const std::byte> answer, const
 Result<KernelSocketOwners> KernelSocketOwners::open() {
   Fd netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
   if (!netlink) return Error::from_errno("cannot ask the kernel who owns sockets: netlink sock_diag");
-  // To the kernel alone: an answer can come from nobody else then.
+  // Connected to the kernel, so that answers can only come from it.
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
   if (::connect(netlink.get(), reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) != 0) {
@@ -130,7 +130,7 @@ std::optional<OwnedSocket> KernelSocketOwners::find(const TcpEnds& ends, std::ui
   if (::send(netlink_.get(), question.data(), question.size(), 0) != static_cast<ssize_t>(question.size())) {
     return std::nullopt;
   }
-  // The kernel answers within send(): what is not there now will not come.
+  // The kernel answers within send(): an answer that is not there now will not come.
   for (int i = 0; i < kMostAnswers; ++i) {
     alignas(nlmsghdr) std::array<std::byte, kAnswerBytes> answer;
     const ssize_t count = ::recv(netlink_.get(), answer.data(), answer.size(), 0);

@@ -41,7 +41,7 @@ std::optional<gid_t> group_of_readers() {
   return entry.gr_gid;
 }
 
-/// " by flamed (pid 12)": who listens on a socket, or who made its lock.
+/// " by flamed (pid 12)": the process that listens on a socket, or that holds its lock.
 std::string by_whom(pid_t pid) {
   if (pid <= 0) return " by a process that cannot be seen from here";
   auto comm = read_file("/proc/" + std::to_string(pid) + "/comm", 64);
@@ -56,13 +56,13 @@ Error taken(const std::string& path, pid_t pid) {
       EADDRINUSE);
 }
 
-/// Who listens on the socket at `path`; empty when nobody does.
+/// The process that listens on the socket at `path`; empty if there is none.
 std::optional<pid_t> listener_at(const std::string& path) {
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = address_of(path);
   if (!probe) return 0;
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    // EAGAIN: somebody listens, and has a full backlog. EACCES: nobody knows, so let it be.
+    // EAGAIN: a process listens with a full backlog. EACCES: unknown, so leave it.
     if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
     return 0;
   }
@@ -72,7 +72,7 @@ std::optional<pid_t> listener_at(const std::string& path) {
   return credentials.pid;
 }
 
-/// Removes what a killed daemon left. The lock is held: no other daemon does the same.
+/// Removes the socket of a killed daemon. Call it with the lock, so that no other daemon does the same.
 Status remove_stale(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) {
@@ -95,7 +95,7 @@ Result<Fd> lock(const std::string& path) {
   const std::string name = path + ".lock";
   Fd file(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kLockMode));
   if (!file) return Error::from_errno("cannot listen on unix:" + path + ": cannot make " + name);
-  // Of the open file and not of the process (fcntl_locking(2)): it is there until the descriptor is closed.
+  // An open file description lock (fcntl_locking(2)): held until the descriptor is closed.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
@@ -111,7 +111,7 @@ Result<Fd> lock(const std::string& path) {
 
 Result<UnixSocketPath> UnixSocketPath::bind(int socket, std::string path) {
   const std::string what = "cannot listen on unix:" + path;
-  // For a start by hand; the service manager has made it.
+  // For a start by hand; the service manager creates it otherwise.
   const std::string folder = path.substr(0, path.rfind('/'));
   if (!folder.empty() && ::mkdir(folder.c_str(), kFolderMode) != 0 && errno != EEXIST) {
     return Error::from_errno(what + ": cannot make " + folder);
@@ -122,13 +122,13 @@ Result<UnixSocketPath> UnixSocketPath::bind(int socket, std::string path) {
   const sockaddr_un address = address_of(path);
   if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Error::from_errno(what);
 
-  // From here on by the file and not by its name. Nobody can connect before listen().
+  // From here on by descriptor and not by path. Nobody can connect before listen().
   const Fd file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat made {};
   if (!file || ::fstat(file.get(), &made) != 0) return Error::from_errno(what);
   UnixSocketPath bound(std::move(path), std::move(*locked), made.st_dev, made.st_ino);
   if (const std::optional<gid_t> group = group_of_readers(); group && *group != made.st_gid) {
-    // Without the right to give files away it stays with its maker's group: root's, as a rule.
+    // Without the right to change it, the file keeps its creator's group, normally root's.
     static_cast<void>(::fchownat(file.get(), "", static_cast<uid_t>(-1), *group, AT_EMPTY_PATH));
   }
   if (::chmod(("/proc/self/fd/" + std::to_string(file.get())).c_str(), kMode) != 0) return Error::from_errno(what);

@@ -13,13 +13,12 @@ namespace {
 
 constexpr std::int64_t kSecondsPerDay = 86'400;
 constexpr std::int64_t kNsPerDay = kSecondsPerDay * kNsPerSecond;
-/// 2200-01-01. In nanoseconds it is below 2^63 by two billion seconds, so sums of a moment and an offset can't
-/// overflow.
+/// 2200-01-01. In nanoseconds it is two billion seconds below 2^63, so sums of a time and an offset can't overflow.
 constexpr std::int64_t kEndSeconds = 7'258'118'400;
-/// As seconds this is the year 5138, as milliseconds 1973: no sensible moment is on the wrong side.
+/// As seconds this is the year 5138, as milliseconds 1973: no sensible time is on the wrong side.
 constexpr std::uint64_t kFirstMilliseconds = 100'000'000'000;
 
-/// Reads a text from the left; every reader leaves the position alone when it fails.
+/// Reads a text from the left; a reader that fails does not change the position.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -51,7 +50,7 @@ class Scanner {
     return value;
   }
 
-  /// One or more digits. Larger values than 64 bits hold come out as the largest.
+  /// One or more digits. Values beyond 64 bits become the largest one.
   std::optional<std::uint64_t> take_number() {
     constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
     std::size_t length = 0;
@@ -118,7 +117,7 @@ std::optional<std::int64_t> take_date(Scanner& scanner) {
   return std::chrono::sys_days{date}.time_since_epoch().count();
 }
 
-/// Seconds that the written clock is ahead of UTC.
+/// The offset from UTC in seconds.
 std::optional<std::int64_t> take_utc_offset(Scanner& scanner) {
   if (scanner.take_any_of("Zz")) return 0;
   const auto sign = scanner.take_any_of("+- ");
@@ -158,7 +157,7 @@ std::optional<Moment> parse_unix(std::string_view text) {
   const auto whole = scanner.take_number();
   if (!whole) return std::nullopt;
   if (scanner.at_end() && *whole >= kFirstMilliseconds) {
-    // Clamped where it is out of range anyway, so that the caller's range check sees it without an overflow here.
+    // Clamped beyond the valid range, so that the caller's range check fails without an overflow here.
     const std::uint64_t seconds = std::min<std::uint64_t>(*whole / 1000, kEndSeconds);
     return Moment{static_cast<std::int64_t>(seconds), static_cast<std::int64_t>(*whole % 1000) * kNsPerMs};
   }
@@ -195,14 +194,14 @@ std::optional<std::int64_t> parse_relative(std::string_view text, std::int64_t l
   return total_ns;
 }
 
-/// The moment at which local clocks show `local_seconds` (counted as if they showed UTC).
+/// The time at which local clocks show `local_seconds` (counted as if in UTC).
 std::int64_t local_to_utc(std::int64_t local_seconds, const TimeContext& context) {
   const auto offset_at = [&](std::int64_t seconds) {
     seconds = std::clamp<std::int64_t>(seconds, 0, kEndSeconds);
     return context.local_offset_s(WallTime{seconds * kNsPerSecond});
   };
-  // The offset depends on the moment and the moment on the offset. Two rounds settle it everywhere but in the hour
-  // that a clock change skips, where any answer is as good.
+  // The offset depends on the time and the time on the offset. Two rounds are enough, except in the hour that a clock
+  // change skips, where any answer is as good.
   const std::int64_t guess = local_seconds - offset_at(context.now.ns / kNsPerSecond);
   return local_seconds - offset_at(guess);
 }

@@ -10,9 +10,9 @@
 namespace flamed::daemon {
 namespace {
 
-/// The reader comes every two to five seconds, more often where it is woken.
+/// The reader calls every two to five seconds, more often when it is woken.
 constexpr std::int64_t kLookPeriodNs = 900 * kNsPerMs;
-/// While the machine does next to nothing, and nothing is held back: asking each thread's clock is a good part of the
+/// While the machine is nearly idle, and nothing is slowed down: reading each thread's clock is a good part of the
 /// cost.
 constexpr std::int64_t kIdleLookPeriodNs = 15 * kNsPerSecond;
 
@@ -54,7 +54,7 @@ void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
   const CostShares shares = governor_.shares();
   const bool slowed = governor_.is_background_slowed();
   const std::string limit = describe(*budget, budget_set_by_);
-  // As designed, and to be seen in /healthz and the metrics: nothing that anybody has to be woken for.
+  // Level info: normal operation, visible in /healthz and the metrics, and no reason to wake anybody.
   if (slowed && !was_slowed) {
     spdlog::info(
         "new unwind tables have to wait: the part of {} that was left for them in the last minute is used up; in the "

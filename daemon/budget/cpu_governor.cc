@@ -7,7 +7,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// The next frequency is chosen by what these cost last, so that a load that has just begun is seen whole.
+/// The next frequency is chosen by the cost in this time, so that a load that has just begun counts fully.
 constexpr std::int64_t kLatestNs = 2 * kNsPerSecond;
 
 unsigned steps_from(double hz) {
@@ -22,7 +22,7 @@ unsigned steps_from(double hz) {
 CostShares shares_between(const CostReading& before, const CostReading& now) {
   const double all_ns =
       static_cast<double>(now.now.ns - before.now.ns) * static_cast<double>(std::max<std::size_t>(now.cpus, 1));
-  // A clock of a thread that has ended may be missing from a sum.
+  // The clock of an ended thread may be missing from a sum.
   const auto share = [&](std::int64_t from, std::int64_t to) {
     return static_cast<double>(std::max<std::int64_t>(to - from, 0)) / all_ns;
   };
@@ -112,7 +112,7 @@ bool CpuGovernor::is_too_much(double limit) const {
     ns += interval.ns;
     if (interval.shares.sampling() > limit) ++above;
   }
-  // What does not shrink with the frequency shows after a step: then the next one comes sooner.
+  // Costs that do not shrink with the frequency show after a step: then the next step comes sooner.
   const bool was_lowered = lowered_ != 0 && !was_raised_ && held_ns_ < kWindowNs;
   return above >= (was_lowered ? kMostReadings - 1 : kMostReadings) &&
          mean_of(kWindowNs, since_step_).sampling() > limit;
@@ -125,7 +125,7 @@ void CpuGovernor::lower(double limit) {
     cost /= 2;
   } while (step_ < steps_ && cost > kLowerTo * limit);
   ++lowered_;
-  // What was raised and did not fit is left alone for longer each time.
+  // After a raise that did not fit, the next attempt waits longer each time.
   const bool taken_back = was_raised_ && held_ns_ < hold_ns_ + kNsPerMinute;
   hold_ns_ = taken_back ? std::min(2 * hold_ns_, kLongestHoldNs) : kFirstHoldNs;
   was_raised_ = false;

@@ -31,7 +31,7 @@ constexpr std::uint64_t kMaxUnwindBytes = 512U << 20;  ///< FLAMED_MAX_SLABS
 
 constexpr std::size_t kMostListenAddresses = 16;
 
-/// One thing that can be set: its key in the file, its flag, and how its text becomes a value.
+/// One setting: its key in the file, its flag, and its parser.
 struct Setting {
   std::string_view key;
   std::string_view flag;
@@ -40,7 +40,7 @@ struct Setting {
   std::string_view allowed;
   Status (*set)(Config&, std::string_view);
   bool (*differs)(const Config&, const Config&);
-  /// Of a setting that may be given several times: forgets what was given before, in the file or by default.
+  /// For a setting with several values: clears the earlier ones, of the file or the default.
   void (*clear)(Config&) = nullptr;
 };
 
@@ -195,8 +195,8 @@ constexpr std::array<Setting, 12> kSettings{{
      set_log_level, is_different<&Config::log_level>},
 }};
 
-/// Where in a JSON object with comments the value of `key` stands, counted from 1: of several the last, which is the
-/// one that counts. 0: nowhere.
+/// The line of the value of `key` in a JSON object with comments, counted from 1; of several the last, which is used.
+/// 0: none.
 std::size_t line_of_key(std::string_view text, std::string_view key) {
   std::size_t line = 1;
   std::size_t found = 0;
@@ -245,7 +245,7 @@ std::string known_keys() {
   return keys;
 }
 
-/// Values of one setting in a source that wins over those before it.
+/// Begins the values of one setting in a source that overrides earlier ones.
 void begin_values(const Setting& setting, Config& config) {
   if (setting.clear != nullptr) setting.clear(config);
 }
@@ -261,7 +261,7 @@ Status apply(const Setting& setting, std::string_view name, std::string_view val
 
 Status apply_json_value(const Setting& setting, const nlohmann::json& value, const std::string& file, Config& config) {
   if (!value.is_string() && !value.is_number()) {
-    // dump() calls itself for every level of nesting, of which there may be as many as the file has bytes.
+    // dump() is recursive, and the nesting can be as deep as the file has bytes.
     const std::string shown = value.is_structured() ? value.type_name() : value.dump();
     return bad_value(setting.key, shown, setting, Error("not a string or a number"));
   }

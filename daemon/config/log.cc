@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::chrono::seconds kRepeatPeriod{10};
 
-/// Whether standard error goes to the journal: systemd says which file that is ("device:inode"), and a child that was
-/// given another standard error still sees it said.
+/// Whether standard error goes to the journal: systemd sets a variable with that file's "device:inode", which a child
+/// with another standard error inherits, too.
 bool writes_to_journal() {
   const char* const stream = std::getenv("JOURNAL_STREAM");
   struct stat status {};
@@ -34,7 +34,7 @@ bool writes_to_journal() {
   return stream == std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
-/// Writes what a FloodFilter lets through. Who asks for debug messages wants all of them.
+/// Writes the messages that a FloodFilter passes, and all debug messages.
 class FloodSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FloodSink(spdlog::sink_ptr next) : sink_(std::move(next)) {}
@@ -66,7 +66,7 @@ void set_log_level(const std::string& level) { spdlog::set_level(spdlog::level::
 void start_logging(const std::string& level) {
   spdlog::sink_ptr sink;
   if (writes_to_journal()) {
-    // Keeps the level of each line, which standard error would not.
+    // The journal keeps the level of each line, which standard error would lose.
     sink = std::make_shared<spdlog::sinks::systemd_sink_mt>();
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();

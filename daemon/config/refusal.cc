@@ -18,9 +18,9 @@ namespace flamed::daemon {
 namespace {
 
 constexpr std::size_t kMostBytes = 64U << 10;
-/// What /proc/PID/uid_map of the first user namespace holds.
+/// The number of ids in /proc/PID/uid_map of the initial user namespace.
 constexpr std::uint64_t kAllIds = 4'294'967'295;
-/// The highest level that mainline kernels know; above it, kernels of Debian and Ubuntu ask for CAP_SYS_ADMIN.
+/// The highest level of mainline kernels; above it, kernels of Debian and Ubuntu require CAP_SYS_ADMIN.
 constexpr int kMainlineParanoid = 2;
 
 std::string text_of(const char* path) {
@@ -28,7 +28,7 @@ std::string text_of(const char* path) {
   return text ? std::move(text).value() : std::string();
 }
 
-/// The number behind "Name:" of /proc/self/status.
+/// The number after "Name:" in /proc/self/status.
 std::uint64_t field(std::string_view status, std::string_view name, int base) {
   const std::size_t at = status.find(name);
   if (at == std::string_view::npos) return 0;
@@ -105,7 +105,7 @@ constexpr std::array<RefusalText, static_cast<std::size_t>(Cause::kCount)> kText
      "debug"},
 }};
 
-/// `value` stands in all places of the text.
+/// Inserts `value` in all places of the text.
 Refusal refusal(Cause cause, std::string_view value = {}) {
   constexpr std::string_view kPlace = "{}";
   const RefusalText& text = kTexts.at(static_cast<std::size_t>(cause));
@@ -162,7 +162,7 @@ Refusal explain_refusal(const Error& error, const RefusalFacts& facts) {
     case ENOMEM:
       return refusal(Cause::kMemory);
     case kLockedMemoryIsShort:
-      return {ExitStatus::kNoResources, ""};  // what to do stands with the limit
+      return {ExitStatus::kNoResources, ""};  // the error itself says what to do
     default:
       break;
   }

@@ -14,12 +14,12 @@
 namespace flamed::daemon {
 namespace {
 
-/// A map's node, an Account and the allocator's part.
+/// A map's node, an Account and the allocator's overhead.
 constexpr std::size_t kAccountBytes = 128;
 constexpr std::size_t kMostStatBytes = 4096;
-/// NTP slews by less than this in an interval; what is more is a step, or the machine was suspended.
+/// NTP slews by less than this in an interval; a larger change is a step, or the machine was suspended.
 constexpr std::int64_t kStepNs = kNsPerSecond / 2;
-/// The end of a process may go unread for this part of the window.
+/// The time between a process's last reading and its end may be at most 1/kUnreadPart of the window.
 constexpr std::int64_t kUnreadPart = 100;
 
 std::string seconds(std::int64_t ns) {
@@ -51,7 +51,7 @@ std::optional<CpuAccounts::Reading> CpuAccounts::read_process(const ProcessId& i
   return Reading{now, stat->cpu_ticks * ProcessId::kNsPerTick};
 }
 
-/// To a tick.
+/// Exact to a tick.
 WallTime CpuAccounts::start_of(const ProcessId& id) const {
   const auto started_ns = static_cast<std::int64_t>(id.start_ticks * ProcessId::kNsPerTick);
   return {clock_.wall().ns - clock_.boottime_ns() + started_ns};
@@ -132,8 +132,8 @@ void CpuAccounts::advance(MonotonicTime drained_at) {
   }
 }
 
-/// A process that was not seen up to `seen_before` used no CPU up to then that samples could show: what it used stands
-/// behind that.
+/// A process that was not sampled before `seen_before` used hardly any CPU until then: its CPU time is counted after
+/// that.
 void CpuAccounts::enter(const ProcessId& id, const Reading& reading, WallTime seen_before) {
   const auto [place, is_new] = processes_.try_emplace(id);
   Readings& readings = place->second.readings;
@@ -152,7 +152,7 @@ void CpuAccounts::enter(const ProcessId& id, const Reading& reading, WallTime se
 
 void CpuAccounts::tidy(WallTime now) {
   const WallTime horizon{now.ns - limits_.retention_ns};
-  // Those that ran all the time without being seen stay known from the horizon on.
+  // Processes that ran all the time without samples stay known from the horizon on.
   std::vector<std::pair<ProcessId, std::optional<Reading>>> silent;
   for (const auto& [id, account] : processes_) {
     if (account.readings.back().time < horizon) silent.emplace_back(id, read_process(id));
@@ -160,7 +160,7 @@ void CpuAccounts::tidy(WallTime now) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, reading] : silent) {
     if (reading) {
-      // It was not sampled since: nothing of note was used before the horizon or up to the last reading of others.
+      // It was not sampled since: it used hardly any CPU before the horizon, or up to the last reading of others.
       Readings& readings = processes_[id].readings;
       const std::uint64_t before = readings.back().cpu_ns;
       readings = {{horizon, before}};
@@ -202,7 +202,7 @@ std::size_t CpuAccounts::bytes() const {
   return bytes;
 }
 
-/// All but the last one from before, which tells how much there was by then.
+/// Drops readings before `time` but the last one, which has the CPU time until then.
 void CpuAccounts::forget_before(Readings& readings, WallTime time) {
   const auto after = std::find_if(readings.begin(), readings.end(), [&](const Reading& r) { return r.time > time; });
   if (after - readings.begin() < 2) return;
@@ -210,7 +210,7 @@ void CpuAccounts::forget_before(Readings& readings, WallTime time) {
   readings.shrink_to_fit();
 }
 
-/// Leaves out readings from before `until` whose neighbours are at most a minute apart.
+/// Drops readings before `until` whose neighbours are at most a minute apart.
 void CpuAccounts::thin_out(Readings& readings, WallTime until) {
   if (readings.size() < 3 || readings.front().time >= until) return;
   std::size_t kept = 1;
@@ -224,7 +224,7 @@ void CpuAccounts::thin_out(Readings& readings, WallTime until) {
   readings.shrink_to_fit();
 }
 
-/// The account at a time up to the last reading; empty when it was not read that early.
+/// The account at a time up to the last reading; empty if there is no reading that early.
 std::optional<std::uint64_t> CpuAccounts::at(const Readings& readings, WallTime time, const Span& span) {
   const Reading& first = readings.front();
   if (time <= first.time) {
@@ -267,7 +267,7 @@ api::CpuAccount CpuAccounts::machine(const store::WallWindow& window) const {
   return {*after - std::min(*before, *after), {}};
 }
 
-/// Of a process whose last reading is older than the window's end, and that used CPU since.
+/// For a process whose last reading is before the window's end, and that used CPU since.
 api::CpuAccount CpuAccounts::last_known(const Account& account, const store::WallWindow& window,
                                         std::uint64_t before) const {
   const WallTime from = std::max(window.from, account.readings.front().time);
@@ -293,7 +293,7 @@ api::CpuAccount CpuAccounts::process(const store::WallWindow& window, const stor
   if (process.ended) lived.to = std::min(lived.to, *process.ended);
   if (lived.to <= lived.from || lived.to <= start) return {0, {}};
   if (readings.empty()) {
-    // It may be younger than the last readings.
+    // It may have started after the last readings.
     if (process.ended) return unknown(name_of(process.id) + " ended before its CPU time was read");
     if (start < span.began || start < span.dropped_until) {
       return unknown("readings of the CPU time of " + name_of(process.id) + " are no longer kept, or there was none");

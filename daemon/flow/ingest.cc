@@ -12,20 +12,20 @@ using store::Loss;
 using store::Truncation;
 using symbolizer::StackTrust;
 
-/// Not worth a sweep: a machine's programs and libraries.
+/// Too few modules for a sweep: a machine's programs and libraries.
 constexpr std::size_t kFewModules = 8'192;
-/// A look at all mappings takes up to some hundred microseconds.
+/// Reading all mappings takes up to some hundred microseconds.
 constexpr std::int64_t kBetweenLooksNs = 2 * kNsPerSecond;
 /// NTP slews by at most 0.5 ms a second; more than this is a step.
 constexpr std::int64_t kClockStepNs = kNsPerSecond;
-/// Tables that have stood for so long and do not show what is mapped will not get better by themselves.
+/// Tables of this age that lack a mapping will not be updated by themselves.
 constexpr std::int64_t kTablesStandNs = kNsPerSecond;
-/// Of many processes nothing is in the CPU's caches: what this many events on will need is fetched meanwhile.
+/// The CPU's caches don't have most processes: the data for this many events ahead is prefetched.
 constexpr std::size_t kAhead = 8;
-/// Deeper than processes are nested: shells, builds, containers.
+/// More than the depth of real process trees: shells, builds, containers.
 constexpr int kMostAncestors = 64;
 
-/// What the walk's end (enum flamed_user_end) means for the stack; empty when it is whole.
+/// The truncation for the walk's end (enum flamed_user_end); empty if the stack is whole.
 std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust trust) {
   if ((sample.flags & FLAMED_KERNEL_DEPTH_LIMIT) != 0) return Truncation::kKernelDepthLimit;
   if (trust == StackTrust::kCut) {
@@ -90,7 +90,7 @@ void Ingest::apply(const EventBatch& batch) {
   if (!batch.has_side_band) processes_.on_no_events();
   if (batch.side_band_lost_from) processes_.on_events_lost(*batch.side_band_lost_from, batch.drained_at);
   malformed_ = batch.malformed;
-  // A process may have been forked in this batch, and doubted from some time in it on.
+  // A process may have been forked in this batch, and be in doubt from some later time on.
   auto muted = batch.muted.begin();
   const auto doubt_until = [&](MonotonicTime time) {
     for (; muted != batch.muted.end() && muted->from <= time; ++muted)
@@ -133,7 +133,7 @@ void Ingest::apply(const EventBatch& batch) {
     }
   }
   doubt_until(batch.drained_at);
-  // Also where nothing ran since.
+  // Even if nothing ran since.
   weigh(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
@@ -153,7 +153,7 @@ void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) c
   }
 }
 
-/// From `time` on samples stand for so much CPU time.
+/// Sets the period of samples from `time` on.
 void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
   if (period_ns == 0 || period_ns == period_ns_) return;
   period_ns_ = period_ns;
@@ -174,11 +174,10 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     process.is_kernels = header.user_end == FLAMED_END_NO_USER_SPACE;
     process.cgroup_id = header.cgroup_id;
     if (process.comm.empty()) process.comm = std::string(sample.comm());
-    // With the end of the batch: many a program of a build has ended by then, and there is nothing to be asked of
-    // /proc.
+    // At the end of the batch: many programs of a build have ended by then, and need no reads of /proc.
     processes_.changed().note(process);
   } else if (process.is_kernels && header.user_end != FLAMED_END_NO_USER_SPACE) {
-    // It was only a thread of it that was about to end.
+    // Only one of its threads was exiting.
     process.is_kernels = false;
     process.described = false;
     processes_.changed().note(process);
@@ -193,7 +192,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   if ((header.flags & FLAMED_WALKED_BY_TABLES) != 0) tables = header.tables;
   const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, tables);
   if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
-    // The kernel program knows of another exec than we do, or did not find the process's tables.
+    // The kernel program has another exec_id than we have, or did not find the process's tables.
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
     process.exec_id = header.exec_id;
     processes_.watch_mappings(process, anew || are_tables_wrong(process, time, header, trust));
@@ -204,7 +203,7 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   }
   stack_.assign(user_frames_.rbegin(), user_frames_.rend());
   for (std::size_t i = sample.kernel.size(); i-- > 0;) {
-    // As in user space: callers by the call, not by the return address.
+    // As in user space: a caller's frame is at the call, not at the return address.
     stack_.push_back({kKernelModule, i == 0 ? sample.kernel[i] : sample.kernel[i] - 1});
   }
 
@@ -217,19 +216,19 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.truncation = truncation_of(header, trust);
   stored.cpu = cpu;
   stored.owner = header.owner;
-  // A thread that has given up its memory is about to end: its process is as it was before.
+  // A thread without memory is exiting: its process is unchanged.
   if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
   stored.is_hidden = process.not_dumpable;
   store_.add(stored);
 }
 
-/// Does the kernel program walk by tables that do not show the mappings that we know of, and for longer than it takes
-/// to tell it of new ones? The kernel may have refused an edition.
+/// Do the kernel program's tables lack mappings that we know, for longer than publishing takes? The kernel may have
+/// refused an edition.
 bool Ingest::are_tables_wrong(const symbolizer::Process& process, MonotonicTime time, const flamed_sample& sample,
                               StackTrust trust) const {
   if ((sample.flags & FLAMED_WALKED_BY_TABLES) == 0) return false;
   if (time.ns - process.tables.newest_from().ns < kTablesStandNs) return false;
-  // The walk ended at an address that lies in a mapping.
+  // The walk ended at an address in a known mapping.
   const bool misses_mapping = sample.user_end == FLAMED_END_NO_MAPPING && trust == StackTrust::kAll &&
                               !user_frames_.empty() && user_frames_.back().module != process.unmapped;
   return trust == StackTrust::kStale || misses_mapping;
@@ -282,7 +281,7 @@ void Ingest::apply_gaps(const EventBatch& batch) {
   }
 }
 
-/// Reads what /proc tells of a sampled process, once for each program that it runs.
+/// Reads a sampled process's properties from /proc, once for each program that it runs.
 void Ingest::describe(symbolizer::Process& process) {
   process.described = true;
   process.detail = {};
@@ -302,7 +301,7 @@ WallTime Ingest::ended_at(const symbolizer::Process& process) const {
   return WallTime{process.last_seen.ns + clock_.wall_offset_ns()};
 }
 
-/// So that a subtree can be asked for although those between its root and who used CPU never did themselves.
+/// So that a subtree can be selected even if processes between its root and the sampled ones were never sampled.
 void Ingest::publish_ancestors(symbolizer::Process& process) {
   process.published = true;
   symbolizer::Process* child = &process;
@@ -310,7 +309,7 @@ void Ingest::publish_ancestors(symbolizer::Process& process) {
     symbolizer::Process* const parent = processes_.parent_of(*child);
     if (parent == nullptr || parent->published) return;
     parent->published = true;
-    // Its own parent first, whose start the record names.
+    // Its own parent first, since the record has the parent's start.
     static_cast<void>(processes_.parent_of(*parent));
     publish(*parent);
     child = parent;
@@ -347,12 +346,12 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
     unwind_->remove(process.id);
     return;
   }
-  // What no stack is walked by needs no copies of it.
+  // Mappings that are not in the tables need no copy.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
   unwind_->publish(process);
 }
 
-/// So that the files that nobody has mapped any more can be closed.
+/// So that files that no process has mapped any more can be closed.
 void Ingest::tell_what_is_mapped(MonotonicTime now) {
   if (processes_.known().releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
   releases_told_ = processes_.known().releases();
@@ -369,8 +368,8 @@ void Ingest::let_go_of_modules() {
   processes_.known().append_mapped_modules(live);
   std::sort(live.begin(), live.end());
   live.erase(std::unique(live.begin(), live.end()), live.end());
-  // Until the store has let go of stacks, only what no sample was ever in can go: where every build makes new programs,
-  // they are most.
+  // Until the store drops stacks, only modules that were never sampled can be forgotten: most of them, if every build
+  // creates new programs.
   if (stored) {
     modules_.retain(live);
     if (unwind_ != nullptr) unwind_->retain(live);

@@ -9,19 +9,18 @@
 namespace flamed::daemon {
 namespace {
 
-/// A buffer wakes us when it is half full: with the deepest stacks, 99 Hz take a second for that. What is in a hurry
-/// wakes us, too, and so does who asks (StoredUntil). Each drain costs two wake-ups, whose threads find nothing of
-/// theirs in any cache.
+/// A buffer wakes us when it is half full, after a second of the deepest stacks at 99 Hz. Urgent events and requests
+/// (StoredUntil) wake us, too. Each drain costs two wake-ups of threads whose data is in no cache.
 constexpr int kDrainPeriodMs = 5000;
-/// Where many CPUs fill batches, these are not to grow large: 20,000 samples of servers are 8 MiB.
+/// The largest batch with many CPUs: 20,000 samples of servers are 8 MiB.
 constexpr double kBatchSamples = 20'000;
 constexpr int kShortestDrainPeriodMs = 2000;
-/// Where nobody tells of what is in a hurry, and while the budget is exceeded: the next step is not to wait.
+/// If urgent events are not reported, and while the budget is exceeded, so that the next step does not wait.
 constexpr int kShortDrainPeriodMs = 1000;
 constexpr int kIdleShortDrainPeriodMs = 1500;
-constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< or longer on average from one event to the next
+constexpr std::int64_t kIdleEventNs = kNsPerSecond / 15;  ///< mean time between events on an idle machine, or longer
 constexpr std::chrono::milliseconds kRefusedPause{10};
-/// The service manager waits for 10 s until it kills.
+/// The service manager kills after 10 s.
 constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 
 }  // namespace
@@ -46,7 +45,7 @@ void Reader::run(const std::stop_token& stop) {
     notices_.stretch(stretch);
   }
   sampler_.stop();
-  hand_over();  // what was refused before
+  hand_over();  // the batch that was refused before
   drain_once();
   hand_over();
 }
@@ -61,7 +60,7 @@ int Reader::period_ms() const {
 }
 
 void Reader::hand_over() {
-  // Ingest goes on until it has taken all, however far it is behind; only where it hangs is this given up.
+  // Waits until ingest has taken everything, however far it is behind, unless it hangs.
   const MonotonicTime began = clock_.monotonic();
   while (batch_ != nullptr && clock_.monotonic().ns - began.ns < kHandOverNs) {
     if (queues_.full.try_push(std::move(batch_)))
@@ -82,14 +81,14 @@ void Reader::drain_once() {
     if (untold_since_) {
       batch_->drained_before = *std::exchange(untold_since_, std::nullopt);
     } else if (batch_->tells_nothing() && !stored_.is_awaited()) {
-      // Ingest need not be woken for it: the next one, however empty, tells of both.
+      // Ingest need not be woken for it: the next batch, even an empty one, covers both.
       untold_since_ = batch_->drained_before;
       spare_ = std::move(batch_);
       return;
     }
   }
-  // A refused batch is kept and offered again; until then the rings are left alone. That is no drain: where ingest
-  // hangs for good, the watchdog must see it.
+  // A refused batch is kept and offered again; until then the rings are not read. That does not count as a drain: if
+  // ingest hangs forever, the watchdog must notice.
   if (queues_.full.try_push(std::move(batch_))) batch_ = nullptr;
 }
 

@@ -33,7 +33,7 @@ std::optional<std::int64_t> take_busy_ns(std::string_view& fields) {
     if (!take_number(fields, value)) return std::nullopt;
   }
   const auto& [user, nice, system] = ticks;
-  // After 292 years of CPU time (1,024 busy CPUs need 104 days) this wraps round; differences stay right.
+  // Wraps around after 292 years of CPU time (104 days of 1,024 busy CPUs); differences stay correct.
   return static_cast<std::int64_t>((user + nice + system) * kNsPerUserTick);
 }
 
@@ -61,7 +61,7 @@ std::vector<std::pair<int, std::int64_t>> parse_busy_ns_by_cpu(std::string_view 
   std::vector<std::pair<int, std::int64_t>> cpus;
   while (proc_stat.starts_with(kHead)) {
     const std::size_t end = proc_stat.find('\n');
-    if (end == std::string_view::npos) break;  // cut short: the numbers may be, too
+    if (end == std::string_view::npos) break;  // truncated: the numbers may be, too
     std::string_view line = proc_stat.substr(kHead.size(), end - kHead.size());
     proc_stat.remove_prefix(end + 1);
     if (line.starts_with(' ')) continue;  // the sum over all CPUs
@@ -88,7 +88,7 @@ std::optional<std::int64_t> parse_idle_ns(std::string_view proc_uptime) {
 }
 
 Result<std::int64_t> read_busy_ns(const std::string& proc_stat_path) {
-  // The first line is all that is wanted, and is shorter than this.
+  // Only the first line is needed, and it is shorter than this.
   const Fd file(::open(proc_stat_path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return Error::from_errno("open " + proc_stat_path);
   std::array<char, 512> text{};

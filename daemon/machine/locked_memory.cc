@@ -18,9 +18,9 @@ namespace {
 
 void destroy_btf(btf* types) { ::btf__free(types); }
 
-/// In `struct bpf_map_memory` kernels before 5.11 keep whom they have counted a map against; since then maps count for
-/// the control group (97306be45fbe, "bpf: switch to memcg-based memory accounting"). libbpf finds it out by a helper
-/// that is as new (probe_memcg_account()), which takes a program that can be refused itself.
+/// Kernels before 5.11 have `struct bpf_map_memory`, the account of a map; since then maps count for the control group
+/// (97306be45fbe, "bpf: switch to memcg-based memory accounting"). libbpf detects that by an equally new helper
+/// (probe_memcg_account()), with a program that can be refused itself.
 bool kernel_counts_bpf() {
   const Handle<btf*, destroy_btf> types(::btf__parse_raw("/sys/kernel/btf/vmlinux"));
   return types && ::btf__find_by_name_kind(types.get(), "bpf_map_memory", BTF_KIND_STRUCT) > 0;
@@ -67,7 +67,7 @@ LockedMemoryFacts read_locked_memory_facts() {
 
 Error explain_bpf_memory(const Error& error, const LockedMemoryFacts& facts) {
   if (error.code() != EPERM || !facts.limit_bytes || !facts.counts_bpf || !facts.answers_bpf) return error;
-  // Who has the capability has had libbpf try.
+  // With the capability, libbpf has tried to raise it already.
   return too_little(error, "this kernel counts BPF maps and programs", facts,
                     facts.may_raise_limit ? "" : ", or give flamed CAP_SYS_RESOURCE, with which it raises it itself");
 }

@@ -15,7 +15,7 @@ namespace flamed::daemon {
 namespace {
 
 constexpr std::size_t kMostBytes = 64U << 10;
-/// Version 1 says "no limit" with the largest multiple of a page; no machine has an exbibyte.
+/// In cgroup v1 "no limit" is the largest multiple of a page; no machine has an exbibyte.
 constexpr std::uint64_t kNoLimit = 1ULL << 60;
 
 std::optional<std::uint64_t> parse_number(std::string_view text) {
@@ -25,7 +25,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
-/// From the beginning of an open file, whose contents the kernel makes anew each time.
+/// From the beginning of an open file, whose content the kernel generates at each read.
 std::optional<std::uint64_t> read_number(const Fd& file) {
   std::array<char, 64> text{};
   const ssize_t size = file ? ::pread(file.get(), text.data(), text.size(), 0) : 0;
@@ -69,7 +69,7 @@ std::optional<std::string> find_memory_group(std::string_view proc_cgroup, const
     const bool is_second_version = line.substr(0, first) == "0" && controllers.empty();
     if (!is_second_version && controllers != "memory") continue;
     const std::string mount = is_second_version ? root : root + "/memory";
-    // In a container the path may be the host's, while what is mounted is the container's own group.
+    // In a container the path may be the host's, while the container's own group is mounted.
     for (const std::string& directory : {mount + std::string(line.substr(second + 1)), mount}) {
       if (has_memory_files(directory)) return directory;
     }
@@ -100,7 +100,7 @@ std::optional<MemoryWatch::Reading> MemoryWatch::read() const {
   const std::optional<std::uint64_t> used = read_number(used_);
   if (!used) return std::nullopt;
   std::uint64_t files = 0;
-  // Costs the kernel a sum over all CPUs: only where it matters.
+  // The kernel sums over all CPUs for it: only read if it matters.
   if (*used > limit / 2) {
     const Result<std::string> stat = read_file(stat_path_, kMostBytes);
     if (stat && is_second_version_) files = sum_of(*stat, {"inactive_file", "active_file"});

@@ -42,7 +42,7 @@ std::vector<symbolizer::KernelFunction> read_bpf_functions() {
   std::vector<symbolizer::KernelFunction> functions;
   std::uint32_t id = 0;
   for (std::size_t i = 0; i < kMostPrograms && ::bpf_prog_get_next_id(id, &id) == 0; ++i) {
-    // It may be gone since.
+    // It may be unloaded by now.
     if (const Fd program(::bpf_prog_get_fd_by_id(id)); program) append_functions(program.get(), functions);
   }
   return functions;

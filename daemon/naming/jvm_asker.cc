@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kLimit{5};
 bool JvmAsker::want(const ProcessId& jvm) {
   const MonotonicTime now = clock_.monotonic();
   std::lock_guard lock(mutex_);
-  // What may be asked again needs no entry.
+  // Processes that may be asked again need no entry.
   for (auto it = not_before_.begin(); it != not_before_.end();) {
     it = it->second <= now ? not_before_.erase(it) : std::next(it);
   }

@@ -27,7 +27,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Without a worker there is more to do than rows; it is done at this pace.
+/// Without a worker, requests without rows are served at this pace.
 constexpr std::chrono::milliseconds kNoReaderPause{50};
 constexpr std::size_t kManyRows = 100'000;
 
@@ -43,9 +43,9 @@ void publish_vdso(UnwindPublisher& unwind) {
 }  // namespace
 
 void ModuleLoader::run(const std::stop_token& stop) {
-  // Samples are taken by now: what the verifier takes for the walk holds up none of them.
+  // Samples are already being taken, so the verifier's time does not delay them.
   if (unwind_ != nullptr) load_walk();
-  // It makes samples cheaper, but those of now have no tables yet: first a few of these.
+  // It makes samples cheaper, but current processes have no tables yet: first some of these.
   constexpr int kTablesFirst = 100;
   bool awaits_kernel_walk = true;
   for (int requests = 0; !stop.stop_requested(); ++requests) {
@@ -55,7 +55,7 @@ void ModuleLoader::run(const std::stop_token& stop) {
     }
     const std::optional<symbolizer::OpenRequest> request = parts_.modules.next_request(stop);
     if (!request) return;
-    if (stop.stop_requested()) return;  // what waits in the queue is for answers that nobody will ask for
+    if (stop.stop_requested()) return;  // nobody needs the rest of the queue any more
     if (request->jit_owner)
       look_for_jit_files(*request->jit_owner);
     else
@@ -78,7 +78,7 @@ void ModuleLoader::load_kernel_walk() {
       return find_kernel_orc(
           [&](const std::vector<std::string_view>& names) { return parts_.kernel_symbols.addresses(names); });
     } catch (const std::exception& e) {
-      return Error(e.what());  // no memory for the text
+      return Error(e.what());  // no memory for the message
     }
   };
   if (const Status loaded = parts_.walks.load_kernel_walk(find_orc()); !loaded) {
@@ -96,7 +96,7 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   }
   if (unwind_ == nullptr) return;
   const symbolizer::ModulePtr module = parts_.modules.find(id);
-  // Rows of much code wait until a walk has come there often enough (UnwindPublisher::should_build()).
+  // Rows of much code wait until walks have met it often enough (UnwindPublisher::should_build()).
   const bool is_worth_it = UnwindPublisher::is_cheap(request.end - request.start);
   if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {
     std::this_thread::sleep_for(kNoReaderPause);
@@ -105,10 +105,10 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   unwind_->drop_empty_slabs();
 }
 
-/// False: the process that reads files wasn't there, and the module's turn is still to come.
+/// False: the ELF worker was not available; try again.
 bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::stop_token& stop) {
   if (unwind_->is_ready(module.id)) return true;
-  // A sample in the module asks for it again.
+  // The next sample in the module requests it again.
   if (!parts_.budget.may_work_in_background()) return true;
   const SystemClock clock;
   const MonotonicTime start = clock.monotonic();
@@ -128,7 +128,7 @@ bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::sto
     std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
   }
   if (rows->rows.size() >= kManyRows) {
-    // Megabytes on their way here, and not needed again for a long time.
+    // Frees megabytes that are not needed for a long time.
     rows = unwinder::UnwindRows{};
     give_back_freed_memory();
   }

@@ -33,7 +33,7 @@ bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
 
-/// What is known by now, and will be all. Null: nothing.
+/// The names known now, which are final. Null: none.
 SymbolChainPtr as_it_is(const SymbolChainPtr& chain) {
   if (!is_pending(*chain)) return chain;
   if (chain->size() == 1 && !chain->front().reason.empty()) return nullptr;
@@ -71,7 +71,7 @@ void NameKeeper::look(const std::stop_token& stop) {
     const auto last = std::find_if(first, frames.end(), [&](const Frame& frame) { return frame.module != id; });
     keep(each, std::span(first, last), now);
   }
-  abandoned.clear();  // and with it the last that holds the files open
+  abandoned.clear();  // the last references that hold the files open
   parts_.closed();
 }
 

@@ -11,7 +11,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Of /proc/stat the lines of the CPUs are wanted, which come first, after one of their sum.
+/// Only the lines of CPUs in /proc/stat are needed, which follow the first line with their sum.
 constexpr std::size_t kStatBytesPerCpu = 128;
 
 }  // namespace
@@ -22,8 +22,8 @@ BusyCpus::BusyCpus(std::int64_t grain_ns, const Clock& clock, const std::string&
       stat_(::open((proc + "/stat").c_str(), O_RDONLY | O_CLOEXEC)),
       uptime_(::open((proc + "/uptime").c_str(), O_RDONLY | O_CLOEXEC)) {}
 
-/// The kernel adds up all interrupts for /proc/stat: on an idle machine that was a good part of what flamed costs. What
-/// /proc/uptime says of all CPUs is cheap, and enough while they have done next to nothing.
+/// The kernel sums all interrupts for /proc/stat: on an idle machine that was a good part of flamed's cost.
+/// /proc/uptime is cheap, and enough while the CPUs are nearly idle.
 const BusyCpus::Used& BusyCpus::read(std::size_t online) {
   const std::optional<Idle> idle = read_idle(online);
   if (is_recent(idle)) return used_;

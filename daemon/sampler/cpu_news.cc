@@ -18,10 +18,10 @@ namespace {
 
 /// The kernel's own messages; udev's copies go to another group.
 constexpr std::uint32_t kKernelGroup = 1;
-/// A message has its variables behind the path; what is cut off is of no interest.
+/// A message has its variables after the path; they may be cut off.
 constexpr std::size_t kMessageBytes = 256;
 
-/// Lets through what begins with "onli" or "offl": few devices but CPUs go on and off line.
+/// Passes messages that begin with "onli" or "offl": few devices but CPUs go online and offline.
 Status attach_filter(const Fd& socket) {
   constexpr std::uint32_t kOnline = 0x6f6e6c69;
   constexpr std::uint32_t kOffline = 0x6f66666c;

@@ -5,8 +5,8 @@
 
 namespace flamed::daemon {
 
-/// Each ring is in order by itself, or nearly: whole runs are merged, two by two. What one CPU wrote at the same
-/// nanosecond stays in the order in which it was written.
+/// Each ring is sorted, or nearly: runs are merged pairwise. The merge is stable: events of one CPU at the same
+/// nanosecond keep their order.
 void EventBatch::sort() {
   const auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
   std::vector<std::ptrdiff_t>& ends = ends_of_runs_;

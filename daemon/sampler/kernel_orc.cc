@@ -52,8 +52,8 @@ std::vector<BitField> fields_of(const btf& types, const btf_type& record) {
   return fields;
 }
 
-/// 5.12 made a row's SP_INDIRECT mean *sp + offset where it had been *(sp + offset), for what else it brought: the
-/// change of stacks within a function, which keeps this variable.
+/// 5.12 changed a row's SP_INDIRECT from *(sp + offset) to *sp + offset, together with switching stacks within a
+/// function, which needs this variable.
 bool reads_before_adding(const btf& types) {
   return ::btf__find_by_name_kind(&types, "hardirq_stack_inuse", BTF_KIND_VAR) > 0 ||
          ::btf__find_by_name_kind(&types, "pcpu_hot", BTF_KIND_VAR) > 0;  // 6.2 moved it into this
@@ -86,7 +86,7 @@ Result<flamed_kernel_orc> find_kernel_orc(const FindKernelSymbols& find_symbols)
   const Result<std::vector<std::uint64_t>> found =
       find_symbols({"__start_orc_unwind_ip", "__stop_orc_unwind_ip", "__start_orc_unwind", "__stop_orc_unwind",
                     "_stext", "_etext", "schedule",
-                    // ftrace's, and kretprobes' by all of their names.
+                    // ftrace's, and kretprobes' under all their names.
                     "return_to_handler", "arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline"});
   if (!found) return Error(found.error());
   const std::vector<std::uint64_t>& at = *found;

@@ -14,10 +14,11 @@
 namespace flamed::daemon {
 namespace {
 
-/// As libbpf prints a verifier's log, from 1.0 to 1.7. Its arguments are taken as they are: the log may have megabytes.
+/// The format with which libbpf 1.0 to 1.7 prints a verifier's log. Its arguments are used directly: the log may have
+/// megabytes.
 constexpr std::string_view kVerifierLog = "libbpf: prog '%s': -- BEGIN PROG LOAD LOG --\n%s-- END PROG LOAD LOG --\n";
 constexpr std::string_view kPrefix = "libbpf: ";
-/// Complaints that tell nothing of the cause, or guess at one.
+/// Warnings that don't name the cause, or guess at one.
 constexpr std::array<std::string_view, 5> kEmptyWords{
     "failed to load object ", "failed to load BPF skeleton ", "Failed to bump RLIMIT_MEMLOCK ",
     "permission error while running as root", "Error in bpf_object__probe_loading()"};

@@ -50,8 +50,8 @@ Result<PerfRing> PerfRing::open(int cpu, const Options& options) {
       event->get(), page_bytes + options.data_bytes, MappedMemory::Access::kReadAndWrite,
       "the perf buffer of " + std::to_string(options.data_bytes) + " bytes on CPU " + std::to_string(cpu));
   if (!memory) return explain_perf_memory(memory.error());
-  // data_head is written by the kernel with a release, data_tail is read by it with an acquire: the contract in the
-  // comment on struct perf_event_mmap_page (linux/perf_event.h).
+  // The kernel writes data_head with a release, and reads data_tail with an acquire: see the comment on struct
+  // perf_event_mmap_page (linux/perf_event.h).
   auto* control = reinterpret_cast<perf_event_mmap_page*>(memory->data());
   const RecordRing records({memory->data() + page_bytes, options.data_bytes},
                            reinterpret_cast<const std::uint64_t*>(&control->data_head),

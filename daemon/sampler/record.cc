@@ -8,7 +8,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Takes fixed-size values off the front of a body; turns false when there are not enough bytes.
+/// Reads fixed-size values from the front of a body; becomes false if there are not enough bytes.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -23,7 +23,7 @@ class Cursor {
     rest_ = rest_.subspan(sizeof(T));
   }
 
-  /// What is left, up to the first NUL.
+  /// The rest, up to the first NUL.
   std::string_view take_string() {
     const char* text = reinterpret_cast<const char*>(rest_.data());
     return {text, ::strnlen(text, rest_.size())};
@@ -73,7 +73,7 @@ RecordHead read_head(std::span<const std::byte> record) {
     std::memcpy(&time, body.data(), sizeof(time));
     body = body.subspan(sizeof(time));
   } else {
-    // struct sample_id at the end, of which sample_type leaves the time alone.
+    // struct sample_id at the end, which has only the time with this sample_type.
     std::memcpy(&time, body.data() + body.size() - sizeof(time), sizeof(time));
     body = body.first(body.size() - sizeof(time));
   }

@@ -10,7 +10,7 @@ namespace flamed::daemon {
 std::span<const std::byte> RecordRing::record_at(std::uint64_t position, std::uint64_t head) {
   const std::size_t start = position & (data_.size() - 1);
 
-  // Records are multiples of 8 bytes and so is the ring: a header never runs over the end.
+  // Records are multiples of 8 bytes and so is the ring: a header never wraps around.
   perf_event_header header;
   std::memcpy(&header, data_.data() + start, sizeof(header));
   const std::size_t size = header.size;

@@ -6,7 +6,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Processes whose end was not told are forgotten with all others.
+/// Beyond this all are forgotten, including processes whose end was not reported.
 constexpr std::size_t kMostProcesses = 65'536;
 constexpr std::size_t kMostUsers = 4'096;
 
@@ -17,7 +17,7 @@ void SideBandShares::find(std::int32_t pid) {
     for (const std::int32_t muted : std::vector<std::int32_t>(muted_)) forget(muted);
     processes_.clear();
   }
-  last_ = &processes_[pid];  // its place does not change when others come and go
+  last_ = &processes_[pid];  // its address does not change when others are added or removed
   last_pid_ = pid;
 }
 
@@ -26,7 +26,7 @@ bool SideBandShares::is_within_share(std::int32_t pid, Process& process, Monoton
   if (users_.size() >= kMostUsers && users_.count(*process.user) == 0) users_.clear();
   const auto [found, is_new] = users_.try_emplace(*process.user, User{limits_.at_once, time});
   User& user = found->second;
-  // Records of two CPUs do not come in the order of time.
+  // Records of two CPUs are not in the order of time.
   const std::int64_t passed_ns = std::max<std::int64_t>(time.ns - user.at.ns, 0);
   user.left = std::min(limits_.at_once, user.left + limits_.per_second * static_cast<double>(passed_ns) / kNsPerSecond);
   user.at = std::max(user.at, time);

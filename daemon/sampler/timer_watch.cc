@@ -7,7 +7,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// A busy CPU's newest sample is younger.
+/// A busy CPU's newest sample is younger than this.
 constexpr std::int64_t kQuietNs = 200 * kNsPerMs;
 constexpr std::int64_t kQuietPeriods = 3;
 
@@ -27,7 +27,7 @@ TimerWatch::Verdict TimerWatch::look(const Signs& signs) {
   taken_ = signs.taken;
   if (signs.newest) alive_until_ = std::max(alive_until_, *signs.newest);
   if (came) {
-    // What was used since the newest sample is no more than what was since the last look.
+    // CPU time since the newest sample is at most the CPU time since the last check.
     const std::optional<std::int64_t> before = std::exchange(busy_ns_, signs.busy_ns);
     unasked_ns_ = before && signs.busy_ns ? std::max<std::int64_t>(*signs.busy_ns - *before, 0) : kWorthAskingNs;
     silent_ns_ = 0;
@@ -41,7 +41,7 @@ TimerWatch::Verdict TimerWatch::look(const Signs& signs) {
   busy_ns_ = signs.busy_ns;
   unasked_ns_ += used_ns;
   silent_ns_ += used_ns;
-  if (unasked_ns_ == 0) alive_until_ = signs.now;  // it did nothing, so nothing is missing
+  if (unasked_ns_ == 0) alive_until_ = signs.now;  // the CPU was idle, so no samples are missing
   if (silent_ns_ >= kSurePeriods * period_ns_) return Verdict::kDead;
   return unasked_ns_ >= kWorthAskingNs ? Verdict::kAsk : Verdict::kWell;
 }

@@ -8,7 +8,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// What the verifier writes below its reason (print_verification_stats() in kernel/bpf/verifier.c).
+/// The verifier's lines after its reason (print_verification_stats() in kernel/bpf/verifier.c).
 bool is_statistics(std::string_view line) {
   constexpr std::array<std::string_view, 3> kBegin{"processed ", "verification time ", "stack depth "};
   return std::any_of(kBegin.begin(), kBegin.end(), [&](std::string_view begin) { return line.starts_with(begin); });
@@ -25,7 +25,7 @@ std::string_view without_last_newline(std::string_view text) {
   return text;
 }
 
-/// Of text that has no newline at its end.
+/// `text` has no newline at its end.
 std::string_view last_lines(std::string_view text, std::size_t most) {
   std::size_t at = text.size();
   for (std::size_t i = 0; i < most; ++i) {
@@ -41,8 +41,8 @@ std::size_t lines_of(std::string_view text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + (text.ends_with('\n') ? 0 : 1);
 }
 
-/// " R0_w=map_value(id=0,off=0,ks=4,vs=8,imm=0) R10=fp0", " frame1: R0=...": kernels before 5.17 write it above the
-/// reason (check_mem_region_access()).
+/// " R0_w=map_value(id=0,off=0,ks=4,vs=8,imm=0) R10=fp0", " frame1: R0=...": kernels before 5.17 write such lines
+/// before the reason (check_mem_region_access()).
 bool is_registers(std::string_view line) { return line.starts_with(" R") || line.starts_with(" frame"); }
 
 }  // namespace
@@ -54,7 +54,7 @@ VerifierLog keep_verifier_log(std::string_view program, std::string_view log) {
   kept.lines = lines_of(log);
   std::string_view end = log;
   if (log.size() > VerifierLog::kMostBytes) {
-    // From the first line on that is whole.
+    // From the first whole line on.
     const std::size_t cut = log.size() - VerifierLog::kMostBytes;
     const std::size_t newline = log.find('\n', cut - 1);
     const bool has_whole_line = newline < log.size() - 1;
@@ -66,7 +66,7 @@ VerifierLog keep_verifier_log(std::string_view program, std::string_view log) {
 }
 
 std::string reason(const VerifierLog& log) {
-  constexpr std::size_t kMostLines = 2;  // what comes after them is about states
+  constexpr std::size_t kMostLines = 2;  // later lines are about states
   std::string_view rest = log.text;
   std::vector<std::string_view> last_first;
   while (!rest.empty()) {

@@ -15,7 +15,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Stand for the other descriptors where epoll's user data otherwise holds a CPU's number.
+/// For the other descriptors, in epoll's user data, which otherwise has a CPU's number.
 constexpr int kWakeUp = -1;
 constexpr int kCpuNews = -2;
 constexpr int kNotices = -3;
@@ -66,14 +66,14 @@ WakeUp WakeUps::wait(int timeout_ms, MonotonicTime notices_from) {
   if (name_of(event) == kNotices)
     brought.noticed = true;
   else if (!take_events(0, brought))
-    // A perf buffer says only once that it is half full (perf_poll()), and that was to the epoll set around its own.
+    // A perf buffer reports only once that it is half full (perf_poll()), and it did so to the outer epoll set.
     brought.some_buffer_full = true;
   return brought;
 }
 
 void WakeUps::wake() {
   const std::uint64_t one = 1;
-  // It can only fail because the counter is full, and then the wait ends anyhow.
+  // It can only fail because the counter is full, and then the wait ends anyway.
   static_cast<void>(::write(wake_up_.get(), &one, sizeof(one)) != sizeof(one));
 }
 
@@ -107,7 +107,7 @@ bool WakeUps::take_events(int timeout_ms, WakeUp& brought) {
       static_cast<void>(::read(wake_up_.get(), &count, sizeof(count)) != sizeof(count));
       brought.woken = true;
     } else if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
-      // A perf buffer whose event is dead stays "ready" for ever.
+      // A perf buffer with a dead event stays "ready" forever.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd_of(event), nullptr);
       brought.dead_buffers.push_back(name);
     } else {

@@ -12,28 +12,28 @@
 namespace flamed::daemon {
 namespace {
 
-/// Modules sampled within this are in use and never make room.
+/// Modules sampled within this time are in use and never evicted.
 constexpr std::uint32_t kInUseSeconds = 5;
-/// When rows are asked for again. Reading a large file again costs seconds, so each refusal doubles the time.
+/// When rows are requested again. Reading a large file again takes seconds, so each refusal doubles the time.
 constexpr std::int64_t kAskAgainNs = kNsPerSecond;
 constexpr unsigned kMostDoublings = 6;
-/// A damaged file fails each time; a helper that was starved or killed does not.
+/// A damaged file fails each time, a starved or killed helper does not.
 constexpr unsigned kMostFailures = 3;
-/// What building takes at most: 50 MiB of libLLVM's code 70 to 120 ms, 1.4 MiB of libc's 2 ms.
+/// An upper bound of building: 50 MiB of libLLVM's code take 70 to 120 ms, 1.4 MiB of libc's 2 ms.
 constexpr std::int64_t kBuildNsPerCodeByte = 2;
-/// A program that compiles something at its start and then idles is gone before its compiler's rows stand. So they are
-/// built only after this many times the CPU time that it takes was seen to be spent there.
+/// A program that compiles something at its start and then idles does not need its compiler's rows any more when they
+/// are built. So they are built only after this many times the CPU time of building was sampled in the module.
 constexpr std::int64_t kWorthTimes = 4;
 constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
-/// Rows of neighbouring pages are placed together up to this many: small enough to find room between others.
+/// Rows of adjacent pages are placed together up to this many: small enough to find room between others.
 constexpr std::uint32_t kMaxRunRows = 8192;
-/// From here on modules that nobody has mapped leave the module table.
+/// From here on, modules that no process has mapped are removed from the module table.
 constexpr std::uint32_t kManyModules = FLAMED_MAX_MODULES / 16 * 15;
 /// A quarter of the tables is for processes that run at the start and were not sampled yet.
 constexpr std::uint32_t kSpareMappings = FLAMED_MAPPING_BLOCKS * FLAMED_BLOCK_MAPPINGS / 4;
 constexpr std::uint32_t kSpareModules = FLAMED_MAX_MODULES / 4;
 constexpr std::size_t kSpareProcesses = FLAMED_MAX_PROCESSES / 4;
-/// 1 GiB of code: no file may take a large part of the page table by lying far apart.
+/// 1 GiB of code: a file with sparse code must not use a large part of the page table.
 constexpr std::uint32_t kMaxModulePages = FLAMED_MAX_PAGES / 8;
 
 static_assert(sizeof(flamed_unwind_rule) == sizeof(unwinder::Rule));
@@ -48,7 +48,7 @@ std::uint32_t slabs_of(std::size_t budget_bytes) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(budget_bytes / slab_bytes, 1, FLAMED_MAX_SLABS));
 }
 
-/// The mappings of user space. Above it is at most [vsyscall], last of all: the program looks up nothing there, and its
+/// The mappings of user space. Above it is at most [vsyscall], the last one: the program never looks it up, and its
 /// search compares numbers below 2^63.
 std::span<const symbolizer::Mapping> user_mappings(const symbolizer::Process& process) {
   if (process.maps == nullptr) return {};
@@ -60,7 +60,7 @@ std::span<const symbolizer::Mapping> user_mappings(const symbolizer::Process& pr
 void store_release(__u32& word, std::uint32_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
 std::uint32_t load_relaxed(const __u32& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 
-/// Where the rows of a file's 64 KiB pages begin and end.
+/// The ranges of rows of a file's 64 KiB pages.
 struct PageRows {
   std::uint64_t base_page = 0;
   std::vector<std::pair<std::size_t, std::size_t>> of_page;  ///< [first, last) in UnwindRows::rows
@@ -82,19 +82,19 @@ PageRows split_into_pages(const unwinder::UnwindRows& rows) {
 
 }  // namespace
 
-/// Where the rows of one module are to stand.
+/// The places for the rows of one module.
 struct UnwindPublisher::Placement {
   explicit Placement(const unwinder::UnwindRows& rows) : pages(split_into_pages(rows)) {
     stored.reserve(pages.of_page.size());
     for (const auto& [first, last] : pages.of_page) {
-      // More rows than the program's search covers: that page's code is left as unsupported.
+      // More rows than the program's search covers: that page's code counts as unsupported.
       const bool dense = last - first > FLAMED_MAX_PAGE_ROWS;
       if (dense) ++dense_pages;
       stored.push_back(dense ? 0 : static_cast<std::uint32_t>(last - first));
     }
   }
 
-  /// Takes runs for the rows. False when they find no room; what was taken stands in `runs` all the same.
+  /// Allocates runs for the rows. False if there is no room; `runs` has the allocated ones in any case.
   [[nodiscard]] bool allocate_rows(RunAllocator& from) {
     first_rows.assign(stored.size(), 0);
     for (std::size_t page = 0; page < stored.size();) {
@@ -117,7 +117,7 @@ struct UnwindPublisher::Placement {
   [[nodiscard]] std::uint32_t page_count() const { return static_cast<std::uint32_t>(stored.size()); }
 
   PageRows pages;
-  std::vector<std::uint32_t> stored;  ///< rows of each page that go into a slab
+  std::vector<std::uint32_t> stored;  ///< rows of each page that are stored in a slab
   std::uint64_t dense_pages = 0;
   Run page_run;
   std::vector<Run> runs;
@@ -316,7 +316,7 @@ void UnwindPublisher::forget(std::unordered_map<ModuleId, ModuleEntry>::iterator
   modules_.erase(module);
 }
 
-/// The half of them that was sampled longest ago: a compiler is needed again soon, what it made may never be.
+/// Forgets the least recently sampled half: a compiler is needed again soon, its output maybe never.
 void UnwindPublisher::forget_unmapped() {
   std::vector<std::pair<std::uint32_t, ModuleId>> unmapped;
   for (const auto& [id, entry] : modules_) {
@@ -336,7 +336,7 @@ bool UnwindPublisher::evict_one(const ModuleEntry& in_favour_of) {
   ModuleEntry* oldest = nullptr;
   std::uint32_t oldest_sampled = 0;
   for (auto& [id, entry] : modules_) {
-    // Nobody would ask for the vdso again.
+    // The vdso would not be requested again.
     if (entry.pages.count == 0 || id < kFirstFreeModule) continue;
     const std::uint32_t sampled = last_sampled(entry);
     if (oldest != nullptr && sampled >= oldest_sampled) continue;
@@ -374,7 +374,7 @@ std::vector<std::uint16_t> UnwindPublisher::translate_rules(const std::vector<un
   return numbers;
 }
 
-/// Empty when room was found.
+/// Empty if there is room.
 std::optional<UnwindPublisher::Outcome> UnwindPublisher::place(ModuleEntry& entry,
                                                                const std::vector<unwinder::Rule>& rules,
                                                                Placement& placement) {
@@ -388,13 +388,13 @@ std::optional<UnwindPublisher::Outcome> UnwindPublisher::place(ModuleEntry& entr
   }
   give_back(placement);
   if (is_room_coming()) return Outcome::kWait;
-  // Nobody is to leave for what would not fit into empty tables.
+  // Nothing is evicted for rows that would not fit into empty tables.
   RunAllocator empty(slabs_of(budget_bytes_), FLAMED_SLAB_ROWS);
   if (placement.allocate_rows(empty) && evict_one(entry)) return Outcome::kWait;
   return refuse(entry);
 }
 
-/// Nobody has seen these runs: they are free at once.
+/// These runs were never published: they are free at once.
 void UnwindPublisher::give_back(Placement& placement) {
   for (const Run& run : placement.runs) row_runs_.free(run.first, run.count);
   if (placement.page_run.count != 0) page_runs_.free(placement.page_run.first, placement.page_run.count);
@@ -451,12 +451,13 @@ UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwind
   Placement placement(rows);
   if (const std::optional<Outcome> ended = place(*entry, rows.rules, placement)) return *ended;
 
-  // For each new slab the kernel waits until no CPU runs a program any more, about 10 ms: ingest is not to wait, too.
+  // For each new slab the kernel waits until no CPU runs a program any more, about 10 ms: ingest must not wait for
+  // that.
   lock.unlock();
   const Status filled = fill(rows, placement);
   lock.lock();
   const auto found = modules_.find(id);
-  if (found == modules_.end()) {  // let go meanwhile
+  if (found == modules_.end()) {  // removed meanwhile
     give_back(placement);
     return Outcome::kDone;
   }

@@ -54,7 +54,7 @@ std::vector<std::uint32_t> FrameTable::in_order(const std::vector<bool>& used) c
     return a.beginning != beginning ? a.beginning < beginning : FunctionTable::is_before((*this)[a.frame], b);
   };
   const std::span<const FunctionTable::Place> functions = functions_.in_order();
-  std::vector<std::uint64_t> has(functions.size() / 64 + 1);  // by place among the functions
+  std::vector<std::uint64_t> has(functions.size() / 64 + 1);  // by index of the function
   std::vector<Own> own;
   std::size_t count = 0;
   for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) {

@@ -16,8 +16,8 @@ void FunctionIndex::follow(const CallTree::View& view) {
                                               shown_.forget(id);
                                               other_meaning = true;
                                             });
-  // A node means its frame below its caller: it stays what it was if its frame and all its callers do, and of whichever
-  // is known its callers are known too.
+  // A node is a frame below a caller: it is unchanged if its frame and all its callers are, and the callers of a known
+  // node are known, too.
   CallTree::Nodes::View::for_each_unshared(
       view_.nodes, view.nodes, [&](std::uint32_t id, const CallNode* before, const CallNode* now) {
         if (other_meaning || id == kEmptyStack.value || !states_.is_known(id)) return;

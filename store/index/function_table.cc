@@ -201,7 +201,7 @@ bool FunctionTable::is_before(const NamedFrame& a, const NamedFrame& b) {
 
 std::span<const FunctionTable::Place> FunctionTable::in_order() {
   if (order_.size() == functions_.size()) return order_;
-  // Most names differ within their first bytes: those are compared where they stand, without a look at the strings.
+  // Most names differ within their first bytes, which are compared without reading the strings.
   const auto before = [&](const Place& a, const Place& b) {
     if (a.beginning != b.beginning) return a.beginning < b.beginning;
     const NamedFrame& x = (*this)[a.function];

@@ -63,7 +63,7 @@ std::uint32_t FunctionTree::child(std::uint32_t parent, std::uint32_t function) 
   return node;
 }
 
-/// Whether the node or one of its callers is the function.
+/// Whether the node or one of its callers has the function.
 bool FunctionTree::has_caller(std::uint32_t node, std::uint32_t function) const {
   while (node != 0 && nodes_[node].function != function) node = nodes_[node].parent;
   return node != 0;
@@ -87,11 +87,11 @@ std::uint32_t FunctionTree::node_of(StackRef ref) {
   return ref.cut ? child(at, marks_[static_cast<std::size_t>(Truncation::kStoreFull)]) : at;
 }
 
-/// The node for a frame whose caller's is `node`.
+/// The node for a frame below `node`.
 std::uint32_t FunctionTree::below(std::uint32_t node, StackId caller, const CallNode& call) {
   const Frame& frame = given_.tree.frames[call.frame.value];
   if (frame.module == kTruncatedModule) {
-    // Each side has the mark of what is missing of it.
+    // The mark of missing frames belongs to their side.
     const bool kernel = frame.offset == static_cast<std::uint64_t>(Truncation::kKernelDepthLimit);
     const bool shown = shape_.side == Side::kBoth || kernel == (shape_.side == Side::kKernel);
     return shown ? child(node, marks_[frame.offset]) : node;

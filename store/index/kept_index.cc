@@ -8,9 +8,9 @@
 namespace flamed::store {
 namespace {
 
-/// A person who looks at one answer and asks for the next takes seconds.
+/// A person takes seconds between one answer and the next query.
 constexpr std::int64_t kKeepUnusedNs = 60 * kNsPerSecond;
-/// About what a question about a busy hour takes with the index. To make one's own takes several times that.
+/// About the time of a query about a busy hour with the index. Building another index takes several times that.
 constexpr std::chrono::milliseconds kPatience{100};
 
 bool is_usual(const ProfileOptions& options) {

@@ -10,8 +10,8 @@
 namespace flamed::store {
 namespace {
 
-/// Where chains that were looked up lately have their frames. Addresses of one function mostly share a chain: who has
-/// seen it need not read it again. The four that a chain may stand in lie in one line of the processor's cache.
+/// A cache of recently looked up chains and their frames. Addresses of one function mostly share a chain, which is then
+/// read only once. The four possible places of a chain are in one cache line.
 class LatelyLookedUp {
  public:
   struct Place {
@@ -24,7 +24,7 @@ class LatelyLookedUp {
       : sets_(std::bit_ceil(std::clamp<std::size_t>(chains / 16, 16, std::size_t{1} << 15))),
         shift_(64 - std::countr_zero(sets_.size())) {}
 
-  /// The chain's, or one that it may have.
+  /// The chain's place, or one that it may take.
   Place& at(const InlineChain* chain) {
     Set& set = sets_[(reinterpret_cast<std::uintptr_t>(chain) * 0x9e3779b97f4a7c15ULL) >> shift_];
     for (Place& place : set) {
@@ -41,8 +41,8 @@ class LatelyLookedUp {
   int shift_;
 };
 
-/// Each name is three pointers away, and none of them in the processor's cache: the chain, its frames, their texts. The
-/// way to those that come next is walked while one is looked at.
+/// A name is three pointers away, none of them in the processor's cache: the chain, its frames, their texts. Prefetches
+/// the next ones while one is processed.
 void fetch_ahead(const std::vector<std::shared_ptr<const InlineChain>>& chains, std::size_t at) {
   constexpr std::size_t kChain = 24, kFrames = 16, kTexts = 8;
   const auto known = [&](std::size_t i) { return i < chains.size() && chains[i] != nullptr && !chains[i]->empty(); };
@@ -128,7 +128,7 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
       const auto before = shown(place.begin, place.size);
       const auto after = shown(found.begin, found.end - found.begin);
       changed = changed || !shows_same(before, after);
-      // What is asked for again and again must not take room each time.
+      // Repeated look-ups must not use more memory each time.
       if (appended && std::equal(before.begin(), before.end(), after.begin(), after.end())) {
         variants_.resize(found.begin);
         found = {chain, place.begin, place.begin + place.size};

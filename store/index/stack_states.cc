@@ -9,7 +9,7 @@ StackState StackStates::below(StackState caller, const Frame& frame) {
     bits |= frame.module == kKernelModule ? StackState::kKernel : StackState::kUser;
   } else {
     bits |= static_cast<unsigned>(frame.offset + 1) << StackState::kReasonShift;
-    // What that one lacks is the kernel's; the user frames, if any, are there.
+    // That mark is for missing kernel frames; the user frames, if any, are complete.
     if (frame.offset != static_cast<std::uint64_t>(Truncation::kKernelDepthLimit)) bits |= StackState::kUser;
   }
   return StackState(bits);

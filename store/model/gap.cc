@@ -9,9 +9,9 @@
 namespace flamed::store {
 namespace {
 
-/// A drain begins where the one before ended: losses of neighbouring ones are one gap.
+/// A drain begins at the end of the one before: losses of consecutive drains are one gap.
 constexpr std::int64_t kTouchNs = 100 * kNsPerMs;
-/// Of the newest gaps, how many are tried to be lengthened: one for each CPU that is in trouble at the same time.
+/// How many of the newest gaps may be extended: one for each CPU with a problem at the same time.
 constexpr std::size_t kTried = 64;
 
 constexpr std::array<std::pair<GapReason, std::string_view>, 4> kSpoken{{

@@ -16,20 +16,20 @@
 namespace flamed::store {
 namespace {
 
-// Fewer samples than these on both sides together say nothing once one looks at hundreds of functions.
+// Fewer samples than this on both sides together mean nothing among hundreds of functions.
 constexpr std::uint64_t kFewestSamples = 20;
-// As many of a function on each side, for its z to be near enough to normal to judge the noise by.
+// The least number of samples on each side for a z that is nearly normal, to estimate the noise.
 constexpr std::uint64_t kFewestForNoise = 20;
 constexpr double kFalseAlarms = 0.01;
 constexpr std::uint64_t kFirst = std::uint64_t{1} << 63;
 
-/// What a change is measured by.
+/// Computes changes.
 class Measure {
  public:
   Measure(const DiffSide& before, const DiffSide& after, Normalise normalise)
       : normalise_(normalise), before_(size_of(before, normalise)), after_(size_of(after, normalise)) {}
 
-  /// Fills `self` and `change_total` of a node or function, but for the mark, from its counts.
+  /// Fills `self` and `change_total` of a node or function from its counts, except the mark.
   template <typename NodeOrFunction>
   void measure(NodeOrFunction& of) {
     of.self.before = before_.share(of.before.self_samples);
@@ -37,7 +37,7 @@ class Measure {
     of.self.z = z_of(before_.taken(of.before.self_samples), after_.taken(of.after.self_samples));
     of.change_total = after_.share(of.after.total_samples) - before_.share(of.before.total_samples);
   }
-  /// By shares whatever the normalisation: a machine that is busier as a whole is no noise.
+  /// By shares for every normalisation: a machine that is busier as a whole is not noise.
   [[nodiscard]] double z_of_share(std::uint64_t before_samples, std::uint64_t after_samples) const {
     return plain_z_of_shares(before_.taken(before_samples), before_.samples, after_.taken(after_samples),
                              after_.samples);
@@ -46,10 +46,10 @@ class Measure {
  private:
   struct Size {
     std::uint64_t samples = 0;    ///< taken
-    std::uint64_t period_ns = 0;  ///< what a sample stands for
-    double ns = 0;                ///< of which a share is told
+    std::uint64_t period_ns = 0;  ///< CPU time of a sample
+    double ns = 0;                ///< the base of shares
     double periods = 0;           ///< of sampling, in the window
-    double weight = 1;            ///< as how many a sample that was taken is counted, on average
+    double weight = 1;            ///< average weight of a taken sample
 
     [[nodiscard]] std::uint64_t taken(std::uint64_t counted) const {
       return weight == 1 ? counted : static_cast<std::uint64_t>(std::llround(static_cast<double>(counted) / weight));
@@ -68,7 +68,7 @@ class Measure {
     size.periods = window_ns / static_cast<double>(std::max<std::int64_t>(side.period_ns, 1)) / size.weight;
     return size;
   }
-  /// Nearly all nodes have very few samples of their own, so nearly all have the z of another one.
+  /// Nearly all nodes have very few samples of their own, so a cache has nearly all z values.
   [[nodiscard]] double z_of(std::uint64_t before, std::uint64_t after) {
     if (before >= kFew || after >= kFew) return compute_z(before, after);
     std::optional<double>& known = few_[before * kFew + after];
@@ -156,14 +156,15 @@ class Differ {
   static bool is_compared(const NodeOrFunction& of) {
     return of.before.self_samples + of.after.self_samples >= kFewestSamples;
   }
-  /// As many chances to take noise for a change: also what is not shown, and total times, which people compare too.
+  /// The number of chances to take noise for a change, including nodes that are not shown, and totals, which people
+  /// compare as well.
   template <typename NodeOrFunction>
   void count_comparisons(const NodeOrFunction& of) {
     if (is_compared(of)) ++comparisons_;
     if (of.before.total_samples + of.after.total_samples >= kFewestSamples) ++comparisons_;
   }
 
-  /// The least z that chance gives in no more than kFalseAlarms of comparisons like this one.
+  /// The z that chance exceeds in at most kFalseAlarms of comparisons like this one.
   [[nodiscard]] double least_significant(const Measure& by) const {
     std::vector<double> noise;
     for (const std::uint32_t frame : compared_) {
@@ -179,26 +180,26 @@ class Differ {
     of.self.significant = is_compared(of) && std::abs(of.self.z) >= least_z;
   }
 
-  /// What the order of functions goes by, the larger the earlier: their own samples alone.
+  /// The sort key of functions, larger ones first: only by their own samples.
   [[nodiscard]] static std::uint64_t rank_of(Measure& by, const Counts& counts, double least_z) {
     DiffFunction function;
     function.before = counts.before;
     function.after = counts.after;
     by.measure(function);
     mark(function, least_z);
-    // What grows in one function shrinks in the shares of the others: of changes of one size the increase tells more.
+    // Growth of one function shrinks the shares of the others: of changes of equal size the increase comes first.
     const double change = function.self.change();
     const double size = change > 0 ? change * (1 + 1e-9) : 0 - change;
-    // Doubles that are not negative compare as their bits do, and leave that of the sign for the mark.
+    // Non-negative doubles compare like their bits, and leave the sign bit for the mark.
     return std::bit_cast<std::uint64_t>(size) | (function.self.significant ? kFirst : 0);
   }
 
   void rank_functions(Measure& by, double least_z) {
-    // Nearly all have one or two samples, and so the rank of thousands of others: ranks are sorted, not functions.
+    // Nearly all have one or two samples, and so share their rank with thousands: ranks are sorted, not functions.
     constexpr std::size_t kFew = 16;
     std::vector<std::uint32_t> few(kFew * kFew, 0);  // by samples: 1 + index into `ranks`
     std::vector<std::uint64_t> ranks;
-    std::vector<std::uint32_t> rank_at;  // by place in compared_: index into `ranks`
+    std::vector<std::uint32_t> rank_at;  // by index in compared_: index into `ranks`
     rank_at.reserve(compared_.size());
     for (const std::uint32_t frame : compared_) {
       const Counts& counts = functions_[frame];
@@ -216,7 +217,7 @@ class Differ {
     std::vector<std::uint64_t> sorted = ranks;
     std::sort(sorted.begin(), sorted.end(), std::greater<>());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-    std::vector<std::uint32_t> order_of;  // by index into `ranks`: place in `sorted`
+    std::vector<std::uint32_t> order_of;  // by index into `ranks`: index into `sorted`
     order_of.reserve(ranks.size());
     for (const std::uint64_t rank : ranks) {
       const auto at = std::lower_bound(sorted.begin(), sorted.end(), rank, std::greater<>());
@@ -234,7 +235,7 @@ class Differ {
     }
   }
 
-  /// Which nodes the answer has: all, or the largest. The root always.
+  /// The nodes of the answer: all, or the largest. Always includes the root.
   [[nodiscard]] std::vector<bool> find_shown() const {
     std::vector<double> share_of(nodes_.size());
     std::vector<double> candidates;
@@ -252,7 +253,7 @@ class Differ {
     const auto least = candidates.begin() + static_cast<std::ptrdiff_t>(most - 1);
     std::nth_element(candidates.begin(), least, candidates.end(), std::greater<>());
     const auto larger = std::count_if(candidates.begin(), least, [&](double other) { return other > *least; });
-    // Parents are as large as their children, and come first among equals: what is shown is a tree.
+    // Parents are at least as large as their children, and come first among equals: so the shown nodes form a tree.
     std::size_t equals = most - static_cast<std::size_t>(larger);
     for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
       if (share_of[node] > *least) {
@@ -265,7 +266,7 @@ class Differ {
     return shown;
   }
 
-  /// What is pruned below a node that is shown, up to what is pruned below another one.
+  /// The nodes pruned below a shown node, without those below another shown one.
   struct Rest {
     std::size_t functions = 0;
     DiffCount before, after;
@@ -283,7 +284,7 @@ class Differ {
       std::uint32_t frame = 0;
     };
     std::vector<Pruned> pruned;
-    std::vector<std::uint32_t> caller(nodes_.size(), 0);  // of what is pruned: the nearest that is shown
+    std::vector<std::uint32_t> caller(nodes_.size(), 0);  // of pruned nodes: the nearest shown one
     for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
       if (is_shown[node]) continue;
       const std::uint32_t parent = tree.parent(node);
@@ -325,7 +326,7 @@ class Differ {
       mark(shown, least_z);
       if (rests.of[node.node] == Rests::kNone) continue;
       const Rest& sum = rests.all[rests.of[node.node]];
-      DiffNode& rest = out.emplace_back();  // never marked: it is no function's
+      DiffNode& rest = out.emplace_back();  // never marked: it has no function
       rest.frame =
           marker("(pruned: " + std::to_string(sum.functions) + (sum.functions == 1 ? " function)" : " functions)"));
       rest.parent = place.back();
@@ -335,7 +336,7 @@ class Differ {
     }
   }
 
-  /// A node without children has all of its time as its own.
+  /// Without children, all of a node's time is its own.
   static DiffCount whole(const DiffCount& count) { return {count.total_samples, count.total_samples}; }
   static double share(std::uint64_t samples, std::uint64_t of) {
     return of != 0 ? static_cast<double>(samples) / static_cast<double>(of) : 0;

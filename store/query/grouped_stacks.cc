@@ -14,10 +14,10 @@ namespace flamed::store {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
-// More boxes in a row than a person can tell apart.
+// More boxes in a row than a person can distinguish.
 constexpr std::size_t kMostParts = 256;
 
-/// Two processes that had one pid must not fall together: they get their start time into their label.
+/// Two processes with the same pid must not be merged: their labels get their start times.
 std::string pid_text(ProcessId id, bool pid_was_reused) {
   std::string text = std::to_string(id.pid);
   if (pid_was_reused) text += "@" + std::to_string(id.start_ticks);
@@ -81,8 +81,8 @@ bool GroupedStacks::collect() {
   });
 }
 
-/// Most stacks come again in most slots: all that is done for each minute's count is an addition, key by key so that
-/// the sums stay in the processor's cache.
+/// Most stacks recur in most slots: each minute's count needs only an addition, key by key so that the sums stay in the
+/// processor's cache.
 bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
   if (!collect()) return false;
   samples_of_.assign(keys_.size(), 0);
@@ -98,7 +98,7 @@ bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
     samples_of_[key] += samples;
     if (states.has(ref, selection_.side)) counts_.push_back({ref, samples});
   };
-  // Where a stack is counted is seldom in the processor's cache: it is fetched while those before are added.
+  // A stack's counter is rarely in the processor's cache: it is prefetched while earlier ones are added.
   std::array<Sum, 32> ahead;
   std::size_t fetched = 0;
   const auto add_fetched = [&] {
@@ -131,8 +131,8 @@ bool GroupedStacks::add_up(StackStates& states, SeenFrames& seen) {
   return true;
 }
 
-/// Decides which keys share a subtree. A day of a host that starts programs all the time
-/// has a hundred thousand processes: those that used most have a subtree each, the others share one for each name.
+/// Decides which keys share a subtree. A day of a host that starts programs all the time has a hundred thousand
+/// processes: the busiest ones have a subtree each, the others share one for each name.
 void GroupedStacks::form_parts() {
   switch (group_) {
     case Group::kNone:

@@ -78,7 +78,7 @@ std::unique_ptr<ProfileTree> ProfileBuilder::build_tree(Sides& sides, const std:
 
   auto tree = std::make_unique<ProfileTree>(*frames_, root_frame(sides), budget_.limits().nodes, sides.size());
   const auto has_less = [](const GroupedStacks& a, const GroupedStacks& b) { return a.size() < b.size(); };
-  // A node for a stack, or more. What is not written takes no memory.
+  // One or more nodes per stack. Untouched memory costs nothing.
   tree->reserve(2 * std::max_element(sides.begin(), sides.end(), has_less)->size());
   for (std::size_t side = 0; side < sides.size(); ++side) *described[side].facts = sides[side].facts();
   if (!add_parts(*tree, sides, described)) return nullptr;
@@ -122,14 +122,14 @@ std::uint32_t ProfileBuilder::root_frame(const Sides& sides) {
 
 bool ProfileBuilder::add_parts(ProfileTree& tree, Sides& sides, const std::vector<Described>& described) {
   std::vector<std::unordered_map<std::string_view, std::size_t, KeyedTextHash>> parts(
-      sides.size());  // by label, of later sides
+      sides.size());  // by label, for later sides
   for (std::size_t side = 1; side < sides.size(); ++side) {
     for (std::size_t part = 0; part < sides[side].parts(); ++part) parts[side].emplace(sides[side].label(part), part);
   }
   for (std::size_t first = 0; first < sides.size(); ++first) {
     for (std::size_t part = 0; part < sides[first].parts(); ++part) {
       const std::string& label = sides[first].label(part);
-      if (first != 0 && parts[first].erase(label) == 0) continue;  // was added with that of a side before
+      if (first != 0 && parts[first].erase(label) == 0) continue;  // was added with an earlier side's
       add_part(tree, first, sides[first], part, described[first].facts->quality);
       for (std::size_t side = first + 1; side < sides.size(); ++side) {
         const auto same = parts[side].find(label);
@@ -168,7 +168,7 @@ std::uint32_t ProfileBuilder::place(ProfileTree& tree, const FunctionTree& funct
   std::uint32_t at = placed_[node] - 1;
   for (std::size_t i = path_.size(); i-- > 0;) {
     const std::uint32_t frame = frames_->of(functions.function(path_[i]));
-    // Of one FunctionTree, what is not placed is not there. Of two, the other may have the same.
+    // With one FunctionTree, an unplaced node is new. With two, the other one may have added it.
     const bool repeats = functions.repeats(path_[i]);
     at = same_tree_ ? tree.add(at, frame, repeats) : tree.child(at, frame, repeats);
     touched_.push_back(path_[i]);

@@ -98,9 +98,9 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
     return judged[frame];
   };
   auto out = empty_like(nodes_[0].frame);
-  // A frame that is left out with all its callees makes no node: nodes come into being with their first sample.
+  // A frame that is left out with all its callees gets no node: nodes are created with their first sample.
   constexpr std::uint32_t kNone = 0xffffffffU;
-  std::vector<std::uint8_t> passed(nodes_.size(), 0);  // what the stack up to the node has met
+  std::vector<std::uint8_t> passed(nodes_.size(), 0);  // which patterns the stack up to the node has matched
   std::vector<std::uint32_t> place(nodes_.size(), kNone);
   std::vector<std::uint32_t> path;
   place[0] = 0;
@@ -126,7 +126,7 @@ std::unique_ptr<ProfileTree> ProfileTree::filtered(const ProfileOptions& options
 std::unique_ptr<ProfileTree> ProfileTree::subtree(const std::vector<std::string>& path) const {
   constexpr std::uint32_t kNone = 0xffffffffU;
   std::unique_ptr<ProfileTree> out;
-  std::vector<std::uint32_t> depth(nodes_.size(), kNone);  // how much of the path leads to the node
+  std::vector<std::uint32_t> depth(nodes_.size(), kNone);  // how much of the path matches up to the node
   std::vector<std::uint32_t> place(nodes_.size(), kNone);
   depth[0] = 0;
   for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
@@ -151,7 +151,7 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   std::vector<std::uint64_t> total = own_.front();
   for (std::size_t i = nodes_.size(); i-- > 1;) total[nodes_[i].parent] += total[i];
 
-  // The order is a total one in which parents come before their children, so the largest always form a tree.
+  // A total order with parents before their children, so the largest nodes always form a tree.
   const auto larger = [&](std::uint32_t a, std::uint32_t b) {
     return total[a] != total[b] ? total[a] > total[b] : a < b;
   };
@@ -171,7 +171,8 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
 
   auto out = empty_like(nodes_[0].frame);
   out->reserve(kept.size() + kept.size() / 4);
-  std::vector<std::uint32_t> place(nodes_.size(), 0);  // of what is pruned: of the nearest caller that is not
+  std::vector<std::uint32_t> place(nodes_.size(), 0);  // of pruned nodes: the place of the nearest caller that is not
+                                                       // pruned
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     if (is_kept[node]) {
       if (node != 0) place[node] = out->append(place[nodes_[node].parent], nodes_[node].frame, nodes_[node].repeats);
@@ -184,7 +185,7 @@ std::unique_ptr<ProfileTree> ProfileTree::pruned(double min_percent, std::size_t
   const IndexGroups pruned_below(kept_nodes, nodes_.size(), [&](std::uint32_t node) {
     return is_kept[node] ? IndexGroups::kNoGroup : place[node];
   });
-  std::vector<std::uint32_t> counted_for(frames_.size(), 0);  // by frame: 1 + the last caller that it was counted for
+  std::vector<std::uint32_t> counted_for(frames_.size(), 0);  // by frame: 1 + the last caller for which it was counted
   for (std::uint32_t caller = 0; caller < kept_nodes; ++caller) {
     if (pruned_below.of(caller).empty()) continue;
     std::size_t functions = 0;
@@ -229,7 +230,7 @@ std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(const std::vector<bo
 
 std::vector<ProfileTree::OrderedNode> ProfileTree::in_order(std::span<const Node> nodes) {
   IndexGroups children(nodes.size(), nodes.size(), [&](std::uint32_t node) {
-    return node == 0 ? IndexGroups::kNoGroup : nodes[node].parent;  // node 0 is nobody's child
+    return node == 0 ? IndexGroups::kNoGroup : nodes[node].parent;  // node 0 has no parent
   });
   const auto by_frame = [&](std::uint32_t a, std::uint32_t b) {
     return nodes[a].frame != nodes[b].frame ? nodes[a].frame < nodes[b].frame : a < b;

@@ -22,7 +22,7 @@ bool has_samples(const SnapshotData& data, const Selection& selection, QueryBudg
     if (found) return;
     stacks.for_each([&](StackRef ref, std::uint64_t) { found = found || states.has(ref, selection.side); });
   };
-  // Whatever has samples has most likely some of late.
+  // A selection with samples most likely has recent ones.
   for (std::size_t slot = slots.size(); slot-- > 0 && !found;) {
     if (!slots.for_each_thread_of(slot, look)) break;
   }

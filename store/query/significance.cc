@@ -15,7 +15,7 @@ constexpr double kMedianOfSquaredNormal = 0.4549364;  // of the chi-squared dist
 /// observed × ln(observed / expected), 0 for nothing.
 double term(double observed, double expected) { return observed > 0 ? observed * std::log(observed / expected) : 0; }
 
-/// Moves an observation by `correction` towards what is expected, not past it.
+/// Moves an observation by `correction` towards the expected value, not past it.
 double corrected(double observed, double expected, double correction) {
   return observed > expected ? std::max(observed - correction, expected) : std::min(observed + correction, expected);
 }

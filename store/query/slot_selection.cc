@@ -18,12 +18,12 @@
 namespace flamed::store {
 namespace {
 
-// Who asks for "until now" reads the clock a moment before or after the snapshot is taken.
+// A client that asks for "until now" reads the clock a moment before or after the snapshot is taken.
 constexpr std::int64_t kSlackNs = 2 * kNsPerSecond;
-// Who asks for a window again that an answer told has it in whole milliseconds.
+// A window that a client repeats from an answer is in whole milliseconds.
 constexpr std::int64_t kToldNs = kNsPerMs;
-// Lengths of the runs of slots that have sums, each a part of the one before: of an hour that begins anywhere at most
-// six of each are needed, of a day twenty of the longest.
+// Lengths of the runs of slots with sums, each a fraction of the one before: any hour needs at most six of each, a day
+// twenty of the longest.
 constexpr std::array<std::size_t, 4> kRuns{256, 64, 16, 4};
 
 void widen(std::optional<WallWindow>& window, const WallWindow& by) {
@@ -49,8 +49,8 @@ void group_by_thread(std::vector<HistogramEntry>& entries) {
   entries = std::move(grouped);
 }
 
-/// How many samples of each entry are in [from, to). Reads what is outside instead where that is the shorter part of
-/// the log; `all` are the entries' counts with all of the samples.
+/// Counts the samples of each entry in [from, to). Reads the samples outside instead if these are fewer; `all` are the
+/// entries' counts of all samples.
 template <typename Log>
 void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vector<std::uint32_t>& all) {
   const MonotonicTime first = log.first();
@@ -66,8 +66,7 @@ void count_inside(const Log& log, MonotonicTime from, MonotonicTime to, std::vec
   log.for_each_entry(from, to, [&](std::uint32_t entry) { ++all[entry]; });
 }
 
-/// What a slot covers. The first begins with its minute; what it holds began with sampling. An open one ends in the
-/// future; what it holds ends now.
+/// A slot's window. The first slot is cut to the start of sampling, an open one to now.
 WallWindow window_of(const SlotBounds& bounds, const SnapshotData& snapshot) {
   const MonotonicTime start = std::max(bounds.start, std::min(bounds.end, snapshot.since));
   const MonotonicTime end = std::max(start, std::min(bounds.end, snapshot.until));
@@ -126,7 +125,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
     slot.window = window;
     if (asked.to <= asked.from) return;
     const bool overlaps = window.from < asked.to && asked.from < window.to;
-    // Samples that came late are in a slot after their own minute; nothing else is outside of its slot.
+    // Late samples are in a slot after their own minute; all others are within their slot.
     const bool has_late = exact && samples != 0 && first < slot.to && slot.from <= last;
     if (!overlaps && !has_late) return;
     slot.lost = quality.lost_total();
@@ -258,7 +257,7 @@ bool SlotSelection::extract_sealed(Touched& slot) {
   const Histogram& histogram = slot.sealed->slot->histogram;
   if (!budget_.visit(histogram.entry_count() + slot.sealed->log->count())) return false;
   struct Wanted {
-    std::size_t place = 0;  ///< of its first stack in the log's numbers
+    std::size_t place = 0;  ///< the log's number of its first stack
     std::size_t stacks = 0;
   };
   std::vector<Wanted> wanted;
@@ -305,7 +304,7 @@ std::optional<SlotRun> SlotSelection::run_at(std::size_t index, std::size_t coun
     samples += slot.sealed->slot->quality.stored();
     run.editions += slot.sealed->slot->edition;
   }
-  if (samples > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;  // what a HistogramEntry can count
+  if (samples > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;  // the limit of a HistogramEntry
   return run;
 }
 
@@ -316,7 +315,7 @@ std::shared_ptr<const Histogram> SlotSelection::sum_at(std::size_t index, std::s
     if (!run) continue;
     std::shared_ptr<const Histogram> sum = snapshot_.sums->find(*run);
     if (sum == nullptr) {
-      // For one process among many it is less work to read its own stacks.
+      // For one process among many, reading only its own stacks is less work.
       if (!filter_.wants_all()) continue;
       sum = make_sum(index, count);
       if (sum == nullptr) return nullptr;
@@ -394,7 +393,7 @@ std::shared_ptr<const Histogram> SlotSelection::sides_of(std::size_t slot, Side 
     if (user != 0) samples[{process, kUserSide.value}] += user;
     if (kernel != 0) samples[{process, kKernelSide.value}] += kernel;
   });
-  // What its stacks say of their samples must be what the slot says, which count_stored() believes.
+  // The quality of its stacks must be that of the slot, which count_stored() uses.
   if (quality.whole != sealed.quality.whole || quality.truncated != sealed.quality.truncated) return nullptr;
   std::vector<HistogramEntry> entries;
   for (const auto& [of, count] : samples) {
@@ -461,7 +460,8 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
   }
 }
 
-/// Of what users lost who had more than a share. A viewer who sees only his own samples is not told of those of others.
+/// Warns about losses of users who had more than a share. A viewer who sees only his own samples gets no warning about
+/// others.
 void SlotSelection::warn_of_given_up() {
   const WallWindow& asked = facts_.asked;
   if (snapshot_.given_up.empty() || slots_.empty()) return;
@@ -484,7 +484,7 @@ void SlotSelection::warn_of_given_up() {
   }
 }
 
-/// Where the window is not in what is retained.
+/// Warns if the window is not within the retained time.
 void SlotSelection::warn_of_time(const WallWindow& retained) {
   const WallWindow& asked = facts_.asked;
   std::vector<std::string>& warnings = facts_.warnings;
@@ -514,7 +514,7 @@ void SlotSelection::find_gaps() {
   std::copy_if(snapshot_.gaps->begin(), snapshot_.gaps->end(), std::back_inserter(facts_.missing),
                [&](const Gap& gap) { return gap.from < used.to && used.from < gap.to; });
   if (snapshot_.only_user) {
-    for (Gap& gap : facts_.missing) gap.lost_samples = 0;  // they may be of others
+    for (Gap& gap : facts_.missing) gap.lost_samples = 0;  // they may be other users'
   }
   std::stable_sort(facts_.missing.begin(), facts_.missing.end(),
                    [](const Gap& a, const Gap& b) { return a.from < b.from; });

@@ -74,7 +74,7 @@ StackBuilder::Shown StackBuilder::show(const Frame& address, const std::shared_p
     chain = std::move(rest);
   }
   shown.frame = static_cast<std::uint32_t>(frames_.size());
-  // Where the kernel lies in memory is what makes it hard to attack (KASLR).
+  // Kernel addresses would undo address space randomisation (KASLR).
   const bool hidden = snapshot_.only_user && address.module == kKernelModule;
   frames_.push_back({hidden ? Frame{kKernelModule, 0} : address, std::move(chain)});
   return shown;
@@ -87,7 +87,7 @@ const StackBuilder::Placed& StackBuilder::place(StackId stack) {
   Placed at = placed_[node];
   for (std::size_t i = path_.size(); i-- > 0;) {
     const std::uint32_t seen = seen_at_[snapshot_.tree.nodes[path_[i]].frame.value];
-    if (seen != kNone) {  // else a mark of truncation, or of the side that is not asked for
+    if (seen != kNone) {  // else a mark of truncation, or a frame of the other side
       const Shown& shown = shown_[seen];
       at.focused = at.focused || shown.focused;
       at.ignored = at.ignored || shown.ignored;

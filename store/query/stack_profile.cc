@@ -43,7 +43,7 @@ Result<StackProfile> build_stacks(const Snapshot& snapshot, const Selection& sel
           if (!builder.see(ref, count)) return;
           rows.push_back({thread, ref.key(), count, count * static_cast<std::uint64_t>(bounds.period_ns)});
         });
-        // One row for each minute that has the pair, until they are merged below.
+        // One row for each minute with the pair, until they are merged below.
         if (rows.size() / 16 > budget.limits().nodes) static_cast<void>(budget.grow(rows.size()));
       });
   if (!collected || !budget.check()) return budget.error();

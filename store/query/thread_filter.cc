@@ -9,8 +9,8 @@ namespace flamed::store {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
-constexpr std::string_view kDeleted = " (deleted)";  // as /proc/PID/exe says it
-constexpr std::size_t kShortContainerId = 12;        // as container tools print it
+constexpr std::string_view kDeleted = " (deleted)";  // as in /proc/PID/exe
+constexpr std::size_t kShortContainerId = 12;        // as container tools print them
 constexpr std::size_t kLongestComm = sizeof(ThreadName) - 1;
 
 template <typename Values, typename Matches>
@@ -108,7 +108,7 @@ bool ThreadFilter::is_in_tree(std::uint32_t process) {
       verdict = in_tree_[at];
       break;
     }
-    in_tree_[at] = Verdict::kNo;  // ends the walk if what is known of parents goes in circles
+    in_tree_[at] = Verdict::kNo;  // ends the walk if the known parents form a cycle
     path.push_back(at);
     if (is_root(snapshot_.processes[at].id)) {
       verdict = Verdict::kYes;
@@ -126,7 +126,7 @@ bool ThreadFilter::is_root(ProcessId id) const {
 
 std::uint32_t ThreadFilter::parent_of(const ProcessRecord& record) const {
   if (record.parent_pid == 0) return kNone;
-  // When only its pid is known: the last process with that pid before the child began.
+  // If only its pid is known: the last process with that pid before the child began.
   const ProcessId wanted{record.parent_pid,
                          record.parent_start_ticks != 0 ? record.parent_start_ticks : record.id.start_ticks};
   auto after = std::upper_bound(by_id_.begin(), by_id_.end(), wanted,

@@ -61,7 +61,7 @@ class TimelineBuilder {
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
       const WallWindow& window = slots_.window(slot);
       if (slots_.lost(slot) != 0) line.lost.push_back({window, slots_.lost(slot)});
-      // Slots that follow one another may be apart by what the clocks drift.
+      // Drifting clocks may leave small gaps between consecutive slots.
       if (known_until && window.from.ns - known_until->ns >= kNsPerSecond) {
         line.gaps.push_back({*known_until, window.from});
       }
@@ -150,7 +150,7 @@ class TimelineBuilder {
   QueryBudget& budget_;
   SlotSelection slots_;
   StackStates states_;
-  std::vector<std::uint32_t> place_of_;  ///< by place in the ProcessTable: index into Timeline::processes
+  std::vector<std::uint32_t> place_of_;  ///< by index in the ProcessTable: index into Timeline::processes
 };
 
 }  // namespace

@@ -18,8 +18,8 @@ struct Total {
   std::uint64_t ns = 0;
 };
 
-/// What each thread or process used, by its place in its table, as `for_each` of the SlotSelection tells of them.
-/// False: the budget has run out.
+/// CPU use of each thread or process, by its index in its table; `for_each` is a function of SlotSelection. False: the
+/// budget is exhausted.
 template <typename ForEach>
 bool total_up(ForEach&& for_each, StackStates& states, Side side, std::vector<Total>& totals, Quality& quality) {
   return for_each([&](const SlotBounds& bounds, std::uint32_t place, const ThreadStacks& stacks) {
@@ -92,7 +92,7 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
   const auto for_each = [&](const auto& visit) { return slots.for_each_thread(visit); };
   if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
 
-  // A thread has a record for each name that it had.
+  // A thread has a record for each of its names.
   std::vector<std::uint32_t> threads;
   for (std::uint32_t thread = 0; thread < totals.size(); ++thread) {
     if (totals[thread].samples != 0) threads.push_back(thread);

@@ -34,7 +34,7 @@ CallTree::CallTree(Budget& budget)
       recent_(std::bit_floor(std::max<std::size_t>(budget.limit_bytes() / 256 / sizeof(Recent), 64))) {
   budget_.take(recent_.size() * sizeof(Recent));
   std::optional<std::uint32_t> root = nodes_.allocate();
-  if (!root || *root != kEmptyStack.value) std::abort();  // Store sees to a budget that has room for one chunk
+  if (!root || *root != kEmptyStack.value) std::abort();  // Store ensures a budget with room for one chunk
   nodes_.writable(*root) = CallNode{kEmptyStack, FrameId{0}};
 }
 
@@ -130,8 +130,8 @@ void CallTree::mark_used(StackId stack, std::uint32_t sequence, UserTag user) {
   newest_sequence_ = std::max(newest_sequence_, sequence);
   if (!generations_.reaches(sequence)) renumber({oldest_sequence_, newest_sequence_});
   const Generations::Stamp generation = generations_.of(sequence);
-  // A caller's generation is never older than its callee's, and it is its callee's user's or several users': new nodes
-  // begin at 0 and every walk raises the whole path.
+  // A caller's generation is never older than its callee's, and its user is the callee's or kSeveral: new nodes begin
+  // at 0 and every walk updates the whole path.
   while (stack != kEmptyStack) {
     const NodeStamp stamp = nodes_.stamp(stack.value);
     const UserTag known = user_of(stamp);

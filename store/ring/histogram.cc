@@ -44,7 +44,7 @@ Histogram::Histogram(std::span<const HistogramEntry> entries, std::vector<std::u
     bytes.insert(bytes.end(), group.begin(), group.end());
     previous_thread = thread;
   }
-  bytes_.assign(bytes.begin(), bytes.end());  // exactly as large as needed: it stays for a day
+  bytes_.assign(bytes.begin(), bytes.end());  // exactly the needed size: it is kept for a day
 }
 
 }  // namespace flamed::store

@@ -8,10 +8,10 @@
 namespace flamed::store {
 namespace {
 
-// Longer than any path that the kernel hands out (PATH_MAX).
+// Longer than any path of the kernel (PATH_MAX).
 constexpr std::size_t kLongestString = 4096;
-/// Every process of a build has a command line of its own, of kilobytes. Once all of them take this part of the budget,
-/// further ones are kept by their beginning.
+/// Every process of a build has its own command line of kilobytes. Once all of them take this part of the budget, only
+/// the beginning of further ones is kept.
 constexpr std::size_t kCommandLinesPart = 16;
 constexpr std::size_t kShortCommandLine = 128;
 constexpr std::string_view kCut = "...";
@@ -52,13 +52,13 @@ ProcessTable::~ProcessTable() {
 }
 
 std::size_t ProcessTable::bytes_of(std::string_view text) {
-  // The string, its heap part, the count of its holders, and a node and bucket of the map.
+  // The string, its heap memory, its reference count, and a node and bucket of the map.
   return sizeof(std::string) + text.size() + 1 + SharedString::kOverheadBytes + sizeof(std::string_view) +
          sizeof(SharedString) + 24;
 }
 
 std::size_t ProcessTable::bytes_of(const std::string& key, const ProcessRecord::Place& place) {
-  // The place, the heap parts of the four strings, the count of its holders, and a node and bucket of the map.
+  // The place, the heap memory of the four strings, its reference count, and a node and bucket of the map.
   return sizeof(place) + key.size() + place.cgroup.size() + place.unit.size() + place.container.size() + 4 +
          SharedPlace::kOverheadBytes + sizeof(std::string) + sizeof(SharedPlace) + 24;
 }
@@ -96,7 +96,7 @@ ProcessTable::SharedString ProcessTable::share_command_line(std::string_view tex
 ProcessTable::SharedPlace ProcessTable::share_place(const ProcessInfo& info) {
   const auto limited = [](const std::string& text) { return text.substr(0, kLongestString); };
   ProcessRecord::Place place{limited(info.cgroup), limited(info.unit), limited(info.container)};
-  // No part has a NUL: none is in a path.
+  // The parts have no NUL: paths have none.
   std::string key = place.cgroup + '\0' + place.unit + '\0' + place.container;
   if (const auto found = places_.find(key); found != places_.end()) return found->second;
   budget_.take(bytes_of(key, place));
@@ -104,7 +104,7 @@ ProcessTable::SharedPlace ProcessTable::share_place(const ProcessInfo& info) {
 }
 
 void ProcessTable::forget_unused_strings() {
-  // A string that only snapshots still hold is forgotten one sweep later, which costs nothing but a little memory.
+  // A string that only snapshots still hold is dropped one sweep later, which costs only a little memory.
   const auto forget = [&](std::unordered_map<std::string_view, SharedString, KeyedTextHash>& strings) {
     std::size_t bytes = 0;
     for (auto it = strings.begin(); it != strings.end();) {
@@ -113,7 +113,7 @@ void ProcessTable::forget_unused_strings() {
         continue;
       }
       bytes += bytes_of(it->first);
-      const SharedString last = it->second;  // the key views into it
+      const SharedString last = it->second;  // the key is a view into it
       it = strings.erase(it);
     }
     budget_.give_back(bytes);
@@ -201,7 +201,7 @@ void ProcessTable::set_parent(std::uint32_t process, ProcessId parent, std::uint
   if (parent.pid != 0 && parent.start_ticks != 0) {
     std::uint32_t known = find(parent);
     if (known == IdIndex::kNone) {
-      // The word of the parent is still to come, or it has ended before anything was known of it.
+      // The parent's update is still to come, or it ended before anything was known about it.
       const std::optional<std::uint32_t> fresh = create(parent);
       if (!fresh) return;
       known = *fresh;
@@ -234,7 +234,7 @@ void ProcessTable::sweep(std::uint32_t sequence, bool even_running) {
     records_.release(process);
   });
   if (records_.size() == before) {
-    // Processes that go on may change their names all the time.
+    // Running processes may change their names all the time.
     if (++sweeps_ % kSweepsPerTidying == 0) forget_unused_strings();
     return;
   }

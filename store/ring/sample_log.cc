@@ -41,11 +41,11 @@ SampleLog::SampleLog(std::vector<LoggedSample> samples) : count_(samples.size())
                       [&](std::size_t i) { return (std::uint64_t{block[i].entry} << cpu_bits_) | block[i].cpu; });
   }
   bytes.resize(bytes.size() + kBitFieldsTail);
-  bytes_.assign(bytes.begin(), bytes.end());  // exactly as large as needed: it stays for hours
+  bytes_.assign(bytes.begin(), bytes.end());  // exactly the needed size: it is kept for hours
 }
 
 std::size_t SampleLog::block_before(MonotonicTime from) const {
-  // A block whose first delta starts at `from` may have samples at `from` in the block before it.
+  // If a block's first delta starts at `from`, the block before it may have samples at `from`, too.
   const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), from.ns,
                                    [](const Block& block, std::int64_t ns) { return block.time_ns < ns; });
   return at == blocks_.begin() ? 0 : static_cast<std::size_t>(at - blocks_.begin()) - 1;
@@ -80,7 +80,7 @@ bool OpenSampleLog::add_chunk() {
     whole_ = false;
     return false;
   }
-  // Not make_shared: that would write zeroes to all of it first.
+  // Not make_shared, which would zero all of it first.
   chunks_.push_back(std::shared_ptr<Chunk>(new Chunk));
   spans_.emplace_back();
   budget_.take(kChunkBytes);

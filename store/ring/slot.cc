@@ -6,7 +6,7 @@
 namespace flamed::store {
 namespace {
 
-// An open slot must account for no less than the sealed one that takes its place, so that sealing never needs room.
+// An open slot must account for at least as much as the sealed one that replaces it, so that sealing never needs room.
 constexpr std::size_t kOpenSlotBytes = sizeof(OpenSlot) + sizeof(Slot) + 64;
 
 MonotonicTime minute_start(MonotonicTime time, std::int64_t wall_offset_ns) {

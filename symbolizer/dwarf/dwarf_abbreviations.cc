@@ -11,7 +11,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-// Compilers give an entry 20 attributes at the most, and a unit some thousand abbreviations.
+// Compilers write at most 20 attributes per entry, and some thousand abbreviations per unit.
 constexpr std::size_t kMaxAttributes = 256;
 constexpr std::size_t kMaxAbbreviations = std::size_t{1} << 20;
 
@@ -39,7 +39,7 @@ std::optional<DwarfAbbreviations> DwarfAbbreviations::read_until(std::span<const
     if (!cursor.ok()) return std::nullopt;
     if (entry.code == 0) break;
     const std::uint64_t tag = cursor.uleb();
-    // Unknown ones beyond 16 bits are passed over like all unknown tags.
+    // Unknown ones beyond 16 bits are skipped like all unknown tags.
     entry.tag = tag <= 0xFFFF ? static_cast<std::uint16_t>(tag) : std::uint16_t{0};
     entry.has_children = cursor.u8() != 0;
     entry.first = static_cast<std::uint32_t>(table.attributes_.size());

@@ -13,12 +13,12 @@
 namespace flamed::symbolizer {
 namespace {
 
-// A browser has 30,000, a file that dwz worked on some times as many.
+// A browser has 30,000, a file processed by dwz some times as many.
 constexpr std::size_t kMaxUnits = 1'000'000;
 constexpr std::size_t kMaxTableBytes = std::size_t{32} << 20;
 // Function names of heavily templated code come near 64 KiB.
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 10;
-// The whole of a C++ unit's root, the compiler's command line included.
+// The root of a C++ unit, including the compiler's command line.
 constexpr std::size_t kMaxEntryBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxTableSize = std::size_t{64} << 20;
 constexpr std::size_t kMaxRanges = 100'000;
@@ -33,7 +33,7 @@ std::size_t at_most(std::uint64_t size, std::size_t limit) {
   return size < limit ? static_cast<std::size_t>(size) : limit;
 }
 
-// Linkers set the addresses of what they dropped to 0, lld in newer versions to the highest or the one below.
+// Linkers set addresses of dropped code to 0, newer versions of lld to the highest address or the one below.
 bool is_dropped(std::uint64_t address) { return address == 0 || address >= UINT64_MAX - 1; }
 
 void add_range(std::uint64_t begin, std::uint64_t end, std::vector<DwarfRange>& to) {
@@ -108,7 +108,7 @@ Status DwarfInfo::read_units() {
 }
 
 void DwarfInfo::read_root(DwarfUnit& unit) {
-  // Split units' bases begin behind the header of their section; those of others are said.
+  // Split units' bases begin after the header of their section; other units have attributes for them.
   unit.string_offsets = unit.shape.offset_bytes == 4 ? 8 : 16;
   read_entry(unit, unit.root, [&](std::uint16_t name, const DwarfValue& value) {
     unit.code.take(name, value);
@@ -136,8 +136,7 @@ void DwarfInfo::read_root(DwarfUnit& unit) {
 
 template <typename Visitor>
 bool DwarfInfo::read_entry(const DwarfUnit& unit, std::uint64_t offset, Visitor attribute) {
-  // Once with what is at hand; an entry that doesn't end in it is read whole, and its visitor called again from the
-  // start.
+  // First with the bytes at hand; an entry that is longer is read whole, and its visitor called again from the start.
   const std::size_t whole = at_most(unit.end - offset, kMaxEntryBytes);
   for (std::size_t wanted : {at_most(whole, 512), whole}) {
     const std::span<const std::byte> bytes = sections_.view(DwarfSection::kInfo, offset, wanted);
@@ -148,7 +147,7 @@ bool DwarfInfo::read_entry(const DwarfUnit& unit, std::uint64_t offset, Visitor 
     std::optional<DwarfAbbreviations> begin;
     const DwarfAbbreviation* abbreviation = nullptr;
     if (offset == unit.root && !tables_.contains({unit.abbreviations, key_of(unit.shape)})) {
-      // Most units are only asked for their root, whose abbreviation is the first of many.
+      // Only the root of most units is needed, whose abbreviation is the first of many.
       begin = DwarfAbbreviations::read_until(sections_.view(DwarfSection::kAbbrev, unit.abbreviations, 512), unit.shape,
                                              code, *budget_);
       if (begin) abbreviation = begin->find(code);
@@ -184,7 +183,7 @@ std::shared_ptr<const DwarfAbbreviations> DwarfInfo::abbreviations(const DwarfUn
     if (read) table = std::make_shared<const DwarfAbbreviations>(std::move(*read));
     if (wanted >= whole || bytes.size() >= whole || !budget_->spend(1)) break;
   }
-  // A table that can't be read is kept as such: many units may ask for it.
+  // An unreadable table is cached, too: many units may refer to it.
   const std::size_t bytes = 128 + (table != nullptr ? table->bytes() : 0);
   if (table_bytes_ + bytes > kMaxTableBytes) {
     tables_.clear();
@@ -297,7 +296,7 @@ void DwarfInfo::add_range_pairs(const DwarfUnit& unit, std::uint64_t offset, std
   }
 }
 
-// .debug_rnglists (DWARF 5, 7.25): a u8 says what follows it.
+// .debug_rnglists (DWARF 5, 7.25): a u8 gives the kind of each entry.
 void DwarfInfo::add_range_list(const DwarfUnit& unit, std::uint64_t offset, std::vector<DwarfRange>& to) {
   const std::size_t bytes = unit.shape.address_bytes;
   std::uint64_t base = unit.low_pc;
@@ -338,7 +337,7 @@ void DwarfInfo::add_range_list(const DwarfUnit& unit, std::uint64_t offset, std:
         add_range(begin, begin + cursor.uleb(), to);
         break;
       }
-      default:  // DW_RLE_end_of_list, and what nobody has defined
+      default:  // DW_RLE_end_of_list, and undefined kinds
         return;
     }
     if (!cursor.ok()) return;

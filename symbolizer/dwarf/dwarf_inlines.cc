@@ -11,12 +11,12 @@
 namespace flamed::symbolizer {
 namespace {
 
-// Template-heavy and Rust code comes to 300: each inlined call may add a block.
+// Template-heavy and Rust code reaches 300: each inlined call may add a block.
 constexpr std::size_t kMaxDepth = 4096;
 // One unit may be a whole program (link-time optimisation).
 constexpr std::uint64_t kMaxUnitBytes = std::uint64_t{1} << 30;
 
-// Entries below which no compiler describes code. Classes are none of them: those of lambdas hold their operator().
+// Entries without code below them. Classes may have code: those of lambdas have their operator().
 bool holds_no_code(std::uint16_t tag) {
   switch (tag) {
     case DW_TAG_enumeration_type:
@@ -45,7 +45,7 @@ class Walk {
     const auto bytes =
         info_.sections().keep(DwarfSection::kInfo, unit_.offset, static_cast<std::size_t>(size), storage);
     ByteReader cursor(bytes, static_cast<std::size_t>(unit_.root - unit_.offset));
-    // The scope that the children of each entry on the way down are in.
+    // The scope of the children of each entry on the path.
     std::vector<std::uint32_t> outer;
     while (cursor.ok() && cursor.left() != 0 && info_.budget().spend(1)) {
       const std::size_t position = cursor.position();
@@ -62,7 +62,7 @@ class Walk {
       bool is_needless = entry->has_children && entry->has_sibling && holds_no_code(entry->tag);
       if ((entry->tag == DW_TAG_subprogram || entry->tag == DW_TAG_inlined_subroutine) && entry->has_code) {
         const std::uint32_t inner = read_scope(cursor, *entry, position, scope);
-        // What is inlined into a place that isn't asked for isn't either. Other functions may be nested in it.
+        // Calls inlined into an unneeded scope are not needed either. Other functions may be nested in it.
         if (inner == DwarfScope::kNone && entry->tag == DW_TAG_inlined_subroutine) is_needless = true;
         scope = inner;
       } else {
@@ -84,7 +84,7 @@ class Walk {
         if (outer.empty()) break;  // the root has none
         continue;
       }
-      // Forward only, so that no two entries can send the walk round and round.
+      // Only forward, so that entries can't form a loop.
       if (is_needless && sibling_ > cursor.position() && sibling_ < bytes.size()) {
         cursor.seek(sibling_);
         continue;

@@ -12,7 +12,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-// One program is of one unit; of a whole browser they have 200 MB together.
+// A program is of one unit; all programs of a browser have 200 MB together.
 constexpr std::uint64_t kMaxProgramBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMaxEntries = 1'000'000;
 
@@ -22,7 +22,7 @@ std::string join(const std::string& directory, const std::string& name) {
   return directory + (directory.back() == '/' ? "" : "/") + name;
 }
 
-/// Gives the rows of a line program, in its order, to the queries.
+/// Matches the rows of a line program, in its order, with the queries.
 class Rows {
  public:
   explicit Rows(std::span<DwarfLineQuery> queries) : queries_(queries) {}
@@ -30,7 +30,7 @@ class Rows {
   void add(std::uint64_t address, std::uint64_t file, std::uint32_t line) {
     if (!in_sequence_) {
       in_sequence_ = true;
-      // Where the linker dropped the function.
+      // The linker has dropped the function.
       is_dropped_ = address == 0 || address >= UINT64_MAX - 1;
       seek(address);
     } else {
@@ -54,7 +54,7 @@ class Rows {
         queries_.begin());
   }
 
-  // The row before holds up to `end`.
+  // The previous row is valid up to `end`.
   void close(std::uint64_t end) {
     if (end < address_) return seek(end);
     for (; next_ < queries_.size() && queries_[next_].address < end; ++next_) {
@@ -128,7 +128,7 @@ bool DwarfLines::read_names(ByteReader& cursor) {
     value.text = cursor.text();
     return value;
   };
-  // Directory 0 is where the compiler ran; file 0 isn't there.
+  // Directory 0 is the compiler's working directory; there is no file 0.
   directories_.emplace_back();
   while (true) {
     Entry entry;
@@ -168,7 +168,7 @@ bool DwarfLines::read_entries(ByteReader& cursor, std::vector<Entry>& to) {
     has_size = has_size || form != DW_FORM_flag_present;
   }
   const std::uint64_t count = cursor.uleb();
-  // Without a byte for each entry, a few would count to any number.
+  // Without a byte per entry, a few bytes could claim any count.
   if (!cursor.ok() || (count != 0 && !has_size) || count > cursor.left() || count > kMaxEntries) return false;
   if (!info_->budget().spend(count * fields)) return false;
   to.reserve(static_cast<std::size_t>(count));
@@ -200,7 +200,7 @@ std::string DwarfLines::find_path(const Entry& entry) {
   if (entry.directory < directories_.size()) {
     directory = info_->text(*unit_, directories_[static_cast<std::size_t>(entry.directory)].name);
   }
-  // From version 5, directory 0 says itself where the compiler ran.
+  // From version 5 on, directory 0 is in the table.
   const bool is_whole =
       !directory.empty() && (directory.front() == '/' || (shape_.version == 5 && entry.directory == 0));
   if (!is_whole) {
@@ -210,7 +210,7 @@ std::string DwarfLines::find_path(const Entry& entry) {
   return join(directory, name);
 }
 
-// The machine that the instructions drive is in DWARF 5, 6.2.2; columns, blocks, discriminators are not asked for.
+// The machine that the instructions drive is in DWARF 5, 6.2.2; columns, blocks and discriminators are ignored.
 void DwarfLines::find(std::span<DwarfLineQuery> queries) {
   Rows rows(queries);
   ByteReader cursor(bytes_, start_);

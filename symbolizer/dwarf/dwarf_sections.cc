@@ -13,15 +13,15 @@
 namespace flamed::symbolizer {
 namespace {
 
-// The sections looked at of a browser's 400 MB of compressed debug information.
+// The needed sections of a browser's 400 MB of compressed debug information.
 constexpr std::uint64_t kMaxInflatedBytes = std::uint64_t{768} << 20;
-// Deflate can't do better than 1032:1, and 16 KiB are granted to whatever follows it.
+// Deflate reaches at most 1032:1; 16 KiB are allowed in addition.
 constexpr std::uint64_t kMaxInflation = 1032;
 
 // Without ".debug_" or ".zdebug_", in the order of DwarfSection.
 constexpr std::array<std::string_view, kDwarfSections> kNames = {"info",        "abbrev", "line",   "line_str", "str",
                                                                  "str_offsets", "addr",   "ranges", "rnglists"};
-// How much is read at once: much where the next thing asked for lies behind the last one, little where it doesn't.
+// How much is read at once: much for sections that are read sequentially, little for others.
 constexpr std::array<std::size_t, kDwarfSections> kWindowBytes = {4096, 16384, 4096,  1024, 1024,
                                                                   4096, 65536, 65536, 65536};
 

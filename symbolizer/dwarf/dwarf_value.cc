@@ -6,8 +6,8 @@
 namespace flamed::symbolizer {
 namespace {
 
-// DW_FORM_indirect: the form stands before the value. One that is indirect again, or whose value would have to stand
-// in the abbreviation, ends the reading.
+// DW_FORM_indirect: the form precedes the value. Another indirect form, or one whose value would be in the
+// abbreviation, ends the reading.
 DwarfAttribute direct(ByteReader& cursor) {
   const std::uint64_t form = cursor.uleb();
   DwarfAttribute attribute;

@@ -18,14 +18,14 @@
 namespace flamed::symbolizer {
 namespace {
 
-// Of one chain; of a longer one the middle is left out.
+// Of one chain; the middle of a longer one is left out.
 constexpr std::size_t kMaxFrames = 256;
 // Of one answer. 10,000 addresses of a program full of templates make 20 MiB.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{128} << 20;
 
 struct Query {
   std::uint64_t address = 0;
-  std::size_t index = 0;  ///< in the question
+  std::size_t index = 0;  ///< in the request
   bool is_done = false;   ///< a unit has claimed it
 };
 
@@ -46,7 +46,7 @@ class Locator {
   }
 
   void run() {
-    // Units whose root doesn't say where their code is are walked in search of it, after all that do.
+    // Units whose root has no addresses are searched last.
     std::vector<const DwarfUnit*> silent;
     for (const DwarfUnit& unit : info_.units()) {
       if (is_full_ || claimed_ == queries_.size()) break;
@@ -64,7 +64,7 @@ class Locator {
   }
 
  private:
-  /// The addresses, sorted, that this unit is the first to say are its own.
+  /// The addresses, sorted, that this unit is the first to claim.
   std::vector<std::size_t> claimed_by(const DwarfUnit& unit) {
     ranges_.clear();
     info_.add_ranges(unit, unit.code, ranges_);
@@ -123,7 +123,7 @@ class Locator {
 
   SourceChain make_chain(const DwarfInlines& inlines, std::uint32_t innermost, std::optional<DwarfLines>& lines,
                          const DwarfLineQuery& row) {
-    SourceFrame at;  // where in the function that comes next
+    SourceFrame at;  // position in the next function
     if (row.found) {
       at.file = lines->path(row.file);
       at.line = row.line;
@@ -137,7 +137,7 @@ class Locator {
       at.file = scope.has_call_file && lines ? lines->path(scope.call_file) : std::string();
       at.line = scope.call_line;
     }
-    // Code that no function is said to hold: written in assembly, or the unit tells of lines alone.
+    // Code without a function: assembly, or a unit with lines only.
     if (innermost == DwarfScope::kNone && row.found) chain.push_back(at);
     std::reverse(chain.begin(), chain.end());
     return chain;

@@ -23,13 +23,13 @@ bool is_plain(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
 }
 
-/// Whatever leads out of the directories that are searched is no file name.
+/// A name that leads out of the searched directories is not a file name.
 bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxFileNameBytes && name != "." && name != ".." &&
          name.find('/') == std::string_view::npos && is_plain(name);
 }
 
-/// The bytes of a small section; empty where there is none, or it is damaged.
+/// The bytes of a small section; empty if it is missing or damaged.
 std::string_view link_bytes(ElfSections& sections, std::string_view name) {
   ElfSections::Section* section = sections.with_bytes(name);
   if (section == nullptr) return {};
@@ -65,11 +65,11 @@ ElfFacts facts_of(ElfSections& sections) {
   read_alternate_link(link_bytes(sections, ".gnu_debugaltlink"), facts);
   const ElfSections::Section* symtab = sections.of_type(SHT_SYMTAB);
   facts.has_symtab = symtab != nullptr && symtab->header.sh_size > symtab->header.sh_entsize;  // symbol 0 is reserved
-  // ".zdebug_": compressed as before there was SHF_COMPRESSED.
+  // ".zdebug_": the compression before SHF_COMPRESSED.
   facts.has_debug_info =
       sections.with_bytes(".debug_info") != nullptr || sections.with_bytes(".zdebug_info") != nullptr;
   facts.has_mini_debug_info = sections.with_bytes(".gnu_debugdata") != nullptr;
-  // In position-independent programs the second, or, where another linker than Go's own merged that, the third.
+  // In position-independent programs it is the second name, or the third if a linker other than Go's has merged it.
   facts.is_go = sections.with_bytes(".gopclntab") != nullptr ||
                 sections.with_bytes(".data.rel.ro.gopclntab") != nullptr ||
                 sections.named(".note.go.buildid") != nullptr;

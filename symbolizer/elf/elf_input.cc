@@ -17,7 +17,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-// The largest programs known stay far below these.
+// The largest known programs have far fewer.
 constexpr std::uint64_t kMaxSections = 200'000;
 constexpr std::uint64_t kMaxProgramHeaders = 1'000;
 
@@ -94,7 +94,7 @@ bool ElfInput::read(std::uint64_t offset, void* to, std::size_t bytes) const {
     std::memcpy(to, image_.data() + offset, bytes);
     return true;
   }
-  // A single pread() gives up to 2 GiB; a file that shrinks meanwhile gives less than it promised.
+  // A single pread() returns at most 2 GiB; a file that shrinks meanwhile has fewer bytes than expected.
   auto* out = static_cast<char*>(to);
   while (bytes != 0) {
     const ssize_t got = ::pread(fd_, out, bytes, static_cast<off_t>(offset));

@@ -108,7 +108,7 @@ Status ElfSections::read_headers() {
     if (::gelf_getshdr(scn, &section.header) == nullptr) return libelf_error("cannot read a section header");
     sections_.push_back(section);
   }
-  // Where the names of sections are damaged, what is known by its type is still there.
+  // If the names of sections are damaged, sections can still be found by type.
   if (Section* names = has_names ? at(names_index) : nullptr; names != nullptr) {
     if (const Result<ElfStrings> strings = load_strings(*names); strings.ok()) {
       for (Section& section : sections_) section.name = strings->at(section.header.sh_name);
@@ -127,7 +127,7 @@ bool ElfSections::in_file(std::uint64_t offset, std::uint64_t bytes) const {
 }
 
 ElfSections::Section* ElfSections::at(std::size_t index) {
-  // Section 0 is not iterated: section i stands at i - 1.
+  // Section 0 is not iterated: section i is at i - 1.
   return index >= 1 && index <= sections_.size() ? &sections_[index - 1] : nullptr;
 }
 

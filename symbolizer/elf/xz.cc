@@ -43,7 +43,7 @@ Result<std::string> unpack_xz(std::string_view packed, std::size_t limit_bytes) 
   stream.next_in = reinterpret_cast<const std::uint8_t*>(packed.data());
   stream.avail_in = packed.size();
   for (;;) {
-    // Grows with what has come out, not with what the stream claims.
+    // Grows with the actual output, not with the stream's claim.
     const std::size_t done = out.size();
     if (done == limit_bytes) {
       return Error("cannot unpack xz: it holds more than the limit of " + std::to_string(limit_bytes) + " bytes");

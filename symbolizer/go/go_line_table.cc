@@ -38,7 +38,7 @@ std::optional<std::uint64_t> read_pointer(std::string_view bytes, std::uint64_t 
   return read<std::uint32_t>(bytes, at);
 }
 
-/// The string at `at` up to its NUL; cut at `limit` bytes, empty when the bytes end before it does.
+/// The string at `at` up to its NUL; cut at `limit` bytes, empty if it is not terminated.
 std::string_view string_at(std::string_view bytes, std::uint64_t at, std::size_t limit) {
   if (at >= bytes.size()) return {};
   const std::string_view rest = bytes.substr(at, limit + 1);
@@ -47,7 +47,7 @@ std::string_view string_at(std::string_view bytes, std::uint64_t at, std::size_t
   return rest.size() > limit ? rest.substr(0, limit) : std::string_view();
 }
 
-/// Base 128, least significant first, at most 32 bits. Moves `at` behind it.
+/// Base 128, least significant first, at most 32 bits. Advances `at`.
 std::optional<std::uint32_t> read_varint(std::string_view bytes, std::uint64_t& at) {
   std::uint32_t value = 0;
   for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -61,20 +61,19 @@ std::optional<std::uint32_t> read_varint(std::string_view bytes, std::uint64_t& 
 
 }  // namespace
 
-/// Sizes and places that differ from format to format, in bytes.
+/// Sizes and offsets that differ between formats, in bytes.
 struct GoLineTable::Layout {
   bool relative;               ///< functions and function data are 32-bit offsets; otherwise addresses
-  std::uint32_t record_bytes;  ///< of _func behind its entry, up to where pcdata begins
+  std::uint32_t record_bytes;  ///< of _func after its entry, up to pcdata
   bool has_unit;               ///< _func.cuOffset
   std::uint32_t tree_index;    ///< FUNCDATA_InlTree
   std::uint32_t call_bytes;    ///< of an inlinedCall
-  std::uint32_t call_name;     ///< where in it
+  std::uint32_t call_name;     ///< offset of the name in it
   std::uint32_t call_parent_pc;
 };
 
 /// A _func: { entry, nameoff, args, deferreturn, pcsp, pcfile, pcln, npcdata, [cuOffset], [startLine], funcID, flag,
-/// padding, nfuncdata (8 bits) }, 32 bits each where nothing else is said; behind it pcdata[npcdata] and
-/// funcdata[nfuncdata].
+/// padding, nfuncdata (8 bits) }, 32 bits each unless noted; followed by pcdata[npcdata] and funcdata[nfuncdata].
 struct GoLineTable::Record {
   std::uint64_t entry;
   std::uint64_t end;
@@ -88,7 +87,7 @@ struct GoLineTable::Record {
 };
 
 const GoLineTable::Layout& GoLineTable::layout() const {
-  // By Format. Up to Go 1.15 there was one FUNCDATA more before the tree.
+  // By Format. Up to Go 1.15 there was one more FUNCDATA before the tree.
   static constexpr std::array<Layout, 4> kLayouts = {{
       {false, 32, false, 4, 20, 12, 16},
       {false, 36, true, 3, 20, 12, 16},
@@ -182,7 +181,7 @@ Result<GoLineTable> GoLineTable::parse(const GoParts& parts) {
   return table;
 }
 
-/// Of function `index`, or the end of the last one.
+/// The entry of function `index`, or the end of the last one.
 std::uint64_t GoLineTable::entry(std::size_t index) const {
   const std::string_view bytes = parts_.line_table;
   if (layout().relative) {
@@ -200,7 +199,7 @@ std::optional<GoLineTable::Record> GoLineTable::record(std::size_t index) const 
   const std::uint32_t field = layout.relative ? 4 : header_.pointer_bytes;
   const std::string_view bytes = parts_.line_table;
   const auto offset = read_pointer(bytes, header_.function_table + (2 * index + 1) * field, field);
-  // Before Go 1.16 the records' offsets count from the header, later from the table of functions.
+  // Before Go 1.16 the records' offsets are relative to the header, later to the table of functions.
   const std::uint64_t base = header_.format == Format::kGo12 ? 0 : header_.function_table;
   if (!offset || *offset > bytes.size() || base + *offset > bytes.size()) return std::nullopt;
   const std::uint64_t fields = base + *offset + field;
@@ -229,8 +228,8 @@ GoLineTable::Function GoLineTable::function(std::size_t index) const {
   return {entry(index), entry(index + 1), found ? name_at(found->name) : std::string_view()};
 }
 
-/// What the table of values at `table` says `distance` bytes behind a function's start. A table is pairs of varints:
-/// by how much (zigzag) the value differs from the one before, which is -1 at first, and for how many quanta it holds.
+/// The value in the table at `table` for `distance` bytes after a function's start. A table is pairs of varints: the
+/// difference (zigzag) to the previous value, initially -1, and the number of quanta with that value.
 std::optional<std::int32_t> GoLineTable::value_at(std::uint32_t table, std::uint64_t distance) const {
   if (table == 0) return std::nullopt;
   std::uint64_t at = header_.values + table;
@@ -273,7 +272,7 @@ std::optional<std::uint32_t> GoLineTable::pc_data(const Record& record, std::uin
   return read<std::uint32_t>(parts_.line_table, record.pc_data + std::uint64_t{4} * index);
 }
 
-/// Where in the function data its tree begins.
+/// The offset of its tree in the function data.
 std::optional<std::uint64_t> GoLineTable::inline_tree(const Record& record) const {
   const Layout& layout = this->layout();
   if (layout.tree_index >= record.function_data_count) return std::nullopt;
@@ -303,8 +302,8 @@ SourceChain GoLineTable::locate(std::uint64_t address) const {
   const std::optional<Record> found = record(low);
   if (!found) return {};
 
-  // From the inside to the outside: the record of an inlined call has the function's name, and an instruction whose
-  // file and line are those of the call. What was inlined there comes next.
+  // From the inside to the outside: the record of an inlined call has the function's name, and an instruction with the
+  // file and line of the call. The caller comes next.
   const Layout& layout = this->layout();
   const std::optional<std::uint64_t> tree = inline_tree(*found);
   const std::optional<std::uint32_t> tree_table = pc_data(*found, kInlineTreeIndex);
@@ -317,7 +316,7 @@ SourceChain GoLineTable::locate(std::uint64_t address) const {
   };
   while (tree && tree_table && chain.size() < kMaxInlineDepth) {
     const std::optional<std::int32_t> index = value_at(*tree_table, distance);
-    // Callers stand before what they call, which also rules out going round in circles.
+    // Callers come before their callees, which also excludes cycles.
     if (!index || *index < 0 || *index >= last) break;
     last = *index;
     const std::uint64_t call = *tree + static_cast<std::uint64_t>(*index) * layout.call_bytes;

@@ -12,7 +12,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-// An answer crosses to another process. Chains share nothing, so a hostile file could repeat a long name in each.
+// Answers are sent to another process. Chains share no memory, so a hostile file could repeat a long name in each.
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 
 std::optional<std::uint64_t> address_of(const ElfSections& file, std::uint64_t offset) {
@@ -44,7 +44,7 @@ std::optional<std::vector<SourceChain>> locate(int fd, std::span<const std::uint
 std::optional<std::vector<SourceChain>> locate_go(int fd, std::span<const std::uint64_t> offsets) {
   try {
     return locate(fd, offsets);
-  } catch (const std::exception&) {  // out of memory, on a file that takes much of it
+  } catch (const std::exception&) {  // out of memory for a large file
     return std::nullopt;
   }
 }

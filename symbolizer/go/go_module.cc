@@ -22,7 +22,7 @@ constexpr std::uint64_t kMaxFunctionDataBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kMaxDataBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxRelocationBytes = std::uint64_t{96} << 20;
 
-/// The section that loads at `address`, with its bytes in the file. Null: there is none.
+/// The section loaded at `address`, with bytes in the file. Null: none.
 Section* section_of(ElfSections& file, std::uint64_t address) {
   for (Section& section : file.all()) {
     const GElf_Shdr& h = section.header;
@@ -32,8 +32,8 @@ Section* section_of(ElfSections& file, std::uint64_t address) {
   return nullptr;
 }
 
-/// The addresses that the dynamic linker will write into a section of a program which may load anywhere. Linkers leave
-/// them out of the section itself as they like.
+/// Applies the addresses that the dynamic linker will write into a section of a position-independent program. Some
+/// linkers leave them out of the section itself.
 void relocate(ElfSections& file, const Section& target, std::string& bytes) {
   const GElf_Ehdr& header = file.header();
   if (header.e_type != ET_DYN || header.e_ident[EI_CLASS] != ELFCLASS64) return;
@@ -79,11 +79,11 @@ Result<std::string> load(ElfSections& file, Section& section, std::uint64_t limi
 }
 
 struct LineTable {
-  std::string_view bytes{};  ///< empty: there is none
+  std::string_view bytes{};  ///< empty: none
   std::uint64_t address = 0;
 };
 
-/// Where a line table begins in `bytes`. Its header: magic number (32 bits), two zeros, quantum, size of a pointer.
+/// The start of a line table in `bytes`. Its header: magic number (32 bits), two zeros, quantum, size of a pointer.
 std::optional<std::uint64_t> search_line_table(std::string_view bytes) {
   for (std::uint64_t at = 0; at + 8 <= bytes.size(); at += 8) {
     if (bytes[at + 1] != '\xff' || bytes[at + 2] != '\xff' || bytes[at + 3] != '\xff') continue;
@@ -92,9 +92,9 @@ std::optional<std::uint64_t> search_line_table(std::string_view bytes) {
   return std::nullopt;
 }
 
-/// `storage` keeps the bytes.
+/// `storage` holds the bytes.
 Result<LineTable> find_line_table(ElfSections& file, std::string& storage) {
-  // The second one in position-independent programs; a linker other than Go's own makes it a part of the third.
+  // In position-independent programs it has the second name; a linker other than Go's merges it into the third.
   Section* section = file.with_bytes(".gopclntab");
   if (section == nullptr) section = file.with_bytes(".data.rel.ro.gopclntab");
   const bool is_alone = section != nullptr;
@@ -115,9 +115,9 @@ struct ModuleData {
   std::uint64_t function_data = 0;
 };
 
-/// The runtime's description of the program, which nothing names in a stripped one: { pcHeader, funcnametab, cutab,
-/// filetab, pctab, pclntable, ftab (three words each: address, length, capacity), findfunctab, minpc, maxpc, text,
-/// etext, ..., gofunc }. Only what agrees with the line table in all of these is it.
+/// Finds the runtime's description of the program, which has no symbol in a stripped one: { pcHeader, funcnametab,
+/// cutab, filetab, pctab, pclntable, ftab (three words each: address, length, capacity), findfunctab, minpc, maxpc,
+/// text, etext, ..., gofunc }. It must match the line table in all of these.
 class ModuleDataSearch {
  public:
   ModuleDataSearch(ElfSections& file, std::uint64_t line_table, const GoLineTable::Header& header)
@@ -161,7 +161,7 @@ class ModuleDataSearch {
       const std::uint64_t slice = kSlices + 3 * i;
       if (word(at, slice) != line_table_ + tables[i] || word(at, slice + 1) > word(at, slice + 2)) return std::nullopt;
     }
-    // Of the functions there is one more, which is where the last one ends.
+    // The table of functions has one more entry: the end of the last one.
     if (word(at, kFunctions) != header_.functions + 1) return std::nullopt;
     ModuleData data;
     data.text = word(at, kText);
@@ -175,8 +175,8 @@ class ModuleDataSearch {
     return data;
   }
 
-  /// The line table of Go 1.20 is that of 1.27, too. There the size of the types' descriptions came between the two
-  /// ends of the types: { types, typedesclen, etypes } for { types, etypes, rodata }.
+  /// Go 1.27 has the line table of 1.20. 1.27 added the size of the types' descriptions between the two ends of the
+  /// types: { types, typedesclen, etypes } for { types, etypes, rodata }.
   [[nodiscard]] bool is_of_127(std::uint64_t at) const {
     if (at + (kFunctionData127 + 1) * word_bytes_ > bytes_.size()) return false;
     const std::uint64_t begin = word(at, kTypes);
@@ -213,8 +213,8 @@ Result<std::optional<GoModule>> GoModule::read(ElfSections& file, With with) {
       function_data = section_of(file, data->function_data);
     }
   } else if (file.named(".go.buildinfo") != nullptr) {
-    // Before Go 1.13, which brought this section, inlined calls had another layout, and nothing else tells them apart.
-    // The trees are where all constant data are.
+    // Before Go 1.13, which added this section, inlined calls had another layout, and nothing else distinguishes the
+    // two. The trees are with all constant data.
     function_data = file.with_bytes(".rodata");
     if (function_data != nullptr) parts.function_data_address = function_data->header.sh_addr;
   }

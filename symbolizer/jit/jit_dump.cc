@@ -33,7 +33,7 @@ constexpr std::uint32_t kVersion = 1;
 struct FileHeader {
   std::uint32_t magic;
   std::uint32_t version;
-  std::uint32_t bytes;  ///< of this header, and so where the first record is
+  std::uint32_t bytes;  ///< of this header, and so the offset of the first record
   std::uint32_t machine;
   std::uint32_t padding;
   std::uint32_t pid;
@@ -90,7 +90,7 @@ struct Log {
   std::size_t name_bytes = 0;
 };
 
-/// Everything up to the NUL, of which most is read at once. Empty when there is none within the record.
+/// The name up to its NUL, most of it in one read. Empty if the record has no NUL.
 std::string read_name(const ElfInput& input, std::uint64_t offset, std::uint64_t end) {
   constexpr std::size_t kStep = 256;
   std::string name;
@@ -110,7 +110,7 @@ std::string read_name(const ElfInput& input, std::uint64_t offset, std::uint64_t
   return name;
 }
 
-/// False at a record that the rest of the log can't be trusted after.
+/// False for a record after which the rest of the log can't be trusted.
 bool read_record(const ElfInput& input, const RecordHeader& header, std::uint64_t offset, Log& log) {
   const std::uint64_t body = offset + sizeof(header);
   const std::uint64_t end = offset + header.bytes;
@@ -155,7 +155,7 @@ Result<SymbolTable> parse_jit_dump(const ElfInput& input) {
     if (!read_record(input, header, offset, log)) break;
     offset += header.bytes;
   }
-  // The threads of a program write for themselves: what was later may stand before.
+  // Each thread of a program writes its own records: they may be out of order.
   std::stable_sort(log.events.begin(), log.events.end(),
                    [](const Event& a, const Event& b) { return a.time < b.time; });
 
@@ -164,7 +164,7 @@ Result<SymbolTable> parse_jit_dump(const ElfInput& input) {
   for (const Event& event : log.events) {
     if (event.name) name_of_index[event.index] = *event.name;
     const auto name = name_of_index.find(event.index);
-    // Code that was moved is at its old place no more, but samples from before are.
+    // Moved code is gone from its old place, but earlier samples still refer to it.
     if (name != name_of_index.end()) ranges.add(event.address, event.bytes, log.names[name->second]);
   }
   return std::move(ranges).build(2 * kMaxAllNameBytes);

@@ -28,8 +28,8 @@ Result<SymbolTable> JitRanges::build(std::uint32_t max_name_bytes) && {
   });
   SymbolTable::Builder builder(max_name_bytes);
 
-  // Walks the starts and ends in order of address with the ranges that are open there in a heap, the last one added on
-  // top. Each step opens a range or reaches the end of one.
+  // Sweeps over the starts and ends in order of address, with the open ranges in a heap, the last added one on top.
+  // Each step opens a range or reaches the end of one.
   std::vector<const Range*> open;
   const auto older = [](const Range* a, const Range* b) { return a->order < b->order; };
   const Range* piece_of = nullptr;

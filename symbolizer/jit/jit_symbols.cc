@@ -54,7 +54,7 @@ JitSymbols::View JitSymbols::view(const JitFiles& files) {
 JitSymbols::SlotPtr JitSymbols::slot_of(const JitFilePtr& file) {
   std::lock_guard lock(mutex_);
   SlotPtr& slot = slots_[file.get()];
-  // Another file may have come to stand at the address of one that was let go.
+  // A new JitFile may have the memory address of a freed one.
   if (slot == nullptr || slot->file.lock() != file) {
     if (slot != nullptr) stats_.table_bytes -= slot->bytes;
     slot = std::make_shared<Slot>();
@@ -68,13 +68,13 @@ void JitSymbols::look(const JitFile& file, const SlotPtr& slot) {
   const std::int64_t now = clock_.monotonic().ns;
   if (slot->looked_at_ns && now - *slot->looked_at_ns < options_.look_again_after_ns) return;
   slot->looked_at_ns = now;
-  // What the kernel knows: a file system that is asked may not answer.
+  // The kernel's cached attributes: the file system itself may not answer.
   struct statx status {};
   if (::statx(file.file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &status) == 0) {
     slot->seen = {static_cast<std::int64_t>(status.stx_size),
                   status.stx_mtime.tv_sec * kNsPerSecond + status.stx_mtime.tv_nsec};
   }
-  // What stands when reading begins is what was seen before: whatever is written meanwhile is a change.
+  // The state before reading is recorded, so that anything written meanwhile counts as a change.
   const bool again = slot->seen != slot->read || !slot->problem.empty();
   if (again && now >= slot->read_again_at_ns) read(file, slot);
 }
@@ -92,7 +92,7 @@ void JitSymbols::read(const JitFile& file, const SlotPtr& slot) {
   const std::int64_t ended = clock_.monotonic().ns;
   slot->read = slot->seen;
   slot->read_again_at_ns = ended + (ended - started) * options_.rest_after_reading;
-  // Names that are known stay when the file can't be read any more.
+  // Known names stay if the file can't be read any more.
   if (table) {
     slot->table = std::make_shared<const SymbolTable>(std::move(table).value());
     slot->problem.clear();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kMaxTableNameBytes = 2 * static_cast<std::uint32_t>(kMaxPerfMapBytes);
 
-/// Takes a hexadecimal number and the blanks after it, of which there must be one, from the front of `line`.
+/// Takes a hexadecimal number and at least one blank after it from the front of `line`.
 std::optional<std::uint64_t> take_hex(std::string_view& line) {
   if (line.size() > 2 && line[0] == '0' && (line[1] == 'x' || line[1] == 'X')) line.remove_prefix(2);
   std::uint64_t value = 0;
@@ -63,7 +63,7 @@ Result<SymbolTable> read_perf_map(int fd) {
   const auto buffer = std::make_unique_for_overwrite<char[]>(bytes);
   if (!input->read(skipped, buffer.get(), bytes)) return Error("the perf map became shorter while it was read");
   std::string_view text(buffer.get(), bytes);
-  // The first line of what is left is most likely the rest of one.
+  // The first line is most likely incomplete.
   if (skipped != 0) text.remove_prefix(std::min(text.find('\n'), text.size()));
   Result<PerfMap> map = parse_perf_map(text);
   if (!map) return std::move(map).error();

@@ -11,7 +11,7 @@ KeptNames::KeptNames(std::vector<Named> names) : names_(std::move(names)) {
   names_.shrink_to_fit();
   std::sort(names_.begin(), names_.end(), [](const Named& a, const Named& b) { return a.offset < b.offset; });
   bytes_ = sizeof(KeptNames) + names_.size() * sizeof(Named);
-  // Most addresses of a function have the same chain, if not the same copy of it.
+  // Most addresses of a function have equal chains, but not always the same copy.
   std::unordered_multimap<std::uint64_t, SymbolChainPtr> distinct;
   for (Named& named : names_) {
     std::uint64_t hash = 0;

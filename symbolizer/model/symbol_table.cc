@@ -38,14 +38,15 @@ std::size_t SymbolTable::bytes() const {
 
 void SymbolTable::Builder::add(std::uint64_t address, std::uint64_t size, std::uint64_t limit, SymbolBinding binding,
                                std::string_view name) {
-  // The names go into a NUL-terminated blob; nothing legitimate holds a NUL.
+  // Names are stored with a NUL at their end; valid names have no NUL.
   name = name.substr(0, std::min(name.find('\0'), kMaxNameBytes));
   if (name.empty() || address >= limit) return;
   const std::uint64_t end = size > limit - address ? limit : address + size;
   symbols_.push_back({address, end, limit, name, binding});
 }
 
-/// Which of two names for the same address to show. Total, so that the answer doesn't depend on the file's order.
+/// Which of two names for the same address to show. A total order, so that the result does not depend on the file's
+/// order.
 bool SymbolTable::Builder::better_name(const Raw& a, const Raw& b) {
   const auto underscores = [](std::string_view name) { return std::min(name.find_first_not_of('_'), name.size()); };
   return std::make_tuple(a.binding, underscores(a.name) != 0, a.name.size(), a.name) <
@@ -55,7 +56,7 @@ bool SymbolTable::Builder::better_name(const Raw& a, const Raw& b) {
 void SymbolTable::Builder::merge_aliases() {
   std::sort(symbols_.begin(), symbols_.end(), [](const Raw& a, const Raw& b) {
     if (a.start != b.start) return a.start < b.start;
-    // A symbol that knows its size describes a function better than a label at its first byte.
+    // A symbol with a size describes a function better than a label at its first byte.
     const bool a_unsized = a.end == a.start;
     const bool b_unsized = b.end == b.start;
     if (a_unsized != b_unsized) return b_unsized;
@@ -88,8 +89,8 @@ void SymbolTable::Builder::give_sizes() {
   symbols_.resize(kept);
 }
 
-/// Turns nested functions into ranges that don't overlap: walks the starts in order, with the functions that are still
-/// open on a stack, and names each stretch after the innermost (the one that started last).
+/// Flattens nested functions into ranges without overlaps: sweeps over the starts in order, with the open functions on a
+/// stack, and names each range after the innermost one (which started last).
 std::vector<SymbolTable::Builder::Range> SymbolTable::Builder::flatten() const {
   std::vector<Range> ranges;
   ranges.reserve(symbols_.size() + 1);
@@ -117,7 +118,7 @@ std::vector<SymbolTable::Builder::Range> SymbolTable::Builder::flatten() const {
   return ranges;
 }
 
-/// Stretches of one name in a row become one: a function and the padding symbol before it, a gap and a gap.
+/// Adjacent ranges of the same name are merged: a function and the padding symbol before it, two gaps.
 void SymbolTable::Builder::merge_same_names(std::vector<Range>& ranges) const {
   const auto same_name = [&](const Range& a, const Range& b) {
     if (a.symbol == kGap || b.symbol == kGap) return a.symbol == b.symbol;

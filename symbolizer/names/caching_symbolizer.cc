@@ -9,15 +9,15 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// How many frames are looked up or stored under one hold of the lock: some tens of microseconds.
+/// Frames looked up or stored under one hold of the lock: some tens of microseconds.
 constexpr std::size_t kFramesPerLock = 256;
 
 /// A free place.
 constexpr std::uint32_t kNone = 0xffffffffU;
 constexpr std::size_t kFewestPlaces = 64;
-/// What an entry costs besides its Slot: two to four places.
+/// Memory of an entry besides its Slot: two to four places.
 constexpr std::size_t kPlaceBytes = 4 * sizeof(std::uint32_t);
-/// What a chain costs besides itself: its control block, a node and a bucket of the table of chains.
+/// Memory of a chain besides itself: its control block, a node and a bucket of the table of chains.
 constexpr std::size_t kChainBytes = 96;
 
 std::uint64_t random_seed() {
@@ -29,7 +29,7 @@ bool is_pending(const SymbolChain& chain) {
   return std::any_of(chain.begin(), chain.end(), [](const Symbol& symbol) { return symbol.pending; });
 }
 
-/// Each once, sorted.
+/// The distinct modules, sorted.
 std::vector<ModuleId> modules_of(std::span<const Frame> frames) {
   std::vector<ModuleId> modules;
   for (const Frame& frame : frames) {
@@ -45,7 +45,7 @@ std::vector<ModuleId> modules_of(std::span<const Frame> frames) {
 std::size_t CachingSymbolizer::HashOfContent::operator()(const SymbolChain* chain) const {
   std::size_t hash = chain->size();
   for (const Symbol& symbol : *chain) {
-    // Most chains come with the hashes of their names.
+    // Most chains already have the hashes of their names.
     const std::uint64_t name = symbol.hash != 0 ? symbol.hash : hash_of(symbol.name, symbol.module);
     hash = (hash * 31 + name) * 31 + symbol.line;
   }
@@ -98,7 +98,7 @@ std::vector<SymbolChainPtr> CachingSymbolizer::symbolise(std::span<const Frame> 
   for (std::size_t first = 0; first < asked.size(); first += kFramesPerLock) {
     const std::size_t end = std::min(first + kFramesPerLock, asked.size());
     std::lock_guard lock(mutex_);
-    // These may be the answers of before: rather asked for once more than kept for good.
+    // These may be outdated answers: better to look them up once more than to keep them.
     if (forgotten_ != forgotten_before) break;
     for (std::size_t i = first; i < end; ++i) insert_locked(asked[i], answers[i], answered_ns);
   }
@@ -115,8 +115,7 @@ void CachingSymbolizer::forget_renewed(std::span<const ModuleId> modules) {
 
 void CachingSymbolizer::look_up_locked(std::span<const Frame> frames, std::int64_t now_ns, SymbolChainPtr* chains) {
   if (places_.empty()) return;
-  // Places, slots and chains lie anywhere: all of a kind are on their way into the processor's cache before the first
-  // is looked at.
+  // Places, slots and chains are scattered in memory: all of one kind are prefetched before the first is read.
   std::array<std::size_t, kFramesPerLock> home{};
   for (std::size_t i = 0; i < frames.size(); ++i) {
     home[i] = home_locked(frames[i]);
@@ -194,7 +193,7 @@ std::size_t CachingSymbolizer::place_locked(const Frame& frame) const {
   return place;
 }
 
-/// Entries behind the gap that may stand in it move there, so that no search ends at a gap too early.
+/// Moves later entries into the gap where possible, so that no search ends at a gap too early.
 void CachingSymbolizer::erase_place_locked(std::size_t place) {
   const std::size_t mask = places_.size() - 1;
   std::size_t gap = place;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxChecksums = 1024;
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
-/// CRC-32 as zlib and .gnu_debuglink have it. Empty when the file can't be read to its end.
+/// CRC-32 as in zlib and .gnu_debuglink. Empty if the file can't be read to its end.
 std::optional<std::uint32_t> checksum_of(int fd, std::uint64_t size) {
   std::vector<unsigned char> buffer(kReadBytes);
   ::uLong checksum = ::crc32(0, nullptr, 0);
@@ -55,7 +55,7 @@ DebugFiles DebugFileFinder::find(const Question& question) {
   DebugFiles files;
   const ElfFacts& facts = question.facts;
   const bool wants_debug = !facts.has_symtab || !facts.has_debug_info;
-  // What others may have arranged comes last.
+  // Root directories that users may have arranged come last.
   std::vector<std::int32_t> roots{RootFiles::kHost};
   if (question.pid > 0) roots.push_back(question.pid);
 
@@ -104,7 +104,7 @@ std::vector<RootFile> DebugFileFinder::open(std::int32_t root, std::span<const s
                                             const FileOwner& owner) {
   std::vector<RootFile> files = files_.open(root, candidates, owner);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    // In the host's own folder for such files root alone puts them.
+    // Only root can write to the host's own folder for debug files.
     const bool is_host_folder = root == RootFiles::kHost && candidates[i].starts_with(options_.folder + "/");
     if (files[i].is_foreign && !is_host_folder) files[i].file.reset();
   }
@@ -124,7 +124,7 @@ bool DebugFileFinder::accept(RootFile candidate, const ElfFacts& module, DebugFi
 }
 
 bool DebugFileFinder::has_checksum(const RootFile& candidate, std::uint32_t wanted) {
-  // The caller would wait for the whole file, and this one may never come.
+  // The caller would wait for reading the whole file, which may never end.
   if (!candidate.is_local) return false;
   const Fd& file = candidate.file;
   struct stat status {};
@@ -149,7 +149,7 @@ void DebugFileFinder::find_alternate(std::int32_t root, const std::string& path,
                                      const FileOwner& owner, DebugFiles& files) {
   if (facts.alternate_link.empty() || files.alternate) return;
   const std::string& link = facts.alternate_link;
-  // dwz writes a path relative to the file that names it, or an absolute one.
+  // dwz writes a path relative to the file with the link, or an absolute one.
   std::vector<std::string> candidates{link.front() == '/' ? link : folder_of(without_deleted_mark(path)) + "/" + link};
   if (std::string by_id = build_id_path(facts.alternate_build_id); !by_id.empty()) candidates.push_back(by_id);
   candidates.push_back(options_.folder + "/.dwz/" + link.substr(link.find_last_of('/') + 1));

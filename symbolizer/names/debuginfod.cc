@@ -69,8 +69,8 @@ Debuginfod::Stats Debuginfod::stats() const {
 
 namespace {
 
-/// What is used of libdebuginfod (elfutils/debuginfod.h). Loaded at run time: it brings an HTTP client with it, which
-/// only those should have in their daemon who ask for it.
+/// The used part of libdebuginfod (elfutils/debuginfod.h). Loaded at run time, since it brings an HTTP client into the
+/// daemon, and only if configured.
 class Library {
  public:
   using Client = void;
@@ -105,13 +105,13 @@ class Library {
     return function != nullptr;
   }
 
-  void* handle_ = nullptr;  ///< stays: a library with threads and exit handlers of its own isn't unloaded
+  void* handle_ = nullptr;  ///< never closed: a library with its own threads and exit handlers can't be unloaded
 };
 
-/// Of the library that is in use; its progress function can't be given more than the client.
+/// The loaded library; its progress function only gets the client.
 const Library* loaded_library = nullptr;
 
-/// Called by the library now and then; anything but 0 ends the transfer.
+/// Called by the library periodically; anything but 0 ends the transfer.
 int should_stop(Library::Client* client, long /*done*/, long /*total*/) {
   const auto* stop = static_cast<const std::stop_token*>(loaded_library->get_user_data(client));
   return stop != nullptr && stop->stop_requested() ? 1 : 0;

@@ -19,7 +19,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-// 122 k symbols make 5 MB; a kernel with every module loaded stays far below this.
+// 122 k symbols are 5 MB; a kernel with all modules loaded is far below this.
 constexpr std::size_t kMaxFileBytes = std::size_t{128} << 20;
 constexpr std::uint32_t kMaxTableNameBytes = std::uint32_t{64} << 20;
 constexpr std::uint64_t kPageBytes = 4096;
@@ -30,10 +30,10 @@ struct Line {
   std::uint64_t address = 0;
   char type = 0;
   std::string_view name;
-  std::string_view module;  ///< with its brackets; "[kernel]" when the line names none
+  std::string_view module;  ///< with its brackets; "[kernel]" if the line has none
 };
 
-/// "bpf_prog_<tag: 16 hex digits>" or "bpf_prog_<tag>_<name>", as bpf_get_prog_name() in kernel/bpf/core.c writes it.
+/// "bpf_prog_<tag: 16 hex digits>" or "bpf_prog_<tag>_<name>", see bpf_get_prog_name() in kernel/bpf/core.c.
 bool is_bpf_program(std::string_view name) {
   constexpr std::string_view kPrefix = "bpf_prog_";
   constexpr std::size_t kTagEnd = kPrefix.size() + 16;
@@ -44,7 +44,7 @@ bool is_bpf_program(std::string_view name) {
   return name.size() == kTagEnd || name[kTagEnd] == '_';
 }
 
-/// "<hex address> <type> <name>[\t[<module>]]", as s_show() in kernel/kallsyms.c prints it.
+/// "<hex address> <type> <name>[\t[<module>]]", see s_show() in kernel/kallsyms.c.
 std::optional<Line> parse_line(std::string_view text) {
   Line line;
   const char* const end = text.data() + text.size();
@@ -58,7 +58,7 @@ std::optional<Line> parse_line(std::string_view text) {
   const std::size_t open = rest.find('[');
   line.module = open == std::string_view::npos ? kKernelName : rest.substr(open, rest.find(']', open) - open + 1);
   if (line.name.empty()) return std::nullopt;
-  // BPF programs carry no module on kernels that list them with the core image.
+  // BPF programs have no module on kernels that list them with the core image.
   if (line.module == kKernelName && is_bpf_program(line.name)) line.module = kBpfName;
   return line;
 }
@@ -70,9 +70,8 @@ SymbolBinding binding_of(char type) {
   return type == 't' ? SymbolBinding::kLocal : SymbolBinding::kWeak;
 }
 
-/// The compiler puts a symbol of its own on the padding (__pfx_) or the CFI check (__cfi_) before a function's entry:
-/// half of all symbols, and none that a person looks for. They are given the function's own name, which makes the two
-/// ranges one.
+/// The compiler adds a symbol for the padding (__pfx_) or the CFI check (__cfi_) before a function's entry: half of all
+/// symbols, and useless for people. They get the function's own name, which merges the two ranges.
 std::string_view without_entry_prefix(std::string_view name) {
   for (const std::string_view prefix : {"__pfx_", "__cfi_"}) {
     if (name.size() > prefix.size() && name.substr(0, prefix.size()) == prefix) return name.substr(prefix.size());
@@ -97,7 +96,7 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFu
     text.remove_prefix(std::min(newline + 1, text.size()));
     if (!line) continue;
     any_line = true;
-    // Percpu symbols of old kernels have small "addresses" in fact offsets; no code lives there.
+    // Percpu symbols of old kernels have small "addresses", which are offsets and not code.
     if (line->address != 0) lines.push_back(*line);
   }
   if (!any_line) return Error(kNoSymbols);
@@ -122,14 +121,14 @@ Result<KallsymsTable> parse_kallsyms(std::string_view text, std::vector<KernelFu
         next < lines.size() ? lines[next].address : std::numeric_limits<std::uint64_t>::max();
     for (std::size_t i = first; i < next; ++i) {
       const Line& line = lines[i];
-      if (!is_text(line.type) || line.name.front() == '$') continue;  // "$x": ARM's marks for code and data
+      if (!is_text(line.type) || line.name.front() == '$') continue;  // "$x": ARM's mapping symbols
       std::uint64_t end = next_address;
       const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - address;
       const std::uint64_t bytes = line.module == kBpfName ? bpf_bytes(address) : 0;
       if (bytes != 0) {
         end = std::min(end, address + std::min(room, bytes));
       } else if (next == lines.size() || lines[next].module != line.module) {
-        // Where the next symbol belongs to another module, a hole may lie between: don't stretch a function over it.
+        // If the next symbol is of another module, there may be a hole between: don't extend the function over it.
         const std::uint64_t to_page_end = kPageBytes - address % kPageBytes;
         end = std::min(end, address + std::min(room, to_page_end + kPageBytes));
       }
@@ -186,7 +185,7 @@ Status KernelSymbols::load() {
 
 Result<std::string> KernelSymbols::read_text() const {
   if (!options_.file) return read_file(options_.path, kMaxFileBytes);
-  // One thread at a time, and check() leaves the position alone.
+  // One thread at a time, and check() does not change the position.
   if (::lseek(options_.file.get(), 0, SEEK_SET) != 0) return Error::from_errno("lseek " + options_.path);
   return read_fd(options_.file.get(), kMaxFileBytes);
 }
@@ -204,7 +203,7 @@ Status KernelSymbols::check() const {
   std::array<char, kPageBytes> text{};
   const ssize_t size = ::pread(opened ? opened.get() : options_.file.get(), text.data(), text.size(), 0);
   if (size < 0) return Error::from_errno("read " + options_.path);
-  // Of percpu symbols, which come first, only the first few are at 0 where addresses are shown.
+  // If addresses are shown, only the first few percpu symbols, which come first, are at 0.
   std::string_view lines(text.data(), static_cast<std::size_t>(size));
   lines = lines.substr(0, lines.rfind('\n') + 1);
   bool any_line = false;
@@ -273,7 +272,7 @@ Result<KernelSymbols::Name> KernelSymbols::find(std::uint64_t address) {
   if (stale) reload_after(options_.max_age_ns);
   if (std::optional<Name> name = look_up(table())) return std::move(*name);
 
-  // Only the upper half of the address space is the kernel's: a garbage address is no reason to read the file again.
+  // Only the upper half of the address space is the kernel's: the file is not read again for an invalid address.
   if (address >> 63 != 0) {
     reload_after(options_.min_reload_interval_ns);
     if (std::optional<Name> name = look_up(table())) return std::move(*name);

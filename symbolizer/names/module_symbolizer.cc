@@ -29,7 +29,7 @@ constexpr const char* kForgotten = "the module is no longer known";
 std::string hex(std::uint64_t value) {
   char digits[16];
   const auto [end, error] = std::to_chars(std::begin(digits), std::end(digits), value, 16);
-  static_cast<void>(error);  // 16 digits hold any value
+  static_cast<void>(error);  // 16 digits are enough for any value
   return "0x" + std::string(digits, end);
 }
 
@@ -39,7 +39,7 @@ SymbolChainPtr chain_of(Symbol symbol) {
   return share(std::move(chain));
 }
 
-/// `place` stands before the offset in the name: "libc.so.6", "kernel".
+/// `place` precedes the offset in the name: "libc.so.6", "kernel".
 SymbolChainPtr unknown(std::string_view place, std::string module, std::uint64_t offset, std::string_view reason,
                        SymbolKind kind = SymbolKind::kUnknown, bool pending = false) {
   std::string name = "[unknown] (";
@@ -133,7 +133,7 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
   const std::string name = display_name(module->path);
   if (module->is_closed()) return name_closed(frames, group, *module, name, name, chains);
   if (!module->file) {
-    // The `modules` thread opens it, or tries again; looking here once more costs nothing.
+    // The `modules` thread opens it, or tries again; another look-up here costs nothing.
     for (const std::size_t i : group) {
       const std::string_view why = module->why_no_file.empty() ? kNotOpen : std::string_view(module->why_no_file);
       chains[i] = unknown(name, name, frames[i].offset, why, SymbolKind::kUnknown, /*pending=*/true);
@@ -157,7 +157,7 @@ void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, C
   for (const std::size_t i : group) {
     Result<KernelSymbols::Name> found = kernel_.find(frames[i].offset);
     if (found.ok()) {
-      // The parts of the kernel that are written in Rust carry v0 names.
+      // Rust code in the kernel has v0 names.
       if (found->name.rfind("_R", 0) == 0) {
         const std::vector<DemangledName> names = demangle(std::span(&found->name, 1));
         if (!names.front().name.empty()) found->name = clean_name(names.front().name);
@@ -171,7 +171,7 @@ void ModuleSymbolizer::name_kernel(std::span<const Frame> frames, Group group, C
 
 namespace {
 
-/// The mangled names of one question, each once.
+/// The mangled names of one query, each once.
 class Names {
  public:
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
@@ -211,7 +211,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
   const std::vector<SourceChain>& sources = lines.chains;
   const bool pending = loaded.debug.pending || lines.pending;
 
-  // The group is in order of offset, so the addresses of one function stand together.
+  // The group is in order of offset, so the addresses of one function are consecutive.
   Names names;
   std::vector<std::size_t> function_of(group.size(), Names::kNone);
   std::vector<std::vector<std::size_t>> source_names(group.size());
@@ -238,12 +238,13 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     symbol.build_id = symbols.build_id();
     return symbol;
   };
-  std::vector<SymbolChainPtr> whole(names.mangled().size());  // without lines, the same for all addresses of a function
+  std::vector<SymbolChainPtr> whole(names.mangled().size());  // chains without lines, shared by all addresses of a
+                                                              // function
   for (std::size_t k = 0; k < group.size(); ++k) {
     const std::size_t i = group[k];
     const SourceChain& source = sources[k];
-    // The symbol table goes first, as without debug information: a debug package doesn't change a function's name.
-    // It also knows a compiler's copies from the function itself.
+    // The symbol table has priority, so a debug package does not change a function's name. It also distinguishes a
+    // compiler's copies from the function itself.
     const std::size_t outermost =
         function_of[k] != Names::kNone || source.empty() ? function_of[k] : source_names[k].front();
     if (outermost == Names::kNone && source.size() < 2) {
@@ -310,12 +311,12 @@ ModuleSymbolizer::Lines ModuleSymbolizer::locate(std::span<const Frame> frames, 
       if (good) {
         entry->second.line_failures = {};
       } else {
-        note_failure(entry->second.line_failures, located.ok() ? Error("not one for each") : located.error());
+        record_failure(entry->second.line_failures, located.ok() ? Error("not one for each") : located.error());
       }
     }
   }
   lines.pending = !located.ok() && located.error().code() == EAGAIN;
-  if (!good) return lines;  // names are worth having without lines
+  if (!good) return lines;  // names are useful without lines
   std::size_t at = 0;
   for (std::size_t k = 0; k < group.size(); ++k) {
     while (offsets[at] != frames[group[k]].offset) ++at;
@@ -344,7 +345,7 @@ void ModuleSymbolizer::name_jit(std::span<const Frame> frames, Group group, cons
     last = found->name.data();
     name_of[k] = names.size() - 1;
   }
-  // Most compilers write names as people know them; those that are built on LLVM write what its linker would see.
+  // Most compilers write source names; those based on LLVM may write linkage names.
   const std::vector<DemangledName> demangled = demangle(names);
   std::vector<SymbolChainPtr> named(names.size());
   for (std::size_t n = 0; n < names.size(); ++n) {
@@ -367,7 +368,7 @@ std::vector<DemangledName> ModuleSymbolizer::demangle(std::span<const std::strin
     if (demangled) {
       names = std::move(demangled).value();
     } else if (demangled.error().code() != EAGAIN) {
-      // One of them is made to break the demangler, and would the next time.
+      // One of them breaks the demangler, and would do so again.
       for (const std::string& name : mangled) names.push_back({name, {}});
     }
   }
@@ -405,7 +406,7 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
     Entry& entry = entries_[module->id];
     if (!same_module(entry.module, module)) {
       drop_locked(entry);
-      // What a debug file would tell more of, it still would.
+      // The module still needs a debug file.
       Entry anew;
       anew.watch = std::move(entry.watch);
       anew.module = module;
@@ -436,7 +437,7 @@ DebugFiles ModuleSymbolizer::find_debug_files(const Module& module, const FileOw
 }
 
 ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
-  // Others wait on the promise, so this must come back with a value whatever happens.
+  // Others wait for the promise, so it must get a value in any case.
   try {
     Result<ElfFacts> facts = reader_.inspect(module->file.get());
     if (!facts) return std::make_shared<const Loaded>(Loaded{std::move(facts).error()});
@@ -450,7 +451,7 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
   }
 }
 
-void ModuleSymbolizer::note_failure(Failures& failures, const Error& error) {
+void ModuleSymbolizer::record_failure(Failures& failures, const Error& error) {
   failures.retry_at = clock_.monotonic();
   if (error.code() == EAGAIN) return;
   const std::size_t pause = std::min(failures.count++, options_.retry_failed_after_ns.size() - 1);
@@ -478,7 +479,7 @@ void ModuleSymbolizer::settle(ModuleId id, std::uint64_t load, const LoadedPtr& 
   if (good) {
     entry.load_failures = {};
   } else {
-    note_failure(entry.load_failures, loaded->symbols.error());
+    record_failure(entry.load_failures, loaded->symbols.error());
   }
   if (loaded->may_improve()) {
     entry.watch = Entry::Watch{loaded->facts, loaded->owner, static_cast<bool>(loaded->debug.debug),
@@ -503,7 +504,7 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
       if (found == entries_.end() || !found->second.watch) continue;
       Entry& entry = found->second;
       find_again_locked(id, entry);
-      // What is on its way may be here with the next question.
+      // A file that is being fetched may be there at the next query.
       if (!entry.pending && now.ns - entry.watch->looked_at.ns < options_.look_again_after_ns) continue;
       entry.watch->looked_at = now;
       if (ModulePtr module = entry.module.lock()) due.push_back({std::move(module), *entry.watch});
@@ -517,11 +518,11 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
     std::lock_guard lock(mutex_);
     const auto found = entries_.find(candidate.module->id);
     if (found == entries_.end() || !same_module(found->second.module, candidate.module)) continue;
-    // A search that ended without a file settles the answers that were given meanwhile: they can be kept.
+    // A search that ended without a file makes the answers given meanwhile final: they can be kept.
     const bool ended = found->second.pending && !files.pending;
     if (!has_more && !ended) continue;
     if (candidate.module->is_closed()) {
-      // Then it is another module, and the debug file found once more.
+      // Then it is a new Module value, and the debug file is searched again.
       found->second.pending = has_more && modules_.reopen(candidate.module->id);
       continue;
     }
@@ -531,13 +532,13 @@ std::vector<ModuleId> ModuleSymbolizer::renewed(std::span<const ModuleId> module
   return renewed;
 }
 
-/// The same module may have been closed or opened since: then it is another value.
+/// The module may have been closed or opened since: then it is a new Module value.
 void ModuleSymbolizer::find_again_locked(ModuleId id, Entry& entry) {
   if (!entry.watch || !entry.module.expired()) return;
   if (const ModulePtr now = modules_.find(id); now != nullptr && (now->file || now->is_closed())) entry.module = now;
 }
 
-/// Forgets the table, not what is known of the module.
+/// Drops the table, but keeps the module's other data.
 void ModuleSymbolizer::drop_locked(Entry& entry) {
   stats_.table_bytes -= entry.bytes;
   open_debug_files_ -= entry.debug_files;
@@ -548,7 +549,7 @@ void ModuleSymbolizer::drop_locked(Entry& entry) {
 }
 
 void ModuleSymbolizer::evict_locked() {
-  // Tables of modules that no stored stack names any more can't be asked for again.
+  // Modules that are in no stored stack any more are not needed again.
   for (auto it = entries_.begin(); it != entries_.end();) {
     const bool loading = it->second.loaded.valid() && it->second.bytes == 0;
     if (!loading && it->second.module.expired()) {
@@ -564,7 +565,7 @@ void ModuleSymbolizer::evict_locked() {
   const auto drop_oldest = [&](bool with_debug_files) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-      if (it->second.bytes == 0) continue;  // nothing there, or still being read
+      if (it->second.bytes == 0) continue;  // no table, or still being read
       if (with_debug_files && it->second.debug_files == 0) continue;
       if (oldest == entries_.end() || it->second.last_used < oldest->second.last_used) oldest = it;
     }

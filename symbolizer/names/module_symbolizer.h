@@ -140,7 +140,7 @@ class ModuleSymbolizer final : public Symbolizer {
     bool pending = false;             ///< there may be lines the next time
   };
   Lines locate(std::span<const Frame> frames, Group group, const Loaded& loaded, int file);
-  void note_failure(Failures& failures, const Error& error);
+  void record_failure(Failures& failures, const Error& error);
 
   void name_jit(std::span<const Frame> frames, Group group, const Module& module, Chains& chains);
 

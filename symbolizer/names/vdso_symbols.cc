@@ -32,7 +32,7 @@ std::optional<AddressRange> mapping_that_holds(std::string_view maps, std::uint6
 }
 
 Result<ElfSymbols> read_vdso_symbols() {
-  // getauxval is the only source of the address that no mapping name can imitate.
+  // Only getauxval() gives an address that no mapping's name can fake.
   const std::uint64_t start = ::getauxval(AT_SYSINFO_EHDR);
   if (start == 0) return Error("this kernel gives its processes no vdso");
   constexpr std::size_t kMaxMapsBytes = std::size_t{16} << 20;

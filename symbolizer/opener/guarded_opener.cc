@@ -20,12 +20,12 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// So many places that hang at once are a machine with other worries, and so many of one user's are his own.
+/// Limits of hanging places: a machine with more has other problems; more of one user are his own fault.
 constexpr std::size_t kMostHung = 16;
 constexpr std::size_t kMostOfOneUser = 4;
-/// A disk may be busy for longer than a server is waited for, and there is nobody to be blamed for it.
+/// A disk may be busy for longer than the timeout of a server, and that is nobody's fault.
 constexpr std::int64_t kLocalLimits = 5;
-/// A place that takes an n-th of the limit is slow, and rests for so many times what it took.
+/// A place that takes 1/n of the limit is slow, and is not used again for so many times the time that it took.
 constexpr std::int64_t kSlowParts = 4;
 constexpr std::int64_t kRests = 10;
 constexpr int kMostAttempts = 5;
@@ -48,7 +48,7 @@ GuardedOpener::~GuardedOpener() {
 void GuardedOpener::stop() {
   stopped_ = true;
   const std::uint64_t one = 1;
-  // Without it who waits is freed by the limit.
+  // If it fails, waits end at the limit.
   static_cast<void>(::write(cancel_.get(), &one, sizeof(one)) != sizeof(one));
 }
 
@@ -67,7 +67,7 @@ Result<Fd> GuardedOpener::open_module(const OpenRequest& request) {
 Result<JitFiles> GuardedOpener::find_jit_files(const ProcessId& owner) {
   std::lock_guard lock(mutex_);
   forget_ended();
-  // Of a place by itself: find_jit_files() leaves out what the mounts show to be one.
+  // Only for the place of the user: find_jit_files() leaves out file systems that may hang according to the mounts.
   const std::string user = user_of(owner.pid);
   if (user.empty()) return Error("the process has ended");
   return ask<JitFiles>({"paths of " + user, user}, [&](OpenHelper& helper) { return helper.find_jit_files(owner); });
@@ -81,7 +81,7 @@ std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std:
   const View view = view_of(pid);
   const auto is_path = [](const std::string& path) { return path.size() < PATH_MAX; };
   for (std::size_t from = 0; from < paths.size();) {
-    // Those that would be refused together are asked for together.
+    // Paths of one place are requested together.
     const Place place = place_of_path(view, paths[from]);
     const std::size_t first = from++;
     if (!is_path(paths[first])) continue;
@@ -97,7 +97,7 @@ std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std:
 template <typename Answer>
 Result<Answer> GuardedOpener::ask(const Place& place, const std::function<Result<Answer>(OpenHelper&)>& question) {
   if (std::optional<Error> refused = refusal(place)) return *refused;
-  // One that was lost, as to the kernel's search for memory, says nothing of the file: another one is asked.
+  // A helper that was killed, by the OOM killer for example, says nothing about the file: try another one.
   for (int attempt = 1;; ++attempt) {
     const bool is_new = !helper_;
     if (is_new) {
@@ -113,7 +113,7 @@ Result<Answer> GuardedOpener::ask(const Place& place, const std::function<Result
       cpu_ns_ = ended_cpu_ns_ + helper_->cpu_ns();
       const MonotonicTime now = clock_.monotonic();
       const std::int64_t took_ns = now.ns - begun.ns;
-      // What a start takes is no fault of the place.
+      // The helper's start time is not the place's fault.
       if (!is_new && !place.is_local && took_ns >= options_.limit_ns / kSlowParts) {
         slow_.push_back({place.name, MonotonicTime{now.ns + kRests * took_ns}});
       }
@@ -137,7 +137,7 @@ std::optional<Error> GuardedOpener::refusal(const Place& place) const {
   if (std::any_of(slow_.begin(), slow_.end(), [&](const Slow& slow) { return slow.place == place.name; })) {
     return Error("a file system answers slowly (" + place.name + ")", ETIMEDOUT);
   }
-  // What is mapped from a disk is opened whatever else hangs.
+  // Files on a disk are opened even if other places hang.
   const std::size_t most = place.is_local ? 2 * kMostHung : kMostHung;
   if (hung_count_ >= most) return Error("too many file systems do not answer", ETIMEDOUT);
   const auto of_user = std::count_if(
@@ -178,8 +178,8 @@ GuardedOpener::Place GuardedOpener::place_of_mapping(const OpenRequest& request)
     const std::string_view type = mounts ? file_system_of(*mounts, request.file) : std::string_view();
     if (!type.empty()) return may_hang(type) ? Place{device, user} : local;
   }
-  // Devices with a number of their own are disks. The others are told in mappings otherwise than in mounts by some file
-  // systems, or are mounted nowhere any more.
+  // Devices with a major number are disks. Some file systems show other numbers in mappings than in mounts, or are not
+  // mounted any more.
   return request.file.device_major == 0 ? Place{device, user} : local;
 }
 
@@ -196,7 +196,8 @@ GuardedOpener::Place GuardedOpener::place_of_path(const View& view, std::string_
     return {device_name(mount->device), view.user};
   }
   if (!view.user.empty()) return {"paths of " + view.user, view.user};
-  // Nobody is left who could have laid links there: where they are, others have files, too.
+  // The process is gone, so its user can't have placed links there any more: the place is the folder, which others use,
+  // too.
   return {"folder " + std::string(path.substr(0, path.find_last_of('/'))), {}};
 }
 

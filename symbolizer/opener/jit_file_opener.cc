@@ -32,7 +32,7 @@ namespace {
 constexpr std::size_t kStatusLimitBytes = 16'384;
 constexpr std::size_t kArgumentsLimitBytes = 8U << 20;  ///< a quarter of the stack's limit, which is 8 MiB by default
 
-constexpr std::size_t kMostFolders = 8;  ///< a process can name as many as it likes
+constexpr std::size_t kMostFolders = 8;  ///< a process can set any number
 
 constexpr const char* kEnded = "the process ended before its perf maps and jitdumps were looked for";
 
@@ -45,7 +45,7 @@ std::string program_of(std::int32_t pid, const std::string& proc) {
   return std::string(file_name(without_deleted_mark({target.data(), static_cast<std::size_t>(size)})));
 }
 
-/// The values behind `prefix` among strings that each end in NUL: an environment, arguments.
+/// Appends the values after `prefix` in NUL-terminated strings: an environment, arguments.
 void append_values(std::string_view strings, std::string_view prefix, std::vector<std::string>& values) {
   while (!strings.empty()) {
     const std::size_t length = std::min(strings.find('\0'), strings.size());
@@ -65,7 +65,7 @@ std::vector<std::string> perf_map_folders(std::int32_t pid, const std::string& p
     append_values(*text, "--perf-basic-prof-path=", folders);
     append_values(*text, "--perf_basic_prof_path=", folders);
   }
-  // What is relative is so to a folder that the process may have left since.
+  // Relative paths depend on a folder that the process may have left since.
   folders.erase(std::remove_if(folders.begin(), folders.end(),
                                [](const std::string& folder) {
                                  return folder.empty() || folder.front() != '/' || folder.size() >= PATH_MAX;
@@ -94,21 +94,21 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-/// Empty when the file may be used.
+/// Empty if the file may be used.
 std::string why_not(const struct stat& status, const ProcessStatus& process) {
   if (!S_ISREG(status.st_mode)) return std::string("is ") + kind_of(status.st_mode) + ", not a file";
   if (status.st_uid != 0 && !process.acts_for(status.st_uid)) {
     return "belongs to uid " + std::to_string(status.st_uid) + ", not to the process's " +
            std::to_string(process.uid.effective);
   }
-  // flamed may read more than the process's user: what is for root alone is not for that user's eyes.
+  // flamed may read more than the process's user: that user must not see content of files that only root may read.
   if (!process.acts_for(status.st_uid) && (status.st_mode & S_IROTH) == 0) return "may be read by root alone";
-  // Somebody else may have made this name for a file that was never meant to be read as this.
+  // Another user may have created this hard link to a file that is not a perf map.
   if (status.st_nlink > 1) return "has more than one name (hard links)";
   return {};
 }
 
-/// `code()` is ENOENT where nothing is.
+/// `code()` is ENOENT if there is no file.
 Result<JitFilePtr> finish(JitFormat format, const std::string& path, const Fd& found, const ProcessStatus& process) {
   const std::string shown = clean_name(path, 255);
   struct stat status {};
@@ -119,7 +119,7 @@ Result<JitFilePtr> finish(JitFormat format, const std::string& path, const Fd& f
   file->path = path;
   file->device = status.st_dev;
   file->inode = status.st_ino;
-  // What is open by now is what was looked at: the descriptor leads to it, whatever has become of the path.
+  // The descriptor refers to the checked file, even if the path has changed.
   Result<Fd> reopened = reopen_regular(found, shown);
   if (!reopened) return reopened.error();
   file->file = std::move(reopened).value();
@@ -145,7 +145,7 @@ Result<JitFilePtr> open_jitdump(std::int32_t pid, const MapsLine& line, const Pr
   return finish(JitFormat::kJitDump, request.path, *found, process);
 }
 
-/// A later reader, with a question to answer, would wait as well.
+/// A later reader of the file, for a query, would block as well.
 Error hanging(std::string_view path, std::string_view type) {
   return Error(clean_name(path, 255) + " lies on " + clean_name(type, 32) +
                ", which may not answer: not used; have it written to a disk of this machine");
@@ -156,7 +156,7 @@ struct Finding {
 
   std::string_view mounts;
   std::vector<JitFilePtr> files;
-  std::string refusal;  ///< of a file that is there and may not be used
+  std::string refusal;  ///< of an existing file that may not be used
 
   void take(Result<JitFilePtr> opened) {
     // Links may have led there.
@@ -232,7 +232,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
   const Result<RootDirectory> root = RootDirectory::of_process(proc, owner.pid);
   if (!root) return root.error();
 
-  // Without it nobody knows what may hang: a process can have more mounts than are read.
+  // Required to know what may hang: a process can have more mounts than are read.
   const Result<std::string> mounts = read_file(proc_path(proc, owner.pid, "mountinfo"), kMountInfoLimitBytes);
   if (!mounts) return Error(mounts.error()).with_context("cannot find out where its files are");
   Finding finding(*mounts);
@@ -260,7 +260,7 @@ Result<JitFiles> find_jit_files(const ProcessId& owner, const std::string& proc)
     }
   }
   const std::string program = program_of(owner.pid, proc);
-  // Had the pid changed hands meanwhile, all of this would be another process's.
+  // If the pid was reused meanwhile, all of this is another process's.
   if (!is_alive(proc, owner)) return Error(kEnded);
 
   result.files = std::move(finding.files);

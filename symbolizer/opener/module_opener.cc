@@ -34,7 +34,7 @@ constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 
 constexpr std::size_t kOwnMapsLimitBytes = std::size_t{4} << 20;
 
-/// Two file systems show stat(2) another device than they show in mappings, and overlayfs at times another inode.
+/// Two file systems have another device in stat(2) than in mappings, and overlayfs sometimes another inode.
 enum class FileSystem : std::uint8_t { kOther, kBtrfs, kOverlay };
 
 FileSystem file_system_of(const Fd& fd) {
@@ -50,14 +50,14 @@ bool has_inode(const Fd& fd, std::uint64_t inode) {
   return ::fstat(fd.get(), &status) == 0 && status.st_ino == inode;
 }
 
-/// What stat(2) says, which elsewhere is what mappings show.
+/// By stat(2), which on other file systems agrees with mappings.
 bool is_by_stat(const Fd& fd, const FileKey& key) {
   struct stat status {};
   return ::fstat(fd.get(), &status) == 0 && status.st_ino == key.inode && major(status.st_dev) == key.device_major &&
          minor(status.st_dev) == key.device_minor;
 }
 
-/// What a mapping of the file shows: found by making one. Empty when it can't be mapped.
+/// The key shown in a mapping of the file, by creating one. Empty if it can't be mapped.
 std::optional<FileKey> key_in_mappings(const Fd& path_only) {
   const Result<Fd> file = reopen_regular(path_only, "it");
   if (!file) return std::nullopt;
@@ -92,8 +92,8 @@ bool same_device(const FileKey& a, const FileKey& b) {
   return a.device_major == b.device_major && a.device_minor == b.device_minor;
 }
 
-/// What stands at a mapping's addresses can change between the look at /proc/PID/maps, which showed `shown` there, and
-/// the opening: a program may load libraries in each other's place thousands of times a second.
+/// The file at a mapping's addresses can change between reading /proc/PID/maps, with `shown`, and opening: a program
+/// may load libraries at the same addresses thousands of times a second.
 bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown) {
   if (is_by_stat(fd, request.file)) return true;
   const FileSystem file_system = file_system_of(fd);
@@ -102,11 +102,11 @@ bool is_requested(const Fd& fd, const OpenRequest& request, const FileKey& shown
   return key == request.file || (file_system == FileSystem::kOverlay && key == shown);
 }
 
-/// A mapping of the file as it stands now: the one that was reported may have been split or merged since, and at its
-/// addresses may stand another file, of another process if the pid was given away again.
-/// Of a file on overlayfs, Linux 6.8 to 6.17 tells a mapping by the layer's device and inode (perf_event_mmap_event()),
-/// and /proc/PID/maps shows those of overlayfs itself (show_map_vma()). There, if nothing better is found, the same
-/// path at the same addresses has to do; not where both are of one device, and so of one kind.
+/// A current mapping of the file: the reported one may have been split or merged since, and its addresses may have
+/// another file, or be another process's if the pid was reused. For a file on overlayfs, Linux 6.8 to 6.17 reports the
+/// layer's device and inode (perf_event_mmap_event()), and /proc/PID/maps shows those of overlayfs itself
+/// (show_map_vma()). There, if nothing better is found, the same path at the same addresses is accepted, unless both
+/// have the same device and so the same kind of numbers.
 std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const std::string& proc) {
   const Result<std::string> maps = read_executable_lines(proc_path(proc, request.pid, "maps"));
   if (!maps) return std::nullopt;
@@ -122,17 +122,17 @@ std::optional<CurrentMapping> current_mapping(const OpenRequest& request, const 
   return same_place;
 }
 
-/// Is it, found by a path, the file that was mapped?
+/// Is the file that was found by a path the mapped one?
 bool is_same_file(const Fd& fd, const FileKey& key) {
   if (is_by_stat(fd, key)) return true;
   if (!has_inode(fd, key.inode)) return false;
   const FileSystem file_system = file_system_of(fd);
-  // On overlayfs the device may be that of the layer, which nothing tells of the file.
+  // On overlayfs the device may be the layer's, which can't be found out for the file.
   return file_system == FileSystem::kOverlay ||
          (file_system == FileSystem::kBtrfs && key_in_mappings(fd) == std::optional(key));
 }
 
-// Errors tell neither the process nor the folder: they are shown to everybody who has the file mapped by that name.
+// Errors contain neither the process nor the folder: everybody who has the file mapped by that name can see them.
 
 Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   const std::optional<CurrentMapping> mapping = current_mapping(request, proc);
@@ -144,7 +144,7 @@ Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   return reopen_regular(found, "its mapping");
 }
 
-/// `path` in the tree `root`, when it is the file that was mapped.
+/// Opens `path` in the tree `root`, if it is the mapped file.
 Result<Fd> open_in_root(const std::string& root, const std::string& path, const FileKey& key) {
   const Result<RootDirectory> directory = RootDirectory::open(root);
   if (!directory) return directory.error();
@@ -169,7 +169,7 @@ Result<Fd> open_module(const OpenRequest& request, const std::string& proc, Modu
        {proc_path(proc, request.pid, "root"), proc_path(proc, request.parent_pid, "root"), std::string("/")}) {
     Result<Fd> found = open_in_root(root, request.path, request.file);
     if (found) return found;
-    // Roots of processes that are gone say nothing about the file; the host's root, tried last, does.
+    // Root directories of ended processes say nothing about the file; the host's, tried last, does.
     last_error = std::move(found).error();
   }
   return Error(why + last_error->message());

@@ -33,14 +33,14 @@ constexpr std::size_t kMaxTextBytes = PATH_MAX;
 constexpr std::size_t kMaxMessageBytes = 8 * kMaxTextBytes;
 static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
 
-/// What follows an answer once all is over that a file system could hold up.
+/// Follows an answer after the last call that a file system could block.
 constexpr char kDone = 'd';
 
 enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
-// -- What is asked and answered, on the wire ------------------------------------------------------------------------
+// -- Requests and answers on the wire ------------------------------------------------------------------------
 
 void write(WireWriter& to, const OpenRequest& request) {
   to.number(request.pid);
@@ -59,7 +59,7 @@ bool read(WireReader& from, OpenRequest& request) {
          from.number(request.file.inode) && from.text(request.path, kMaxTextBytes);
 }
 
-/// All but the descriptor.
+/// Everything but the descriptor.
 void write(WireWriter& to, const JitFile& file) {
   to.number(file.format);
   to.number(file.device);
@@ -79,8 +79,8 @@ bool read(WireReader& from, JitFile& file) {
 
 // -- The helper's side ----------------------------------------------------------------------------------------------
 
-/// To be opened is not to be readable, and file systems have a say in each closing, too: who does it next must not be
-/// the first to find out.
+/// An open file may still not be readable, and file systems may block at each close, too: finds out here instead of in
+/// the daemon.
 Status try_out(const Fd& file) {
   char first = 0;
   if (::pread(file.get(), &first, sizeof(first), 0) < 0) return Error::from_errno("read");
@@ -88,7 +88,7 @@ Status try_out(const Fd& file) {
   return {};
 }
 
-/// Of no use to anybody who can't answer.
+/// Without an answer the helper is useless.
 void answer(const WireWriter& words, std::span<const int> files) {
   if (!send_message(kSocket, words.bytes(), files)) ::_exit(1);
 }
@@ -124,7 +124,7 @@ void answer_jit_files(const ProcessId& owner, const std::string& proc) {
   words.number(static_cast<std::uint8_t>(found->files.size()));
   std::vector<int> fds;
   for (const JitFilePtr& file : found->files) {
-    static_cast<void>(try_out(file->file).ok());  // its reader says what is wrong with it
+    static_cast<void>(try_out(file->file).ok());  // its reader reports the error
     write(words, *file);
     fds.push_back(file->file.get());
   }
@@ -146,7 +146,7 @@ void answer_root_files(std::int32_t pid, std::span<const std::string> paths, con
   answer(words, fds);
 }
 
-/// False: what came is no question.
+/// False: invalid request.
 bool serve(std::span<const std::byte> bytes) {
   MemorySource source(bytes);
   WireReader from(source, bytes.size());
@@ -219,7 +219,7 @@ std::optional<int> run_open_helper_if_asked(int argc, char** argv) {
     const Result<ReceivedMessage> message = receive_message(kSocket, question);
     if (!message || message->bytes == 0) return 0;
     if (!serve(std::span(question).first(message->bytes))) return 1;
-    // All that was opened is closed by now.
+    // All opened files are closed by now.
     if (!send_message(kSocket, std::as_bytes(std::span(&kDone, 1)), {})) return 1;
   }
 }
@@ -360,7 +360,7 @@ bool OpenHelper::reap() {
 
 void OpenHelper::end() {
   if (process_.pid < 0) return;
-  // One without work ends by itself when its socket closes. One that hangs ends when its file system does.
+  // An idle helper exits when its socket is closed, a blocked one when its file system answers.
   process_.socket.reset();
   if (state_ == State::kReady && !process_.ends_within(kNsPerSecond)) {
     ::syscall(SYS_pidfd_send_signal, process_.pidfd.get(), SIGKILL, nullptr, 0);

@@ -10,14 +10,14 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr std::size_t kContainerIdDigits = 64;
-/// What systemd allows a unit's name to be (UNIT_NAME_MAX).
+/// The longest name of a systemd unit (UNIT_NAME_MAX).
 constexpr std::size_t kLongestUnit = 255;
-/// Types of units that have processes, but for slices (systemd.unit(5)).
+/// Types of units with processes, except slices (systemd.unit(5)).
 constexpr std::array<std::string_view, 5> kUnitSuffixes{".service", ".scope", ".socket", ".mount", ".swap"};
-/// Hierarchies of the first version by which a container can be told, best first; "name=systemd" is that of units.
+/// Hierarchies of cgroup v1 that show containers, best first; "name=systemd" has the units.
 constexpr std::array<std::string_view, 4> kHierarchies{"name=systemd", "memory", "pids", "cpu"};
 
-/// Takes the part up to `separator` off the front of `text`, which loses the separator too.
+/// Takes the part up to `separator` off the front of `text`, with the separator.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -43,7 +43,7 @@ bool is_container_id(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return hex_value(c) >= 0; });
 }
 
-/// systemd writes bytes that a unit's name may not have as \xNN (systemd.unit(5), "String escaping").
+/// systemd writes bytes that are not allowed in a unit's name as \xNN (systemd.unit(5), "String escaping").
 std::string unescape(std::string_view name) {
   std::string plain;
   while (!name.empty()) {
@@ -69,7 +69,7 @@ std::string_view between(std::string_view text, std::string_view prefix, std::st
   return text.substr(prefix.size(), text.size() - prefix.size() - suffix.size());
 }
 
-/// The container that one part of a path stands for; empty when it stands for none. `above` is the part before it.
+/// The container of one part of a path; empty if it is none. `above` is the part before it.
 std::string container_of(std::string_view part, std::string_view above) {
   if (part.starts_with("crio-conmon-") || part.starts_with("libpod-conmon-")) return {};
   if (const std::string_view name = between(part, "lxc.payload.", ""); !name.empty()) return std::string(name);

@@ -7,7 +7,7 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr std::string_view kMasked = "***";
-/// What can't be part of a word that needs no quotes. Everything else is left readable: nobody pastes it into a shell.
+/// Words with these characters need quotes. Others stay readable: nobody pastes them into a shell.
 constexpr std::string_view kNeedsQuotes = " \t\n\r\v\f'\"";
 
 std::string quoted(std::string_view argument) {
@@ -32,7 +32,7 @@ std::string redacted(std::string_view argument) {
     if (equals == std::string_view::npos) return quoted(argument);
     return quoted(argument.substr(0, equals)) + "=" + std::string(kMasked);
   }
-  // -psecret: what follows the letter may be a value.
+  // -psecret: the rest after the letter may be a value.
   return std::string(argument.substr(0, 2)) + (argument.size() > 2 ? std::string(kMasked) : "");
 }
 
@@ -41,7 +41,7 @@ std::string redacted(std::string_view argument) {
 std::string format_command_line(std::string_view raw, CommandLines how) {
   if (how == CommandLines::kOff) return {};
   const bool cut = raw.size() >= kCommandLineLimitBytes;
-  // A title is filled up with NULs or blanks to the length of the arguments that it was written over.
+  // A title is padded with NULs or blanks to the length of the arguments that it overwrote.
   const std::size_t last = raw.find_last_not_of(std::string_view("\0 ", 2));
   if (last == std::string_view::npos) return {};
   const std::string_view title = raw.substr(0, last + 1);

@@ -24,7 +24,7 @@ namespace {
 constexpr long BTRFS_SUPER_MAGIC = 0x9123683E;
 #endif
 
-/// By flamed's own mounts: an overlay that is none of them may lie above anything.
+/// By flamed's own mounts: an overlay that is not among them may be on any file system.
 bool is_local(const Fd& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return false;
@@ -35,19 +35,18 @@ bool is_local(const Fd& file) {
   if (device.device_major != 0) return true;  // a disk
   struct statfs system {};
   if (::fstatfs(file.get(), &system) != 0) return false;
-  // btrfs has devices that no mount shows, and everybody may mount a tmpfs of his own.
+  // btrfs has devices that are not in the mounts, and everybody may mount a tmpfs.
   const auto magic = static_cast<std::uint32_t>(system.f_type);
   return magic == static_cast<std::uint32_t>(BTRFS_SUPER_MAGIC) || magic == TMPFS_MAGIC;
 }
 
-/// What the kernel shows of an owner that has no uid here (kernel.overflowuid), which makes different ones look the
-/// same.
+/// The uid that the kernel shows for unmapped owners (kernel.overflowuid), so different ones look the same.
 constexpr uid_t kNobody = 65534;
 
-/// Nobody but the owner or root can have chosen what is in it.
+/// Only the owner or root can have written its content.
 bool counts(const struct stat& status, const FileOwner& owner) {
   if (status.st_uid != 0 && (status.st_uid != owner.user || status.st_uid == kNobody)) return false;
-  // Accounts have groups of their own, whose members' umask is often 002; root's group is no more than others to root.
+  // Users have private groups, so an umask of 002 is common; for root's files the group counts like others.
   const mode_t others = status.st_uid == 0 ? S_IWGRP | S_IWOTH : S_IWOTH;
   return (status.st_mode & others) == 0;
 }

@@ -23,7 +23,7 @@ bool is_executable(std::string_view line) {
   return blank != std::string_view::npos && line.substr(blank).size() > 3 && line[blank + 3] == 'x';
 }
 
-/// Moves whole lines from `text` to `kept`, if they are wanted.
+/// Moves whole lines from `text`, the executable ones to `kept`.
 void keep_lines(std::string& text, std::string& kept) {
   std::size_t done = 0;
   for (std::size_t end = 0; (end = text.find('\n', done)) != std::string::npos; done = end + 1) {

@@ -44,7 +44,7 @@ constexpr char kRequest[] = "1\0jcmd\0Compiler.perfmap\0\0";
 constexpr std::size_t kRequestBytes = sizeof kRequest;  // with the NUL of the last argument
 static_assert(kRequestBytes == 2 + 5 + 17 + 1 + 1);
 
-/// How far the child came; sent with the errno, or 0.
+/// The child's last stage; sent with the errno, or 0.
 enum class Stage : std::uint8_t {
   kAnswered,
   kUser,
@@ -63,7 +63,7 @@ struct Report {
   int error = 0;
 };
 
-/// All that the child needs: after fork() of a program with threads it may call little more than the kernel.
+/// Everything that the child needs: after fork() of a program with threads it may use little more than system calls.
 struct Plan {
   std::uint32_t uid = 0, gid = 0;
   bool becomes_other = false;
@@ -100,9 +100,8 @@ std::int64_t now_ns() {
 
 // -- In the child ----------------------------------------------------------------------------------------------------
 
-/// For this thread only, which is all there is; the library's functions would look for others. The kernel takes root's
-/// capabilities along with its user, but leaves any other user those it has. Nobody needs them from here on: what
-/// stands in the folder is up to the process.
+/// Only for this thread, the only one; the library's functions would look for others. Leaving root drops the
+/// capabilities, but any other user keeps them. They are dropped here, since the process controls the folder's content.
 bool become(const Plan& plan) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
@@ -112,8 +111,8 @@ bool become(const Plan& plan) {
   return is_user && ::syscall(SYS_capset, &header, none.data()) == 0;
 }
 
-/// Is what stands there the process's, and of that type (S_IFSOCK)? Opens it as a path alone, so that nothing else can
-/// take its place; -1 when not, with why: 0 when it is of another type or another's.
+/// Opens `name` with O_PATH, so that it can't be replaced, if it has that type (S_IFSOCK) and belongs to the process;
+/// otherwise -1 with the errno, 0 for another type or owner.
 int find_own(const Plan& plan, const std::string& name, mode_t type, int* error) {
   const int found = ::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat status {};
@@ -123,11 +122,11 @@ int find_own(const Plan& plan, const std::string& name, mode_t type, int* error)
   return -1;
 }
 
-/// `socket` is what find_own() gives of it.
+/// `socket` is the result of find_own().
 Report start_listener(const Plan& plan, int* socket) {
   int file = ::open(plan.attach_file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0 && errno == EEXIST) {
-    // Left by who asked before: as good. Anything else may do more than be opened.
+    // A file left by an earlier request is fine. Anything else may have effects when opened.
     int error = 0;
     file = find_own(plan, plan.attach_file, S_IFREG, &error);
     errno = error != 0 ? error : EEXIST;
@@ -157,7 +156,7 @@ Report start_listener(const Plan& plan, int* socket) {
   return report;
 }
 
-/// `socket` is that of the file system.
+/// `socket` is the one in the file system.
 Report talk(const Plan& plan, int socket, int to_parent) {
   const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connection < 0) return {Stage::kConnect, errno};
@@ -194,7 +193,7 @@ Report talk(const Plan& plan, int socket, int to_parent) {
   return report;
 }
 
-/// What went wrong; nothing when the answer has been handed over.
+/// The error; none if the answer was passed on.
 Report ask(const Plan& plan, int to_parent) {
   if (!become(plan)) return {Stage::kUser, errno};
   open_how how{};
@@ -311,7 +310,7 @@ Status ask_for_perf_map(const ProcessId& jvm, const std::string& proc, std::chro
   const std::string root_path = proc_path(proc, jvm.pid, "root");
   const Fd root(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return Error::from_errno("open " + root_path);
-  // The descriptors lead to this process from here on, even if its pid becomes another's.
+  // From here on the descriptors refer to this process, even if its pid is reused.
   if (!is_alive(proc, jvm)) return Error("the process has ended");
 
   plan.uid = status->uid.effective;

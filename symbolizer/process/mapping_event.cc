@@ -9,8 +9,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// No file to be named by: .NET has the same memory mapped twice, writes its code at one address and runs it at
-/// another.
+/// Not a file with names: .NET maps the same memory twice, writes its code at one address and runs it at another.
 constexpr std::string_view kDotnetMemory = "/memfd:doublemapper";
 
 }  // namespace
@@ -29,7 +28,7 @@ NewMapping mapping_of(const MappingEvent& event, ModuleTable& modules) {
     mapping.module = kVdsoModule;
     mapping.file_offset = 0;
   } else {
-    // The module is entered when it is first needed: most processes never run code from such memory.
+    // The module is added when it is first needed: most processes never run code from such memory.
     mapping.module = kNoModule;
     mapping.file_offset = event.start;
   }

@@ -6,7 +6,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// First mapping that ends behind `address`.
+/// The first mapping that ends after `address`.
 std::vector<Mapping>::const_iterator first_ending_after(const std::vector<Mapping>& mappings, std::uint64_t address) {
   return std::upper_bound(mappings.begin(), mappings.end(), address,
                           [](std::uint64_t at, const Mapping& mapping) { return at < mapping.end; });
@@ -17,7 +17,7 @@ std::vector<Mapping>::const_iterator first_ending_after(const std::vector<Mappin
 void MappingSet::insert(const Mapping& mapping) {
   if (mapping.end <= mapping.start) return;
   const auto first = first_ending_after(mappings_, mapping.start);
-  if (first == mappings_.end() || first->start >= mapping.end) {  // nothing is there, nearly always
+  if (first == mappings_.end() || first->start >= mapping.end) {  // no overlap, nearly always
     mappings_.insert(first, mapping);
     return;
   }

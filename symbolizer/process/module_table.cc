@@ -78,10 +78,9 @@ ModuleTable::MappedFile ModuleTable::file(const FileKey& key, std::string_view p
   if (found != by_name_.end()) {
     Entry& entry = *found->second.entry;
     reset_abandoned(entry);
-    // Programs and libraries that many have mapped, again and again.
+    // The common case: programs and libraries that many processes map.
     if (entry.state == FileState::kOpen) return {found->second.module};
-    // While nobody holds it open, the file may be deleted and its inode be another file's; and of one file's names,
-    // some may lead nowhere by now.
+    // While the file is not open, it may be deleted and its inode reused; and some of its paths may not exist any more.
     if (entry.module->path != path) {
       auto moved = without_files(*entry.module);
       moved->path = std::string(path);
@@ -141,7 +140,7 @@ void ModuleTable::want_jit(const ProcessId& owner, bool new_code, std::uint32_t 
   queue_jit(owner, jit);
 }
 
-/// Is there a module of the process's own memory, whose names may still be looked for?
+/// Does the process have a module of its own memory that may still need names?
 bool ModuleTable::shows_jit(const ProcessId& owner) const {
   for (const auto* ids : {&anonymous_, &unmapped_}) {
     const auto id = ids->find(owner);
@@ -153,7 +152,7 @@ bool ModuleTable::shows_jit(const ProcessId& owner) const {
 void ModuleTable::queue_jit(const ProcessId& owner, Jit& jit) {
   OpenRequest request;
   request.jit_owner = owner;
-  // Quickly done, and too late once the process has ended: it doesn't wait for unwind rows to be built.
+  // Quick, and too late once the process has ended: it must not wait for unwind rows.
   jit.queued = requests_.try_push_front(std::move(request));
 }
 
@@ -190,7 +189,7 @@ std::optional<OpenRequest> ModuleTable::next_request(const std::stop_token& stop
 
 std::optional<ModuleTable::FileVersion> ModuleTable::version_of(int file) {
   struct statx status {};
-  // What the kernel knows: a file system that is asked may not answer.
+  // The kernel's cached attributes: the file system itself may not answer.
   constexpr unsigned kWanted = STATX_SIZE | STATX_MTIME | STATX_CTIME;
   if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kWanted, &status) != 0) return std::nullopt;
   const auto ns_of = [](const statx_timestamp& time) { return time.tv_sec * kNsPerSecond + time.tv_nsec; };
@@ -201,14 +200,14 @@ ModuleId ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   const std::optional<FileVersion> version = opened ? version_of(opened->get()) : std::nullopt;
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(request.module);
-  if (found == entries_.end()) return request.module;  // let go meanwhile
+  if (found == entries_.end()) return request.module;  // removed meanwhile
   Entry& entry = found->second;
   if (opened && !make_room(1, request.user)) opened = Error(too_many_files(open_file_limit_));
   if (!opened) {
     auto failed = without_files(*entry.module);
     entry.state = entry.closed_version ? FileState::kClosed : FileState::kFailed;
     entry.reopened = false;
-    // What is closed has its own reason, and has it still.
+    // A closed module keeps its own reason.
     if (!failed->is_closed()) failed->why_no_file = opened.error().message();
     entry.failures = std::min(entry.failures + 1, 10U);
     entry.retry_after = {clock_.monotonic().ns + (kNsPerSecond << entry.failures) / 2};
@@ -233,7 +232,7 @@ ModuleId ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   entry.user = request.user;
   open_files_.hold(request.module, request.user);
   if (entry.reopened) {
-    // All of them are to be read anew.
+    // All names are to be read again.
     entry.names = nullptr;
     names_.release(request.module);
     set_abandoned(entry);
@@ -241,7 +240,7 @@ ModuleId ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   return request.module;
 }
 
-/// The file has changed since it was closed: what is mapped from now on is another module's.
+/// The file has changed since it was closed: new mappings belong to another module.
 ModuleId ModuleTable::open_anew(Entry& entry, Fd file, std::uint32_t user) {
   const std::string path = entry.module->path;
   const FileKey key = entry.key;
@@ -260,7 +259,7 @@ ModuleId ModuleTable::open_anew(Entry& entry, Fd file, std::uint32_t user) {
   return id;
 }
 
-/// For so many more files of one user's. False: there is no room even so.
+/// Makes room for `files` more of one user. False: there is no room.
 bool ModuleTable::make_room(std::size_t files, std::uint32_t user) {
   if (files > open_file_limit_) return false;
   while (open_files_.total() + files > open_file_limit_) {
@@ -308,11 +307,10 @@ void ModuleTable::finish_jit(const ProcessId& owner, JitFiles found) {
   constexpr unsigned kMostFailures = 6;  // half a minute apart
   std::unique_lock lock(mutex_);
   const auto entry = jit_.find(owner);
-  if (entry == jit_.end()) return;  // let go meanwhile
+  if (entry == jit_.end()) return;  // removed meanwhile
   Jit& jit = entry->second;
   jit.queued = false;
-  if (!shows_jit(owner)) return;  // closed meanwhile
-  // Those that were open already are in `found`, too.
+  if (!shows_jit(owner)) return;  // closed meanwhile `found` includes those that were open already.
   open_files_.release(owner);
   if (!make_room(found.files.size(), jit.user)) {
     found.files.clear();
@@ -340,7 +338,7 @@ void ModuleTable::replace_jit(const ProcessId& owner, Jit& jit, JitFilesPtr file
   if (jit.files != nullptr) show_jit(owner, jit.files);
 }
 
-/// The process's modules with other files to name their code.
+/// Sets the perf map and jitdump of the process's modules.
 void ModuleTable::show_jit(const ProcessId& owner, const JitFilesPtr& files) {
   for (const auto* ids : {&anonymous_, &unmapped_}) {
     const auto id = ids->find(owner);
@@ -416,7 +414,7 @@ ModulePtr ModuleTable::close(const ModulePtr& module, KeptNamesPtr names, std::s
   reset_abandoned(entry);
   if (module->kind == ModuleKind::kFile) {
     entry.state = FileState::kClosed;
-    // One that is not known is like no other.
+    // An unknown version equals no other.
     entry.closed_version = version.value_or(FileVersion{});
     entry.retry_after = {};
     entry.failures = 0;
@@ -453,7 +451,7 @@ bool ModuleTable::reopen(ModuleId id) {
   return true;
 }
 
-/// Within the budget: the user who has most of it loses the names of the file that was closed first.
+/// Within the budget: the user who has most of it loses the names of his file that was closed first.
 void ModuleTable::keep_names(Entry& entry, KeptNamesPtr names) {
   const ModuleId id = entry.module->id;
   const std::uint32_t user = entry.user;
@@ -514,7 +512,7 @@ void ModuleTable::forget(const Entry& entry) {
   if (entry.abandoned_since) --abandoned_;
   if (module.kind == ModuleKind::kFile) {
     const auto named = by_name_.find(name_of(entry.key, module.path));
-    // Unless its successor has its place.
+    // Unless its successor has replaced it.
     if (named != by_name_.end() && named->second.entry == &entry) by_name_.erase(named);
     return;
   }

@@ -31,7 +31,7 @@ bool is_device(std::string_view text, const FileKey& key) {
   return major == key.device_major && minor == key.device_minor;
 }
 
-/// Blanks and the like as the kernel writes them: "\\040".
+/// Decodes the kernel's escapes of blanks and the like: "\\040".
 std::string unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -52,7 +52,7 @@ struct Mount {
   std::string_view type;
 };
 
-/// Of each line, until `visit(mount)` is false. All of a line that is not of the kernel's form may be empty.
+/// Visits each line until `visit(mount)` is false. Members of a malformed line may be empty.
 template <typename Visit>
 void visit_mounts(std::string_view mountinfo, Visit&& visit) {
   while (!mountinfo.empty()) {

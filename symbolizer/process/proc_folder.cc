@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kStatLimitBytes = 4096;
 
-/// Of each entry whose name is one, until `visit(number)` is false.
+/// Visits each entry whose name is a number, until `visit(number)` is false.
 template <typename Visit>
 void visit_numbers(const std::string& folder, Visit&& visit) {
   std::error_code error;

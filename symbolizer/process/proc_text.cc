@@ -11,7 +11,7 @@ class Fields {
  public:
   explicit Fields(std::string_view line) : rest_(line) {}
 
-  /// A number in `base`, followed by `delimiter`, which is taken too.
+  /// A number in `base`, followed by `delimiter`, which is taken as well.
   template <typename T>
   bool number(T& value, int base, char delimiter) {
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, base);
@@ -32,7 +32,7 @@ class Fields {
     return taken;
   }
 
-  /// Up to the next blank, which is taken too.
+  /// Up to and including the next blank.
   bool skip_word() {
     const std::size_t blank = rest_.find(' ');
     if (blank == std::string_view::npos) return false;
@@ -70,7 +70,7 @@ std::optional<MapsLine> parse_maps_line(std::string_view line) {
       !fields.number(mapping.file.device_minor, 16, ' ')) {
     return std::nullopt;
   }
-  // A line without a path ends with the inode, with or without a blank behind it.
+  // A line without a path ends with the inode, with or without a blank after it.
   const std::string_view inode = fields.rest();
   const auto [end, error] = std::from_chars(inode.data(), inode.data() + inode.size(), mapping.file.inode);
   if (error != std::errc{} || mapping.end <= mapping.start) return std::nullopt;
@@ -94,7 +94,7 @@ std::vector<MapsLine> parse_executable_maps(std::string_view text) {
 }
 
 std::optional<StatLine> parse_stat(std::string_view text) {
-  // pid (comm) state ppid ...: the comm may hold blanks and parentheses, so its end is the last ')'.
+  // pid (comm) state ppid ...: the comm may have blanks and parentheses, so its end is the last ')'.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;

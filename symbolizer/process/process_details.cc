@@ -17,7 +17,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// More than any of the files has: status is about 1.5 KB, a path in cgroup is at most PATH_MAX.
+/// Larger than any of the files: status is about 1.5 KB, a path in cgroup is at most PATH_MAX.
 using Buffer = std::array<char, 8192>;
 
 }  // namespace
@@ -51,8 +51,8 @@ std::shared_ptr<const Cgroup> ProcessDetails::cgroup(std::uint64_t cgroup_id, Pr
   Buffer buffer;
   const CgroupLine line = parse_proc_cgroup(read_once(proc_path(proc_, id.pid, "cgroup"), buffer));
   if (line.path.empty()) return nullptr;
-  // The id of a cgroup is the inode number of its directory. What differs is another process's by now, or one that was
-  // moved, or lies in another view of the tree (a cgroup namespace).
+  // The id of a cgroup is the inode number of its directory. It differs if the pid was reused, the process was moved,
+  // or the path is relative to a cgroup namespace.
   struct stat status {};
   const bool is_that_one = line.unified && cgroup_id != 0 &&
                            ::stat((cgroups_ + std::string(line.path)).c_str(), &status) == 0 &&

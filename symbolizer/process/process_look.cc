@@ -31,12 +31,12 @@ std::string read_link(const std::string& path) {
 
 ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clock& clock, ModuleTable& modules) {
   ProcessLook look;
-  // Events from now on are still to come. Applied once more to what the look has seen of them, they change nothing.
+  // Later events are still to come. Changes that this reading already has are not changed by applying them again.
   look.as_of = clock.monotonic();
   Result<std::string> maps = read_executable_lines(proc_path(proc, pid, "maps"));
   std::optional<std::int32_t> thread;
   if (!maps || maps->empty()) thread = other_thread(proc, pid);
-  // Once the thread that the process began with has ended, only the others show what they share.
+  // Once the first thread has ended, only the others' files show the shared mappings.
   const std::string shown_by = thread ? "task/" + std::to_string(*thread) + "/" : "";
   if (thread) maps = read_executable_lines(proc_path(proc, pid, shown_by + "maps"));
   look.executable = read_link(proc_path(proc, pid, shown_by + "exe"));
@@ -48,12 +48,11 @@ ProcessLook look_at_process(const std::string& proc, std::int32_t pid, const Clo
     }
   }
   look.done = clock.monotonic();
-  // Last, because it says whose files the others were: had the pid changed hands, the start time would not be the old
-  // one.
+  // Last, because it verifies the others: if the pid was reused, the start time differs.
   std::array<char, kStatLimitBytes> buffer;
   const std::optional<StatLine> stat = parse_stat(read_once(proc_path(proc, pid, "stat"), buffer));
   if (!stat) return look;
-  // A zombie's EXIT has been told already, and its memory is gone.
+  // A zombie's EXIT was reported already, and its memory is gone.
   look.leader_ended = stat->state == 'Z' || stat->state == 'X';
   look.alive = !look.leader_ended || thread;
   look.id = {pid, stat->start_ticks};

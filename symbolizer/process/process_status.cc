@@ -8,7 +8,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// The numbers of the line that begins with `key`, which ends in ':'. Empty when there is none, or other words in it.
+/// The numbers of the line that begins with `key`, which ends in ':'. Empty if it is missing or has other words.
 std::vector<std::uint64_t> numbers_of(std::string_view text, std::string_view key, int base) {
   std::size_t at = 0;
   while (text.substr(at, key.size()) != key) {

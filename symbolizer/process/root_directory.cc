@@ -24,8 +24,8 @@
 namespace flamed::symbolizer {
 namespace {
 
-constexpr std::uint32_t kConfigfsMagic = 0x62656570;  // in no header for programs
-/// What the kernel shows as files: to open one, or to read from it, may do something.
+constexpr std::uint32_t kConfigfsMagic = 0x62656570;  // not in any uapi header
+/// File systems of the kernel: opening or reading one of their files may have effects.
 constexpr std::array<std::uint32_t, 16> kKernelsOwn{
     PROC_SUPER_MAGIC,    SYSFS_MAGIC,        TRACEFS_MAGIC,  DEBUGFS_MAGIC,  SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC,
     CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,       PSTOREFS_MAGIC, EFIVARFS_MAGIC, SELINUX_MAGIC,    SMACK_MAGIC,
@@ -36,7 +36,7 @@ constexpr int kMostLinks = 40;  ///< the kernel's own limit
 
 Status check_not_kernels(const Fd& fd, const std::string& name) {
   struct statfs system {};
-  // The kernel's own always answer; a FUSE need not.
+  // The kernel's own file systems always answer; a FUSE may not.
   if (::fstatfs(fd.get(), &system) != 0) return {};
   const auto magic = static_cast<std::uint32_t>(system.f_type);
   if (std::find(kKernelsOwn.begin(), kKernelsOwn.end(), magic) == kKernelsOwn.end()) return {};
@@ -57,7 +57,7 @@ bool may(const Fd& fd, const struct stat& status, const RootDirectory::Reader& r
   if (status.st_uid == reader.user && reader.own_device && status.st_dev == *reader.own_device) {
     return (status.st_mode & (bit << kOwner)) != 0;
   }
-  // He may be in the group, which then is all that counts.
+  // If he is in the group, only its bits apply to him.
   return (status.st_mode & bit) != 0 && (status.st_mode & (bit << kGroup)) != 0 && !has_access_control_list(fd);
 }
 
@@ -68,7 +68,7 @@ Result<std::string> target_of(const Fd& link, const std::string& name) {
   return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
-/// The first part of a path, which is taken off it: "usr" of "/usr/lib". Empty at its end.
+/// Takes the first part off a path: "usr" of "/usr/lib". Empty at its end.
 std::string take_part(std::string& path) {
   const std::size_t begin = std::min(path.find_first_not_of('/'), path.size());
   const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -108,15 +108,15 @@ Result<Fd> RootDirectory::find(const std::string& path, LastLink last) const {
   return found;
 }
 
-// Part by part, since the kernel asks only what flamed may. Each is opened within the one before, so what was judged is
-// what is used, whatever is renamed or mounted meanwhile.
+// Part by part, since the kernel only checks flamed's own rights. Each part is opened relative to the one before, so
+// the checked file is the opened one, whatever is renamed or mounted meanwhile.
 Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& reader) const {
   const std::string name = clean_name(path, 255);
   const auto refused = [&](const char* why) { return Error("open " + name + ": " + why, EACCES); };
   std::vector<Fd> way;  // folders below the top
   std::string rest = path;
   int links = 0;
-  std::optional<std::uint64_t> judged;  // the last device that was found not to be the kernel's own
+  std::optional<std::uint64_t> judged;  // the last device that is not one of the kernel's own
   for (;;) {
     const std::string part = take_part(rest);
     if (part.empty()) return Error(name + " is not a regular file");
@@ -126,7 +126,7 @@ Result<Fd> RootDirectory::open_readable(const std::string& path, const Reader& r
       continue;
     }
     const int here = way.empty() ? top_.get() : way.back().get();
-    // A file system that is mounted when it is looked into is so only if it is to be a folder.
+    // O_DIRECTORY triggers automounts only for folders.
     Fd next(::openat(here, part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!next && errno == ENOTDIR) next.reset(::openat(here, part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};

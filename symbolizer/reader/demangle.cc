@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/reader/demangle.h"
 
-// libiberty.h declares basename() in a way that contradicts glibc's C++ declaration; this tells it not to.
+// Keeps libiberty.h from declaring basename(), which conflicts with glibc's C++ declaration.
 #define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 #include <pthread.h>
@@ -20,15 +20,15 @@ namespace {
 
 using Language = NameLanguage;
 
-/// One run of libiberty. It has no way to stop it from its output callback, and the output of a short hostile name can
-/// be exponentially long, so the callback jumps out. That is sound because it jumps over C frames alone, which own
-/// nothing at that point: the C++ demangler's callback form keeps everything on the stack, and the Rust one holds heap
-/// memory only while it prints a non-ASCII identifier (see append).
+/// One run of libiberty. Its output callback can't stop it, and the output of a short hostile name can be exponentially
+/// long, so the callback jumps out. That is safe because it skips only C frames, which own no memory at that point: the
+/// C++ demangler's callback interface keeps everything on the stack, and the Rust one has heap memory only while it
+/// prints a non-ASCII identifier (see append).
 struct Run {
   const char* mangled = nullptr;
   Language language = Language::kCpp;
   int options = DMGL_NO_OPTS;
-  std::string out;  ///< its capacity is reserved beforehand: append() must neither throw nor allocate
+  std::string out;  ///< with reserved capacity: append() must neither throw nor allocate
   std::size_t produced = 0;
   bool succeeded = false;
   std::jmp_buf stop;
@@ -43,12 +43,12 @@ void append(const char* text, std::size_t bytes, void* opaque) {
     run.out.append(text, bytes);
     return;
   }
-  // A Rust identifier may stand in memory that libiberty frees after this call; separators ("::", "<") never do.
+  // A Rust identifier may be in memory that libiberty frees after this call; separators ("::", "<") never are.
   if (run.language == Language::kCpp || bytes <= 2) std::longjmp(run.stop, 1);
 }
 
 void call_libiberty(Run& run) {
-  // No object with a destructor lives in this frame or in append(): longjmp would skip it.
+  // No object with a destructor may be in this frame or in append(): longjmp would skip it.
   if (setjmp(run.stop) != 0) {
     run.succeeded = false;
     return;
@@ -59,13 +59,13 @@ void call_libiberty(Run& run) {
 }
 
 /// libiberty refuses C++ names longer than 1,024 bytes, because it works on the stack: up to 32 bytes for each pair of
-/// (template, scope) plus its recursion, which makes 27 MB for kMaxMangledBytes in the worst case. Heavily templated
-/// programs have many such names, so those few get a stack of their own, where untouched pages cost nothing.
+/// (template, scope) plus its recursion, in the worst case 27 MB for kMaxMangledBytes. Heavily templated programs have
+/// many such names, so these get a stack of their own, whose untouched pages cost nothing.
 constexpr std::size_t kLongNameBytes = 1024;
 constexpr std::size_t kLongNameStackBytes = std::size_t{64} << 20;
 
-/// The first thread's stack grows up to the limit, so where that is high there is no need for another thread. The ELF
-/// worker has it so: it may not start threads.
+/// The first thread's stack grows up to the limit, so with a high limit another thread is not needed. So in the ELF
+/// worker, which may not start threads.
 bool has_large_stack() {
   rlimit limit{};
   return ::gettid() == ::getpid() && ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur > kLongNameStackBytes;
@@ -108,8 +108,8 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
-/// Where the suffix begins that GCC or LLVM gave to a copy of a function (".isra.0", ".cold", ".llvm.123"), else the
-/// size. Mangled names may hold dots themselves, but what follows those has capitals.
+/// The start of the suffix that GCC or LLVM added to a copy of a function (".isra.0", ".cold", ".llvm.123"), else the
+/// size. Mangled names may have dots themselves, but capitals follow those.
 std::size_t clone_suffix(std::string_view name) {
   const std::size_t dot = std::min(name.find('.'), name.size());
   const bool is_suffix = std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot), name.end(), [](char c) {
@@ -126,7 +126,7 @@ DemangledName both_names(const std::string& full, Language language, const std::
   return names;
 }
 
-/// `mark` is what stands behind the name in any case.
+/// `mark` is appended to the name.
 std::optional<DemangledName> demangle_rust(const std::string& name, const std::string& mark) {
   const std::optional<std::string> full = run_demangler(name, Language::kRust);
   if (!full) return std::nullopt;
@@ -141,8 +141,8 @@ std::optional<DemangledName> demangle_cpp(const std::string& name, const std::st
   return both_names(*full, Language::kCpp, clone + mark);
 }
 
-/// Of a generic function, since Go 1.21 with the type arguments: "slices.Sort[go.shape.[]int,go.shape.int]". Go's own
-/// tracebacks show "slices.Sort[...]".
+/// The name of a generic function, since Go 1.21 with the type arguments: "slices.Sort[go.shape.[]int,go.shape.int]".
+/// Go's own tracebacks show "slices.Sort[...]".
 DemangledName shorten_go(std::string_view name) {
   constexpr std::string_view kArguments = "[...]";
   DemangledName names{{}, std::string(name)};

@@ -24,7 +24,7 @@ Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& f
                                                             std::span<const std::uint64_t> offsets) {
   std::optional<std::vector<SourceChain>> chains = locate_go(files.module, offsets);
   if (!chains) return locate_sources(files, offsets);
-  // The rest is C code that is linked into a Go program.
+  // The rest is C code in a Go program.
   std::vector<std::size_t> rest;
   std::vector<std::uint64_t> rest_offsets;
   for (std::size_t i = 0; i < offsets.size(); ++i) {

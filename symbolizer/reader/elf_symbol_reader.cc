@@ -20,12 +20,12 @@
 namespace flamed::symbolizer {
 namespace {
 
-// The largest programs known (browsers with full symbols, Go programs of hundreds of MB) stay below these.
+// The largest known programs (browsers with full symbols, Go programs of hundreds of MB) are below these.
 constexpr std::uint64_t kMaxSymbols = 4'000'000;
 constexpr std::uint64_t kMaxRelocationBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxPltBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kMaxPltNameBytes = std::uint64_t{16} << 20;
-// That of a large browser holds 8 MB in 2 MB: names of functions, and nothing else.
+// A large browser's has 8 MB, packed 2 MB: only names of functions.
 constexpr std::uint64_t kMaxMiniBytes = std::uint64_t{32} << 20;
 constexpr std::size_t kMaxUnpackedBytes = std::size_t{96} << 20;
 
@@ -39,7 +39,7 @@ std::string_view bytes_of(const ::Elf_Data* data) { return ElfSections::bytes_of
 /// One reading of one module.
 class ElfReader {
  public:
-  /// `debug` is null where there is no separate debug file.
+  /// `debug` is null without a separate debug file.
   ElfReader(ElfSections& module, ElfSections* debug) : module_(module), debug_(debug) {}
 
   Result<ElfSymbols> read() {
@@ -74,11 +74,11 @@ class ElfReader {
       const ElfSymbols::Segment segment{phdr.p_offset, phdr.p_filesz, phdr.p_vaddr};
       ((phdr.p_flags & PF_X) != 0 ? parts_.segments : not_executable).push_back(segment);
     }
-    // Code runs from executable segments; the others only matter to a file that marks none.
+    // Code runs from executable segments; the others are used only if none is marked.
     if (parts_.segments.empty()) parts_.segments = std::move(not_executable);
   }
 
-  /// By address. A separate debug file says the same of it as its module does.
+  /// By address. A separate debug file has the same as its module.
   static std::vector<AddressRange> code_of(ElfSections& sections) {
     std::vector<AddressRange> code;
     for (const Section& section : sections.all()) {
@@ -115,8 +115,8 @@ class ElfReader {
     return {};
   }
 
-  /// Go's own names are the exact ones ("slices.Sort[...]"), and strip leaves them. C code that is linked into a Go
-  /// program is only in the other tables.
+  /// Go's own names are the exact ones ("slices.Sort[...]"), and strip keeps them. C code in a Go program is only in
+  /// the other tables.
   void add_go_functions(SymbolTable::Builder& builder) {
     Result<std::optional<GoModule>> go = GoModule::read(module_, GoModule::With::kNames);
     if (!go || !go->has_value()) return;
@@ -138,15 +138,15 @@ class ElfReader {
     return true;
   }
 
-  /// The .symtab of a file that may be missing without harm.
+  /// Adds a .symtab that may be missing or damaged.
   void add_or_nothing(ElfSections& sections, SymbolTable::Builder& builder) {
     Section* symtab = sections.of_type(SHT_SYMTAB);
     if (symtab == nullptr || symtab->header.sh_type == SHT_NOBITS) return;
     static_cast<void>(add_symbols(sections, *symtab, builder));
   }
 
-  /// .gnu_debugdata is an ELF file of its own, packed by xz: the .symtab without what .dynsym has
-  /// (GDB's manual, "Debugging information in a special section").
+  /// .gnu_debugdata is an ELF file packed by xz: the .symtab without the symbols of .dynsym (GDB's manual, "Debugging
+  /// information in a special section").
   bool add_mini_debug_info(SymbolTable::Builder& builder) {
     Section* section = module_.with_bytes(".gnu_debugdata");
     if (section == nullptr) return false;
@@ -163,7 +163,7 @@ class ElfReader {
     return builder.count() != go_count_;
   }
 
-  /// The code section that holds `address`. Where it ends is where a function in it ends at the latest.
+  /// The code section with `address`. Its end is the latest end of a function in it.
   [[nodiscard]] const AddressRange* code_at(std::uint64_t address) const {
     const auto after = std::upper_bound(code_.begin(), code_.end(), address,
                                         [](std::uint64_t wanted, AddressRange range) { return wanted < range.start; });
@@ -189,12 +189,12 @@ class ElfReader {
       const int type = GELF_ST_TYPE(symbol.st_info);
       if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
       if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || symbol.st_shndx == SHN_COMMON) continue;
-      // The section is looked up by address, not by st_shndx: a label may only name what is executable.
+      // The section is looked up by address, not by st_shndx: only labels in executable sections count.
       const AddressRange* code = code_at(symbol.st_value);
       if (code == nullptr || parts_.go_code.holds(symbol.st_value)) continue;
       std::string_view name = strings->at(symbol.st_name);
       if (is_marker(type, name)) continue;
-      name = name.substr(0, name.find('@'));  // "memcpy@@GLIBC_2.14": some linkers put the version into the name
+      name = name.substr(0, name.find('@'));  // "memcpy@@GLIBC_2.14": some linkers append the version to the name
       const int bind = GELF_ST_BIND(symbol.st_info);
       const SymbolBinding binding = bind == STB_LOCAL  ? SymbolBinding::kLocal
                                     : bind == STB_WEAK ? SymbolBinding::kWeak
@@ -204,7 +204,7 @@ class ElfReader {
     return {};
   }
 
-  /// Labels that no person wrote: the assembler's local labels, and ARM's and RISC-V's marks for code and data ("$x").
+  /// Generated labels: the assembler's local labels, and ARM's and RISC-V's mapping symbols ("$x").
   static bool is_marker(int type, std::string_view name) {
     if (name.empty()) return true;
     return type == STT_NOTYPE && (name.front() == '$' || name.substr(0, 2) == ".L");
@@ -215,9 +215,9 @@ class ElfReader {
     std::uint32_t symbol;
   };
 
-  /// A stub jumps through a slot of the global offset table, and the relocation of that slot names the function. So
-  /// each stub is decoded: this works for every layout that ld, gold, lld and mold write, where counting entries
-  /// doesn't. Whatever can't be understood here stays unnamed; it is no reason to lose the file's functions.
+  /// A stub jumps through a slot of the global offset table, and the relocation of that slot has the function's name.
+  /// So each stub is decoded: unlike counting entries, this works for all layouts of ld, gold, lld and mold. Unknown
+  /// stubs get no name, which does not affect the file's functions.
   void add_plt_stubs(SymbolTable::Builder& builder) {
     if (module_.header().e_machine != EM_X86_64 || module_.header().e_ident[EI_CLASS] != ELFCLASS64) return;
     const auto is_plt = [](const Section& section) {
@@ -240,7 +240,7 @@ class ElfReader {
       const Result<::Elf_Data*> data = module_.load(section, kMaxPltBytes);
       if (!data) continue;
       const std::string_view code = bytes_of(*data);
-      // .plt.got of 8-byte stubs is the one layout that isn't 16; some linkers leave sh_entsize at 0.
+      // .plt.got with 8-byte stubs is the only layout that isn't 16; some linkers leave sh_entsize at 0.
       const std::uint64_t stub_bytes = section.header.sh_entsize == 8 ? 8 : 16;
       const std::uint64_t base = section.header.sh_addr;
       if (code.size() > std::numeric_limits<std::uint64_t>::max() - base) continue;
@@ -263,7 +263,7 @@ class ElfReader {
     }
   }
 
-  /// The slots that the dynamic linker fills with the address of a named function.
+  /// Slots that the dynamic linker fills with the address of a named function.
   std::vector<Slot> read_slots() {
     std::vector<Slot> slots;
     for (Section& section : module_.all()) {
@@ -285,8 +285,8 @@ class ElfReader {
     return slots;
   }
 
-  /// The slot that `stub` at `address` jumps through: "jmp *disp32(%rip)" is ff 25 disp32, where disp32 counts from the
-  /// end of the instruction. Before it may stand endbr64 (f3 0f 1e fa) and the bnd prefix (f2).
+  /// The slot that `stub` at `address` jumps through: "jmp *disp32(%rip)" is ff 25 disp32, where disp32 is relative to
+  /// the end of the instruction. endbr64 (f3 0f 1e fa) and the bnd prefix (f2) may precede it.
   static std::optional<std::uint64_t> jump_slot(std::string_view stub, std::uint64_t address) {
     const auto starts_with = [&](std::size_t at, std::string_view bytes) {
       return stub.substr(at, bytes.size()) == bytes;
@@ -303,8 +303,8 @@ class ElfReader {
   ElfSections& module_;
   ElfSections* const debug_;
   std::vector<AddressRange> code_;
-  std::size_t go_count_ = 0;  ///< symbols that are Go's
-  // The builder refers to what these four hold.
+  std::size_t go_count_ = 0;  ///< Go's symbols
+  // The builder refers to the contents of these four.
   std::optional<GoModule> go_;
   std::deque<std::string> stub_names_;
   std::string mini_image_;
@@ -314,7 +314,7 @@ class ElfReader {
 
 namespace {
 
-/// Runs `body`, which may run out of memory on a large file.
+/// Runs `body`, which may run out of memory for a large file.
 template <typename Body>
 Result<ElfSymbols> at_border(Body body) {
   try {

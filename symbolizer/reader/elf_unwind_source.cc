@@ -26,13 +26,13 @@ constexpr std::uint64_t kMaxUnwindBytes = std::uint64_t{512} << 20;
 constexpr std::size_t kMaxUnwindSections = 8;
 constexpr std::size_t kMaxPltSections = 64;
 
-/// How x86-64 code that does nothing but rt_sigreturn (15) begins: "mov $15, %rax" or "mov $15, %eax", "syscall".
+/// The start of x86-64 code that only calls rt_sigreturn (15): "mov $15, %rax" or "mov $15, %eax", "syscall".
 bool is_signal_return(std::string_view code) {
   constexpr std::string_view kWide("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
   constexpr std::string_view kNarrow("\xb8\x0f\x00\x00\x00\x0f\x05", 7);
   return code.starts_with(kWide) || code.starts_with(kNarrow);
 }
-/// Both, and what a linker aligns them to.
+/// Both instructions, with a linker's alignment.
 constexpr std::uint64_t kMaxSignalReturnBytes = 64;
 
 /// One reading of one file.
@@ -49,7 +49,7 @@ class Reader {
     }
     if (Status status = read_segments(); !status) return std::move(status).error();
     if (Status status = read_sections(); !status) return std::move(status).error();
-    // Detached debug files say that their .eh_frame is elsewhere (SHT_NOBITS); their program headers still tell of it.
+    // In separate debug files .eh_frame is elsewhere (SHT_NOBITS), but their program headers still refer to it.
     if (file_.named(".eh_frame") == nullptr && frame_header_) {
       if (Status status = read_without_sections(); !status) {
         return std::move(status).error().with_context("PT_GNU_EH_FRAME");
@@ -70,7 +70,7 @@ class Reader {
     for (const GElf_Phdr& phdr : file_.segments()) {
       if (phdr.p_type == PT_GNU_EH_FRAME) frame_header_ = phdr;
       if (phdr.p_type != PT_LOAD) continue;
-      // Detached debug files keep program headers whose bytes are elsewhere.
+      // Separate debug files keep program headers whose bytes are elsewhere.
       if (phdr.p_offset > input_.size()) continue;
       const ElfUnwindSource::Segment segment{phdr.p_vaddr, phdr.p_offset,
                                              std::min<std::uint64_t>(phdr.p_filesz, input_.size() - phdr.p_offset)};
@@ -112,8 +112,8 @@ class Reader {
     return {};
   }
 
-  /// Go's runtime asks the kernel for signals itself, and brings what its handlers return to. It is found by its name,
-  /// which strip leaves, and known by its code. Without it a stack ends at the handler, as in a program without it.
+  /// Go's runtime installs signal handlers by itself, with its own return code. It is found by its name, which strip
+  /// keeps, and checked by its code. Without it stacks end at the handler.
   void read_signal_returns() {
     const Result<std::optional<GoModule>> go = GoModule::read(file_, GoModule::With::kNames);
     if (!go || !go->has_value()) return;
@@ -131,7 +131,7 @@ class Reader {
     }
   }
 
-  /// The bytes at `address`, where the file has them.
+  /// The bytes at `address`, if the file has them.
   bool read_code(std::uint64_t address, std::span<char> to) const {
     for (const ElfUnwindSource::Segment& segment : source_.code) {
       if (address < segment.address || address - segment.address >= segment.size) continue;
@@ -141,7 +141,7 @@ class Reader {
     return false;
   }
 
-  /// Before memory is spent on `size` more bytes.
+  /// Call it before allocating `size` more bytes.
   Status account(std::uint64_t size) {
     if (size > kMaxUnwindBytes - unwind_bytes_) {
       return Error("unwind information of " + std::to_string(size) + " bytes, more than the limit of " +
@@ -166,7 +166,7 @@ class Reader {
     const GElf_Shdr& shdr = section.header;
     if (shdr.sh_size == 0) return {};
     if (source_.sections.size() >= kMaxUnwindSections) return Error("more such sections than make sense");
-    // Go compressed its .debug_frame in this way before there was SHF_COMPRESSED: "ZLIB", big-endian u64 size, stream.
+    // Go's compression of .debug_frame before SHF_COMPRESSED: "ZLIB", big-endian u64 size, stream.
     std::array<char, 4> magic{};
     const bool is_gnu_compressed = (shdr.sh_flags & (SHF_COMPRESSED | SHF_ALLOC)) == 0 && shdr.sh_size >= 12 &&
                                    input_.read(shdr.sh_offset, magic.data(), magic.size()) &&
@@ -180,7 +180,7 @@ class Reader {
   Status add_compressed(Format format, const ElfSections::Section& section, bool is_gnu_compressed) {
     ::Elf_Scn* const scn = section.scn;
     const GElf_Shdr& shdr = section.header;
-    // libelf reads the section as soon as it is asked for anything of it.
+    // libelf reads the section at the first access to it.
     if (shdr.sh_offset > input_.size() || shdr.sh_size > input_.size() - shdr.sh_offset) {
       return Error("truncated: it lies outside the file");
     }
@@ -228,7 +228,7 @@ class Reader {
       case 0x00:  // absolute
         frames = wide;
         break;
-      case 0x1b:  // pc-relative, 4 bytes, signed: what linkers write
+      case 0x1b:  // pc-relative, 4 bytes, signed: the linkers' choice
         frames = address + 4 + extended;
         break;
       case 0x1c:  // pc-relative, 8 bytes
@@ -256,7 +256,7 @@ class Reader {
   ElfUnwindSource source_;
 };
 
-/// Running out of memory is an Error.
+/// Turns running out of memory into an Error.
 template <typename Input>
 Result<ElfUnwindSource> read_input(const Input& input) {
   try {

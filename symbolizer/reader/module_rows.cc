@@ -25,7 +25,7 @@ constexpr auto kMachine = ElfUnwindSource::Machine::kX86_64;
 constexpr auto kArchitecture = unwinder::Architecture::kX86_64;
 #endif
 
-/// Two functions with up to this many bytes between them are neighbours: see unwinder::BuildInput.
+/// The largest gap between functions that counts as padding: see unwinder::BuildInput.
 constexpr std::uint32_t kMaxPadding = 15;
 
 Result<unwinder::UnwindRows> rows_of(const ElfUnwindSource& source) {
@@ -71,7 +71,7 @@ Result<unwinder::UnwindRows> read_vdso_rows() {
   if (!maps) return Error(maps.error()).with_context("finding the vdso");
   for (const MapsLine& line : parse_executable_maps(*maps)) {
     if (line.path != "[vdso]") continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is all that /proc tells.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): /proc has only the address.
     const auto* image = reinterpret_cast<const std::byte*>(line.start);
     const Result<ElfUnwindSource> source = read_elf_unwind_source(std::span(image, line.end - line.start));
     if (!source) return Error(source.error()).with_context("reading the vdso");

@@ -21,7 +21,7 @@ bool is_identifier(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// Left out wherever it isn't the first argument.
+/// Left out unless it is the first argument.
 bool is_usual_argument(std::string_view argument) {
   constexpr std::array<std::string_view, 6> kUsual{"std::allocator<",      "std::char_traits<", "std::less<",
                                                    "std::default_delete<", "std::hash<",        "std::equal_to<"};
@@ -29,7 +29,7 @@ bool is_usual_argument(std::string_view argument) {
                                                  [&](std::string_view usual) { return starts_with(argument, usual); });
 }
 
-/// One pass over a name, with the brackets that are open on a stack.
+/// One pass over a name, with the open brackets on a stack.
 class Shortener {
  public:
   Shortener(std::string_view full, NameLanguage language) : in_(full), is_cpp_(language == NameLanguage::kCpp) {}
@@ -42,7 +42,7 @@ class Shortener {
  private:
   enum class Kind {
     kPlain,    ///< stays
-    kList,     ///< of arguments: cut when it is long
+    kList,     ///< of arguments: cut if it is long
     kDropped,  ///< parameters
   };
 
@@ -50,7 +50,7 @@ class Shortener {
     char bracket;
     Kind kind;
     std::size_t begin;          ///< in out_, of the bracket
-    std::size_t argument;       ///< in out_, of the argument that is being written
+    std::size_t argument;       ///< in out_, of the current argument
     std::size_t separator;      ///< in out_, of the comma before it
     std::size_t arguments = 0;  ///< before it
   };
@@ -89,7 +89,7 @@ class Shortener {
     at_ += bytes;
   }
 
-  /// "operator<<" and the like, whose signs are no brackets. A type that is converted to comes as text like any other.
+  /// "operator<<" and the like, whose signs are not brackets. The type of a conversion operator is ordinary text.
   bool take_operator() {
     constexpr std::string_view kWord = "operator";
     if (!starts_with(rest(), kWord) || is_identifier(last())) return false;
@@ -152,7 +152,7 @@ class Shortener {
       }
     }
     take(1);
-    // What follows the first pair of "void (*)(int)" is the second, and then come parameters.
+    // The second pair of "void (*)(int)" follows the first, and then come parameters.
     if (bracket == '(' && open_.empty()) declarator_end_ = std::exchange(in_second_pair_, false) ? kNowhere : at_;
     constexpr std::string_view kString = "std::__cxx11::basic_string<char>";
     if (is_cpp_ && ends_with(out_, kString)) {
@@ -180,7 +180,7 @@ class Shortener {
     if (is_usual_argument(argument)) out_.resize(list.separator);
   }
 
-  /// What a member function's parameters are followed by.
+  /// Skips the qualifiers after a member function's parameters.
   void skip_qualifiers() {
     constexpr std::array<std::string_view, 5> kQualifiers{" const", " volatile", " &&", " &", " noexcept"};
     for (;;) {
@@ -201,7 +201,7 @@ class Shortener {
   std::string out_;
   std::vector<Open> open_;
   std::size_t operator_end_ = kNowhere;    ///< in in_
-  std::size_t declarator_end_ = kNowhere;  ///< in in_: behind a pair of parentheses that stayed
+  std::size_t declarator_end_ = kNowhere;  ///< in in_: after a pair of parentheses that was kept
   bool in_second_pair_ = false;
 };
 

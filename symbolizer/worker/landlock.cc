@@ -21,7 +21,7 @@ struct RulesetAttributes {
   std::uint64_t scoped;
 };
 
-/// What each version of the interface added: rights that are taken away by naming them, since no rule gives them back.
+/// The rights that each version of the interface added. Naming them forbids them, since no rule allows them again.
 struct Version {
   RulesetAttributes adds;
   std::size_t attributes_bytes;

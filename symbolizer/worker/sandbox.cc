@@ -38,14 +38,14 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// demangle.cc wants 64 MiB of stack for long names.
+/// demangle.cc needs 64 MiB of stack for long names.
 constexpr rlim_t kStackBytes = rlim_t{72} << 20;
 
 constexpr unsigned long kForkFlags = CLONE_PIDFD | SIGCHLD;
 
 using FilterContext = Handle<scmp_filter_ctx, ::seccomp_release>;
 
-/// Reading what is open, memory, time; nothing that names another file, process or socket.
+/// Reading open files, memory, time; no calls that name another file, process or socket.
 constexpr std::array kReadingCalls = {SCMP_SYS(read),          SCMP_SYS(pread64),
                                       SCMP_SYS(fstat),         SCMP_SYS(lseek),
                                       SCMP_SYS(close),         SCMP_SYS(brk),
@@ -60,8 +60,8 @@ constexpr std::array kReadingCalls = {SCMP_SYS(read),          SCMP_SYS(pread64)
                                       SCMP_SYS(rt_sigreturn),  SCMP_SYS(exit),
                                       SCMP_SYS(exit_group)};
 
-/// Descriptors and children of its own. Signals go by pidfd, of which it has none but its children's: by number it
-/// could reach the daemon, whose user it may share.
+/// Calls for its own descriptors and children. Signals only by pidfd, and it has only its children's: by pid it could
+/// signal the daemon, whose user it may share.
 constexpr std::array kSpawningCalls = {
     SCMP_SYS(recvmsg),   SCMP_SYS(sendmsg),     SCMP_SYS(sendto),         SCMP_SYS(write),
     SCMP_SYS(poll),      SCMP_SYS(ppoll),       SCMP_SYS(wait4),          SCMP_SYS(dup3),
@@ -95,15 +95,15 @@ scmp_arg_cmp masked(unsigned argument, std::uint64_t mask, std::uint64_t value) 
 
 Status allow_reading(scmp_filter_ctx filter) {
   if (Status status = allow(filter, kReadingCalls); !status.ok()) return status;
-  // Memory from nowhere but the kernel: a mapped file could be cut under the reader (SIGBUS), or hold code.
+  // Only anonymous memory: a mapped file could be truncated (SIGBUS), or contain code.
   Status status =
       allow_when(filter, SCMP_SYS(mmap), {masked(2, PROT_EXEC, 0), masked(3, MAP_ANONYMOUS, MAP_ANONYMOUS)});
-  // How glibc does fstat(). It would follow a path that isn't empty, and tell what its user may see of that file.
+  // glibc's fstat(). With a path that isn't empty it would reveal attributes of that file.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(newfstatat), {equals(3, AT_EMPTY_PATH)});
-  // libelf asks whether a descriptor is one.
+  // libelf checks whether a descriptor is valid.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(fcntl), {equals(1, F_GETFD)});
   if (status.ok()) status = allow_when(filter, SCMP_SYS(fcntl), {equals(1, F_GETFL)});
-  // Asking for limits, not setting them; of itself.
+  // Only reading its own limits.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(prlimit64), {equals(0, 0), equals(2, 0)});
   // The answer.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(sendmsg), {equals(0, 0)});
@@ -112,7 +112,7 @@ Status allow_reading(scmp_filter_ctx filter) {
 
 Status allow_spawning(scmp_filter_ctx filter) {
   Status status = allow(filter, kSpawningCalls);
-  // A process as fork() would make it: no thread, no namespace.
+  // Only a process like fork()'s: no thread, no namespace.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(clone), {equals(0, kForkFlags)});
   // Its own limits, priority and parent's death, not the daemon's.
   if (status.ok()) status = allow_when(filter, SCMP_SYS(prlimit64), {equals(0, 0)});
@@ -134,8 +134,7 @@ Result<std::vector<sock_filter>> export_program(scmp_filter_ctx filter) {
   return program;
 }
 
-/// Root's own user may read what belongs to root even without a capability. Any other has nothing to give up, and no
-/// right to.
+/// Uid 0 may read root's files even without a capability. Other users have nothing to drop, and no right to change.
 int leave_root(uid_t user, gid_t group) {
   if (::getuid() != 0) return 0;
   if (::setgroups(0, nullptr) != 0) return errno;
@@ -150,10 +149,10 @@ int drop_capabilities() {
   return ::syscall(SYS_capset, &header, none.data()) == 0 ? 0 : errno;
 }
 
-/// The kernel's OOM killer takes the worker before the daemon.
+/// The kernel's OOM killer kills the worker before the daemon.
 void offer_to_oom_killer() {
   const Fd file(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-  if (file && ::write(file.get(), "1000", 4) != 4) return;  // then it has the daemon's own score
+  if (file && ::write(file.get(), "1000", 4) != 4) return;  // then it keeps the daemon's score
 }
 
 Status set_limit(int resource, rlim_t soft, rlim_t hard) {
@@ -180,7 +179,7 @@ Result<SystemCallFilter> SystemCallFilter::for_reading() { return build(false); 
 Result<SystemCallFilter> SystemCallFilter::for_spawning() { return build(true); }
 
 Status SystemCallFilter::enforce() const {
-  // The sanitizers' own run time makes calls that no filter of ours foresees.
+  // The sanitizers' run time makes calls that the filter does not allow.
   if (FLAMED_SANITIZED != 0) return Error("built with a sanitizer", ENOTSUP);
   const sock_fprog program{static_cast<unsigned short>(program_.size()), const_cast<sock_filter*>(program_.data())};
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) return Error::from_errno("seccomp");
@@ -197,7 +196,7 @@ pid_t fork_with_pidfd(Fd& pidfd) {
 Hello give_up_rights(uid_t user, gid_t group) {
   Hello hello;
   offer_to_oom_killer();
-  // Where it may. What is left in the bounding set can't be had any more after no_new_privs.
+  // If allowed. After no_new_privs the rest of the bounding set can't be gained any more.
   for (unsigned long capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
     ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
@@ -214,14 +213,14 @@ Hello give_up_rights(uid_t user, gid_t group) {
 }
 
 Status limit_request(const RequestLimits& limits) {
-  // Never upwards, which takes a right that is gone. A service manager may forbid the call (@resources), and then has
-  // given the daemon a share of its own.
+  // Never to a higher priority, which needs a right. A service manager may forbid the call (@resources); then it
+  // controls the daemon's CPU share.
   if (limits.nice > ::getpriority(PRIO_PROCESS, 0)) static_cast<void>(::setpriority(PRIO_PROCESS, 0, limits.nice));
   Status status = set_limit(RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1);
   if (status.ok()) status = set_limit(RLIMIT_NOFILE, 0, 0);
   if (status.ok()) status = set_limit(RLIMIT_FSIZE, 0, 0);
   if (status.ok()) status = set_limit(RLIMIT_CORE, 0, 0);
-  // Below the hard limit that was inherited; where that is smaller, long names stay mangled.
+  // If the inherited hard limit is smaller, long names stay mangled.
   if (status.ok()) static_cast<void>(set_limit(RLIMIT_STACK, kStackBytes, kStackBytes).ok());
   // A sanitizer's shadow memory alone is larger.
   if (status.ok() && FLAMED_SANITIZED == 0) status = set_limit(RLIMIT_AS, limits.memory_bytes, limits.memory_bytes);

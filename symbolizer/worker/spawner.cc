@@ -31,10 +31,10 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// The daemon starts the spawner with its control socket here, and a child has its request socket here: the one
-/// descriptor that the filter of system calls lets it write to.
+/// The spawner's control socket, and a child's request socket: the only descriptor that the seccomp filter allows it to
+/// write to.
 constexpr int kSocket = 0;
-/// More than the daemon ever asks at once: children that hang in a file system that doesn't answer stay, and count.
+/// More than the daemon's simultaneous requests: children blocked in a file system stay, and count.
 constexpr std::size_t kMaxChildren = 24;
 constexpr int kExitNoDaemon = 1;
 constexpr int kExitBadRequest = 2;
@@ -98,7 +98,7 @@ struct Request {
   [[nodiscard]] ModuleFiles files() const { return {fd(0), fd(1), fd(2)}; }
 };
 
-/// The daemon is to be trusted, but a program that replaced its file is not the same daemon.
+/// The daemon is trusted, but another program may have replaced its file.
 std::optional<Request> receive_request() {
   Request request;
   Result<ReceivedMessage> message = receive_message(kSocket, std::as_writable_bytes(std::span(&request.head, 1)));
@@ -180,7 +180,7 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
   } catch (const std::exception& e) {
     answer_error(Error(std::string("cannot read the file: ") + e.what(), ENOMEM));
   }
-  // Without destructors: the kernel takes the memory back as a whole.
+  // Without destructors: the kernel frees the memory as a whole.
   ::_exit(0);
 }
 
@@ -190,7 +190,7 @@ class Spawner {
  public:
   Spawner(ModuleReader& reader, const SystemCallFilter* child_filter) : reader_(reader), child_filter_(child_filter) {}
 
-  /// Until the daemon goes away.
+  /// Until the daemon is gone.
   int run();
 
  private:
@@ -219,7 +219,7 @@ class Spawner {
 
 void tell(const Fd& news, News::What what, std::int32_t detail) {
   const News text{what, detail};
-  // The pipe is empty but for one earlier News, and a daemon that doesn't listen any more needs none.
+  // The pipe has at most one earlier News, and a daemon that closed its end needs none.
   if (::write(news.get(), &text, sizeof(text)) != sizeof(text)) return;
 }
 
@@ -243,7 +243,7 @@ bool Spawner::take_order() {
   if (!message) return message.error().code() == EAGAIN;
   if (message->bytes == 0) return false;
   if (message->bytes != sizeof(order) || order.magic != Order::kMagic || message->fds.size() != Order::kFds) {
-    return true;  // its descriptors are closed, which is an answer
+    return true;  // its descriptors are closed, which the daemon notices
   }
   start_child(order, std::move(message->fds[0]), std::move(message->fds[1]));
   return true;
@@ -273,18 +273,18 @@ void Spawner::reap() {
   usage.cpu_ns = cpu_ns_of(own) + children_cpu_ns_;
   usage.background_cpu_ns = background_cpu_ns_;
   usage.peak_bytes = peak_bytes_;
-  // When the daemon hasn't looked for long there is no room; what comes later says it all.
+  // If the daemon has not read for long, there is no room; later messages have the totals.
   static_cast<void>(send_message(kSocket, bytes_of(usage), {}).ok());
 }
 
 int Spawner::run() {
   std::vector<pollfd> polled;
-  // SIGCHLD is blocked but while it waits, so that no child's end falls between a look and the wait.
+  // SIGCHLD is blocked except during the wait, so that no child's end is missed between a check and the wait.
   sigset_t while_waiting;
   ::sigemptyset(&while_waiting);
   for (;;) {
     polled.assign(1, {kSocket, POLLIN, 0});
-    // An error on the write end: the daemon waits no longer.
+    // An error on the write end: the daemon does not wait any more.
     for (const Child& child : children_) polled.push_back({child.is_killed ? -1 : child.news.get(), 0, 0});
     const int ready = ::ppoll(polled.data(), polled.size(), nullptr, &while_waiting);
     if (ready < 0 && errno != EINTR) return kExitNoDaemon;
@@ -299,7 +299,7 @@ int Spawner::run() {
     reap();
     if (ready > 0 && polled.front().revents != 0 && !take_order()) break;
   }
-  // They would end with this process, as their parent; but only at their next look at signals.
+  // They would end with this process, their parent, but only when they handle signals.
   for (const Child& child : children_) child.kill();
   return 0;
 }
@@ -308,7 +308,7 @@ void note_end_of_child(int /*signal*/) {}
 
 void prepare_signals() {
   struct sigaction action {};
-  action.sa_handler = note_end_of_child;  // not SIG_IGN, which would reap by itself and interrupt no wait
+  action.sa_handler = note_end_of_child;  // not SIG_IGN, which would reap children without interrupting the wait
   ::sigaction(SIGCHLD, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);

@@ -39,7 +39,7 @@ bool is_mapped(std::string_view uid_map, uid_t user) {
 }
 
 std::optional<uid_t> find_unused_user(const UserSearch& search) {
-  // Kernels without user namespaces have no such file, and all users.
+  // Kernels without user namespaces have no such file, and all uids exist.
   const Result<std::string> map = read_file(search.proc + "/self/uid_map", kStatusLimitBytes);
   const std::set<uid_t> used = users_of_processes(search.proc);
   for (uid_t i = 0; i < kUnusedUsers; ++i) {

@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::size_t kMaxBuildIdDigits = 256;
 constexpr std::size_t kMaxPathBytes = 4096;
-constexpr std::size_t kMaxSegments = 0xffff;  // PN_XNUM: what a header can count
+constexpr std::size_t kMaxSegments = 0xffff;  // PN_XNUM: the limit of a header
 constexpr std::size_t kMaxRules = unwinder::RuleTable::kMaxRules;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kMaxFramesPerChain = 4096;
 constexpr std::size_t kMaxSourceTextBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxTexts = 4'000'000;
-/// A name that fails to demangle comes back as it is; the mark of a clone is added to one that does not.
+/// A name that fails to demangle is returned unchanged; others get the mark of a clone.
 constexpr std::size_t kMaxDemangledTextBytes = kMaxDemangledBytes + 2 * kMaxMangledBytes;
 
 bool is_hex(std::string_view text) {
@@ -52,7 +52,7 @@ bool is_valid(ElfSymbols::Source source) {
 bool is_valid(const unwinder::Rule& rule) {
   const auto& [cfa, fp, ra, signal_frame, ra_signed, cfa_register, other_register, plt_threshold, cfa_offset,
                cfa_addend, fp_offset, ra_offset] = rule;
-  // Registers and offsets may be any: the code that walks stacks by them checks what it reads.
+  // Registers and offsets may have any value: stack walks check what they read.
   static_cast<void>(cfa_register);
   static_cast<void>(other_register);
   static_cast<void>(plt_threshold);
@@ -64,7 +64,7 @@ bool is_valid(const unwinder::Rule& rule) {
          ra <= unwinder::RaKind::kInRegister && signal_frame <= 1 && ra_signed <= 1;
 }
 
-/// Gives each different text a number. 0 is the empty one.
+/// Numbers distinct texts. 0 is the empty one.
 class TextTable {
  public:
   TextTable() { static_cast<void>(number_of({})); }
@@ -82,7 +82,7 @@ class TextTable {
   }
 
  private:
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;  ///< into what the caller holds
+  std::unordered_map<std::string_view, std::uint32_t> numbers_;  ///< views into the caller's data
   std::vector<std::uint32_t> sizes_;
   std::string blob_;
 };
@@ -121,7 +121,7 @@ bool ValueCodec::decode(WireReader& from, ElfFacts& value) {
       !from.flag(has_symtab) || !from.flag(has_debug_info) || !from.flag(has_mini_debug_info) || !from.flag(is_go)) {
     return false;
   }
-  // It is looked for in directories that the daemon may read and the file's owner perhaps may not.
+  // It is searched in directories that the daemon may read, but maybe not the file's owner.
   if (debug_link == "." || debug_link == ".." || debug_link.find('/') != std::string::npos || has_nul(debug_link)) {
     return from.damaged("a debug link is not a file name");
   }
@@ -132,7 +132,7 @@ bool ValueCodec::decode(WireReader& from, ElfFacts& value) {
 
 void ValueCodec::encode(WireWriter& to, const SymbolTable& value) {
   const auto& [base, narrow, wide, names, resumed, blob, named_ranges] = value;
-  static_cast<void>(named_ranges);  // counted again
+  static_cast<void>(named_ranges);  // recomputed
   to.number(base);
   to.array(std::span(narrow));
   to.array(std::span(wide));
@@ -161,7 +161,7 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
   if (names.back() != SymbolTable::kNoName) return from.damaged("the last range has no end");
 
   if (blob.empty() || blob.front() != '\0' || blob.back() != '\0') return from.damaged("a name has no end");
-  // Many ranges may share a name, and users copy names: a long one would be a bomb.
+  // Many ranges may share a name, and users copy names: a long one would use too much memory.
   for (std::size_t start = 0; start < blob.size();) {
     const std::size_t length = blob.find('\0', start) - start;
     if (length > kMaxNameBytes) return from.damaged("a name is too long");

@@ -14,7 +14,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// A child is gone before the spawner has told of it.
+/// How long the spawner's message may come after a child's end.
 constexpr std::int64_t kNewsNs = kNsPerSecond / 2;
 
 }  // namespace
@@ -64,7 +64,7 @@ Status WorkerExchange::read(std::span<std::byte> to) {
     } else if (errno != EINTR) {
       return Error::from_errno("recv");
     }
-    // One that always has a byte more would never let poll() look at the clock.
+    // A child that always sends one more byte would never let poll() time out.
     if (!to.empty() && deadline_.is_over()) return Error::from_errno("the ELF worker", ETIMEDOUT);
   }
   return {};

@@ -19,20 +19,20 @@ namespace {
 
 using Outcome = WorkerModuleReader::Outcome;
 
-/// A request that lost its worker, or was killed, through no fault of its file.
+/// For a request that lost its worker, or was killed, without its file being the cause.
 constexpr int kAttempts = 3;
-/// New workers: as many at once, and then as many a second. One costs about 10 ms of CPU time.
+/// New workers: so many at once, and then so many a second. Starting one takes about 10 ms of CPU time.
 constexpr double kStartsAtOnce = 20;
 constexpr double kStartsPerSecond = 12;
-/// After a worker that did not come up, or the second that did not do its work, and twice as long after each further
-/// one, up to the most.
+/// The pause after a worker that failed to start, or the second one that did not work; doubled after each further one,
+/// up to a limit.
 constexpr std::int64_t kFirstPauseNs = kNsPerSecond;
 constexpr std::int64_t kMostPauseNs = 60 * kNsPerSecond;
 constexpr std::size_t kMaxErrorBytes = 1024;
 
-/// A name that is demangled in any process that works.
+/// A name that every working process can demangle.
 constexpr const char* kTestName = "_ZN6flamed4testEv";
-/// One may be lost to a signal or for lack of memory.
+/// One may fail by a signal or for lack of memory.
 constexpr int kTestAttempts = 2;
 
 std::int64_t now_ns() { return SystemClock().monotonic().ns; }
@@ -41,7 +41,7 @@ std::string seconds_of(std::int64_t ns) {
   return ns % kNsPerSecond == 0 ? std::to_string(ns / kNsPerSecond) + " s" : std::to_string(ns / kNsPerMs) + " ms";
 }
 
-/// Whether nobody waits for what this thread is about to ask.
+/// Whether this thread's next request is background work.
 bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows || BackgroundReading::is_on(); }
 
 std::string signal_name(int signal) {
@@ -57,8 +57,8 @@ Error no_answer(const std::string& why, int code = 0) { return Error("the ELF wo
 
 }  // namespace
 
-/// A place among the requests in flight, for as long as it lives. Queries and background work have places of their own,
-/// so neither waits for the other.
+/// Holds a place among the requests in flight. Queries and background work have separate places, so neither waits for
+/// the other.
 class WorkerModuleReader::Turn {
  public:
   Turn(WorkerModuleReader& reader, RequestKind kind, std::int64_t patience_ns)
@@ -137,11 +137,11 @@ bool WorkerModuleReader::passes_test(WorkerProcess& worker) {
     std::vector<DemangledName> names;
     const Attempt result =
         attempt_by(worker, question, [&](WireReader& from) { return ValueCodec::decode(from, names, std::size_t{1}); });
-    // Not tested for now: all its places are taken, or flamed is ending.
+    // Can't be tested now: all its places are taken, or flamed is exiting.
     if (result.outcome == Outcome::kOk || (result.outcome == Outcome::kUnavailable && !result.is_odd)) return true;
     if (tries == kTestAttempts) return false;
   }
-  return true;  // it has ended, and is replaced for that
+  return true;  // it has ended, and is replaced anyway
 }
 
 void WorkerModuleReader::replace(WorkerProcess& worker, const Error& failure) {
@@ -161,7 +161,7 @@ void WorkerModuleReader::note_success() {
 }
 
 Result<WorkerModuleReader::WorkerPtr> WorkerModuleReader::worker() {
-  WorkerPtr old;  // its end is waited for without the lock
+  WorkerPtr old;  // destroyed without the lock
   std::lock_guard lock(worker_mutex_);
   if (worker_ != nullptr && worker_->is_alive()) return worker_;
   if (worker_ != nullptr) {
@@ -306,7 +306,7 @@ WorkerModuleReader::Attempt WorkerModuleReader::attempt_by(WorkerProcess& worker
     std::int32_t code = 0;
     std::string message;
     static_cast<void>(reader.number(code) && reader.text(message, 2 * kMaxErrorBytes) && reader.finished());
-    // EAGAIN is this class's own word.
+    // EAGAIN has a special meaning in this class.
     result = {Outcome::kError, Error(clean_name(message, kMaxErrorBytes), code == EAGAIN ? 0 : code)};
   }
   if (reader.source_error()) return explain(exchange, worker, question.kind);
@@ -380,7 +380,7 @@ Result<std::vector<DemangledName>> WorkerModuleReader::demangle(std::span<const 
   });
 }
 
-// ---- What it says of itself ----
+// ---- Statistics ----
 
 const char* WorkerModuleReader::name_of(Outcome outcome) {
   constexpr std::array<const char*, kOutcomes> kNames = {"ok",     "error",   "crashed",    "timeout",

@@ -50,7 +50,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Program& progr
 }
 
 WorkerProcess::~WorkerProcess() {
-  // It ends by itself when nobody holds the other end any more. Killing it may be forbidden: it has another user.
+  // It exits when the other end is closed. Killing it may be forbidden: it has another user.
   helper_.socket.reset();
   if (!helper_.ends_within(kEndNs)) {
     ::kill(helper_.pid, SIGKILL);
@@ -78,7 +78,7 @@ Result<WorkerProcess::Ends> WorkerProcess::order(bool is_background, const Reque
   if (Status sent = send_message(helper_.socket.get(), std::as_bytes(std::span(&order, 1)), fds); !sent.ok()) {
     return sent.error();
   }
-  static_cast<void>(usage());  // or the socket would fill up with what nobody reads
+  static_cast<void>(usage());  // drains the socket, which would fill up otherwise
   return ends;
 }
 
