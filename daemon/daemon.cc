@@ -99,12 +99,12 @@ void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues
 std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const KernelProgram& program) {
   const std::optional<UnwindMapFds> fds = program.unwind_maps();
   if (!fds) {
-    UnwindPublisher::tell_none(program.walks().why_no_tables());
+    UnwindPublisher::log_no_tables(program.walks().why_no_tables());
     return nullptr;
   }
   Result<std::unique_ptr<BpfUnwindMaps>> maps = BpfUnwindMaps::open(*fds);
   if (!maps) {
-    UnwindPublisher::tell_none(maps.error().message());
+    UnwindPublisher::log_no_tables(maps.error().message());
     return nullptr;
   }
   return std::move(maps).value();

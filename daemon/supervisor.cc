@@ -66,9 +66,9 @@ class MemoryKeeper {
 };
 
 /// Logs once when TCP clients become unknown users, and once when they are known again.
-class PeersTeller {
+class PeersLog {
  public:
-  explicit PeersTeller(const api::Server& server) : server_(server) {}
+  explicit PeersLog(const api::Server& server) : server_(server) {}
 
   void look() {
     const Status peers = server_.peers();
@@ -86,9 +86,9 @@ class PeersTeller {
 };
 
 /// Logs which users have more than a share of the store, again once an hour.
-class SharesTeller {
+class SharesLog {
  public:
-  explicit SharesTeller(const store::Store& store) : store_(store) {}
+  explicit SharesLog(const store::Store& store) : store_(store) {}
 
   void look(MonotonicTime now) {
     const store::StoreStats stats = store_.stats();
@@ -122,8 +122,8 @@ Supervisor::Supervisor(const Parts& parts, Config config, std::span<const char* 
 
 void Supervisor::run(const sigset_t& signals) {
   MemoryKeeper memory(parts_.store, parts_.index);
-  PeersTeller peers(parts_.server);
-  SharesTeller shares(parts_.store);
+  PeersLog peers(parts_.server);
+  SharesLog shares(parts_.store);
   bool memory_is_short = false;
   for (;;) {
     peers.look();

@@ -38,7 +38,7 @@ unsigned BudgetKeeper::look(MonotonicTime now, bool is_idle) {
   const double before_hz = governor_.frequency_hz();
   const bool was_slowed = governor_.is_background_slowed();
   governor_.look(last_);
-  tell(before_hz, was_slowed);
+  log_changes(before_hz, was_slowed);
   return governor_.stretch();
 }
 
@@ -47,7 +47,7 @@ bool BudgetKeeper::is_exceeded() const {
   return governor_.is_exceeded();
 }
 
-void BudgetKeeper::tell(double before_hz, bool was_slowed) const {
+void BudgetKeeper::log_changes(double before_hz, bool was_slowed) const {
   const double hz = governor_.frequency_hz();
   const std::optional<double> budget = governor_.budget();
   if (!budget) return;

@@ -56,7 +56,7 @@ class BudgetKeeper {
   [[nodiscard]] State state() const;
 
  private:
-  void tell(double before_hz, bool was_slowed) const;
+  void log_changes(double before_hz, bool was_slowed) const;
 
   const std::function<CostReading()> read_cost_;
   mutable std::mutex mutex_;  ///< guards the members below

@@ -134,7 +134,7 @@ void Ingest::apply(const EventBatch& batch) {
   }
   doubt_until(batch.drained_at);
   // Even if nothing ran since.
-  weigh(batch.period_ns, batch.drained_at);
+  set_period(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
@@ -142,8 +142,8 @@ void Ingest::apply(const EventBatch& batch) {
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
-  tell_what_is_mapped(batch.drained_at);
-  let_go_of_modules();
+  report_mapped_modules(batch.drained_at);
+  drop_unused_modules();
 }
 
 void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) const {
@@ -154,7 +154,7 @@ void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) c
 }
 
 /// Sets the period of samples from `time` on.
-void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
+void Ingest::set_period(std::int64_t period_ns, MonotonicTime time) {
   if (period_ns == 0 || period_ns == period_ns_) return;
   period_ns_ = period_ns;
   store_.set_period_ns(period_ns, time);
@@ -162,7 +162,7 @@ void Ingest::weigh(std::int64_t period_ns, MonotonicTime time) {
 
 void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
   const flamed_sample& header = *sample.header;
-  weigh(static_cast<std::int64_t>(header.weight_ns), time);
+  set_period(static_cast<std::int64_t>(header.weight_ns), time);
   const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
   symbolizer::Process& process = processes_.resolve(id, time);
   if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
@@ -352,7 +352,7 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
 }
 
 /// So that files that no process has mapped any more can be closed.
-void Ingest::tell_what_is_mapped(MonotonicTime now) {
+void Ingest::report_mapped_modules(MonotonicTime now) {
   if (processes_.known().releases() == releases_told_ || now.ns - mapped_told_.ns < kBetweenLooksNs) return;
   releases_told_ = processes_.known().releases();
   mapped_told_ = now;
@@ -361,7 +361,7 @@ void Ingest::tell_what_is_mapped(MonotonicTime now) {
   modules_.note_mapped(mapped_);
 }
 
-void Ingest::let_go_of_modules() {
+void Ingest::drop_unused_modules() {
   std::optional<std::vector<ModuleId>> stored = store_.take_live_modules();
   if (!stored && modules_.stats().modules < modules_to_sweep_at_) return;
   std::vector<ModuleId> live = stored ? std::move(*stored) : std::vector<ModuleId>();

@@ -35,7 +35,7 @@ class Ingest {
 
  private:
   void prefetch(const EventBatch& batch, const EventBatch::Event& event) const;
-  void weigh(std::int64_t period_ns, MonotonicTime time);
+  void set_period(std::int64_t period_ns, MonotonicTime time);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
                                       const flamed_sample& sample, symbolizer::StackTrust trust) const;
@@ -47,8 +47,8 @@ class Ingest {
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
-  void tell_what_is_mapped(MonotonicTime now);
-  void let_go_of_modules();
+  void report_mapped_modules(MonotonicTime now);
+  void drop_unused_modules();
 
   symbolizer::ProcessTracker& processes_;
   symbolizer::ProcessDetails& details_;

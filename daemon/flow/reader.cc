@@ -78,11 +78,11 @@ void Reader::drain_once() {
     const std::int64_t now_ns = clock_.monotonic().ns;
     const auto events = static_cast<std::int64_t>(batch_->events().size());
     is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);
-    if (untold_since_) {
-      batch_->drained_before = *std::exchange(untold_since_, std::nullopt);
-    } else if (batch_->tells_nothing() && !stored_.is_awaited()) {
+    if (unreported_since_) {
+      batch_->drained_before = *std::exchange(unreported_since_, std::nullopt);
+    } else if (batch_->is_uneventful() && !stored_.is_awaited()) {
       // Ingest need not be woken for it: the next batch, even an empty one, covers both.
-      untold_since_ = batch_->drained_before;
+      unreported_since_ = batch_->drained_before;
       spare_ = std::move(batch_);
       return;
     }

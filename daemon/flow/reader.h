@@ -52,10 +52,10 @@ class Reader {
   BudgetKeeper& budget_;
   const StoredUntil& stored_;
   NoticePace notices_;
-  bool is_idle_ = false;                         ///< hardly anything happened before the last drain
-  std::unique_ptr<EventBatch> batch_;            ///< drained but not passed on yet, or empty
-  std::unique_ptr<EventBatch> spare_;            ///< to drain into next, or empty
-  std::optional<MonotonicTime> untold_since_{};  ///< nothing happened since then, which ingest does not know yet
+  bool is_idle_ = false;                             ///< hardly anything happened before the last drain
+  std::unique_ptr<EventBatch> batch_;                ///< drained but not passed on yet, or empty
+  std::unique_ptr<EventBatch> spare_;                ///< to drain into next, or empty
+  std::optional<MonotonicTime> unreported_since_{};  ///< nothing happened since then, which ingest does not know yet
   std::atomic<std::int64_t> last_drain_ns_;
 };
 

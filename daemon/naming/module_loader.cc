@@ -67,7 +67,7 @@ void ModuleLoader::load_walk() {
   if (const Status loaded = parts_.walks.load_user_walk(); loaded) {
     publish_vdso(*unwind_);
   } else {
-    UnwindPublisher::tell_none(loaded.error().message());
+    UnwindPublisher::log_no_tables(loaded.error().message());
     unwind_ = nullptr;
   }
 }

@@ -63,7 +63,7 @@ class EventBatch {
   [[nodiscard]] const std::vector<Event>& events() const { return events_; }
   [[nodiscard]] bool empty() const { return events_.empty(); }
   /// No events and no losses.
-  [[nodiscard]] bool tells_nothing() const {
+  [[nodiscard]] bool is_uneventful() const {
     return events_.empty() && gaps.empty() && malformed == 0 && !side_band_lost_from && muted.empty() &&
            counts.lost_ring_full == 0 && counts.lost_no_ring == 0;
   }

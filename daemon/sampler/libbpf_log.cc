@@ -28,7 +28,7 @@ thread_local LibbpfLog* listening = nullptr;
 int print(libbpf_print_level level, const char* format, va_list arguments) {
   if (level != LIBBPF_WARN) return 0;
   if (listening == nullptr) return std::vfprintf(stderr, format, arguments);
-  listening->hear(format, arguments);
+  listening->capture(format, arguments);
   return 0;
 }
 
@@ -41,7 +41,7 @@ LibbpfLog::LibbpfLog() {
 
 LibbpfLog::~LibbpfLog() { listening = nullptr; }
 
-void LibbpfLog::hear(const char* format, va_list arguments) {
+void LibbpfLog::capture(const char* format, va_list arguments) {
   if (format == kVerifierLog) {
     const char* const program = va_arg(arguments, const char*);
     const char* const log = va_arg(arguments, const char*);

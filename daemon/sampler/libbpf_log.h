@@ -39,7 +39,7 @@ class LibbpfLog {
   [[nodiscard]] Error error(std::string_view what, int code) const;
 
   /// Takes a warning of libbpf.
-  void hear(const char* format, va_list arguments);
+  void capture(const char* format, va_list arguments);
 
  private:
   std::string complaint_;

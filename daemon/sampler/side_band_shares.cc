@@ -52,12 +52,12 @@ void SideBandShares::forget_one_beyond(std::int32_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
   if (found->second.is_listed) std::erase(muted_, pid);
-  if (found->second.skipped > 0) gone_.push_back(told_of(pid, found->second));
+  if (found->second.skipped > 0) gone_.push_back(report_of(pid, found->second));
   if (last_ == &found->second) last_ = nullptr;
   processes_.erase(found);
 }
 
-SideBandShares::Muted SideBandShares::told_of(std::int32_t pid, const Process& process) {
+SideBandShares::Muted SideBandShares::report_of(std::int32_t pid, const Process& process) {
   return {pid, *process.user, process.muted_from, process.skipped, !process.was_muted};
 }
 
@@ -72,7 +72,7 @@ std::vector<SideBandShares::Muted> SideBandShares::take_muted() {
       process.is_listed = process.was_muted = false;
       continue;
     }
-    told.push_back(told_of(pid, process));
+    told.push_back(report_of(pid, process));
     process.skipped = 0;
     process.was_muted = true;
     still.push_back(pid);

@@ -88,7 +88,7 @@ class SideBandShares {
     MonotonicTime at{};
   };
 
-  static Muted told_of(std::int32_t pid, const Process& process);
+  static Muted report_of(std::int32_t pid, const Process& process);
   /// Keeps what take_muted() has yet to report of it. As a rule there is nothing to forget.
   void forget(std::int32_t pid) {
     if (!processes_.empty()) forget_one_beyond(pid);

@@ -69,13 +69,13 @@ Status BpfUnwindMaps::put_process(std::uint32_t tgid, const flamed_process& proc
   if (::bpf_map_update_elem(fds_.processes, &tgid, &process, BPF_ANY) != 0) {
     return Error::from_errno("entering process " + std::to_string(tgid) + " into the unwind tables");
   }
-  tell_of_change();
+  count_change();
   return {};
 }
 
 void BpfUnwindMaps::remove_process(std::uint32_t tgid) {
   ::bpf_map_delete_elem(fds_.processes, &tgid);
-  tell_of_change();
+  count_change();
 }
 
 }  // namespace flamed::daemon

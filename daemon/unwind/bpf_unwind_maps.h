@@ -41,7 +41,7 @@ class BpfUnwindMaps final : public UnwindMaps {
 
  private:
   explicit BpfUnwindMaps(const UnwindMapFds& fds) : fds_(fds) {}
-  void tell_of_change() { __atomic_fetch_add(fds_.processes_edition, 1, __ATOMIC_RELEASE); }
+  void count_change() { __atomic_fetch_add(fds_.processes_edition, 1, __ATOMIC_RELEASE); }
 
   const UnwindMapFds fds_;
   MappedMemory mappings_;  ///< this and the following: one array map each

@@ -137,7 +137,7 @@ UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, con
 
 UnwindPublisher::~UnwindPublisher() = default;
 
-void UnwindPublisher::tell_none(const std::string& why) { spdlog::warn("{}: {}", kFramePointersAlone, why); }
+void UnwindPublisher::log_no_tables(const std::string& why) { spdlog::warn("{}: {}", kFramePointersAlone, why); }
 
 void UnwindPublisher::retire(RunAllocator& from, Run run) {
   if (run.count != 0) retired_.push_back({clock_.monotonic(), &from, run});

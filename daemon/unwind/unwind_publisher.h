@@ -41,7 +41,7 @@ class UnwindPublisher {
 
   static constexpr std::string_view kFramePointersAlone = "user stacks are walked by frame pointers alone";
   /// Logs why there are no tables, and the consequence.
-  static void tell_none(const std::string& why);
+  static void log_no_tables(const std::string& why);
 
   /// Do the process's mappings fit into the tables? Otherwise none of them are entered.
   static bool has_place_for(const symbolizer::Process& process);

@@ -38,7 +38,7 @@ std::string folder_of(std::string_view path) {
   return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash));
 }
 
-bool says_more(const ElfFacts& debug, const ElfFacts& module) {
+bool has_more_names(const ElfFacts& debug, const ElfFacts& module) {
   return (debug.has_symtab && !module.has_symtab) || (debug.has_debug_info && !module.has_debug_info);
 }
 
@@ -113,7 +113,7 @@ std::vector<RootFile> DebugFileFinder::open(std::int32_t root, std::span<const s
 
 bool DebugFileFinder::accept(RootFile candidate, const ElfFacts& module, DebugFiles& files) {
   Result<ElfFacts> facts = reader_.inspect(candidate.file.get());
-  if (!facts || !says_more(*facts, module)) return false;
+  if (!facts || !has_more_names(*facts, module)) return false;
   const bool has_both = !facts->build_id.empty() && !module.build_id.empty();
   const bool belongs = has_both ? facts->build_id == module.build_id
                                 : !module.debug_link.empty() && has_checksum(candidate, module.debug_link_crc);

@@ -217,23 +217,23 @@ class Spawner {
   std::uint64_t peak_bytes_ = 0;
 };
 
-void tell(const Fd& news, News::What what, std::int32_t detail) {
+void send_news(const Fd& news, News::What what, std::int32_t detail) {
   const News text{what, detail};
   // The pipe has at most one earlier News, and a daemon that closed its end needs none.
   if (::write(news.get(), &text, sizeof(text)) != sizeof(text)) return;
 }
 
 void Spawner::start_child(const Order& order, Fd socket, Fd news) {
-  if (children_.size() >= kMaxChildren) return tell(news, News::What::kRefused, EBUSY);
+  if (children_.size() >= kMaxChildren) return send_news(news, News::What::kRefused, EBUSY);
   const pid_t self = ::getpid();
   Fd pidfd;
   const pid_t pid = fork_with_pidfd(pidfd);
-  if (pid < 0) return tell(news, News::What::kRefused, errno);
+  if (pid < 0) return send_news(news, News::What::kRefused, errno);
   if (pid == 0) {
     if (::dup2(socket.get(), kSocket) != kSocket || ::close_range(kSocket + 1, ~0U, 0) != 0) ::_exit(kExitNoSandbox);
     run_child(self, order.limits, child_filter_, reader_);
   }
-  tell(news, News::What::kStarted, pid);
+  send_news(news, News::What::kStarted, pid);
   children_.push_back({pid, std::move(pidfd), std::move(news), order.is_background != 0});
 }
 
@@ -263,7 +263,7 @@ void Spawner::reap() {
         std::find_if(children_.begin(), children_.end(), [&](const Child& candidate) { return candidate.pid == pid; });
     if (child == children_.end()) continue;
     if (child->is_background) background_cpu_ns_ += cpu_ns_of(usage);
-    tell(child->news, News::What::kEnded, status);
+    send_news(child->news, News::What::kEnded, status);
     children_.erase(child);
   }
   if (!any) return;
@@ -304,11 +304,11 @@ int Spawner::run() {
   return 0;
 }
 
-void note_end_of_child(int /*signal*/) {}
+void on_child_end(int /*signal*/) {}
 
 void prepare_signals() {
   struct sigaction action {};
-  action.sa_handler = note_end_of_child;  // not SIG_IGN, which would reap children without interrupting the wait
+  action.sa_handler = on_child_end;  // not SIG_IGN, which would reap children without interrupting the wait
   ::sigaction(SIGCHLD, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);

@@ -49,7 +49,7 @@ TEST_CASE(
   CHECK(batch.muted[1].pid == 2);
   REQUIRE(later.muted.size() == 1);
   CHECK(later.muted[0].pid == 3);
-  CHECK_FALSE(later.tells_nothing());
+  CHECK_FALSE(later.is_uneventful());
 }
 
 TEST_CASE("events of the same time keep the order in which they came") {

@@ -91,7 +91,7 @@ std::string message_of_the_budget() {
 
 std::string message_without_tables() {
   const test::CapturedLog log;
-  UnwindPublisher::tell_none("they are switched off");
+  UnwindPublisher::log_no_tables("they are switched off");
   return log.text();
 }
 
