@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 const std::string kRequest = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Takes requests, for the test to answer.
+/// Collects requests, which the test answers.
 class Desk final : public GateUser {
  public:
   bool take(GateRequest&& request) override {
@@ -58,10 +58,10 @@ class Desk final : public GateUser {
   std::deque<GateRequest> requests_;
 };
 
-/// Gives each new connection to the port the next user of a list.
+/// Names the next user of a list as the owner of each new connection to the port.
 class ListedOwners final : public SocketOwners {
  public:
-  /// `forgets`: knows nobody any more.
+  /// `forgets`: no longer knows any owner.
   ListedOwners(std::uint16_t port, std::vector<std::optional<uid_t>> users, const std::atomic<bool>& forgets)
       : port_(port), users_(std::move(users)), forgets_(forgets) {}
   std::optional<uid_t> owner_of(const TcpEnds& ends) override {
@@ -97,7 +97,7 @@ struct Fixture {
 
   [[nodiscard]] RawClient client() const { return RawClient(port); }
 
-  /// A client whose request has been handed out.
+  /// A client whose request was handed out.
   RawClient asking(GateRequest& request) {
     RawClient client(port);
     client.send(kRequest);
@@ -107,12 +107,12 @@ struct Fixture {
     return client;
   }
 
-  /// Until the gate has accepted so many connections: accepting comes some time after connecting.
+  /// Waits until the gate has accepted this many connections. It accepts some time after clients connect.
   void wait_for_accepted(std::uint64_t count) const {
     wait_until([&](const AcceptGate::Figures& figures) { return figures.accepted == count; });
   }
 
-  /// The gate works in a thread of its own, and counts one thing after the other.
+  /// The gate runs in a thread of its own and updates its counters one after the other.
   void wait_until(const std::function<bool(const AcceptGate::Figures&)>& holds) const {
     const auto end = Clock::now() + 10s;
     while (!holds(gate->figures()) && Clock::now() < end) std::this_thread::yield();
@@ -132,7 +132,7 @@ GateLimits limits_with(const std::function<void(GateLimits&)>& change) {
   return limits;
 }
 
-TEST_CASE("a request is handed out whole, with who asks, and the answer goes back as it is") {
+TEST_CASE("a request is handed out whole, with its caller, and the answer goes back unchanged") {
   Fixture fixture({}, {1000});
   RawClient client = fixture.client();
   client.send(kRequest);
@@ -147,7 +147,7 @@ TEST_CASE("a request is handed out whole, with who asks, and the answer goes bac
   CHECK(client.rest() == "answer");
 }
 
-TEST_CASE("who is not known any more with the first request stays nobody, and later requests are not looked up") {
+TEST_CASE("a caller that is unknown at the first request stays unknown, and later requests are not looked up") {
   Fixture fixture({}, {1000, 1001});
   RawClient doubtful = fixture.client();
   fixture.wait_until([](const AcceptGate::Figures& figures) { return figures.open == 1; });  // looked up by then
@@ -172,7 +172,7 @@ TEST_CASE("who is not known any more with the first request stays nobody, and la
   CHECK(fixture.desk.next()->peer.uid == 1001U);
 }
 
-TEST_CASE("a request in pieces takes no place before it is complete") {
+TEST_CASE("a request that arrives in pieces takes no place before it is complete") {
   Fixture fixture;
   RawClient client = fixture.client();
   client.send(kRequest.substr(0, 20));
@@ -181,7 +181,7 @@ TEST_CASE("a request in pieces takes no place before it is complete") {
   CHECK(fixture.desk.next()->head == kRequest);
 }
 
-TEST_CASE("a connection carries one request after the other, also when they are sent at once") {
+TEST_CASE("a connection carries several requests, also when they are sent at once") {
   Fixture fixture;
   RawClient client = fixture.client();
   client.send("GET /1 HTTP/1.0\r\n\r\nGET /2 HTTP/1.0\r\n\r\nGET /3 HTTP/1.0\r\n\r\n");
@@ -196,7 +196,7 @@ TEST_CASE("a connection carries one request after the other, also when they are 
   CHECK(client.rest() == "/1/2/3");
 }
 
-TEST_CASE("after very many requests a connection is closed") {
+TEST_CASE("a connection is closed after very many requests") {
   Fixture fixture;
   RawClient client = fixture.client();
   int count = 0;
@@ -212,7 +212,7 @@ TEST_CASE("after very many requests a connection is closed") {
   CHECK(client.is_hung_up());
 }
 
-TEST_CASE("a request that does not come in time is refused") {
+TEST_CASE("a request that does not arrive in time is refused") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.receive = 30ms; }));
   RawClient client = fixture.client();
   client.send("HEAD / HTTP/1.1\r\nHos");
@@ -220,7 +220,7 @@ TEST_CASE("a request that does not come in time is refused") {
   CHECK(fixture.gate->figures().too_slow == 1);
 }
 
-TEST_CASE("a client that sends byte by byte has no more time than another") {
+TEST_CASE("a client that sends byte by byte gets no more time than another") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.receive = 100ms; }));
   RawClient client = fixture.client();
   const auto start = Clock::now();
@@ -229,7 +229,7 @@ TEST_CASE("a client that sends byte by byte has no more time than another") {
   CHECK(Clock::now() - start < 5s);
 }
 
-TEST_CASE("an idle connection is closed without a word, before and after a request") {
+TEST_CASE("an idle connection is closed without an answer, before and after a request") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.idle = 1s; }));
   CHECK(fixture.client().is_hung_up());
   RawClient client = fixture.client();
@@ -241,7 +241,7 @@ TEST_CASE("an idle connection is closed without a word, before and after a reque
   CHECK(fixture.gate->figures().too_slow == 0);
 }
 
-TEST_CASE("making an answer may take longer than any limit of the client's") {
+TEST_CASE("an answer may take longer to make than any limit on the client") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection = {1s, 1s, 1s, 1s, 1s}; }));
   RawClient client = fixture.client();
   client.send(kRequest);
@@ -252,7 +252,7 @@ TEST_CASE("making an answer may take longer than any limit of the client's") {
   CHECK(client.rest() == "late");
 }
 
-TEST_CASE("what cannot be understood is refused and read no further") {
+TEST_CASE("a malformed request is refused and nothing after it is read") {
   Fixture fixture;
   CHECK(fixture.client().send("BREW\r\n").rest() == "bad-request");
   CHECK(fixture.client().send("GET /" + std::string(100'000, 'a')).rest() == "uri-too-long");
@@ -262,7 +262,7 @@ TEST_CASE("what cannot be understood is refused and read no further") {
   CHECK_FALSE(fixture.desk.next(0ms).has_value());
 }
 
-TEST_CASE("whoever is idle longest makes room for another client of his user") {
+TEST_CASE("the connection that is idle longest makes room for another client of its user") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 2; }), {1, 2, 1, 1});
   RawClient first = fixture.client();
   RawClient other_user = fixture.client();
@@ -280,7 +280,7 @@ TEST_CASE("whoever is idle longest makes room for another client of his user") {
   CHECK(fixture.gate->figures().made_room == 1);
 }
 
-TEST_CASE("when all places are taken, the user with most connections makes room") {
+TEST_CASE("when all places are taken, the user with the most connections makes room") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 4; }), {7, 1, 1, 1, 2});
   RawClient modest = fixture.client();  // idle longest, but alone
   RawClient greedy = fixture.client();
@@ -293,7 +293,7 @@ TEST_CASE("when all places are taken, the user with most connections makes room"
   CHECK_FALSE(newcomer.hears(0ms));
 }
 
-TEST_CASE("who has most connections makes room also when all of them are busy, until nobody has more than others") {
+TEST_CASE("the user with the most connections makes room also when all are busy, until all users have equally many") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 4; }), {7, 1, 1, 1, 2, 3, 4});
   GateRequest modest, first, second, third;
   RawClient one = fixture.asking(modest);
@@ -306,7 +306,7 @@ TEST_CASE("who has most connections makes room also when all of them are busy, u
   CHECK(three.is_hung_up());
   fixture.wait_for_accepted(6);
   CHECK(fixture.gate->figures().made_room == 2);
-  // Each of the four has one: the one that is silent goes first, and of those whose answers are being made nobody.
+  // Each of the four users has one: the silent one is closed first, and none whose answer is being made.
   newcomer.send(kRequest);
   REQUIRE(fixture.desk.next().has_value());
   RawClient last = fixture.client();
@@ -314,11 +314,11 @@ TEST_CASE("who has most connections makes room also when all of them are busy, u
   for (const GateRequest* request : {&modest, &third}) fixture.gate->reply({request->client, "x"});
   CHECK(one.rest() == "x");
   CHECK(four.rest() == "x");
-  // What was being made for one that was closed goes nowhere.
+  // An answer for a closed connection is dropped.
   fixture.gate->reply({first.client, "x"});
 }
 
-TEST_CASE("of users with one connection each, one that does not take its answer makes room for who has none") {
+TEST_CASE("of users with one connection each, one that does not read its answer makes room for a user without any") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = 3; }), {1, 2, 3, 4, 4, 5});
   GateRequest unread, made, waited;
   RawClient one = fixture.asking(made);
@@ -330,7 +330,7 @@ TEST_CASE("of users with one connection each, one that does not take its answer 
   GateRequest newcomers;
   RawClient newcomer = fixture.asking(newcomers);
   CHECK(fixture.gate->figures().made_room == 1);
-  // A second one of the same user, and whoever comes then, find nobody who has more and could do without.
+  // For a second client of the same user, and for any later one, no user with more connections has one to spare.
   CHECK(fixture.client().rest() == "too-many-clients");
   CHECK(fixture.client().rest() == "too-many-clients");
   for (const GateRequest* request : {&made, &newcomers}) fixture.gate->reply({request->client, "x"});
@@ -339,7 +339,7 @@ TEST_CASE("of users with one connection each, one that does not take its answer 
   CHECK_FALSE(three.hears(0ms));
 }
 
-TEST_CASE("clients that are only told that there is no place take none") {
+TEST_CASE("clients that are only answered that there is no place take none") {
   const GateLimits limits = limits_with([](GateLimits& change) {
     change.clients = 2;
     change.connection.linger = 60s;
@@ -357,7 +357,7 @@ TEST_CASE("clients that are only told that there is no place take none") {
   CHECK(fixture.gate->figures().made_room == 0);
 }
 
-TEST_CASE("what is kept for root is root's also while it is idle, and nobody else's places are less for it") {
+TEST_CASE("the places reserved for root stay root's while it is idle, and reduce no one else's places") {
   constexpr std::size_t kPlaces = 34;  // two for others
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients = kPlaces; }), {0, 0, 1, 2, 3});
   RawClient idle = fixture.client();
@@ -371,7 +371,7 @@ TEST_CASE("what is kept for root is root's also while it is idle, and nobody els
   CHECK_FALSE(idle_too.hears(0ms));
 }
 
-TEST_CASE("some places are root's, however many others there are") {
+TEST_CASE("some places are reserved for root, however many other clients there are") {
   constexpr std::size_t kPlaces = 40;
   std::vector<std::optional<uid_t>> users;
   for (uid_t user = 1000; user < 1000 + kPlaces; ++user) users.emplace_back(user);
@@ -390,7 +390,7 @@ TEST_CASE("some places are root's, however many others there are") {
   CHECK(fixture.gate->figures().made_room == 0);
 }
 
-TEST_CASE("users that are not known count as one") {
+TEST_CASE("unknown users count as one user") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 1; }));
   RawClient first = fixture.client();
   fixture.wait_for_accepted(1);
@@ -398,7 +398,7 @@ TEST_CASE("users that are not known count as one") {
   CHECK(first.is_hung_up());
 }
 
-TEST_CASE("clients that wait for their answers do not make room: further ones are told so") {
+TEST_CASE("clients that wait for their answers do not make room: further clients are refused") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = 2; }));
   GateRequest first, second;
   RawClient one = fixture.asking(first);
@@ -413,7 +413,7 @@ TEST_CASE("clients that wait for their answers do not make room: further ones ar
   CHECK(fixture.gate->figures().turned_away == 1);
 }
 
-TEST_CASE("a flood of clients that cannot have a place is not told for ever") {
+TEST_CASE("a flood of clients without a place is not answered without end") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.clients_per_user = limits.clients = 1; }));
   GateRequest request;
   RawClient asking = fixture.asking(request);
@@ -421,7 +421,7 @@ TEST_CASE("a flood of clients that cannot have a place is not told for ever") {
   for (int i = 0; i < 100; ++i) flood.push_back(fixture.client());
   fixture.wait_for_accepted(101);
   CHECK(fixture.gate->figures().open <= 33);
-  // Whoever is accepted is turned away some time after that.
+  // A client is refused some time after it was accepted.
   fixture.wait_until([](const AcceptGate::Figures& figures) { return figures.turned_away == 100; });
 }
 
@@ -434,7 +434,7 @@ TEST_CASE("a request for which there is no place is refused") {
   fixture.asking(request);
 }
 
-TEST_CASE("a client that does not read holds up nobody, and not for long") {
+TEST_CASE("a client that does not read delays no other client, and is closed soon") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.stall = 200ms; }));
   RawClient slow(fixture.port, 4096);
   slow.send(kRequest);
@@ -451,7 +451,7 @@ TEST_CASE("a client that does not read holds up nobody, and not for long") {
   CHECK(fixture.gate->figures().open == 0);
 }
 
-TEST_CASE("a large answer arrives whole at a client that reads bit by bit") {
+TEST_CASE("a client that reads in small pieces gets a large answer whole") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.stall = 5s; }));
   RawClient client(fixture.port, 4096);
   client.send(kRequest);
@@ -463,7 +463,7 @@ TEST_CASE("a large answer arrives whole at a client that reads bit by bit") {
   CHECK(client.rest() == answer);
 }
 
-TEST_CASE("an answer has a deadline however steadily it is taken") {
+TEST_CASE("an answer has a deadline, however steadily the client reads") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.transmit = 200ms; }));
   RawClient client(fixture.port, 4096);
   client.send(kRequest);
@@ -479,7 +479,7 @@ TEST_CASE("an answer has a deadline however steadily it is taken") {
   CHECK(received < (64U << 20));
 }
 
-TEST_CASE("a request that waits is handed out again when it is due, with the time when it came") {
+TEST_CASE("a waiting request is handed out again when it is due, with the time when it arrived") {
   Fixture fixture;
   GateRequest request;
   RawClient client = fixture.asking(request);
@@ -494,7 +494,7 @@ TEST_CASE("a request that waits is handed out again when it is due, with the tim
   CHECK(client.rest() == "x");
 }
 
-TEST_CASE("an answer for a client that has gone is dropped") {
+TEST_CASE("an answer for a client that closed its connection is dropped") {
   Fixture fixture;
   GateRequest request;
   RawClient client = fixture.asking(request);
@@ -506,9 +506,9 @@ TEST_CASE("an answer for a client that has gone is dropped") {
   fixture.asking(other);
 }
 
-TEST_CASE("clients are sent heads of their own and one body that they share, whole and in order") {
+TEST_CASE("clients get heads of their own and a shared body, whole and in order") {
   Fixture fixture;
-  const std::string body(3U << 20, 'b');  // more than sockets take at once
+  const std::string body(3U << 20, 'b');  // more than socket buffers hold
   const SharedBytes shared(body);
   GateRequest first_request;
   GateRequest second_request;
@@ -520,7 +520,7 @@ TEST_CASE("clients are sent heads of their own and one body that they share, who
   CHECK(second.rest() == std::string(2U << 20, 'h') + body);
 }
 
-TEST_CASE("the gate closes within a moment whatever its clients do, and sends what was answered") {
+TEST_CASE("the gate closes at once, whatever its clients do, and sends the answers that it has") {
   Fixture fixture;
   GateRequest request;
   RawClient answered = fixture.asking(request);
@@ -537,7 +537,7 @@ TEST_CASE("the gate closes within a moment whatever its clients do, and sends wh
   CHECK(asking.is_hung_up());
 }
 
-TEST_CASE("the gate goes on when there is a descriptor left again") {
+TEST_CASE("the gate accepts again once a file descriptor is free") {
   Fixture fixture;
   Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

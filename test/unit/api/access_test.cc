@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is answered, with whose eyes, and that nothing of others is in what they get.
+// Who gets an answer, which processes the answer covers, and that it has nothing of other users.
 #include "api/access/access.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ HostNames names() {
 
 bool is_operator(uid_t user) { return user == kOperator; }
 
-/// Every question that tells of processes, in every format.
+/// Every route about processes, in every format.
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
   for (const char* format :
@@ -65,7 +65,7 @@ std::vector<std::string> data_targets() {
   return targets;
 }
 
-/// A daemon on a host where Alice has a process and, unless it is left out, Bob.
+/// A daemon on a host where Alice has a process, and Bob too unless he is left out.
 struct Host {
   explicit Host(bool with_bob = true) {
     sources.machine_cpu_ = {987'654'321'000, {}};
@@ -115,7 +115,7 @@ Viewer viewer_of(const Access& access, const Peer& peer) {
   return std::get<Viewer>(judged);
 }
 
-TEST_CASE("what a local caller sees depends on whose connection it is and not on the kind of socket") {
+TEST_CASE("what a local caller sees depends on the connection's owner and not on the kind of socket") {
   struct Case {
     std::optional<uid_t> user;
     Viewer::Sees sees;
@@ -136,12 +136,12 @@ TEST_CASE("what a local caller sees depends on whose connection it is and not on
   }
 }
 
-TEST_CASE("another host is answered with a token and not without") {
+TEST_CASE("a caller on another host is answered with a token and not without") {
   const ScratchFile file(kToken);
   const Access access(names(), is_operator, tokens_of(file));
   const Access without_tokens(names(), is_operator);
   Request request;
-  // What such a host says of its user counts for nothing.
+  // The user that such a caller claims to be is ignored.
   request.peer = {Transport::kRemote, 0};
   request.host = "localhost:9090";
   const auto status = [&](const Access& of) {
@@ -157,12 +157,12 @@ TEST_CASE("another host is answered with a token and not without") {
   request.authorization = std::string("Bearer ") + kToken;
   CHECK(status(access) == 200);
   CHECK(status(without_tokens) == 401);
-  // Whoever knows the token may use any name of the host.
+  // A caller with the token may use any name of the host.
   request.host = "build7.example:9090";
   CHECK(status(access) == 200);
 }
 
-TEST_CASE("without a token another host gets nothing at all, and is told what it needs") {
+TEST_CASE("a caller on another host without a token gets nothing but the hint that it needs one") {
   Host host;
   for (const std::string_view path : Router::paths()) {
     CAPTURE(path);
@@ -173,7 +173,7 @@ TEST_CASE("without a token another host gets nothing at all, and is told what it
   }
 }
 
-TEST_CASE("binary columns are packed and kept by clients of another host, and by none of this one") {
+TEST_CASE("clients on other hosts get binary columns compressed and may cache them, local clients do not") {
   Host host;
   Request request{"GET", "/profile?from=now-1h&to=now-11s&format=columns-binary", "gzip", false};
   request.host = "localhost:9090";
@@ -196,13 +196,13 @@ TEST_CASE("binary columns are packed and kept by clients of another host, and by
   CHECK(says(Transport::kLoopback, kKept));
 }
 
-TEST_CASE("who is somebody else, or sees something else, is never given another one's answer") {
+TEST_CASE("callers with different users or views never share an answer") {
   Host host;
   struct Caller {
     std::string who;
     Peer peer;
     bool has_token = false;
-    int sees_as;  ///< those with the same number may share
+    int sees_as;  ///< callers with the same number may share
   };
   const std::vector<Caller> callers = {
       {"root", {Transport::kUnix, 0}, false, 0},
@@ -236,7 +236,7 @@ TEST_CASE("who is somebody else, or sees something else, is never given another 
   CHECK_FALSE(Router::shareable(nobody, host.router.plan(nobody)).has_value());
 }
 
-TEST_CASE("a wrong token is refused to whoever sends it, also to root") {
+TEST_CASE("a wrong token is refused from every caller, also from root") {
   Host host;
   Request request{"GET", "/processes", "", false};
   request.peer = {Transport::kUnix, 0};
@@ -253,7 +253,7 @@ TEST_CASE("a local user with the token sees everything") {
   CHECK(host.router.handle(request).body.find("bobs-worker") != std::string::npos);
 }
 
-TEST_CASE("to whom the kernel gives no name only what tells of no process is open") {
+TEST_CASE("a caller whom the kernel can't identify gets only routes that show no process") {
   Host host;
   for (const std::string_view path : Router::paths()) {
     CAPTURE(path);
@@ -263,7 +263,7 @@ TEST_CASE("to whom the kernel gives no name only what tells of no process is ope
   }
 }
 
-TEST_CASE("root, members of the group and who has no user at all get the same of what is open") {
+TEST_CASE("the open routes answer root, group members and unknown callers alike") {
   Host host;
   for (const std::string path : {"/healthz", "/readyz", "/version", "/openapi.json"}) {
     CAPTURE(path);
@@ -273,7 +273,7 @@ TEST_CASE("root, members of the group and who has no user at all get the same of
   }
 }
 
-TEST_CASE("a user's answers are, to the byte, those of a host on which nobody else does anything") {
+TEST_CASE("a user's answers are, byte for byte, those of a host without other users' processes") {
   Host shared;
   Host alone(false);
   for (const std::string& target : data_targets()) {
@@ -284,7 +284,7 @@ TEST_CASE("a user's answers are, to the byte, those of a host on which nobody el
   }
 }
 
-TEST_CASE("of a process that is not dumpable its own user learns that there is one, whatever is asked, and root all") {
+TEST_CASE("the owner of a process that is not dumpable learns only that it exists, by any route, and root sees all") {
   Host host;
   const ProcessId hidden{301, 6000};
   store::ProcessInfo info{hidden, "dropped", "/opt/secret-program", 0, WallTime{FakeSources::kNowNs - kNsPerMinute},
@@ -300,7 +300,7 @@ TEST_CASE("of a process that is not dumpable its own user learns that there is o
   }
   for (const std::string& target : targets) {
     CAPTURE(target);
-    // What was asked for is told again, and nothing else.
+    // The answer repeats what was asked for, and has nothing else.
     const std::string seen = text_of(host.ask_as(kAlice, target));
     CHECK(seen.find("secret_work") == std::string::npos);
     if (target.find("secret") == std::string::npos) CHECK(seen.find("secret-") == std::string::npos);
@@ -313,7 +313,7 @@ TEST_CASE("of a process that is not dumpable its own user learns that there is o
   CHECK(host.ask_as(kAlice, "/processes").body.find("\"pid\":301") != std::string::npos);
 }
 
-TEST_CASE("a pid of somebody else's is answered like one that nobody has") {
+TEST_CASE("another user's pid is answered like one that does not exist") {
   Host host;
   for (const std::string parameter : {"pid", "tree"}) {
     for (const std::string path :
@@ -337,13 +337,13 @@ TEST_CASE("a pid of somebody else's is answered like one that nobody has") {
   }
 }
 
-TEST_CASE("a process that runs and was never sampled is known to its own user") {
+TEST_CASE("a running process without samples is visible to its owner") {
   Host host;
   CHECK(host.ask_as(kBob, "/profile?pid=777203").status == 200);
   CHECK(host.ask_as(0, "/profile?pid=777203").status == 200);
 }
 
-TEST_CASE("root and members of the group see everybody's processes, others are told that they do not") {
+TEST_CASE("root and group members see all users' processes, others are told that they do not") {
   Host host;
   for (const std::string& target : data_targets()) {
     CAPTURE(target);
@@ -358,7 +358,7 @@ TEST_CASE("root and members of the group see everybody's processes, others are t
   CHECK(host.ask_as(kAlice, "/profile?format=top-text").body.find("uid 1001 only") != std::string::npos);
 }
 
-TEST_CASE("the user of a container has the number that the host gives") {
+TEST_CASE("a user in a container has the uid of the host") {
   Host host;
   host.add({301, 6000}, "contained", kOfContainer, {"inside"}, 9);
   CHECK(host.ask_as(kOfContainer, "/profile").body.find("inside") != std::string::npos);
@@ -366,7 +366,7 @@ TEST_CASE("the user of a container has the number that the host gives") {
   CHECK(host.ask_as(kOfContainer, "/profile").body.find("bobs") == std::string::npos);
 }
 
-TEST_CASE("where the kernel lies in memory is told to those only who see everything") {
+TEST_CASE("only callers who see everything learn where the kernel lies in memory") {
   Host host;
   const std::uint64_t address = 0xffffffffa1234560ULL;
   const std::vector<Frame> frames{{kFirstFreeModule, 1}, {kKernelModule, address}};
@@ -386,7 +386,7 @@ TEST_CASE("where the kernel lies in memory is told to those only who see everyth
   CHECK(host.ask_as(0, "/profile?format=folded").body.find("ffffffffa1234560") != std::string::npos);
 }
 
-TEST_CASE("that nothing ever matched is said of what the viewer may see") {
+TEST_CASE("" nothing ever matched " is about what the viewer may see") {
   Host host;
   for (const char* filter : {"comm=bobs-worker", "unit=bobs-worker.service", "tid=777202", "focus=bobs_secret"}) {
     INFO(filter);
@@ -397,20 +397,20 @@ TEST_CASE("that nothing ever matched is said of what the viewer may see") {
     CHECK(told.find("\"matched_ever\":false") != std::string::npos);
     CHECK(told.find("No sample in all that is retained of processes of uid 1001, from") != std::string::npos);
   }
-  // Without a selection it is all that she may see.
+  // Without a selection, all that she may see is selected.
   const uid_t carol = 1009;
   const std::string hers = host.ask_as(carol, "/threads").body;
   CHECK(hers.find("There is no sample in all that is retained of processes of uid 1009, from") != std::string::npos);
 }
 
-TEST_CASE("the same answer has another tag for another viewer, and no cache in between may keep it") {
+TEST_CASE("an answer has a different tag for each viewer, and no shared cache may keep it") {
   Host host;
   const auto header = [](const Response& response, std::string_view name) {
     const auto found = std::find_if(response.headers.begin(), response.headers.end(),
                                     [&](const auto& entry) { return entry.first == name; });
     return found == response.headers.end() ? std::string() : found->second;
   };
-  // Nobody has samples in it, and everybody some before.
+  // No user has samples in the window, and each has some before it.
   const std::string target = "/profile?from=now-25s&to=now-11s&format=perf-script";
   const Response roots = host.ask_as(0, target);
   const Response alices = host.ask_as(kAlice, target);
@@ -425,7 +425,7 @@ TEST_CASE("the same answer has another tag for another viewer, and no cache in b
   CHECK(header(alices, "Vary").find("Authorization") != std::string::npos);
 }
 
-TEST_CASE("what is going to be refused does not wait") {
+TEST_CASE("a request that will be refused does not wait") {
   Host host;
   const auto wait = [&](const Peer& peer, const std::string& name) {
     Request request{"GET", "/profile?seconds=5", "", false};
@@ -439,7 +439,7 @@ TEST_CASE("what is going to be refused does not wait") {
   CHECK_FALSE(wait({Transport::kRemote, std::nullopt}, "localhost:9090").has_value());
 }
 
-TEST_CASE("a page of another site, or behind another name, is answered with 403 whatever it asks and whoever asks") {
+TEST_CASE("a page of another site, or under another host name, gets 403 for any request of any user") {
   struct Case {
     const char* host;
     const char* origin;
@@ -449,7 +449,7 @@ TEST_CASE("a page of another site, or behind another name, is answered with 403 
   };
   constexpr const char* kOwn = "localhost:9090";
   const Case cases[] = {
-      // DNS rebinding: the browser believes that it talks to its own page's host.
+      // DNS rebinding: the browser takes flamed for the host of the page.
       {"evil.example", "", ""},
       {"evil.example:9090", "", ""},
       {"evil.example:9090", "http://evil.example:9090", "same-origin"},
@@ -462,7 +462,7 @@ TEST_CASE("a page of another site, or behind another name, is answered with 403 
       {"localhost:9090, evil.example", "", ""},
       {"evil.example, localhost:9090", "", ""},
       {"", "", ""},
-      // Not the address or the port that is listened on.
+      // Not the address or the port that flamed listens on.
       {"localhost", "", ""},
       {"localhost:80", "", ""},
       {"localhost:9091", "", ""},
@@ -473,7 +473,7 @@ TEST_CASE("a page of another site, or behind another name, is answered with 403 
       {"10.0.0.5:9090", "", ""},
       {"2130706433:9090", "", ""},
       {"0x7f.1:9090", "", ""},
-      // Another site's page, by the right name.
+      // Another site's page, with the right host name.
       {kOwn, "http://evil.example", ""},
       {kOwn, "http://evil.example", "cross-site", "cors", "empty"},
       {kOwn, "https://localhost:9090", ""},
@@ -509,7 +509,7 @@ TEST_CASE("a page of another site, or behind another name, is answered with 403 
   }
 }
 
-TEST_CASE("flamed's own page, curl, and a person's address bar are answered") {
+TEST_CASE("flamed's own page, curl and a browser's address bar are answered") {
   struct Case {
     const char* host;
     const char* origin;
@@ -552,7 +552,7 @@ TEST_CASE("a link on another site opens the page, but no data") {
   }
 }
 
-TEST_CASE("an answer may be used by flamed's own page alone") {
+TEST_CASE("only flamed's own page may use an answer") {
   Host host;
   for (const std::string path : {"/", "/profile", "/nothing", "/healthz"}) {
     const std::string text = text_of(host.ask_as(0, path));

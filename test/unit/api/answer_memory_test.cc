@@ -14,7 +14,7 @@ constexpr UserKey kBob = 1001;
 constexpr UserKey kCarol = 1002;
 constexpr UserKey kDave = 1003;
 
-TEST_CASE("who has not taken half of what there is room for has to wait, and others need not") {
+TEST_CASE("a user whose unread answers fill half of the room has to wait, and others need not") {
   AnswerMemory memory(100, [] {});
   const SharedBytes small = memory.count(std::string(49, 'x'), kAlice);
   CHECK(memory.has_room(kAlice));
@@ -24,8 +24,8 @@ TEST_CASE("who has not taken half of what there is room for has to wait, and oth
 }
 
 TEST_CASE(
-    "when all of it is taken, who has some waits, who has none begins one up to as much again, and root waits for "
-    "nobody") {
+    "once the room is used up, a user with answers waits, one without may begin one of up to that size, and root never "
+    "waits") {
   AnswerMemory memory(100, [] {});
   const SharedBytes alices = memory.count(std::string(60, 'x'), kAlice);
   const SharedBytes bobs = memory.count(std::string(40, 'x'), kBob);
@@ -38,7 +38,7 @@ TEST_CASE(
   CHECK_FALSE(memory.has_room(kRootKey));
 }
 
-TEST_CASE("an answer counts once for all who share it, until the last of them has it, and then that is told") {
+TEST_CASE("a shared answer counts once, until its last client has it, and then waiting requests are notified") {
   int told = 0;
   AnswerMemory memory(100, [&] { ++told; });
   SharedBytes answer = memory.count(std::string(50, 'x'), kAlice);
@@ -53,14 +53,14 @@ TEST_CASE("an answer counts once for all who share it, until the last of them ha
   CHECK(told == 1);
 }
 
-TEST_CASE("nobody is told where nobody had to wait") {
+TEST_CASE("nothing is notified where no request had to wait") {
   int told = 0;
   AnswerMemory memory(100, [&] { ++told; });
   { const SharedBytes answer = memory.count("an answer", kAlice); }
   CHECK(told == 0);
 }
 
-TEST_CASE("what is counted may outlive the account") {
+TEST_CASE("a counted answer may outlive the account") {
   SharedBytes answer;
   {
     AnswerMemory memory(100, [] {});

@@ -28,7 +28,7 @@ std::string written(ColumnForm form, const std::function<void(ColumnWriter&)>& w
   return out.finish();
 }
 
-/// What both forms say, having checked that it is the same.
+/// The content of both forms, after a check that they are equal.
 json said(const std::function<void(ColumnWriter&)>& write) {
   json plain = json::parse(written(ColumnForm::kJson, write));
   CHECK(ReadColumns::from(written(ColumnForm::kBinary, write)) == plain);
@@ -51,7 +51,7 @@ TEST_CASE("a column has the narrowest type that holds all of its numbers") {
   CHECK(type_of({}) == "u8");
 }
 
-TEST_CASE("columns say the same in both forms, at the limits of their types") {
+TEST_CASE("columns are equal in both forms, at the limits of their types") {
   const json answer = said([](ColumnWriter& out) {
     out.numbers("none", {});
     out.numbers("small", std::vector<std::uint64_t>{0, 1, 255});
@@ -68,7 +68,7 @@ TEST_CASE("columns say the same in both forms, at the limits of their types") {
   CHECK(answer["none"].empty());
 }
 
-TEST_CASE("texts say the same in both forms, whatever bytes they are") {
+TEST_CASE("texts are equal in both forms, whatever bytes they have") {
   using namespace std::string_view_literals;
   const std::vector<std::string_view> names{""sv,
                                             "plain"sv,
@@ -89,7 +89,7 @@ TEST_CASE("texts say the same in both forms, whatever bytes they are") {
   CHECK(said([](ColumnWriter& out) { out.texts("names", {}); })["names"].empty());
 }
 
-TEST_CASE("a tree says the same in both forms") {
+TEST_CASE("a tree is equal in both forms") {
   ProfileBuilder builder("gr\xC3\xB6\xC3\x9F\x65");
   const std::uint32_t main = builder.add(0, "main", 1);
   store::NamedFrame frame{"operator\"\"_s\xFF", "lib;f.so", store::FrameKind::kKernel, "why not"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for every route and parameter of the table, found by asking with all of them.
+// What holds for every route and parameter of the table, checked by requests with all of them.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -119,7 +119,7 @@ TEST_CASE("every choice of every route is answered") {
   }
 }
 
-TEST_CASE("no value of any parameter is a fault of the server's") {
+TEST_CASE("no value of any parameter makes the server fail") {
   const std::vector<std::string> values{"",
                                         "0",
                                         "-1",
@@ -161,7 +161,7 @@ TEST_CASE("no value of any parameter is a fault of the server's") {
   }
 }
 
-TEST_CASE("the OpenAPI document has every route and parameter, and keeps to the schema's rules") {
+TEST_CASE("the OpenAPI document has every route and parameter, and is valid by its schema") {
   Fixture fixture;
   const Response response = fixture.get("/openapi.json");
   REQUIRE(response.status == 200);
@@ -220,13 +220,13 @@ TEST_CASE("all formats of a profile have the same samples") {
   CHECK(samples == 35);
 }
 
-TEST_CASE("columns say the same tree as the nested form") {
+TEST_CASE("columns and the nested form have the same tree") {
   Fixture fixture;
   const json nested = json::parse(fixture.get("/profile?from=now-1m&format=flamegraph").body);
   const json answer = json::parse(fixture.get("/profile?from=now-1m&format=columns").body);
   const json& columns = answer["columns"];
   const json& nodes = columns["nodes"];
-  // As docs/api.md says to read it.
+  // Read as docs/api.md describes.
   struct Node {
     std::string name;
     std::uint64_t value = 0;
@@ -252,7 +252,7 @@ TEST_CASE("columns say the same tree as the nested form") {
   check(check, nested, 0);
 }
 
-TEST_CASE("binary columns say what those in JSON say, of a profile and of a comparison") {
+TEST_CASE("binary columns equal those in JSON, of a profile and of a comparison") {
   Fixture fixture;
   for (const std::string target :
        {"/profile?from=now-1m", "/profile?pid=123&from=now-1m&group=thread", "/profile?from=now-1m&max_nodes=2",
@@ -281,7 +281,7 @@ TEST_CASE("the header Accept chooses a format where the query does not") {
   CHECK(ask("text/plain", "/profile?format=flamegraph").content_type == "application/json");
 }
 
-TEST_CASE("answers about closed windows have a tag, and are not sent again to who has them") {
+TEST_CASE("answers about closed windows have a tag, and are not sent again to clients that have them") {
   Fixture fixture;
   const std::string closed = "/profile?from=now-1m&to=now-15s";
   const Response first = fixture.get(closed);
@@ -303,7 +303,7 @@ TEST_CASE("answers about closed windows have a tag, and are not sent again to wh
   CHECK(header(open, "Cache-Control") == "no-store");
 }
 
-TEST_CASE("a question of the next seconds waits, one of the past does not") {
+TEST_CASE("a request about the next seconds waits, one about the past does not") {
   Fixture fixture;
   const auto wait = [&](const std::string& target) { return fixture.router.wait_ns({"GET", target, "", false}); };
   CHECK(wait("/profile?seconds=5") == 5 * kNsPerSecond);
@@ -317,7 +317,7 @@ TEST_CASE("a question of the next seconds waits, one of the past does not") {
   CHECK_FALSE(fixture.router.wait_ns({"HEAD", "/profile?seconds=5", "", false}));
 }
 
-TEST_CASE("who waited gets the samples since the request came") {
+TEST_CASE("a request that waited gets the samples since it arrived") {
   Fixture fixture;
   Request request{"GET", "/profile?seconds=15&pid=123", "", false};
   request.asked = WallTime{FakeSources::kNowNs - 15 * kNsPerSecond};
@@ -386,7 +386,7 @@ TEST_CASE("threads, steps and seconds add up to the samples") {
   CHECK(timeline["gaps"].empty());
 }
 
-TEST_CASE("a part of each second can be asked for, and is a part") {
+TEST_CASE("a part of each second can be selected, and has a part of the samples") {
   Fixture fixture;
   const json heatmap = json::parse(fixture.get("/heatmap?from=now-1m&rows=10").body);
   std::uint64_t sum = 0;

@@ -8,7 +8,7 @@ namespace {
 
 Peer local(uid_t user) { return {Peer::Transport::kLoopback, user}; }
 
-TEST_CASE("users take turns, and who has not asked yet is next") {
+TEST_CASE("users take turns, and one without an earlier request is next") {
   FairTurns turns(8);
   turns.begin(local(1000));
   turns.begin(local(1001));
@@ -21,7 +21,7 @@ TEST_CASE("users take turns, and who has not asked yet is next") {
   CHECK(*turns.rank(local(1000)) < *turns.rank(local(1001)));
 }
 
-TEST_CASE("one thread is kept for root") {
+TEST_CASE("one thread is reserved for root") {
   FairTurns turns(3);
   turns.begin(local(1000));
   turns.begin(local(1001));
@@ -34,7 +34,7 @@ TEST_CASE("one thread is kept for root") {
   CHECK(turns.rank(local(1002)).has_value());
 }
 
-TEST_CASE("where there is one thread, all use it") {
+TEST_CASE("a single thread serves all users") {
   FairTurns turns(1);
   CHECK(turns.rank(local(1000)).has_value());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A daemon without a sampler: a real store with content that tests choose, and names made up from addresses.
+// A daemon without a sampler: a real store with the tests' content, and names derived from addresses.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 namespace flamed::api {
 
-/// Names each frame by its offset, as told; others are unknown.
+/// Names each frame by its offset, as the test sets it. Other offsets are unknown.
 class FakeNamer final : public store::FrameNamer {
  public:
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
@@ -46,7 +46,7 @@ class FakeSources : public Sources {
   /// 2026-01-31T14:05:30Z
   static constexpr std::int64_t kNowNs = 1769868330 * kNsPerSecond;
 
-  /// The clock begins `history_ns` before kNowNs: whoever fills a history moves it there.
+  /// The clock begins `history_ns` before kNowNs. A test that fills in a history moves it on to kNowNs.
   explicit FakeSources(store::Limits limits = {}, std::int64_t history_ns = 0)
       : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}), store_(limits, clock_, kPeriodNs) {}
 

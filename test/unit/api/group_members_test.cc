@@ -6,7 +6,7 @@
 namespace flamed::api {
 namespace {
 
-TEST_CASE("who is in a group is asked once in five seconds") {
+TEST_CASE("a group's members are looked up at most once in five seconds") {
   ManualClock clock{{kNsPerSecond}, {0}};
   int asked = 0;
   bool is_member = false;
@@ -27,9 +27,9 @@ TEST_CASE("who is in a group is asked once in five seconds") {
   CHECK(asked == 3);
 }
 
-TEST_CASE("a primary group is one of the user's") { CHECK(is_in_group(0, "root")); }
+TEST_CASE("a user is a member of their primary group") { CHECK(is_in_group(0, "root")); }
 
-TEST_CASE("a user without an account is in no group, and in a group that does not exist nobody is") {
+TEST_CASE("a user without an account is in no group, and a group that does not exist has no members") {
   CHECK_FALSE(is_in_group(4'000'000'000U, "root"));
   CHECK_FALSE(is_in_group(0, "no-such-group-here"));
 }

@@ -10,7 +10,7 @@ std::span<const unsigned char> bytes_of(const std::string& text) {
   return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};
 }
 
-TEST_CASE("what is compressed comes out again") {
+TEST_CASE("compressed data decompresses to the original") {
   for (std::size_t size : {0U, 1U, 65536U, 1'000'000U}) {
     std::string text;
     for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i * i % 23);
@@ -22,7 +22,7 @@ TEST_CASE("what is compressed comes out again") {
   }
 }
 
-TEST_CASE("what is not gzip is refused") {
+TEST_CASE("data that is not gzip is refused") {
   CHECK_FALSE(gunzip(bytes_of("hello")).ok());
   CHECK_FALSE(gunzip({}).ok());
   const auto compressed = gzip("hello");
@@ -30,7 +30,7 @@ TEST_CASE("what is not gzip is refused") {
   CHECK_FALSE(gunzip(bytes_of(compressed->substr(0, compressed->size() - 4))).ok());
 }
 
-TEST_CASE("a client gets gzip when it says that it takes it") {
+TEST_CASE("a client that accepts gzip gets gzip") {
   struct Case {
     std::string_view header;
     bool accepted;
@@ -58,7 +58,7 @@ TEST_CASE("a client gets gzip when it says that it takes it") {
   }
 }
 
-TEST_CASE("a client gets Brotli when it says that it takes it") {
+TEST_CASE("a client that accepts Brotli gets Brotli") {
   CHECK(accepts_coding("gzip, deflate, br", "br"));
   CHECK(accepts_coding("br;q=0.8", "br"));
   CHECK(accepts_coding("*", "br"));

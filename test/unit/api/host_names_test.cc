@@ -12,7 +12,7 @@ HostNames names_of(std::string_view host, std::uint16_t port = 9090) {
   return names;
 }
 
-TEST_CASE("a socket on loopback may be asked by its address and as localhost, with its port") {
+TEST_CASE("a socket on loopback accepts its address and localhost as Host, with its port") {
   const HostNames v4 = names_of("127.0.0.1");
   CHECK(v4.has("127.0.0.1:9090"));
   CHECK(v4.has("localhost:9090"));
@@ -28,13 +28,13 @@ TEST_CASE("a socket on loopback may be asked by its address and as localhost, wi
   CHECK_FALSE(v6.has("127.0.0.1:9090"));
 }
 
-TEST_CASE("the port may be left out where it is HTTP's") {
+TEST_CASE("the port may be left out where it is 80") {
   CHECK(names_of("127.0.0.1", 80).has("localhost"));
   CHECK(names_of("127.0.0.1", 80).has("localhost:80"));
   CHECK(names_of("::1", 80).has("[::1]"));
 }
 
-TEST_CASE("a socket on every address may be asked by any address, which no name server makes up, and as localhost") {
+TEST_CASE("a socket on all addresses accepts any address, which DNS can't forge, and localhost as Host") {
   for (const char* any : {"0.0.0.0", "::", ""}) {
     CAPTURE(any);
     const HostNames names = names_of(any);
@@ -48,7 +48,7 @@ TEST_CASE("a socket on every address may be asked by any address, which no name 
   }
 }
 
-TEST_CASE("a socket on a name may be asked by that name only") {
+TEST_CASE("a socket on a name accepts only that name as Host") {
   const HostNames names = names_of("Build7.example");
   CHECK(names.has("build7.example:9090"));
   CHECK_FALSE(names.has("localhost:9090"));
@@ -56,7 +56,7 @@ TEST_CASE("a socket on a name may be asked by that name only") {
   CHECK_FALSE(names.has("build7.example.evil.example:9090"));
 }
 
-TEST_CASE("what is no host and port is no name") {
+TEST_CASE("text that is not a host and port is no name") {
   HostNames names = names_of("0.0.0.0");
   names.add("::1", 9090);
   for (const char* header : {"",
@@ -84,7 +84,7 @@ TEST_CASE("what is no host and port is no name") {
   }
 }
 
-TEST_CASE("over a Unix socket nothing, localhost and loopback will do, on any port") {
+TEST_CASE("a Unix socket accepts no Host, localhost and loopback addresses, with any port") {
   for (const char* header : {"", "localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080"}) {
     CAPTURE(header);
     CHECK(is_unix_host(header));
@@ -95,7 +95,7 @@ TEST_CASE("over a Unix socket nothing, localhost and loopback will do, on any po
   }
 }
 
-TEST_CASE("names are listed for who asked by a wrong one") {
+TEST_CASE("a request with a wrong Host is told the right ones") {
   CHECK(names_of("127.0.0.1").list() == "localhost:9090, 127.0.0.1:9090");
   CHECK(names_of("::").list() == "localhost:9090 and this host's addresses");
 }

@@ -28,7 +28,7 @@ Fd connect_to(const std::string& path) {
   return client;
 }
 
-/// A socket file that nobody listens on: what a killed daemon leaves.
+/// A socket file without a listener, as a killed daemon leaves it.
 void leave_stale(const std::string& path) {
   const Fd dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -39,7 +39,7 @@ void leave_stale(const std::string& path) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-TEST_CASE("a Unix socket is for its owner and his group, whatever the umask") {
+TEST_CASE("a Unix socket is accessible to its owner and group, whatever the umask") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() / "flamed.sock";
   for (const mode_t mask : {mode_t{0000}, mode_t{0077}, mode_t{0777}}) {
@@ -60,7 +60,7 @@ TEST_CASE("a Unix socket is for its owner and his group, whatever the umask") {
   CHECK_FALSE(exists(path));
 }
 
-TEST_CASE("the folder of a Unix socket is made where it is missing") {
+TEST_CASE("the folder of a Unix socket is created if it is missing") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() / "run" / "flamed.sock";
   CHECK(ListeningSocket::open(unix_address(path), Reach::kThisHost).ok());
@@ -91,7 +91,7 @@ TEST_CASE("a Unix socket that is in use stays, and its owner is named") {
     CHECK(second.error().code() == EADDRINUSE);
     CHECK(connect_to(path));
   }
-  SECTION("by a program that knows of no lock") {
+  SECTION("by a program that takes no lock") {
     const Fd other(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -105,7 +105,7 @@ TEST_CASE("a Unix socket that is in use stays, and its owner is named") {
   }
 }
 
-TEST_CASE("what is no socket is never removed") {
+TEST_CASE("a file that is not a socket is never removed") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.write("flamed.sock", "precious");
   CHECK_FALSE(ListeningSocket::open(unix_address(path), Reach::kThisHost).ok());
@@ -116,7 +116,7 @@ TEST_CASE("what is no socket is never removed") {
   CHECK(exists(path));
 }
 
-TEST_CASE("a Unix socket that another has put in the place of ours is not removed") {
+TEST_CASE("a Unix socket by which another program replaced ours is not removed") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() / "flamed.sock";
   {
@@ -129,7 +129,7 @@ TEST_CASE("a Unix socket that another has put in the place of ours is not remove
   CHECK(exists(path));
 }
 
-TEST_CASE("without a token only this host is listened to, also by name and by inheritance") {
+TEST_CASE("without a token flamed listens to this host only, also on named and inherited sockets") {
   const auto any = ListeningSocket::open({"0.0.0.0", 0}, Reach::kThisHost);
   REQUIRE_FALSE(any.ok());
   CHECK(any.error().message().starts_with("refusing to listen on 0.0.0.0:0: "));
@@ -145,7 +145,7 @@ TEST_CASE("without a token only this host is listened to, also by name and by in
   CHECK(adopted->endpoint() == network->endpoint());
 }
 
-TEST_CASE("a socket of the service manager is taken over as it is") {
+TEST_CASE("a socket of the service manager is used as it is") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() / "flamed.sock";
   const auto opened = ListeningSocket::open(unix_address(path), Reach::kThisHost);
@@ -162,7 +162,7 @@ TEST_CASE("a socket of the service manager is taken over as it is") {
   CHECK(exists(path));  // its maker removes it
 }
 
-TEST_CASE("what does not listen is not taken over") {
+TEST_CASE("a descriptor that does not listen is not taken over") {
   const auto adopt = [](int descriptor) { return ListeningSocket::adopt(Fd(descriptor), Reach::kThisHost); };
   CHECK_FALSE(adopt(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)).ok());
   CHECK_FALSE(adopt(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)).ok());

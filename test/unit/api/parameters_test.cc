@@ -38,7 +38,7 @@ TEST_CASE("a process is a pid, with or without its start") {
   CHECK(exact->start_ticks == 18446744073709551615ULL);
 }
 
-TEST_CASE("what is no process is refused with the forms that are") {
+TEST_CASE("text that names no process is refused, and the valid forms are listed") {
   for (std::string_view text : {"", "0", "-1", "+1", " 1", "1 ", "0x1", "1.5", "2147483648", "99999999999999999999",
                                 "abc", "1@", "@1", "1@-1", "1@x", "1@2@3", "1@18446744073709551616", "1,2"}) {
     INFO(text);
@@ -48,7 +48,7 @@ TEST_CASE("what is no process is refused with the forms that are") {
   }
 }
 
-TEST_CASE("parameters come out typed, and those not given as their defaults") {
+TEST_CASE("parameters have their types, and missing ones their defaults") {
   const auto parsed = parse({{"pid", "7@8,9"},
                              {"pid", "10"},
                              {"from", "now-10s"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a small profile as pprof reads it to standard output, for tools that flamed's authors did not write.
+// Writes a small profile in pprof's format to standard output, to check it with tools that aren't flamed's.
 #include <cstdio>
 
 #include "api/render/render_pprof.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles made by hand, for what renders them.
+// Hand-made profiles, for tests of rendering.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace flamed::api {
 
-/// One test's own. Nodes are added parents first, as the store gives them.
+/// A profile of one test. Nodes are added parents first, in the store's order.
 class ProfileBuilder {
  public:
   explicit ProfileBuilder(std::string root = "all") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RawClient: sends and receives bytes as it likes, where a real client would mind its manners.
+// RawClient: sends and receives any bytes at any time, unlike a well-behaved client.
 #pragma once
 
 #include <arpa/inet.h>
@@ -23,7 +23,7 @@ namespace flamed::api {
 
 class RawClient {
  public:
-  /// `receive_buffer_bytes`: how much of an answer the kernel takes for a client that does not read; 0: as usual.
+  /// `receive_buffer_bytes`: how much of an answer the kernel buffers for a client that does not read; 0: the default.
   explicit RawClient(std::uint16_t port, int receive_buffer_bytes = 0)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     if (receive_buffer_bytes > 0) {
@@ -49,7 +49,7 @@ class RawClient {
   RawClient& send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) break;  // the server may have answered and hung up already
+      if (count <= 0) break;  // the server may have answered and closed already
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
     return *this;
@@ -57,7 +57,7 @@ class RawClient {
 
   void hang_up() { socket_.reset(); }
 
-  /// Everything up to the server's hanging up.
+  /// Reads until the server closes.
   std::string rest() {
     std::string all;
     char piece[4096];
@@ -67,7 +67,7 @@ class RawClient {
     return all;
   }
 
-  /// So many bytes, or fewer if the server hangs up.
+  /// Reads this many bytes, or fewer if the server closes.
   std::string receive(std::size_t bytes) {
     std::string all(bytes, '\0');
     std::size_t received = 0;
@@ -80,7 +80,7 @@ class RawClient {
     return all;
   }
 
-  /// One answer with a Content-Length, from a connection that stays open.
+  /// Reads one answer with a Content-Length, from a connection that stays open.
   std::string answer() {
     std::string all;
     char byte = 0;
@@ -90,12 +90,12 @@ class RawClient {
     return all + receive(std::stoul(all.substr(at + 16)));
   }
 
-  /// Is there something to read, or has the server hung up, within that time?
+  /// Waits up to this time: is there something to read, or has the server closed?
   [[nodiscard]] bool hears(std::chrono::milliseconds patience) const {
     pollfd readable{socket_.get(), POLLIN, 0};
     return ::poll(&readable, 1, static_cast<int>(patience.count())) == 1;
   }
-  /// The server hangs up, and sends nothing before.
+  /// Does the server close without sending anything?
   [[nodiscard]] bool is_hung_up() const {
     char byte = 0;
     const ssize_t count = ::recv(socket_.get(), &byte, 1, MSG_PEEK);

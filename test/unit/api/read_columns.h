@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the binary form of columns as docs/api.md describes it, into the JSON that says the same.
+// Converts the binary form of columns, as docs/api.md describes it, to the equal JSON form.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-TEST_CASE("numbers and texts are written as protocol buffers have them") {
-  // The examples of the format's own documentation.
+TEST_CASE("numbers and texts are encoded as protocol buffers") {
+  // The examples in the format's documentation.
   std::string out;
   ProtobufWriter(out).number(1, 150).bytes(2, "testing").number(3, 0);
   CHECK(out == std::string("\x08\x96\x01\x12\x07testing"));
@@ -28,7 +28,7 @@ TEST_CASE("numbers and texts are written as protocol buffers have them") {
   CHECK(out == "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
 }
 
-TEST_CASE("speedscope gets one profile of all, and its weights add up") {
+TEST_CASE("speedscope gets one profile with everything, and its weights add up") {
   const store::StackProfile stacks = example_stacks();
   const json file = json::parse(render_speedscope(stacks, store::Group::kNone, "title"));
   CHECK(file["$schema"] == "https://www.speedscope.app/file-format-schema.json");
@@ -62,7 +62,7 @@ TEST_CASE("speedscope gets a profile for each thread or process when asked, the 
   CHECK(processes["profiles"][1]["name"] == "other (11)");
 }
 
-TEST_CASE("an empty profile is a file that tools read") {
+TEST_CASE("tools can read the file of an empty profile") {
   StackProfileBuilder empty;
   const json file = json::parse(render_speedscope(empty.profile, store::Group::kThread, "title"));
   REQUIRE(file["profiles"].size() == 1);
@@ -97,7 +97,7 @@ TEST_CASE("samples are printed as perf script prints them") {
             "\n");
 }
 
-TEST_CASE("hostile names break no line of perf script and no profile") {
+TEST_CASE("hostile names break neither lines of perf script nor profiles") {
   StackProfileBuilder b;
   const std::string evil("a\nb (x) 7/7 [000] 1.0: 1 c:\0\xff;", 30);
   const std::uint32_t thread = b.thread({{1, 1}, evil, evil, 0, {}, {}}, 1, evil);
@@ -113,7 +113,7 @@ TEST_CASE("hostile names break no line of perf script and no profile") {
   CHECK(render_pprof(b.profile).ok());
 }
 
-TEST_CASE("what stacks cost when they are written out is known beforehand") {
+TEST_CASE("the cost of writing out stacks is known beforehand") {
   const store::StackProfile stacks = example_stacks();
   CHECK(functions_written(stacks) == 4 + 4 + 2 + 1);
 }

@@ -66,7 +66,7 @@ TEST_CASE("a flame graph is nested as d3-flame-graph reads it") {
   CHECK(node["children"][1]["reason"] == "no symbols");
 }
 
-TEST_CASE("gaps tell when samples are missing, of which CPU, and why") {
+TEST_CASE("gaps say when samples are missing, on which CPU, and why") {
   ProfileBuilder builder;
   builder.add(0, "f", 100);
   const WallTime start = builder.profile.used.from;
@@ -87,7 +87,7 @@ TEST_CASE("gaps tell when samples are missing, of which CPU, and why") {
   CHECK(gaps[1]["lost_samples"] == 12);
 }
 
-TEST_CASE("beside the tree stands what is to be known before trusting it") {
+TEST_CASE("a profile has the figures of its quality beside the tree") {
   ProfileBuilder builder;
   builder.add(0, "f", 100);
   builder.profile.used.from.ns -= kNsPerMinute;
@@ -130,7 +130,7 @@ TEST_CASE("an empty profile is a root without children") {
   CHECK(render_folded(ProfileBuilder().profile).empty());
 }
 
-TEST_CASE("hostile names stay text in every format") {
+TEST_CASE("hostile names stay plain text in every format") {
   struct Case {
     std::string raw;
     std::string in_json;
@@ -168,7 +168,7 @@ TEST_CASE("stacks of ten thousand frames are written without recursion") {
   ProfileBuilder builder;
   std::uint32_t node = 0;
   for (int depth = 0; depth < 10'000; ++depth) node = builder.add(node, "f", 0);
-  // Counting here and not while adding: each count walks to the root.
+  // Samples are counted here and not on adding, since each count walks to the root.
   builder.count(node, 1);
   const std::string tree = render_flamegraph(builder.profile, 99);
   CHECK(std::count(tree.begin(), tree.end(), '{') == std::count(tree.begin(), tree.end(), '}'));
@@ -192,7 +192,7 @@ TEST_CASE("folded stacks are in byte order and add up to the samples") {
   CHECK(std::is_sorted(lines.begin(), lines.end()));
 }
 
-TEST_CASE("stacks that read the same in folded text are one line") {
+TEST_CASE("stacks with the same folded text are one line") {
   ProfileBuilder builder;
   const auto first = builder.add(0, {"f", "one", store::FrameKind::kNative, ""}, 1);
   builder.add(first, "x;y", 2);
@@ -219,7 +219,7 @@ TEST_CASE("processes are listed with their share of the CPU") {
   CHECK(answer["processes"][0]["cpu_seconds"] == 1.0);
 }
 
-TEST_CASE("a process is listed with whose it is and where it belongs, as far as known") {
+TEST_CASE("a process is listed with its owner, parent and cgroup, as far as known") {
   store::ProcessUsage usage{{{10, 20}, "worker", "", 0, std::nullopt, std::nullopt}, 1, 1};
   usage.info.uid = 0;
   usage.info.command_line = "worker --fast";
@@ -242,7 +242,7 @@ TEST_CASE("a process is listed with whose it is and where it belongs, as far as 
   }
 }
 
-TEST_CASE("a frame has the members that are known of it") {
+TEST_CASE("a frame has only the members that are known") {
   ProfileBuilder builder;
   store::NamedFrame frame{"f", "lib.so", store::FrameKind::kNative, ""};
   frame.build_id = "0a1b";
@@ -259,7 +259,7 @@ TEST_CASE("a frame has the members that are known of it") {
   for (const char* member : {"build_id", "file", "line", "inlined"}) CHECK_FALSE(tree["children"][1].contains(member));
 }
 
-TEST_CASE("columns hold what is known of a frame, and no column of which nothing is known") {
+TEST_CASE("columns hold the known members of frames, and a member that no frame has gets no column") {
   ProfileBuilder builder;
   const std::uint32_t main = builder.add(0, "main", 1);
   store::NamedFrame frame{"f", "libf.so", store::FrameKind::kNative, ""};
@@ -323,13 +323,13 @@ TEST_CASE("health names each component") {
   CHECK(json::parse(render_readiness(health))["status"] == "ready");
 }
 
-TEST_CASE("numbers that JSON cannot say are null") {
+TEST_CASE("numbers that JSON cannot represent are null") {
   std::string out;
   JsonWriter(out).begin_array().number(std::numeric_limits<double>::infinity()).number(0.5).end_array();
   CHECK(out == "[null,0.5]");
 }
 
-TEST_CASE("only well-formed UTF-8 passes as such") {
+TEST_CASE("only well-formed UTF-8 is accepted") {
   CHECK(repair_utf8("aé€😀") == "aé€😀");
   CHECK(repair_utf8("\xf4\x90\x80\x80") == "\uFFFD\uFFFD\uFFFD\uFFFD");
   CHECK(repair_utf8("\xe0\x80\xaf") == "\uFFFD\uFFFD\uFFFD");

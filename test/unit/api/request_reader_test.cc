@@ -23,7 +23,7 @@ TEST_CASE("a head is complete with its empty line") {
   CHECK_FALSE(reader.has_body());
 }
 
-TEST_CASE("what comes after a request is the next one") {
+TEST_CASE("bytes after a request are the next one") {
   RequestReader reader;
   reader.append("GET /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /2 HTTP/1.0\r\n\r\nGET /3");
   CHECK(reader.has_body());
@@ -38,7 +38,7 @@ TEST_CASE("what comes after a request is the next one") {
   CHECK(reader.empty());
 }
 
-TEST_CASE("line breaks before a request are skipped, but not without end") {
+TEST_CASE("line breaks before a request are skipped, up to a limit") {
   RequestReader reader;
   CHECK(reader.append("\r\n\r\nGET / HTTP/1.0\r\n\r\n") == HeadState::kComplete);
   CHECK(reader.head() == "GET / HTTP/1.0\r\n\r\n");
@@ -62,7 +62,7 @@ TEST_CASE("a head may be as long as the limit and no longer") {
   CHECK(read(std::string(kMaxHeadBytes + 1, 'a')) == HeadState::kUriTooLong);
 }
 
-TEST_CASE("a head that two programs could read in two ways is malformed, with what is wrong") {
+TEST_CASE("a head that programs could read differently is malformed, with the reason") {
   struct Case {
     std::string_view bytes;
     std::string_view fault;
@@ -112,7 +112,7 @@ TEST_CASE("a head that two programs could read in two ways is malformed, with wh
   }
 }
 
-TEST_CASE("what is allowed is let through") {
+TEST_CASE("a valid head is accepted") {
   for (const std::string_view head : {
            "GET / HTTP/1.0\r\n\r\n",
            "GET / HTTP/1.1\r\nHost:\r\n\r\n",
@@ -158,7 +158,7 @@ TEST_CASE("a request line has its three parts") {
   CHECK_FALSE(parse_request_line("").has_value());
 }
 
-TEST_CASE("a request has what its head says") {
+TEST_CASE("a request has the content of its head") {
   const Peer peer{Peer::Transport::kUnix, 7};
   const auto [request, close] = parse_request(
       "HEAD /a?b HTTP/1.1\r\nHOST: h:1\r\nX: y\r\nAccept: text/html\r\naccept:\ttext/*\r\n"
@@ -179,7 +179,7 @@ TEST_CASE("a request has what its head says") {
   CHECK_FALSE(close);
 }
 
-TEST_CASE("a connection is kept unless the client says otherwise or speaks HTTP/1.0") {
+TEST_CASE("a connection is kept open unless the client says otherwise or speaks HTTP/1.0") {
   struct Case {
     std::string_view head;
     bool close;

@@ -12,7 +12,7 @@ std::string shown(const RequestTarget& target) {
   return out;
 }
 
-TEST_CASE("a request target is taken apart and decoded") {
+TEST_CASE("a request target is split and decoded") {
   struct Case {
     std::string_view target;
     std::string_view expected;
@@ -43,7 +43,7 @@ TEST_CASE("a request target is taken apart and decoded") {
   }
 }
 
-TEST_CASE("a NUL in a request target is a character like others") {
+TEST_CASE("a NUL in a request target is an ordinary character") {
   const auto target = parse_request_target("/profile?pid=1%00");
   REQUIRE(target.ok());
   CHECK(target->query.at(0).value == std::string("1\0", 2));

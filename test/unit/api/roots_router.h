@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Router that root asks over a Unix socket: for tests that are not about who may look.
+// A Router whose requests come from root over a Unix socket, for tests that are not about access.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr ProcessId kWorker{123, 4567};
 constexpr ProcessId kIdle{200, 4000};
 
-/// One hour east of UTC, so that local times are told apart.
+/// One hour east of UTC, so that local times differ from UTC.
 std::int64_t local_offset_s(WallTime) { return 3600; }
 
 struct Fixture {
@@ -48,7 +48,7 @@ std::string header(const Response& response, std::string_view name) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-TEST_CASE("answers about samples are shared, and no others") {
+TEST_CASE("only answers about samples are shared") {
   struct Case {
     std::string what;
     Request request;
@@ -180,7 +180,7 @@ TEST_CASE("a profile of one process is its flame graph") {
   CHECK(tree["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
 }
 
-TEST_CASE("without a start the window is the last 15 minutes, as far as the profiler has run that long") {
+TEST_CASE("without a start the window is the last 15 minutes, or since the profiler's start if that is less") {
   Fixture fixture;
   const json fresh = json::parse(fixture.get("/profile?pid=123").body);
   CHECK(fresh["window"]["asked"]["from"] == "2026-01-31T14:05:20.000Z");
@@ -190,10 +190,10 @@ TEST_CASE("without a start the window is the last 15 minutes, as far as the prof
   CHECK_FALSE(asked["warnings"].empty());
 }
 
-TEST_CASE("the window that an answer tells gives the same samples again") {
+TEST_CASE("a request for the window that an answer names gives the same samples") {
   Fixture fixture;
   fixture.sources.clock_.advance_ns(700'000);
-  // Within the millisecond in which the window begins.
+  // In the millisecond in which the window begins.
   fixture.sources.add_samples(kWorker, "worker", {"main"}, 1, 5 * kNsPerSecond + 300'000);
   const json first = json::parse(fixture.get("/profile?pid=123&from=now-5s&to=now-1s").body);
   const json window = first["window"]["asked"];
@@ -204,7 +204,7 @@ TEST_CASE("the window that an answer tells gives the same samples again") {
   CHECK(first["window"] == again["window"]);
 }
 
-TEST_CASE("a process may be told by its start") {
+TEST_CASE("a process may be selected by its start time") {
   Fixture fixture;
   CHECK(json::parse(fixture.get("/profile?pid=123@4567").body)["value"] == 30);
 }
@@ -217,7 +217,7 @@ TEST_CASE("a profile without a pid has a child for each process") {
   CHECK(tree["children"].size() == 2);
 }
 
-TEST_CASE("a profile comes folded when asked") {
+TEST_CASE("a profile is folded on request") {
   Fixture fixture;
   const Response response = fixture.get("/profile?pid=123&format=folded");
   CHECK(response.status == 200);
@@ -226,7 +226,7 @@ TEST_CASE("a profile comes folded when asked") {
   CHECK(header(response, "Flamed-Quality") == "samples=30, truncated=0, lost=0, symbolised=1.000");
 }
 
-TEST_CASE("every format says of how much of what it shows the name is known") {
+TEST_CASE("every format has the share of samples whose names are known") {
   Fixture fixture;
   for (auto& [offset, frame] : fixture.sources.namer_.names) {
     if (frame.name == "spin") frame.kind = store::FrameKind::kUnknown;
@@ -244,7 +244,7 @@ TEST_CASE("every format says of how much of what it shows the name is known") {
   CHECK(diff["after"]["symbolised_share"].get<double>() == Approx(40.0 / 60));
 }
 
-TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or why it is not known") {
+TEST_CASE("a profile has the kernel's CPU time beside the samples, or why it is not known") {
   Fixture fixture;
   fixture.sources.machine_cpu_ = {400'000'000, {}};
   fixture.sources.process_cpu_[123] = {300'000'000, {}};
@@ -264,12 +264,12 @@ TEST_CASE("beside the samples stands the CPU time that the kernel accounts, or w
   CHECK(diff["before"]["coverage"]["share"].get<double>() == Approx(1));
   CHECK(diff["after"]["coverage"]["share"].get<double>() == Approx(0.75));
 
-  // What is selected is its processes: the account is theirs together.
+  // The CPU time is the sum over the selected processes.
   CHECK(coverage("/profile?exe=worker")["share"].get<double>() == Approx(1));
   CHECK(coverage("/profile?tree=123")["share"].get<double>() == Approx(1));
   CHECK(coverage("/profile?unit=nobody.service")["reason"] == "no sample of the selection is retained");
 
-  // The samples are the same whatever part of them is shown.
+  // The number of samples is the same, whatever part of them is shown.
   CHECK(coverage("/profile?pid=123&focus=spin")["share"].get<double>() == Approx(1));
   for (const std::string query : {"pid=123&side=user", "comm=worker", "pid=123&tid=123"}) {
     CAPTURE(query);
@@ -323,12 +323,12 @@ TEST_CASE("a window that ends a little in the future ends now, on every route an
   const json diff = json::parse(fixture.get("/diff?from=15:05&to=15:10&base_from=15:04&base_to=15:09").body);
   CHECK(diff["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:00.000Z");
   CHECK(diff["before"]["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
-  // As long before as there is of the window.
+  // The time before is as long as the window.
   const json before = json::parse(fixture.get("/diff?from=15:05&to=15:10").body);
   CHECK(before["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:30.000Z");
 }
 
-TEST_CASE("a comparison with time before flamed began says so in text, too") {
+TEST_CASE("a comparison with time before flamed's start says so in text formats, too") {
   Fixture fixture;
   const std::string before =
       "The window is before flamed began to sample, at 2026-01-31T14:05:20Z: there are no samples of it.";
@@ -337,14 +337,14 @@ TEST_CASE("a comparison with time before flamed began says so in text, too") {
         "# before: " + before + "\n# " + alone + "\nmain;rest 0 10\nmain;spin 0 20\n");
   const std::string table = fixture.get("/diff?format=top-text").body;
   CHECK(table.starts_with("warning: before: " + before + "\nwarning: " + alone + "\n    before     after "));
-  // In part.
+  // Partly before the start.
   const std::string partly =
       "flamed began to sample at 2026-01-31T14:05:20Z, after the window's start: nothing is "
       "known of the time before.";
   const std::string query = "/diff?from=now-5s&base_from=now-1m&base_to=now-5s&format=";
   CHECK(fixture.get(query + "folded").body.starts_with("# before: " + partly + "\n"));
   CHECK(fixture.get(query + "top-text").body.starts_with("warning: before: " + partly + "\n"));
-  // Lines that no reader takes for a stack, since they do not end in a number.
+  // Readers do not take these lines for stacks, since the lines do not end in a number.
   for (const std::string& line : {before, alone, partly}) {
     CHECK(line.back() == '.');
     CHECK_FALSE(std::isdigit(static_cast<unsigned char>(line[line.size() - 2])));
@@ -355,7 +355,7 @@ TEST_CASE("a comparison with time before flamed began says so in text, too") {
         "main 0 1\nmain;rest 10 0\nmain;spin 20 0\n");
 }
 
-TEST_CASE("the table for reading has the warnings") {
+TEST_CASE("the text table has the warnings") {
   Fixture fixture;
   CHECK_FALSE(contains(fixture.get("/profile?format=top-text").body, "warning"));
   const std::string table = fixture.get("/profile?from=now-1m&format=top-text").body;
@@ -373,7 +373,7 @@ json head_of(const Response& response) {
   return json::parse(body.substr(16, length));
 }
 
-TEST_CASE("what nothing ever matched is told in every format") {
+TEST_CASE("every format says if a selection never matched") {
   Fixture fixture;
   struct Case {
     std::string filter;
@@ -440,7 +440,7 @@ TEST_CASE("what nothing ever matched is told in every format") {
   }
 }
 
-TEST_CASE("a function, or a path of them, that was never sampled is told apart from one that was not in the window") {
+TEST_CASE("a function or path that was never sampled is distinguished from one outside of the window") {
   Fixture fixture;
   const std::string window = "/profile?from=now-5s&format=top&";
   const auto ever = [&](const std::string& filter) {
@@ -457,11 +457,11 @@ TEST_CASE("a function, or a path of them, that was never sampled is told apart f
   CHECK(contains(text, "matches pid, focus and ignore:"));
   CHECK(contains(fixture.get("/profile?focus=spim&format=top-text").body,
                  "matches focus: another window would be as empty. /profile?format=top-text lists the functions"));
-  // Of stacks no path is asked for.
+  // Stacks can't be selected by path.
   CHECK_FALSE(contains(fixture.get(window + "root=spin&format=folded").body, "No sample in all"));
 }
 
-TEST_CASE("each side of a comparison says which of its parameters nothing ever matched") {
+TEST_CASE("each side of a comparison names its parameters that never matched") {
   Fixture fixture;
   const json diff = json::parse(fixture.get("/diff?comm=worker&base_comm=nosuch&format=top").body);
   CHECK(diff["after"]["matched_ever"] == true);
@@ -472,7 +472,7 @@ TEST_CASE("each side of a comparison says which of its parameters nothing ever m
   CHECK(contains(text, "\nmain;spin 0 20\n"));
 }
 
-TEST_CASE("an answer with samples, and one of which nothing is retained yet, look no further") {
+TEST_CASE("an answer with samples, and one over an empty store, do not search the whole store") {
   Fixture fixture;
   CHECK(json::parse(fixture.get("/profile").body)["matched_ever"] == true);
   FakeSources fresh;
@@ -482,7 +482,7 @@ TEST_CASE("an answer with samples, and one of which nothing is retained yet, loo
   CHECK_FALSE(contains(answer["warnings"].dump(), "No sample in all"));
 }
 
-TEST_CASE("processes are listed, those that used most CPU first") {
+TEST_CASE("processes are listed with the largest CPU time first") {
   Fixture fixture;
   fixture.sources.add_samples({300, 1}, "other", {"main"}, 50);
   const json answer = json::parse(fixture.get("/processes").body);
@@ -493,7 +493,7 @@ TEST_CASE("processes are listed, those that used most CPU first") {
   CHECK(answer["samples"] == 80);
 }
 
-TEST_CASE("health and readiness answer 503 when they are bad, each for itself") {
+TEST_CASE("health and readiness each answer 503 when they are bad") {
   Fixture fixture;
   CHECK(fixture.get("/healthz").status == 200);
   CHECK(fixture.get("/readyz").status == 200);
@@ -520,7 +520,7 @@ TEST_CASE("the version is that of the daemon") {
   CHECK(json::parse(fixture.get("/version").body)["version"] == "1.2.3");
 }
 
-TEST_CASE("every answer tells browsers to keep to themselves") {
+TEST_CASE("every answer has headers that keep browsers from sharing it with other sites") {
   Fixture fixture;
   for (const std::string target : {"/", "/profile", "/nothing", "/profile?pid=x", "/healthz"}) {
     const Response response = fixture.get(target);
@@ -530,7 +530,7 @@ TEST_CASE("every answer tells browsers to keep to themselves") {
   }
 }
 
-TEST_CASE("a large answer is compressed for who takes it and a small one for nobody") {
+TEST_CASE("a large answer is compressed for clients that accept it, a small one never") {
   Fixture fixture;
   for (int i = 0; i < 50; ++i) fixture.sources.add_samples(kWorker, "worker", {"main", "f" + std::to_string(i)}, 1);
   const Response plain = fixture.get("/profile");
@@ -567,7 +567,7 @@ TEST_CASE("the page and its files are served, compressed or not") {
   CHECK(fixture.get("/?pid=1&anything=goes").status == 200);
 }
 
-TEST_CASE("an exception behind a route is an answer with status 500") {
+TEST_CASE("an exception in a route becomes an answer with status 500") {
   Fixture fixture;
   fixture.sources.namer_.fails = true;
   const Response response = fixture.get("/profile");
@@ -577,7 +577,7 @@ TEST_CASE("an exception behind a route is an answer with status 500") {
   CHECK(contains(problem["detail"].get<std::string>(), "the namer fell over"));
 }
 
-TEST_CASE("each path's parameters can be asked for") {
+TEST_CASE("each path can list its parameters") {
   REQUIRE(Router::parameters_of("/profile").has_value());
   CHECK(Router::parameters_of("/profile")->size() == 28);
   CHECK(Router::parameters_of("/healthz")->empty());

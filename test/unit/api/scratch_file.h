@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScratchFile: a file that is gone with the test.
+// ScratchFile: a file that is removed at the end of the test.
 #pragma once
 
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ class ScratchFile {
     std::ofstream(path_) << text;
     REQUIRE(::chmod(path_.c_str(), mode) == 0);
   }
-  /// As editors and configuration tools do it.
+  /// As editors and configuration tools replace files.
   void replace(const std::string& text) const {
     const std::string fresh = path_ + ".new";
     std::ofstream(fresh) << text;

@@ -41,7 +41,7 @@ std::unique_ptr<Server> start(Sources& sources, std::size_t threads = 2) {
   return std::move(*server);
 }
 
-/// As a client names it that was told of it.
+/// As a client names it.
 std::string host_of(const Server& server) { return "Host: localhost:" + std::to_string(server.port()) + "\r\n"; }
 
 std::string ask(const Server& server, const std::string& request) {
@@ -97,7 +97,7 @@ TEST_CASE("HEAD has the headers of GET and no body") {
   CHECK(status_of(get(*fixture.server, "/nothing", "", "HEAD")) == 404);
 }
 
-TEST_CASE("a large answer comes compressed once") {
+TEST_CASE("a large answer is compressed exactly once") {
   Fixture fixture;
   const std::string answer = get(*fixture.server, "/profile?pid=123", "Accept-Encoding: gzip, deflate, br\r\n");
   CHECK(occurrences(answer, "Content-Encoding: gzip\r\n") == 1);
@@ -107,7 +107,7 @@ TEST_CASE("a large answer comes compressed once") {
   CHECK(json::parse(*plain)["value"] == 100);
 }
 
-TEST_CASE("what is over a limit or garbled is refused with a problem") {
+TEST_CASE("a request over a limit or malformed is refused with a problem") {
   struct Case {
     std::string name;
     std::string request;
@@ -177,7 +177,7 @@ TEST_CASE("a connection carries several requests, also those sent ahead") {
   CHECK(fixture.server->requests() == 3);
 }
 
-TEST_CASE("requests that wait for samples hold up nobody and are answered in time") {
+TEST_CASE("requests that wait for samples delay no others and are answered in time") {
   Fixture fixture(1);
   std::vector<std::unique_ptr<RawClient>> waiting;
   const auto start = Clock::now();
@@ -223,7 +223,7 @@ TEST_CASE("idle, slow and silent clients hold no thread") {
   CHECK(Clock::now() - start < std::chrono::seconds(4));
 }
 
-TEST_CASE("who watches over flamed is answered while all threads are busy") {
+TEST_CASE("monitoring requests are answered while all threads are busy") {
   Fixture fixture(0);
   RawClient waiting(fixture.server->port());
   waiting.send("GET /profile HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -234,7 +234,7 @@ TEST_CASE("who watches over flamed is answered while all threads are busy") {
   CHECK_FALSE(waiting.hears(std::chrono::milliseconds(0)));
 }
 
-/// Holds whoever looks at its samples until told to let go.
+/// Blocks readers of its samples until the test releases them.
 class HeldSources : public FakeSources {
  public:
   [[nodiscard]] store::Snapshot await_snapshot() const override {
@@ -267,7 +267,7 @@ TEST_CASE(
   const std::string question = request("/profile?pid=123");
   RawClient first(server->port());
   first.send(question);
-  sources.wait_for_a_look();  // what it is told was decided before the others asked
+  sources.wait_for_a_look();  // its answer was decided before the others asked
   std::vector<RawClient> same;
   for (int i = 0; i < 10; ++i) {
     same.emplace_back(server->port());
@@ -277,7 +277,7 @@ TEST_CASE(
   other.send(request("/profile?pid=123&format=folded"));
   RawClient packed(server->port());
   packed.send(request("/profile?pid=123", "Accept: text/plain\r\n"));
-  // The gate serves those who came before this one first.
+  // The gate serves earlier requests first.
   CHECK(occurrences(get(*server, "/metrics"), "\nflamed_http_connections_total 14\n") == 1);
   sources.let_go();
 
@@ -292,7 +292,7 @@ TEST_CASE(
   CHECK(occurrences(metrics, "\nflamed_http_requests_total{code=\"2xx\"} 14\n") == 1);
 }
 
-TEST_CASE("an answer is told again until something is stored or a second has passed, in whatever way it is asked for") {
+TEST_CASE("an answer is reused until something is stored or a second has passed, on any kind of connection") {
   HeldSources sources;
   sources.let_go();
   sources.add_process({123, 4567}, "worker");
@@ -318,13 +318,13 @@ TEST_CASE("an answer is told again until something is stored or a second has pas
   sources.clock_.advance_ns(kNsPerSecond + 1);
   CHECK(body_of(get(*server, "/profile?pid=123&format=folded")) == "main 8\n");
   CHECK(sources.looks() == 3);
-  // What has an entity tag is compared with what is stored now, each time.
+  // An answer with an entity tag is compared with the store each time.
   const std::string known = "If-None-Match: \"x\"\r\n";
   CHECK(status_of(get(*server, "/profile?pid=123&format=folded", known)) == 200);
   CHECK(sources.looks() == 4);
 }
 
-TEST_CASE("a client that goes away does not keep the answer from those who wait for it") {
+TEST_CASE("a client that closes its connection does not cost other waiting clients the answer") {
   HeldSources sources;
   sources.add_process({123, 4567}, "worker");
   sources.add_samples({123, 4567}, "worker", {"main"}, 7);
@@ -342,7 +342,7 @@ TEST_CASE("a client that goes away does not keep the answer from those who wait 
   CHECK(sources.looks() == 1);
 }
 
-TEST_CASE("where there is room for one answer at a time, all clients who read get theirs whole") {
+TEST_CASE("with room for one answer at a time, all clients that read get theirs whole") {
   Fixture fixture;
   ServerOptions options = options_for({"127.0.0.1", 0}, 4);
   options.unsent_bytes = 2;
@@ -351,7 +351,7 @@ TEST_CASE("where there is room for one answer at a time, all clients who read ge
   std::vector<RawClient> clients;
   for (int i = 0; i < 32; ++i) {
     clients.emplace_back((*server)->port());
-    // No two are the same, or they would share an answer.
+    // All requests differ, or they would share an answer.
     clients.back().send("GET /profile?pid=123&max_nodes=" + std::to_string(1000 + i) + " HTTP/1.1\r\n" +
                         host_of(**server) + "Connection: close\r\n\r\n");
   }
@@ -362,7 +362,7 @@ TEST_CASE("where there is room for one answer at a time, all clients who read ge
   }
 }
 
-TEST_CASE("where the kernel does not tell who asks, that is told with its remedy") {
+TEST_CASE("where the kernel does not identify callers, the problem says so, with the remedy") {
   FakeSources sources;
   sources.add_process({123, 4567}, "worker");
   sources.add_samples({123, 4567}, "worker", {"main"}, 1);
@@ -384,7 +384,7 @@ TEST_CASE("where the kernel does not tell who asks, that is told with its remedy
   CHECK(occurrences(get(**server, "/metrics"), "\nflamed_http_unknown_peers_total 3\n") == 1);
 }
 
-TEST_CASE("what is refused says which methods there are, and when to come again") {
+TEST_CASE("a refusal lists the allowed methods, or when to retry") {
   Fixture fixture(1);
   CHECK(occurrences(get(*fixture.server, "/profile", "", "POST"), "Allow: GET, HEAD\r\n") == 1);
 
@@ -399,7 +399,7 @@ TEST_CASE("what is refused says which methods there are, and when to come again"
   CHECK(occurrences(answer, "Connection: close\r\n") == 1);
 }
 
-TEST_CASE("a server says once when nothing has been asked for a while after an answer") {
+TEST_CASE("a server reports once when it has been idle for a while after an answer") {
   FakeSources sources;
   std::atomic<int> told{0};
   ServerOptions options = options_for({"127.0.0.1", 0}, 3);
@@ -417,7 +417,7 @@ TEST_CASE("a server says once when nothing has been asked for a while after an a
   }
 }
 
-TEST_CASE("a server listens on all of its addresses, and on what a service manager hands over") {
+TEST_CASE("a server listens on all of its addresses, and on sockets from a service manager") {
   FakeSources sources;
   const test::TemporaryDirectory directory;
   const std::string path = directory.path("flamed.sock");
@@ -438,8 +438,8 @@ TEST_CASE("a server listens on all of its addresses, and on what a service manag
   CHECK(status_of(local.send("GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").rest()) == 200);
 }
 
-TEST_CASE("clients are served when descriptors have large numbers") {
-  // select() cannot name descriptors from 1,024 on.
+TEST_CASE("clients are served when file descriptors have large numbers") {
+  // select() cannot handle descriptors from 1,024 on.
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   if (limit.rlim_cur < 2048) {
@@ -456,7 +456,7 @@ TEST_CASE("clients are served when descriptors have large numbers") {
   CHECK(status_of(get(*fixture.server, "/version")) == 200);
 }
 
-TEST_CASE("a port that is taken is told with how to see who has it") {
+TEST_CASE("an error about a port in use says how to see its owner") {
   Fixture fixture;
   const std::uint16_t port = fixture.server->port();
   const auto second = Server::listen(options_for({"127.0.0.1", port}), fixture.sources);
@@ -469,7 +469,7 @@ TEST_CASE("a port that is taken is told with how to see who has it") {
   CHECK(second.error().code() == EADDRINUSE);
 }
 
-TEST_CASE("an address that is not this host's is refused with what to do") {
+TEST_CASE("an address that is not this host's is refused with a remedy") {
   FakeSources sources;
   for (const std::string host : {"192.0.2.1", "no such host"}) {
     const auto server = Server::listen(options_for({host, 0}), sources);
@@ -478,7 +478,7 @@ TEST_CASE("an address that is not this host's is refused with what to do") {
   }
 }
 
-TEST_CASE("a port can be had again as soon as its server is gone") {
+TEST_CASE("a port can be used again as soon as its server has ended") {
   FakeSources sources;
   auto first = start(sources);
   const std::uint16_t port = first->port();

@@ -32,7 +32,7 @@ class Fixture {
     SharedAnswers::Asker asker{{++clients_}};
     return answers.ask(question, asker, revision);
   }
-  /// Of a question that nobody has an answer to.
+  /// For a question without an answer.
   std::shared_ptr<SharedAnswers::Flight> begin(const SharedAnswers::Question& question = question_of_alice()) {
     SharedAnswers::Verdict verdict = ask(question);
     REQUIRE(verdict.flight != nullptr);
@@ -42,7 +42,7 @@ class Fixture {
   void keep(const std::string& body, const SharedAnswers::Question& question = question_of_alice()) {
     REQUIRE(answers.land(begin(question), answer_of(body)).empty());
   }
-  /// "": the question is to be answered; "...": somebody is at it.
+  /// "": the caller is to answer the question; "...": another is answering it.
   std::string told(const SharedAnswers::Question& question = question_of_alice()) {
     const SharedAnswers::Verdict verdict = ask(question);
     if (verdict.answer != nullptr) return std::string(verdict.answer->body.view());
@@ -71,7 +71,7 @@ TEST_CASE("a question that is asked while its answer is being made is not answer
   CHECK(others[1].clients == std::vector<std::uint64_t>{3});
 }
 
-TEST_CASE("who asks more than a second after an answer was begun has another one made, and neither lands twice") {
+TEST_CASE("a request more than a second after an answer was begun starts another, and each is delivered once") {
   Fixture fixture;
   const auto slow = fixture.begin();
   CHECK(fixture.told() == "...");
@@ -85,12 +85,12 @@ TEST_CASE("who asks more than a second after an answer was begun has another one
   CHECK(fixture.told() == "next");
 }
 
-TEST_CASE("how long an answer is given to others, and to whom") {
+TEST_CASE("how long an answer is shared, and with whom") {
   struct Case {
     std::string when;
     std::int64_t age_ns;
-    bool is_stored;                             ///< something, since the answer was begun
-    std::optional<std::int64_t> renewed_at_ns;  ///< somebody else has been having a newer one made since
+    bool is_stored;                             ///< something was, since the answer was begun
+    std::optional<std::int64_t> renewed_at_ns;  ///< when another request started a newer one
     std::string told;
   };
   const Case wanted = GENERATE(values<Case>({
@@ -113,14 +113,14 @@ TEST_CASE("how long an answer is given to others, and to whom") {
   CHECK(fixture.told() == wanted.told);
 }
 
-TEST_CASE("of a question that many ask all the time nobody waits for the next answer") {
+TEST_CASE("no request waits for the next answer to a question that many ask all the time") {
   Fixture fixture;
   const auto first = fixture.begin();
   CHECK(fixture.told() == "...");
   CHECK(fixture.answers.land(first, answer_of("first")).size() == 1);
   ++fixture.revision;
 
-  SECTION("who has the next one made is given the one before") {
+  SECTION("the request that starts the next answer is given the one before") {
     const SharedAnswers::Verdict verdict = fixture.ask();
     REQUIRE(verdict.answer != nullptr);
     CHECK(verdict.answer->body.view() == "first");
@@ -128,17 +128,17 @@ TEST_CASE("of a question that many ask all the time nobody waits for the next an
     CHECK_FALSE(verdict.others_wait);
     CHECK(fixture.answers.land(verdict.flight, answer_of("second")).empty());
     CHECK(fixture.told() == "second");
-    // Nobody else asked while that was being made.
+    // No other request came while it was being made.
     ++fixture.revision;
     CHECK(fixture.told().empty());
   }
-  SECTION("but not one that has been there for more than a second") {
+  SECTION("but not one that is more than a second old") {
     fixture.clock.advance_ns(kNsPerSecond + 1);
     CHECK(fixture.told().empty());
   }
 }
 
-TEST_CASE("whoever makes an answer is told whether others wait for it") {
+TEST_CASE("the maker of an answer learns whether others wait for it") {
   Fixture fixture;
   const SharedAnswers::Verdict first = fixture.ask();
   CHECK(first.others_wait);
@@ -154,7 +154,7 @@ TEST_CASE("whoever makes an answer is told whether others wait for it") {
   CHECK(fixture.told() == "...");
 }
 
-TEST_CASE("an answer is as old as when it was begun, and knows of nothing that was stored since") {
+TEST_CASE("an answer dates from when it was begun, and has nothing that was stored since") {
   Fixture fixture;
   const auto flight = fixture.begin();
   fixture.clock.advance_ns(600 * kMs);
@@ -172,7 +172,7 @@ TEST_CASE("an answer is as old as when it was begun, and knows of nothing that w
   }
 }
 
-TEST_CASE("nobody is given what was made for another user, viewer, question, form or way") {
+TEST_CASE("no answer is shared with another user, viewer, question, format or kind of connection") {
   using Change = std::function<void(SharedAnswers::Question&)>;
   const auto change = GENERATE(values<std::pair<std::string, Change>>({
       {"user", [](auto& other) { other.user = 1002; }},
@@ -188,7 +188,7 @@ TEST_CASE("nobody is given what was made for another user, viewer, question, for
   SharedAnswers::Question other = question_of_alice();
   change.second(other);
   fixture.keep("Alice's");
-  CHECK(fixture.told(other).empty());  // and is being made now
+  CHECK(fixture.told(other).empty());  // now being made
   CHECK(fixture.told(other) == "...");
   CHECK(fixture.told() == "Alice's");
 }
@@ -205,7 +205,7 @@ TEST_CASE("a refusal goes to all who wait for it, and is not kept") {
   CHECK(fixture.told().empty());
 }
 
-TEST_CASE("what it keeps is bounded, the newest stay, and what is larger than all of it is shared and not kept") {
+TEST_CASE("the kept answers are bounded, the newest stay, and one larger than the bound is shared but not kept") {
   Fixture fixture;
   const std::string body(kLimitBytes / 8, 'x');
   const auto number = [](int i) {
@@ -229,7 +229,7 @@ TEST_CASE("what it keeps is bounded, the newest stay, and what is larger than al
   CHECK(fixture.told(number(19)) == body);
 }
 
-TEST_CASE("an answer that nobody is given any more is let go of by whoever asks next, and by who clears") {
+TEST_CASE("an outdated answer is freed by the next request, and by clear()") {
   Fixture fixture;
   auto answer = answer_of("an answer");
   const std::weak_ptr<const SharedAnswer> seen = answer;
@@ -247,7 +247,7 @@ TEST_CASE("an answer that nobody is given any more is let go of by whoever asks 
   CHECK(fixture.answers.bytes() == 0);
 }
 
-TEST_CASE("who waits is answered although all that is kept was cleared meanwhile") {
+TEST_CASE("waiting requests are answered even if all kept answers were cleared meanwhile") {
   Fixture fixture;
   const auto flight = fixture.begin();
   CHECK(fixture.told() == "...");

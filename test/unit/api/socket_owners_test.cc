@@ -27,7 +27,7 @@ namespace {
 
 using test::bind_to_loopback;
 
-constexpr uid_t kStranger = 54321;  ///< whoever that is: no account is needed to own a socket
+constexpr uid_t kStranger = 54321;  ///< needs no account to own a socket
 
 /// A connection from 127.0.0.1 or ::1 to a socket that listens there.
 class Connected {
@@ -87,7 +87,7 @@ class Connected {
   Fd server;
 };
 
-/// Another socket with the client's ends, which gets no answer.
+/// Another socket with the client's addresses, which gets no answers.
 Fd connect_in_vain(const TcpEnds& ends) { return test::connect_in_vain(ends.client.port, ends.server.port); }
 
 bool has_ipv6() {
@@ -98,7 +98,7 @@ bool has_ipv6() {
   return socket && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-TEST_CASE("the kernel tells who made the client's socket") {
+TEST_CASE("the kernel names the owner of the client's socket") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
   const Connected connection;
@@ -108,7 +108,7 @@ TEST_CASE("the kernel tells who made the client's socket") {
   CHECK(peer.uid == ::getuid());
 }
 
-TEST_CASE("the owner is found whichever of the two protocols each side speaks") {
+TEST_CASE("the owner is found for both protocols on each side") {
   if (!has_ipv6()) {
     WARN("SKIP ipv6: no IPv6 on the loopback interface");
     return;
@@ -123,7 +123,7 @@ TEST_CASE("the owner is found whichever of the two protocols each side speaks") 
   }
 }
 
-TEST_CASE("another user's socket is another user's, whoever uses it") {
+TEST_CASE("a socket belongs to the user that made it, whoever uses it") {
   if (::geteuid() != 0) {
     WARN("SKIP: only root can make sockets of others");
     return;
@@ -136,7 +136,7 @@ TEST_CASE("another user's socket is another user's, whoever uses it") {
   CHECK(owners->owner_of(connection.ends()) == kStranger);
 }
 
-TEST_CASE("a socket that its client has closed belongs to nobody, and not to root") {
+TEST_CASE("a socket that its client has closed has no owner, and is not root's") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
   SECTION("with bytes on the way") {
@@ -155,11 +155,11 @@ TEST_CASE("a socket that its client has closed belongs to nobody, and not to roo
   }
 }
 
-TEST_CASE("a client that is bound to an interface is not taken for who else has its port") {
+TEST_CASE("a client that is bound to an interface is not taken for another client with its port") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
   const Connected connection(Connected::Client::kBoundToLoopback);
-  // Which socket the answers go to depends on who is first in the kernel's table.
+  // The first socket in the kernel's table gets the answers.
   CHECK_FALSE(owners->owner_of(connection.ends()).has_value());
   PeerLookup lookup;
   CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
@@ -170,7 +170,7 @@ TEST_CASE("a client that is bound to an interface is not taken for who else has 
   CHECK_FALSE(lookup.look_up(connection.server.get()).uid.has_value());
 }
 
-TEST_CASE("a client that only sends no more keeps its name") {
+TEST_CASE("a client that only shut down sending is still identified") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
   const Connected connection;
@@ -178,7 +178,7 @@ TEST_CASE("a client that only sends no more keeps its name") {
   CHECK(owners->owner_of(connection.ends()) == ::getuid());
 }
 
-TEST_CASE("who listens on the port that a client had is not taken for the client") {
+TEST_CASE("a listener on the port that a client had is not taken for the client") {
   auto owners = KernelSocketOwners::open();
   REQUIRE(owners.ok());
   const Connected connection;
@@ -187,7 +187,7 @@ TEST_CASE("who listens on the port that a client had is not taken for the client
   CHECK_FALSE(owners->owner_of(never).has_value());
 }
 
-TEST_CASE("a peer on a Unix socket is who connected") {
+TEST_CASE("the peer on a Unix socket is the user who connected") {
   int pair[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
   const Fd ours(pair[0]);
@@ -197,16 +197,16 @@ TEST_CASE("a peer on a Unix socket is who connected") {
   CHECK(peer.uid == ::getuid());
 }
 
-TEST_CASE("without the kernel's word a peer over TCP is nobody") {
+TEST_CASE("a TCP peer that the kernel does not identify is unknown") {
   const Connected connection;
   const Peer peer = look_up_peer(connection.server.get(), nullptr);
   CHECK(peer.transport == Peer::Transport::kLoopback);
   CHECK_FALSE(peer.uid.has_value());
-  // Not a connection at all.
+  // Not a connection.
   CHECK(look_up_peer(-1, nullptr).transport == Peer::Transport::kRemote);
 }
 
-/// A kernel that knows of some ends of connections, and none of the others.
+/// A kernel that knows some ends of connections and not the others.
 class FakeKernel final : public SocketOwners {
  public:
   explicit FakeKernel(std::vector<IpEndpoint> known) : known_(std::move(known)) {}
@@ -240,7 +240,7 @@ PeerLookup lookup_with(const std::vector<IpEndpoint>& known) {
   });
 }
 
-TEST_CASE("a kernel that does not even know flamed's own end is told of, a client that was gone at once is not") {
+TEST_CASE("a kernel that does not know flamed's own end is reported, a client that closed at once is not") {
   const Connected connection;
   SECTION("it knows both") {
     PeerLookup lookup = lookup_with({connection.ends().client, connection.ends().server});
@@ -263,7 +263,7 @@ TEST_CASE("a kernel that does not even know flamed's own end is told of, a clien
   }
 }
 
-TEST_CASE("who asks is looked up again with the first request, and is nobody unless still the same") {
+TEST_CASE("the caller is looked up again at the first request, and is unknown unless still the same") {
   const Connected connection;
   std::vector<std::optional<uid_t>> answers;
   PeerLookup lookup([&]() -> Result<std::unique_ptr<SocketOwners>> {
@@ -295,7 +295,7 @@ TEST_CASE("the kernel knows flamed's own end of a connection whose client has cl
   CHECK(lookup.unknown() == 1);
 }
 
-TEST_CASE("where the kernel cannot be asked it is asked for again at each connection") {
+TEST_CASE("where the kernel cannot be asked, each connection tries again") {
   int refusals = 2;
   PeerLookup lookup([&]() -> Result<std::unique_ptr<SocketOwners>> {
     if (refusals-- > 0) return Error("netlink sock_diag: not today");
@@ -354,7 +354,7 @@ TEST_CASE("only an answer about exactly that socket names its owner") {
   CHECK_FALSE(decode_owner(answer(), ends, 7).has_value());
 }
 
-TEST_CASE("an answer that is cut short names nobody") {
+TEST_CASE("a truncated answer names no owner") {
   const TcpEnds ends;
   std::vector<std::byte> bytes(NLMSG_LENGTH(sizeof(inet_diag_msg)) - 1);
   for (; !bytes.empty(); bytes.pop_back()) CHECK_FALSE(decode_owner(bytes, ends, 0).has_value());

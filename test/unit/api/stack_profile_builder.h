@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stack profiles made by hand, for what renders them.
+// Hand-made stack profiles, for tests of rendering.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace flamed::api {
 
-/// One test's own.
+/// A profile of one test.
 class StackProfileBuilder {
  public:
   static constexpr std::int64_t kStartNs = 1769868000LL * kNsPerSecond;

@@ -68,7 +68,7 @@ TEST_CASE("every form of a moment is understood") {
   }
 }
 
-TEST_CASE("what is no moment is refused with the forms that are") {
+TEST_CASE("text that is no moment is refused, and the valid forms are listed") {
   const TimeContext context{at("2026-01-31T14:05:30Z"), berlin_offset_s};
   const std::string_view texts[] = {"",
                                     " ",
@@ -141,7 +141,7 @@ TEST_CASE("a refused text is quoted by its beginning only") {
   CHECK(moment.error().message().size() < 400);
 }
 
-TEST_CASE("a clock time before a change of the clocks is read with the offset of then") {
+TEST_CASE("a clock time before a change of the clocks is read with the offset at that time") {
   // 08:00 in Berlin on the day on which summer time began.
   const TimeContext context{at("2026-03-29T06:00:00Z"), berlin_offset_s};
   CHECK(format_time(parse_time("01:30", context)->moment) == "2026-03-29T00:30:00.000Z");
@@ -156,7 +156,7 @@ TEST_CASE("the local day is that of the time zone, not of UTC") {
   CHECK(format_time(parse_time("23:45", context)->moment) == "2026-01-31T22:45:00.000Z");
 }
 
-TEST_CASE("of a time of day both the latest and the next one are told") {
+TEST_CASE("a time of day yields both the latest and the next such moment") {
   const TimeContext context{at("2026-01-31T14:05:30Z"), berlin_offset_s};
   for (const std::string_view text : {"now", "now-1h", "2026-01-31T14:06:00Z", "1769868360"}) {
     INFO(text);
@@ -170,7 +170,7 @@ TEST_CASE("of a time of day both the latest and the next one are told") {
   CHECK(format_time(over->moment) == "2026-01-31T14:05:30.000Z");
   CHECK(format_time(over->next.value()) == "2026-02-01T14:05:30.000Z");
   CHECK_FALSE(over->is_next_today);
-  // Clocks are put forward between the two.
+  // Clocks go forward between the two.
   const TimeContext spring{at("2026-03-29T00:30:00Z"), berlin_offset_s};
   const auto after = parse_time("03:30", spring);
   CHECK(format_time(after->moment) == "2026-03-28T02:30:00.000Z");
@@ -203,7 +203,7 @@ TEST_CASE("a window may end a little in the future, and then ends now") {
       // Over midnight.
       {"23:50", "00:10", "2026-01-30T23:50:00.000Z", "2026-01-31T00:10:00.000Z"},
       {"14:20", "14:10", "2026-01-30T14:20:00.000Z", kNow},
-      // Further ahead than anybody's clock: yesterday's.
+      // Further ahead than clocks differ: yesterday's.
       {"", "14:23", "2026-01-30T14:08:00.000Z", "2026-01-30T14:23:00.000Z"},
       {"now-2d", "20:00", "2026-01-29T14:07:00.000Z", "2026-01-30T20:00:00.000Z"},
       // Moments with a date.
@@ -242,7 +242,7 @@ TEST_CASE("a window may end a little in the future on either side of midnight") 
       // Today's first minutes.
       {"2026-01-31T23:57:00Z", "00:00", "00:05", "2026-01-31T00:05:00.000Z"},
       {"2026-01-31T23:57:00Z", "", "00:15", "2026-01-31T00:15:00.000Z"},
-      // Both are over, and in the wrong order: that is for resolve_window() to refuse.
+      // Both are over, and in the wrong order: resolve_window() refuses them.
       {"2026-01-31T15:00:00Z", "14:30", "14:10", "2026-01-31T14:10:00.000Z"},
   };
   for (const Case& c : cases) {
@@ -254,7 +254,7 @@ TEST_CASE("a window may end a little in the future on either side of midnight") 
   }
 }
 
-TEST_CASE("the window is the last 15 minutes unless it is said otherwise") {
+TEST_CASE("the window is the last 15 minutes by default") {
   const WallTime now = at("2026-01-31T14:00:00Z");
   const auto both = resolve_window(std::nullopt, std::nullopt, now);
   REQUIRE(both.ok());
@@ -268,7 +268,7 @@ TEST_CASE("the window is the last 15 minutes unless it is said otherwise") {
   CHECK(since->to == now);
 }
 
-TEST_CASE("a window in which nothing lies is refused with both of its ends") {
+TEST_CASE("an empty window is refused with both of its ends") {
   const WallTime now = at("2026-01-31T14:00:00Z");
   for (const auto& [from, to] : {std::pair{"2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"},
                                  std::pair{"2026-01-31T12:00:01Z", "2026-01-31T12:00:00Z"}}) {

@@ -15,13 +15,13 @@ namespace {
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 constexpr const char* kOther = "fedcba9876543210fedcba9876543210";
 
-TEST_CASE("tokens stand one on each line, with comments and empty lines between them") {
+TEST_CASE("a token file has one token a line, with comments and empty lines between them") {
   const auto tokens = parse_tokens("# made by openssl\n\n  " + std::string(kToken) + " \r\n" + kOther);
   REQUIRE(tokens.ok());
   CHECK(*tokens == std::vector<std::string>{kToken, kOther});
 }
 
-TEST_CASE("what is no good token is refused by its line and is not repeated") {
+TEST_CASE("a bad token is refused with its line number and is not repeated") {
   for (const std::string text : {"short", "secret and more words", "\x01\x02\x03\x04\x05\x06\x07\x08secret-secret"}) {
     const auto tokens = parse_tokens("#\n" + text + "\n");
     REQUIRE_FALSE(tokens.ok());
@@ -32,7 +32,7 @@ TEST_CASE("what is no good token is refused by its line and is not repeated") {
   CHECK_FALSE(parse_tokens("# nothing\n\n").ok());
 }
 
-TEST_CASE("a secret is the same when all of it is") {
+TEST_CASE("two secrets are equal only if all of their bytes are") {
   CHECK(is_same_secret(kToken, kToken));
   CHECK_FALSE(is_same_secret("", kToken));
   CHECK_FALSE(is_same_secret(kToken, ""));
@@ -42,7 +42,7 @@ TEST_CASE("a secret is the same when all of it is") {
   CHECK_FALSE(is_same_secret(kOther, kToken));
 }
 
-TEST_CASE("a bearer token is what stands behind the scheme, however that is written") {
+TEST_CASE("a bearer token follows the scheme, however that is spelled") {
   CHECK(bearer_token("Bearer abc") == "abc");
   CHECK(bearer_token("bearer  abc ") == "abc");
   CHECK_FALSE(bearer_token("Basic abc").has_value());
@@ -51,7 +51,7 @@ TEST_CASE("a bearer token is what stands behind the scheme, however that is writ
   CHECK_FALSE(bearer_token("").has_value());
 }
 
-TEST_CASE("a token file that others may read, that others may change, or that holds none, is refused") {
+TEST_CASE("a token file that others may read or change, or without a token, is refused") {
   for (const mode_t mode : {0644U, 0660U, 0604U, 0602U}) {
     CAPTURE(mode);
     const ScratchFile file(kToken, mode);
@@ -76,7 +76,7 @@ TEST_CASE("a token file is read again when it has changed") {
   CHECK_FALSE(tokens.accepts(kToken));
 }
 
-TEST_CASE("as long as a token file is no good no token is accepted") {
+TEST_CASE("while a token file is bad no token is accepted") {
   const ScratchFile file(kToken);
   auto opened = TokenFile::open(file.path());
   REQUIRE(opened.ok());

@@ -10,12 +10,12 @@
 namespace flamed {
 namespace {
 
-TEST_CASE("a full queue refuses, counts, and leaves the value with its owner") {
+TEST_CASE("a full queue refuses a value, counts it, and leaves it with the caller") {
   BoundedQueue<std::unique_ptr<int>> queue(1);
   CHECK(queue.try_push(std::make_unique<int>(1)));
   auto second = std::make_unique<int>(2);
   CHECK_FALSE(queue.try_push(std::move(second)));
-  CHECK(second != nullptr);  // NOLINT(bugprone-use-after-move): a refused value must not be moved from
+  CHECK(second != nullptr);  // NOLINT(bugprone-use-after-move): a refused value must still be there
   CHECK(queue.refused() == 1);
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("values come out in the order they went in") {
   CHECK_FALSE(queue.try_pop().has_value());
 }
 
-TEST_CASE("what is pushed to the front comes out first, and is bounded as well") {
+TEST_CASE("a value pushed to the front comes out first, and is bounded as well") {
   BoundedQueue<int> queue(3);
   CHECK(queue.try_push(1));
   CHECK(queue.try_push(2));
@@ -40,7 +40,7 @@ TEST_CASE("what is pushed to the front comes out first, and is bounded as well")
   CHECK(queue.try_pop() == 2);
 }
 
-TEST_CASE("what is taken out of turn leaves the rest in its order, and its places free") {
+TEST_CASE("a value taken out of turn leaves the others in order and frees its place") {
   BoundedQueue<std::unique_ptr<int>> queue(4);
   for (int i = 0; i < 4; ++i) REQUIRE(queue.try_push(std::make_unique<int>(i)));
   const auto taken = queue.take_if([](const auto& value) { return *value % 2 == 1; });
@@ -62,7 +62,7 @@ TEST_CASE("a waiting consumer is released by a stop request") {
   CHECK_FALSE(got.has_value());
 }
 
-TEST_CASE("a consumer takes the lowest that it may have, of those alike the oldest") {
+TEST_CASE("a consumer takes the lowest allowed value, and the oldest of equal ones") {
   BoundedQueue<int> queue(8);
   std::vector<int> taken;
   const auto pop = [&] {
@@ -76,7 +76,7 @@ TEST_CASE("a consumer takes the lowest that it may have, of those alike the olde
   CHECK(queue.size() == 2);
 }
 
-TEST_CASE("a consumer that may not have what is there gets it when it may, or is released by a stop request") {
+TEST_CASE("a consumer waits for an allowed value, or is released by a stop request") {
   BoundedQueue<int> queue(1);
   std::atomic<bool> may = false;
   std::optional<int> got;

@@ -13,7 +13,7 @@ namespace {
 
 using unwinder::Bytes;
 
-TEST_CASE("A read beyond the end gives zero and fails for good") {
+TEST_CASE("A read beyond the end returns zero, and the reader stays failed") {
   const Bytes bytes{1, 2, 3};
   ByteReader reader(bytes);
   CHECK(reader.u16() == 0x0201);
@@ -24,7 +24,7 @@ TEST_CASE("A read beyond the end gives zero and fails for good") {
   CHECK(reader.left() == 0);
 }
 
-TEST_CASE("LEB128 numbers read back as they were written, up to the widest") {
+TEST_CASE("LEB128 numbers read back as written, up to the widest") {
   const auto unsigned_number = GENERATE(std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, std::uint64_t{16'400},
                                         std::uint64_t{1} << 63, std::numeric_limits<std::uint64_t>::max());
   const Bytes written = Bytes().uleb(unsigned_number);
@@ -34,7 +34,7 @@ TEST_CASE("LEB128 numbers read back as they were written, up to the widest") {
   CHECK(reader.left() == 0);
 }
 
-TEST_CASE("Signed LEB128 numbers read back as they were written, up to the widest") {
+TEST_CASE("Signed LEB128 numbers read back as written, up to the widest") {
   const auto number = GENERATE(std::int64_t{0}, std::int64_t{-1}, std::int64_t{63}, std::int64_t{64}, std::int64_t{-64},
                                std::int64_t{-65}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max(),
                                std::numeric_limits<std::int64_t>::min());
@@ -59,7 +59,7 @@ TEST_CASE("LEB128 numbers that need more than 64 bits or 10 bytes fail") {
   }
 }
 
-TEST_CASE("Numbers of 1, 2, 3, 4 and 8 bytes are read, and no others") {
+TEST_CASE("Only numbers of 1, 2, 3, 4 and 8 bytes are read") {
   const Bytes bytes{1, 2, 3, 4, 5, 6, 7, 8};
   for (const auto& [size, number] : {std::pair<std::size_t, std::uint64_t>{1, 0x01},
                                      {2, 0x0201},
@@ -75,7 +75,7 @@ TEST_CASE("Numbers of 1, 2, 3, 4 and 8 bytes are read, and no others") {
   CHECK_FALSE(reader.ok());
 }
 
-TEST_CASE("A text ends at its NUL, and one without any fails") {
+TEST_CASE("A text ends at its NUL, and one without a NUL fails") {
   const Bytes bytes{'a', 'b', 0, 'c'};
   ByteReader reader(bytes);
   CHECK(reader.text() == "ab");
@@ -84,7 +84,7 @@ TEST_CASE("A text ends at its NUL, and one without any fails") {
   CHECK_FALSE(reader.ok());
 }
 
-TEST_CASE("A position is sought, a LEB128 number skipped, and neither past the end") {
+TEST_CASE("A seek and a skip of a LEB128 number fail past the end") {
   const Bytes bytes{0x80, 0x80, 0x01, 0x07};
   ByteReader reader(bytes, 1);
   reader.skip_leb();

@@ -7,7 +7,7 @@ namespace flamed {
 namespace {
 
 struct Fixture {
-  /// What is lost for so many that a user wants where there is room for `limit`.
+  /// What is lost when a user wants this many, with room for `limit`.
   std::size_t make_room(std::uint32_t user, std::size_t amount, std::size_t limit) {
     std::size_t lost = 0;
     while (shares.total() + amount > limit) {
@@ -21,7 +21,7 @@ struct Fixture {
   FairShares<int> shares;
 };
 
-TEST_CASE("a fair share is what those have who want more than an equal part, once the others have what they want") {
+TEST_CASE("a fair share is what users who want more than an equal part get, once the others are served in full") {
   CHECK(fair_share({}, 100) == 100);
   CHECK(fair_share({30, 40}, 100) == 100);
   CHECK(fair_share({500}, 100) == 100);
@@ -31,14 +31,14 @@ TEST_CASE("a fair share is what those have who want more than an equal part, onc
   CHECK(fair_share({1, 2}, 0) == 0);
 }
 
-TEST_CASE("nobody loses anything where nothing is held") {
+TEST_CASE("nothing is lost where nothing is held") {
   const FairShares<int> shares;
   CHECK_FALSE(shares.next_loss(1));
   CHECK(shares.total() == 0);
   CHECK(shares.of(1) == 0);
 }
 
-TEST_CASE("whoever holds most loses what he has held longest") {
+TEST_CASE("the user who holds most loses what they held longest") {
   FairShares<int> shares;
   shares.hold(1, 1000);
   shares.hold(2, 1000);
@@ -51,12 +51,12 @@ TEST_CASE("whoever holds most loses what he has held longest") {
   shares.release(1);
   shares.release(1);
   CHECK(shares.total() == 2);
-  // Both hold one: whoever wants more loses it.
+  // Both hold one: the user who wants more loses it.
   CHECK(shares.next_loss(0)->key == 3);
   CHECK(shares.next_loss(1000)->key == 2);
 }
 
-TEST_CASE("what is held again is the newest, and counts once") {
+TEST_CASE("an item that is held again is the newest, and counts once") {
   FairShares<int> shares;
   shares.hold(1, 0, 10);
   shares.hold(2, 0, 10);
@@ -68,14 +68,14 @@ TEST_CASE("what is held again is the newest, and counts once") {
   CHECK(shares.of(7) == 1);
 }
 
-TEST_CASE("amounts count, not how many things there are") {
+TEST_CASE("amounts count, not the number of items") {
   FairShares<int> shares;
   for (int i = 0; i < 10; ++i) shares.hold(i, 0, 1);
   shares.hold(100, 7, 50);
   CHECK(shares.next_loss(0)->key == 100);
 }
 
-TEST_CASE("one user may have all of it, and another one gets his half") {
+TEST_CASE("a lone user may have all of it, and a second one gets half") {
   Fixture fixture;
   for (int i = 0; i < 100; ++i) {
     CHECK(fixture.make_room(1000, 1, 100) == 0);

@@ -28,7 +28,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-TEST_CASE("a file of exactly the limit is read whole, one byte more is refused") {
+TEST_CASE("a file of exactly the limit is read whole, one that is a byte larger is refused") {
   TemporaryFile file(std::string(100, 'x'));
   Result<std::string> whole = read_file(file.path(), 100);
   REQUIRE(whole.ok());
@@ -38,7 +38,7 @@ TEST_CASE("a file of exactly the limit is read whole, one byte more is refused")
   CHECK(refused.error().code() == EFBIG);
 }
 
-TEST_CASE("a file larger than one read step comes out unchanged") {
+TEST_CASE("a file larger than one read step is read unchanged") {
   std::string text;
   for (int i = 0; i < 50'000; ++i) text += std::to_string(i);
   TemporaryFile file(text);
@@ -53,7 +53,7 @@ TEST_CASE("a missing file is named in the error") {
   CHECK(missing.error().message() == "open /nonexistent/file: No such file or directory");
 }
 
-TEST_CASE("what one read gives is as much as there is room for, and nothing of a file that is not there") {
+TEST_CASE("one read returns as much as fits, and nothing of a missing file") {
   TemporaryFile file("0123456789");
   std::array<char, 100> buffer;
   CHECK(read_once(file.path(), buffer) == "0123456789");

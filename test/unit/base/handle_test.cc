@@ -10,18 +10,18 @@ int destroyed = 0;
 void destroy(int) { ++destroyed; }
 using Counted = Handle<int, destroy, -1>;
 
-TEST_CASE("a handle destroys what it owns exactly once") {
+TEST_CASE("a handle destroys its object exactly once") {
   destroyed = 0;
   {
     Counted first(1);
     Counted second(std::move(first));
-    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): what a moved-from handle holds is the point
+    CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): the state of a moved-from handle is under test
     CHECK(second.get() == 1);
   }
   CHECK(destroyed == 1);
 }
 
-TEST_CASE("assigning to a handle destroys what it held") {
+TEST_CASE("an assignment to a handle destroys the object before") {
   destroyed = 0;
   Counted handle(1);
   handle = Counted(2);

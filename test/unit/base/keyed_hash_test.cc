@@ -11,19 +11,19 @@
 namespace flamed {
 namespace {
 
-TEST_CASE("every bit of a word and of the order of words is in the hash") {
+TEST_CASE("every bit of a word and the order of words change the hash") {
   const std::uint64_t key = random_hash_key();
   std::set<std::uint64_t> hashes;
   for (int bit = 0; bit < 64; ++bit) {
     hashes.insert(hash_with(hash_with(0, std::uint64_t{1} << bit, key), 5, key));
     hashes.insert(hash_with(hash_with(0, 5, key), std::uint64_t{1} << bit, key));
   }
-  // 1 << 0 ... 1 << 63 before and after a 5, which is none of them.
+  // 1 << 0 ... 1 << 63 before and after a 5, which is not among them.
   CHECK(hashes.size() == 128);
 }
 
-TEST_CASE("words that were chosen to collide without the key do not collide with it") {
-  // What cancelled out when words were multiplied by a known number and combined: see the names of threads.
+TEST_CASE("words that collide without the key do not collide with it") {
+  // Such words cancelled out when they were multiplied by a known number and combined. Names of threads are such words.
   constexpr std::uint64_t kKnown = 0x9e3779b97f4a7c15ULL;
   const std::uint64_t key = random_hash_key();
   std::set<std::uint64_t> places;
@@ -31,11 +31,11 @@ TEST_CASE("words that were chosen to collide without the key do not collide with
     const std::uint64_t first = 42 ^ (second * kKnown);
     places.insert(hash_with(hash_with(~key, first, key), second, key) >> 32);
   }
-  // Of 2^32 places: 10,000 that are chosen at random share one a hundred times a hundred runs.
+  // Among 2^32 places, 10,000 random ones collide about once in a hundred runs.
   CHECK(places.size() > 9'990);
 }
 
-TEST_CASE("texts have hashes of their own, whatever bytes they end in") {
+TEST_CASE("texts have different hashes, whatever bytes they end in") {
   std::set<std::uint64_t> hashes;
   std::string text;
   for (int size = 0; size < 100; ++size) {

@@ -14,14 +14,14 @@ TEST_CASE("an error gains context on the way up and keeps its errno") {
   CHECK(error.code() == EACCES);
 }
 
-TEST_CASE("a result gives its value away once") {
+TEST_CASE("a result's value can be moved out once") {
   Result<std::unique_ptr<int>> result(std::make_unique<int>(7));
   REQUIRE(result.ok());
   std::unique_ptr<int> taken = std::move(result).value();
   CHECK(*taken == 7);
 }
 
-TEST_CASE("a status is success until it is given an error") {
+TEST_CASE("a status is success until it gets an error") {
   Status status;
   CHECK(status.ok());
   status = Error("no");

@@ -33,7 +33,7 @@ TEST_CASE("durations are a number and a unit, and several of them add up") {
   }
 }
 
-TEST_CASE("what is no duration is refused with the text and an example") {
+TEST_CASE("text that is no duration is refused with the text and an example") {
   for (const std::string text : {"", "s", "10", "-1s", "+1s", "1.5h", "1s ", " 1s", "1 s", "1ms", "1S", "1hh", "1h30",
                                  "h1", "9223372037s", "9223372036s1s", "106752d", "18446744073709551616s"}) {
     CAPTURE(text);
@@ -66,7 +66,7 @@ TEST_CASE("sizes are bytes, or powers of 1024 with and without iB") {
   }
 }
 
-TEST_CASE("what is no size is refused with the text and an example") {
+TEST_CASE("text that is no size is refused with the text and an example") {
   for (const std::string text : {"", "K", "-1", "+1", "1.5G", "1KB", "1kib", "1B", "1 M", "1M ", "1MiBs", "1M1K",
                                  "18446744073709551616", "17179869184GiB"}) {
     CAPTURE(text);
@@ -89,7 +89,7 @@ TEST_CASE("a formatted duration reads back as the same value") {
   }
 }
 
-TEST_CASE("a formatted size takes the largest unit that loses nothing and reads back as the same value") {
+TEST_CASE("a formatted size has the largest exact unit and reads back as the same value") {
   CHECK(format_size(0) == "0");
   CHECK(format_size(1023) == "1023");
   CHECK(format_size(256ULL << 20) == "256MiB");

@@ -6,7 +6,7 @@
 #include "test/catch.h"
 #include "test/unit/bpf/user_memory.h"
 
-// In place of bpf/user_registers.h, which needs the kernel's helpers: what the walk uses of it.
+// Replaces bpf/user_registers.h, which needs the kernel's helpers, with the part that the walk uses.
 #define FLAMED_BPF_USER_REGISTERS_H
 #define bpf_probe_read_user(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
@@ -62,7 +62,7 @@ TEST_CASE("a chain of frame pointers is walked to its end") {
   }
 }
 
-TEST_CASE("a chain longer than a record holds is cut and says so") {
+TEST_CASE("a chain longer than a record is cut and marked as cut") {
   for (const std::uint32_t callers : {127U, 200U}) {
     CAPTURE(callers);
     const Walked walked = walk(chain_of(callers), kAtChain);
@@ -102,7 +102,7 @@ TEST_CASE("each way in which a chain of frame pointers breaks has its reason") {
   }
 }
 
-TEST_CASE("a 32-bit process keeps frames of two 32-bit words") {
+TEST_CASE("a 32-bit process has frames of two 32-bit words") {
   constexpr std::uint64_t kLow = 0xffff0000;
   UserMemory memory(kLow, 64);
   memory.put32(kLow + 4, kLow + 20);
@@ -116,7 +116,7 @@ TEST_CASE("a 32-bit process keeps frames of two 32-bit words") {
   CHECK(walked.addresses[2] == 0x8048456);
 }
 
-TEST_CASE("random memory ends the walk within the record") {
+TEST_CASE("a walk of random memory stays within the record") {
   std::mt19937_64 random(5);
   for (int round = 0; round < 2000; ++round) {
     UserMemory memory(kStack, kStackWords);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From kernel code to its caller: what rows of the kernel's own tables mean, by each of their layouts, and the steps.
+// Steps from kernel code to its caller, and what rows of the kernel's own tables mean in each of their layouts.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,7 +25,7 @@ constexpr std::uint64_t kText = 0xffffffff81001000;
 constexpr std::uint32_t kPlace = 0x81001000;
 constexpr std::uint32_t kHop = FLAMED_KERNEL_HOP_CALL | 8 << FLAMED_KERNEL_HOP_CFA_SHIFT;
 
-/// Of 6.4 and later.
+/// Linux 6.4 and later.
 std::uint16_t bits(unsigned sp_reg, unsigned bp_reg, unsigned type, unsigned signal = 0) {
   return static_cast<std::uint16_t>(sp_reg | bp_reg << 4 | type << 8 | signal << 11);
 }
@@ -54,7 +54,7 @@ class Stack {
   std::unique_ptr<stack_window> window_ = std::make_unique<stack_window>();
 };
 
-TEST_CASE("rows of all layouts say the same in their own numbers") {
+TEST_CASE("rows of all layouts mean the same in their own encodings") {
   const std::uint32_t call = hop_of(16, -16, bits(FLAMED_ORC_REG_SP, FLAMED_ORC_REG_PREV_SP, kCall));
   CHECK((call & FLAMED_KERNEL_HOP_KIND) == FLAMED_KERNEL_HOP_CALL);
   const std::uint16_t old_call = FLAMED_ORC_REG_SP | FLAMED_ORC_REG_PREV_SP << 4;
@@ -72,7 +72,7 @@ TEST_CASE("rows of all layouts say the same in their own numbers") {
   CHECK(hop_of(0, 0, 1 << 11, FLAMED_ORC_SIGNAL_END) == FLAMED_KERNEL_HOP_END);
 }
 
-TEST_CASE("registers are told apart in either numbering, by the row of a function's first instruction") {
+TEST_CASE("the numbering of registers is recognised by the row of a function's first instruction") {
   constexpr unsigned kNewSp = 3;
   constexpr unsigned kNewBp = 4;
   constexpr unsigned kNewDi = 5;
@@ -101,7 +101,7 @@ TEST_CASE("registers are told apart in either numbering, by the row of a functio
   CHECK(hop(8, 0, 1, 0) == FLAMED_KERNEL_HOP_UNSUPPORTED);
 }
 
-TEST_CASE("what only the kernel's own unwinder knows is left to it") {
+TEST_CASE("rows that only the kernel's own unwinder understands are left to it") {
   constexpr unsigned kR10 = 6;
   CHECK(hop_of(0, 0, bits(0, 0, 0)) == FLAMED_KERNEL_HOP_UNSUPPORTED);
   CHECK(hop_of(0, 0, 0, FLAMED_ORC_END) == FLAMED_KERNEL_HOP_UNSUPPORTED);
@@ -115,7 +115,7 @@ TEST_CASE("what only the kernel's own unwinder knows is left to it") {
   CHECK(hop_of(8, 0, bits(FLAMED_ORC_REG_SP, 0, kCall), FLAMED_ORC_UNKNOWN) == FLAMED_KERNEL_HOP_UNSUPPORTED);
 }
 
-TEST_CASE("the caller stands where the stack pointer's row says") {
+TEST_CASE("the caller is found by a row relative to the stack pointer") {
   Stack stack;
   stack.memory.put(kStack + 64 + 40 - 8, kText + 77);
   stack.memory.put(kStack + 64 + 40 - 24, 4711);
@@ -126,7 +126,7 @@ TEST_CASE("the caller stands where the stack pointer's row says") {
   CHECK(stack.frame.exact == 0);
 }
 
-TEST_CASE("the caller stands where the frame pointer's row says, and what is not saved stays") {
+TEST_CASE("the caller is found by a row relative to the frame pointer, and registers that are not saved stay") {
   Stack stack;
   stack.memory.put(kStack + 512 + 8, kText + 77);
   CHECK(stack.step(hop_of(16, 0, bits(FLAMED_ORC_REG_BP, 0, kCall))) == FLAMED_KERNEL_STEP_NEXT);
@@ -135,7 +135,7 @@ TEST_CASE("the caller stands where the frame pointer's row says, and what is not
   CHECK(stack.frame.bp == kStack + 512);
 }
 
-TEST_CASE("a function that aligned its stack is left by what it saved of the old one") {
+TEST_CASE("a function that aligned its stack is left by the old stack pointer that it saved") {
   Stack stack;
   stack.memory.put(kStack + 512 - 24, kStack + 1000);
   stack.memory.put(kStack + 1000 - 8, kText + 77);
@@ -147,7 +147,7 @@ TEST_CASE("a function that aligned its stack is left by what it saved of the old
   CHECK(stack.frame.bp == 4711);
 }
 
-TEST_CASE("the interrupts' stack leads back to the one below it") {
+TEST_CASE("a walk of the interrupt stack goes on on the stack below it") {
   Stack stack;
   stack.frame.sp = kOtherStack;
   stack.memory.put(kOtherStack, kStack + 64);
@@ -157,7 +157,7 @@ TEST_CASE("the interrupts' stack leads back to the one below it") {
   CHECK(stack.frame.sp == kStack + 64 + 24);
 }
 
-TEST_CASE("the registers of interrupted kernel code are where the walk goes on, exactly there") {
+TEST_CASE("a walk goes on exactly at the registers of interrupted kernel code") {
   Stack stack;
   const std::uint64_t registers = kStack + 64 + 8;
   stack.memory.put(registers + FLAMED_REGISTERS_IP, kText + 77);
@@ -172,14 +172,14 @@ TEST_CASE("the registers of interrupted kernel code are where the walk goes on, 
   CHECK(stack.frame.exact == 1);
 }
 
-TEST_CASE("a stack ends at user space's registers, and at a row that says so") {
+TEST_CASE("a stack ends at the registers of user space, and at a row that marks the end") {
   Stack stack;
   stack.memory.put(kStack + 64 + FLAMED_REGISTERS_CS, 0x33);
   CHECK(stack.step(hop_of(0, 0, bits(FLAMED_ORC_REG_SP, 0, kRegisters, 1))) == FLAMED_KERNEL_STEP_END);
   CHECK(stack.step(FLAMED_KERNEL_HOP_END) == FLAMED_KERNEL_STEP_END);
 }
 
-TEST_CASE("a stack that is not known exactly is nobody's guess") {
+TEST_CASE("a stack that is not known exactly is not guessed") {
   Stack stack;
   CHECK(stack.step(FLAMED_KERNEL_HOP_UNSUPPORTED) == FLAMED_KERNEL_STEP_UNKNOWN);
   CHECK(stack.step(hop_of(0, 0, bits(FLAMED_ORC_REG_SP, 0, kCall))) == FLAMED_KERNEL_STEP_UNKNOWN);
@@ -189,7 +189,7 @@ TEST_CASE("a stack that is not known exactly is nobody's guess") {
   CHECK(stack.step(hop_of(16, 0, bits(FLAMED_ORC_REG_SP, 0, kCall))) == FLAMED_KERNEL_STEP_UNKNOWN);
 }
 
-TEST_CASE("the last words of a stack's last page are read, and nothing behind them") {
+TEST_CASE("the last words of a stack's last page are read, and nothing after them") {
   Stack stack;
   stack.frame.sp = kStack + 4096 - 16;
   stack.memory.put(kStack + 4096 - 8, kText + 77);
@@ -197,7 +197,7 @@ TEST_CASE("the last words of a stack's last page are read, and nothing behind th
   CHECK(stack.frame.ip == kText + 77);
 }
 
-TEST_CASE("a remembered address of the kernel is found, and no other one") {
+TEST_CASE("only a remembered address of the kernel is found") {
   const auto sites = std::make_unique<kernel_sites>();
   CHECK(find_kernel_hop(sites.get(), kPlace) == 0);
   remember_kernel_hop(sites.get(), kPlace, kHop);
@@ -207,7 +207,7 @@ TEST_CASE("a remembered address of the kernel is found, and no other one") {
   }
 }
 
-TEST_CASE("of a set the four addresses that were remembered last are found") {
+TEST_CASE("the four addresses of a set that were remembered last are found") {
   const auto sites = std::make_unique<kernel_sites>();
   std::vector<std::uint32_t> same_set;
   for (std::uint32_t place = kPlace; same_set.size() < 5; ++place) {

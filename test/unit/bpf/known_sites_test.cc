@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel program keeps of the places that a process's stacks go through: whose it is, and for how long.
+// The places that the kernel program remembers from a process's stacks: which process they belong to, and how long they
+// are kept.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,7 +30,7 @@ flamed_sample sample_of_process() {
   return sample;
 }
 
-/// As most compilers' code is: CFA = sp + 16, the return address below it.
+/// As in most compilers' code: CFA = sp + 16, the return address below it.
 flamed_unwind_rule common_rule() {
   flamed_unwind_rule rule{};
   rule.cfa = FLAMED_CFA_SP_OFFSET;
@@ -47,7 +48,7 @@ std::uint32_t hop_at(known_sites* known, std::uint64_t place) {
   return site == nullptr ? 0 : site->hop;
 }
 
-TEST_CASE("a remembered place is found, and no other one") {
+TEST_CASE("only a remembered place is found") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
@@ -57,7 +58,7 @@ TEST_CASE("a remembered place is found, and no other one") {
   for (std::uint64_t other = kPlace + 1; other < kPlace + 4096; ++other) {
     if (hop_at(known.get(), other) != 0) FAIL("found " << other);
   }
-  CHECK(hop_at(known.get(), kPlace + (1ULL << 32)) == 0);  // the set is chosen by the lower half alone
+  CHECK(hop_at(known.get(), kPlace + (1ULL << 32)) == 0);  // only the lower half chooses the set
 }
 
 TEST_CASE("places of memory that was never written are not found") {
@@ -67,7 +68,7 @@ TEST_CASE("places of memory that was never written are not found") {
   CHECK(hop_at(known.get(), 0) == 0);
 }
 
-TEST_CASE("of a set the two places that were remembered last are found") {
+TEST_CASE("the two places of a set that were remembered last are found") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
@@ -81,7 +82,7 @@ TEST_CASE("of a set the two places that were remembered last are found") {
   CHECK(hop_at(known.get(), same_set[2]) == kHop);
 }
 
-TEST_CASE("what is remembered again takes no other one's place") {
+TEST_CASE("a place that is remembered again evicts no other") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
@@ -97,7 +98,7 @@ TEST_CASE("what is remembered again takes no other one's place") {
   }
 }
 
-TEST_CASE("what another process, program or edition of tables left is forgotten") {
+TEST_CASE("places of another process, program or edition of tables are forgotten") {
   const flamed_sample sample = sample_of_process();
   std::vector<flamed_sample> others(4, sample);
   others[0].tgid++;
@@ -118,7 +119,7 @@ TEST_CASE("what another process, program or edition of tables left is forgotten"
   }
 }
 
-TEST_CASE("what was left is forgotten however many other processes there were in between") {
+TEST_CASE("old places are forgotten however many other processes were sampled in between") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   flamed_sample other = sample;
@@ -131,7 +132,7 @@ TEST_CASE("what was left is forgotten however many other processes there were in
   }
 }
 
-TEST_CASE("a process's tables are taken from its places until any process's change") {
+TEST_CASE("a process's tables are read from its places until any process's tables change") {
   constexpr std::uint32_t kEdition = 12;
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
@@ -149,7 +150,7 @@ TEST_CASE("a process's tables are taken from its places until any process's chan
   CHECK_FALSE(sites_are_of(known.get(), &sample, kEdition));
 }
 
-TEST_CASE("places are looked up anew after a while, in case their rows are known better") {
+TEST_CASE("places are looked up again after a while, in case better rows exist") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);
@@ -160,10 +161,10 @@ TEST_CASE("places are looked up anew after a while, in case their rows are known
   CHECK(hop_at(known.get(), kPlace) == 0);
 }
 
-TEST_CASE("a place that is used marks its module before that could be taken for unused") {
+TEST_CASE("a used place marks its module before the module counts as unused") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
-  // Seconds are kept in 8 bits: also where these start again from 0.
+  // Seconds are kept in 8 bits: check also where they wrap to 0.
   for (const std::uint32_t now : {kNow, 255U, 256U, 511U}) {
     CAPTURE(now);
     open_sites(known.get(), &sample, now);
@@ -175,7 +176,7 @@ TEST_CASE("a place that is used marks its module before that could be taken for 
   CHECK_FALSE(site_is_stale(find_site(known.get(), kPlace), kNow + FLAMED_SITES_SECONDS));
 }
 
-TEST_CASE("what a run that took too long may have read of changing tables is forgotten") {
+TEST_CASE("places from a run that took so long that its tables may have changed are forgotten") {
   const auto known = std::make_unique<known_sites>();
   const flamed_sample sample = sample_of_process();
   open_sites(known.get(), &sample, kNow);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose a CPU's known sites are: each process keeps its own until enough others have been sampled since.
+// Which processes a CPU's known sites belong to: each process keeps its own until enough others have been sampled.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -13,7 +13,7 @@
 namespace flamed {
 namespace {
 
-TEST_CASE("sixteen processes that take turns keep their own sites, whatever their numbers") {
+TEST_CASE("sixteen processes that take turns keep their sites, whatever their pids") {
   std::mt19937 random(1);
   for (int round = 0; round < 100; ++round) {
     site_owners owners{};
@@ -53,7 +53,7 @@ TEST_CASE("a new process takes the sites of the one that was sampled longest ago
   CHECK(by_age.size() == FLAMED_SITE_PROCESSES);
 }
 
-TEST_CASE("processes keep their own sites also when the clock starts again from 0") {
+TEST_CASE("processes keep their sites also when the clock wraps to 0") {
   site_owners owners{};
   std::uint64_t now = 0x7fffffff - 20;
   std::vector<std::uint32_t> numbers;

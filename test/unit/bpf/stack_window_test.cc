@@ -10,7 +10,7 @@
 namespace flamed::test {
 namespace {
 
-/// How often the program has asked for the thread's memory.
+/// How often the program has read the thread's memory.
 int& reads() {
   static int count = 0;
   return count;
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> word_by(const stack_window& window, std::uint64_t a
   return word;
 }
 
-TEST_CASE("a word is what memory holds there, whatever was shown before") {
+TEST_CASE("a word is what memory holds, whatever the window held before") {
   const UserMemory memory = numbered_memory();
   const UserMemory::Scope scope(memory);
   std::mt19937_64 random(3);
@@ -58,7 +58,7 @@ TEST_CASE("a word is what memory holds there, whatever was shown before") {
       case 0:
         return random();
       case 1:
-        return random() % 2048;  // around 0, where an empty window says it begins
+        return random() % 2048;  // around 0, where an empty window begins
       case 2:
         return kStackEnd - 1100 + random() % 1200;
       case 3:
@@ -99,7 +99,7 @@ TEST_CASE("one copy serves all words of a kibibyte above the first") {
   CHECK(reads() == 2);
 }
 
-TEST_CASE("where the stack ends within a copy, words are read one by one and no other copy is tried") {
+TEST_CASE("where the stack ends within a copy, words are read one by one, without another copy") {
   const UserMemory memory = numbered_memory();
   const UserMemory::Scope scope(memory);
   stack_window window{};

@@ -46,9 +46,9 @@ std::uint32_t naive_row(const std::vector<std::uint32_t>& rows, std::uint32_t pl
   return found;
 }
 
-TEST_CASE("a page's row is found as a search one by one finds it, for every number of rows and anywhere in a slab") {
+TEST_CASE("a page's row is found as by a linear search, for every number of rows and anywhere in a slab") {
   std::mt19937 random(1);
-  // What stands around the page's rows must not be seen: those before look too small, those behind it too large.
+  // The search must not see what is around the page's rows: earlier rows look too small, later ones too large.
   for (const std::uint32_t count : sizes_up_to(FLAMED_MAX_PAGE_ROWS)) {
     const std::uint32_t lowest = count % 3 == 0 ? 0 : static_cast<std::uint32_t>(random() % 5000);
     const std::vector<std::uint32_t> rows = random_rows(random, count, lowest);
@@ -78,7 +78,7 @@ TEST_CASE("a row search stays within the slab whatever the page says") {
   std::mt19937 random(2);
   std::vector<std::uint32_t> slab(FLAMED_SLAB_ROWS);
   for (std::uint32_t& row : slab) row = static_cast<std::uint32_t>(random());
-  // The sanitizers see a read outside; here, that each answer is one of the slab's rows.
+  // The sanitizers catch a read outside. The test checks that each answer is one of the slab's rows.
   std::vector<std::uint32_t> sorted = slab;
   std::sort(sorted.begin(), sorted.end());
   bool all_found = true;
@@ -102,13 +102,13 @@ std::vector<flamed_mapping> random_mappings(std::mt19937_64& random, std::uint32
   return mappings;
 }
 
-TEST_CASE("a mapping is found as a search one by one finds it, for every number of mappings and anywhere in a block") {
+TEST_CASE("a mapping is found as by a linear search, for every number of mappings and anywhere in a block") {
   std::mt19937_64 random(3);
   for (const std::uint32_t count : sizes_up_to(FLAMED_BLOCK_MAPPINGS)) {
     const std::vector<flamed_mapping> mappings = random_mappings(random, count);
     for (const std::uint32_t first : {0U, FLAMED_BLOCK_MAPPINGS - count, (FLAMED_BLOCK_MAPPINGS - count) / 2}) {
       CAPTURE(count, first);
-      // Before and behind stand other processes' mappings.
+      // Mappings of other processes are before and after.
       std::vector<flamed_mapping> block(FLAMED_BLOCK_MAPPINGS, flamed_mapping{0, ~0ULL, 0, 99'999, 0});
       std::copy(mappings.begin(), mappings.end(), block.begin() + first);
       bool all_equal = true;

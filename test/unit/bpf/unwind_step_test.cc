@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel program's steps from frame to frame against unwinder/step.h, which says what they mean.
+// Compares the kernel program's steps from frame to frame with unwinder/step.h, which defines them.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -58,8 +58,8 @@ walk_frame as_program_frame(const WalkFrame& frame) {
   return to;
 }
 
-/// What the program answers where step() answers `result`. It ends a walk at a return address of 0; step() leaves that
-/// to who calls it.
+/// The program's result where step() returns `result`. The program ends a walk at a return address of 0, which step()
+/// leaves to its caller.
 std::uint32_t as_program_result(StepResult result, const WalkFrame& after) {
   switch (result) {
     case StepResult::kNext:
@@ -87,7 +87,7 @@ class RandomWalk {
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 
-  /// Mostly an address on the stack, sometimes near its ends or anything at all.
+  /// Mostly an address on the stack, sometimes near its ends or any number.
   std::uint64_t value() {
     switch (below(10)) {
       case 0:
@@ -106,14 +106,14 @@ class RandomWalk {
     if (one_in(20)) return static_cast<std::int32_t>(random_());
     return static_cast<std::int32_t>(below(64)) * 8 - 128;
   }
-  /// Of any kind but kNone.
+  /// Any kind but kNone.
   Rule rule() {
     Rule rule;
     rule.cfa = static_cast<CfaKind>(1 + below(unwinder::kCfaKinds - 1));
     rule.fp = static_cast<FpKind>(below(6));
     rule.ra = static_cast<RaKind>(below(4));
     rule.signal_frame = one_in(6) ? 1 : 0;
-    // x86-64 has no signed return addresses, and its program no code for them.
+    // x86-64 has no signed return addresses, and its program has no code for them.
     rule.ra_signed = kArchitecture == Architecture::kArm64 && one_in(3) ? 1 : 0;
     rule.cfa_register = static_cast<std::uint8_t>(below(one_in(8) ? 256 : 33));
     rule.other_register = static_cast<std::uint8_t>(below(one_in(8) ? 256 : 33));
@@ -141,7 +141,7 @@ class RandomWalk {
   std::mt19937_64 random_;
 };
 
-TEST_CASE("a step by any rule has the result and the next frame that unwinder::step() gives") {
+TEST_CASE("a step by any rule has the result and the next frame of unwinder::step()") {
   RandomWalk random(1);
   std::map<std::uint32_t, int> results;
   std::array<int, unwinder::kCfaKinds> nexts{};
@@ -180,7 +180,7 @@ TEST_CASE("a step by any rule has the result and the next frame that unwinder::s
     CAPTURE(static_cast<int>(result), program_result, frame.pc, program_frame.pc, frame.sp, program_frame.sp);
     FAIL("the two differ");
   }
-  // The comparison has seen every result, and frames left by every kind of rule that leaves a frame.
+  // The comparison covered every result, and frames left by every kind of rule that leaves a frame.
   for (const std::uint32_t end : {FLAMED_END_OUTERMOST, FLAMED_END_UNREADABLE, FLAMED_END_UNSUPPORTED,
                                   FLAMED_END_UNKNOWN_REGISTER, FLAMED_END_NOT_GROWING}) {
     CAPTURE(end);
@@ -204,7 +204,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
     const UserMemory::Scope scope(memory);
     const AllRegisters registers{};
     Rule rule = random.rule();
-    // Half of them nearly as compilers make them, the others anything.
+    // Half of them are like compilers' rules, the others are random.
     if (random.one_in(2)) {
       rule.cfa = random.one_in(2) ? CfaKind::kSpOffset : CfaKind::kFpOffset;
       rule.fp = random.one_in(2) ? FpKind::kSame : FpKind::kAtCfa;
@@ -249,7 +249,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
   }
 }
 
-TEST_CASE("a rule of a kind that the program does not know ends the walk as unsupported") {
+TEST_CASE("a rule of an unknown kind ends the walk as unsupported") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
   walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1};
@@ -262,7 +262,7 @@ TEST_CASE("a rule of a kind that the program does not know ends the walk as unsu
   }
 }
 
-TEST_CASE("vfork's return address in a register leaves the stack as it is, in the interrupted frame only") {
+TEST_CASE("vfork's return address in a register leaves the stack unchanged, in the interrupted frame only") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
   constexpr std::uint8_t kRdi = 5;
@@ -281,7 +281,7 @@ TEST_CASE("vfork's return address in a register leaves the stack as it is, in th
   CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_END_NOT_GROWING);
 }
 
-TEST_CASE("code without a rule is left by its frame pointer") {
+TEST_CASE("code without a rule is left by the frame pointer") {
   UserMemory memory(kStack, kStackWords);
   memory.put(kStack + 64, kStack + 128);
   memory.put(kStack + 72, 0x402000);
@@ -336,7 +336,7 @@ TEST_CASE("an unknown frame pointer is not followed") {
   CHECK(step_by_frame_pointer(&frame) == FLAMED_END_NO_INFORMATION);
 }
 
-TEST_CASE("steps by frame pointer end on any memory, since each goes further up the stack") {
+TEST_CASE("steps by frame pointer end on any memory, since each goes up the stack") {
   RandomWalk random(7);
   for (int round = 0; round < 500; ++round) {
     UserMemory memory(kStack, kStackWords);

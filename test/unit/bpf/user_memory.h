@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UserMemory: what the kernel program reads of a walked thread, on the host. Make it the one that is read with a
-// UserMemory::Scope.
+// UserMemory: the memory of a walked thread that the kernel program reads, in tests on the host. A UserMemory::Scope
+// makes it the current one.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the budget does is tested with the governor, which decides; here is what is told of it.
+// The governor's test covers the decisions. This one covers the messages about them.
 #include "daemon/budget/budget_keeper.h"
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace flamed::daemon {
 namespace {
 
-TEST_CASE("a step down is told with what was measured, the limit that it acted on, and where that was set") {
+TEST_CASE("a step down is logged with the measurement, the limit, and where the limit was set") {
   BudgetedMachine machine({0.003, "--cpu-budget"});
   const test::CapturedLog log;
   machine.run(3, 0.004);
@@ -22,7 +22,7 @@ TEST_CASE("a step down is told with what was measured, the limit that it acted o
       "is 0.27 %, which is 90 % of cpu_budget (0.3 % by --cpu-budget)\n");
 }
 
-TEST_CASE("a step up is told in the same way, with the budget in force") {
+TEST_CASE("a step up is logged in the same way, with the budget in force") {
   BudgetedMachine machine({0.003, "--cpu-budget"});
   machine.run(3, 0.004);
   machine.keeper.set_budget({0.01, "/etc/flamed/flamed.json"});
@@ -34,7 +34,7 @@ TEST_CASE("a step up is told in the same way, with the budget in force") {
       "limit is 0.9 %, which is 90 % of cpu_budget (1 % by /etc/flamed/flamed.json)\n");
 }
 
-TEST_CASE("tables that wait are told with what they have used up, and when they need not any more") {
+TEST_CASE("waiting tables are logged with the time that they used up, and again when they go on") {
   BudgetedMachine machine({0.003, "default"});
   machine.run(40, 0.001, 0.001);
   {
@@ -52,7 +52,7 @@ TEST_CASE("tables that wait are told with what they have used up, and when they 
         "minute is available again; in the last 5 s they took 0 % of the machine's CPU time, and sampling 0.1 %\n");
 }
 
-TEST_CASE("the state in force is told with the same limit") {
+TEST_CASE("the state in force is reported with the same limit") {
   BudgetedMachine machine({0.003, "default"});
   machine.run(3, 0.004);
   CHECK(

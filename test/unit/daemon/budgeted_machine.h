@@ -10,7 +10,7 @@
 
 namespace flamed::daemon {
 
-/// Sampling and work in the background that take these shares of a machine with 2 CPUs.
+/// Sampling and background work that use these shares of a machine with 2 CPUs.
 class BudgetedMachine {
  public:
   explicit BudgetedMachine(const CpuBudget& budget) : keeper(99, budget, [this] { return reading_; }) {

@@ -13,7 +13,7 @@ using Used = BusyCpus::Used;
 
 constexpr std::int64_t kNsPerTick = 10 * kNsPerMs;
 
-/// Two CPUs. What they do is told by setting the numbers.
+/// Two CPUs. A test sets what they do by their numbers.
 struct Machine {
   void put(int first_ticks, int second_ticks, const std::string& idle_seconds) const {
     const std::string first = std::to_string(first_ticks);
@@ -27,7 +27,7 @@ struct Machine {
   ManualClock clock{{1'000 * kNsPerSecond}, {2'000 * kNsPerSecond}};
 };
 
-TEST_CASE("the CPU time of each CPU is read again once all together have used so much that it matters") {
+TEST_CASE("each CPU's time is read again once all together have used enough to matter") {
   Machine machine;
   machine.put(100, 200, "50.00");
   BusyCpus cpus(30 * kNsPerMs, machine.clock, machine.proc.path().string());
@@ -38,7 +38,7 @@ TEST_CASE("the CPU time of each CPU is read again once all together have used so
     machine.clock.advance_ns(kNsPerSecond);
     machine.put(101, 201, "51.98");
     CHECK(cpus.read(2) == first);
-    // Nor in small steps for ever.
+    // Nor after many such seconds.
     machine.clock.advance_ns(kNsPerSecond);
     machine.put(102, 202, "53.96");
     CHECK(cpus.read(2) == Used{{0, 102 * kNsPerTick}, {1, 202 * kNsPerTick}});
@@ -64,7 +64,7 @@ TEST_CASE("the CPU time of each CPU is read again once all together have used so
   }
 }
 
-TEST_CASE("of what can't be read as CPU time nothing is told, and nothing is kept") {
+TEST_CASE("text that can't be read as CPU time yields nothing, and nothing is kept") {
   Machine machine;
   machine.put(100, 200, "50.00");
   machine.proc.write("stat", "something else\n");

@@ -82,7 +82,7 @@ struct Bad {
   std::string key;
   std::string flag;
   std::string value;
-  std::string allowed;  ///< what the error says would be good
+  std::string allowed;  ///< the valid values that the error names
 };
 const std::vector<Bad> kBad{
     {"listen", "--listen", "unix:", "unix:/PATH"},
@@ -129,7 +129,7 @@ const std::vector<Bad> kBad{
     {"log_level", "--log-level", "INFO", "one of trace, debug, info, warning, error, critical"},
 };
 
-TEST_CASE("every good value can be given in the file and as a flag, with a blank or an equals sign") {
+TEST_CASE("every valid value is accepted in the file and as a flag, after a blank or an equals sign") {
   for (const Good& good : kGood) {
     CAPTURE(good.key, good.value);
     Config config;
@@ -144,7 +144,7 @@ TEST_CASE("every good value can be given in the file and as a flag, with a blank
   }
 }
 
-TEST_CASE("every bad value is refused with its name, itself, and what is allowed") {
+TEST_CASE("every bad value is refused with its key, the value, and the allowed values") {
   for (const Bad& bad : kBad) {
     CAPTURE(bad.key, bad.value);
     Config config;
@@ -167,7 +167,7 @@ TEST_CASE("numbers in the file may stand without quotes") {
   CHECK(config.memory_budget_bytes == 64U << 20);
 }
 
-TEST_CASE("a number that is not a good value is told apart from what is no number") {
+TEST_CASE("the error for a number out of range differs from that for no number") {
   for (const std::string number : {"-5", "99.5", "1e3", "0", "18446744073709551615", "1e300"}) {
     CAPTURE(number);
     Config config;
@@ -178,7 +178,7 @@ TEST_CASE("a number that is not a good value is told apart from what is no numbe
   }
 }
 
-TEST_CASE("what is neither text nor a number is no value") {
+TEST_CASE("a value is text or a number") {
   for (const std::string value : {"true", "null", "[99]", "{\"hz\": 99}"}) {
     CAPTURE(value);
     Config config;
@@ -189,13 +189,13 @@ TEST_CASE("what is neither text nor a number is no value") {
   }
 }
 
-TEST_CASE("a value that is nested without end is refused as well") {
+TEST_CASE("a very deeply nested value is refused as well") {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   Config config;
   CHECK_FALSE(apply_json("{\"listen\": " + deep + "}", config).ok());
 }
 
-TEST_CASE("the file may have comments, and what it does not say keeps its value") {
+TEST_CASE("the file may have comments, and keys that it leaves out keep their values") {
   Config config;
   config.log_level = "debug";
   const Status status = apply_json(R"(
@@ -224,7 +224,7 @@ TEST_CASE("there may be several addresses to listen on, and those of the command
         Addresses{{"", 0, "/run/a"}, {"::1", 3}});
 }
 
-TEST_CASE("one address twice, or very many, is a mistake") {
+TEST_CASE("one address twice, or too many, are refused") {
   CHECK(mentions(parse_flags({"--listen=127.0.0.1:1", "--listen=127.0.0.1:1"}).error(), "given twice"));
   std::vector<std::string> many;
   for (int i = 1; i <= 17; ++i) many.push_back("--listen=127.0.0.1:" + std::to_string(i));
@@ -233,7 +233,7 @@ TEST_CASE("one address twice, or very many, is a mistake") {
   CHECK(parse_flags(many).ok());
 }
 
-TEST_CASE("only a token lets flamed listen beyond this host") {
+TEST_CASE("flamed listens beyond this host only with a token") {
   for (const std::string address : {"0.0.0.0:9090", "192.0.2.1:9090", "[::]:9090", "[2001:db8::1]:9090"}) {
     CAPTURE(address);
     const auto refused = parse_flags({"--listen", "127.0.0.1:9090", "--listen", address});
@@ -249,7 +249,7 @@ TEST_CASE("only a token lets flamed listen beyond this host") {
   }
 }
 
-TEST_CASE("an unknown key is named with those that are known") {
+TEST_CASE("an unknown key is refused with the list of known ones") {
   Config config;
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
@@ -258,7 +258,7 @@ TEST_CASE("an unknown key is named with those that are known") {
         "memory_budget, unwind, unwind_memory, command_lines, jvm_attach, debuginfod, log_level");
 }
 
-TEST_CASE("what is not JSON, or no object, is refused with the place or an example") {
+TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {
   Config config;
   for (const std::string text :
        {"", "{", "{\"listen\"}", "{,}", "{\"listen\": \"a:1\",}", "\xff\xfe", "{\"listen\": \"\xff\"}"}) {
@@ -287,11 +287,11 @@ TEST_CASE("the command line wins over the file") {
   CHECK(line->action == Action::kRun);
 }
 
-TEST_CASE("of a flag that is given twice the last counts") {
+TEST_CASE("the last of repeated flags counts") {
   CHECK(parse_flags({"--frequency", "10", "--frequency=20"})->config.frequency_hz == 20);
 }
 
-TEST_CASE("a configuration file that was asked for must be there") {
+TEST_CASE("a configuration file that was named must exist") {
   const auto line = parse({"--config", "/nonexistent/flamed.json"});
   REQUIRE_FALSE(line.ok());
   CHECK(mentions(line.error(), "cannot read the configuration"));
@@ -330,7 +330,7 @@ TEST_CASE("without a configuration file the defaults are in force") {
   CHECK(line->config.log_level == "info");
 }
 
-TEST_CASE("where a value was set is known: by a flag, in the file, or nowhere") {
+TEST_CASE("each value knows where it was set: by a flag, in the file, or nowhere") {
   const test::TemporaryDirectory directory;
   const std::string file = directory.write("flamed.json", R"({"cpu_budget": "1%", "retention": "1h"})");
   const auto line = parse({"--config", file, "--retention", "2h"});
@@ -366,7 +366,7 @@ TEST_CASE("a flag without its value, or with one that it does not take, is an er
   }
 }
 
-TEST_CASE("help and version are told whatever state the configuration is in") {
+TEST_CASE("help and version are printed even with a bad configuration") {
   CHECK(parse({"--version", "--config", "/nonexistent"})->action == Action::kVersion);
   CHECK(parse({"--help", "--frequency", "no number"})->action == Action::kHelp);
   CHECK(parse({"-h"})->action == Action::kHelp);
@@ -394,7 +394,7 @@ TEST_CASE("the help text has every exit status") {
   CHECK(help.find("\n  10  open files, memory or locked memory are limited too narrowly\n") != std::string::npos);
 }
 
-TEST_CASE("debuginfod is off unless it is told its servers") {
+TEST_CASE("debuginfod is off unless servers are set") {
   Config config;
   CHECK(config.debuginfod_urls.empty());
   REQUIRE(apply_json(R"({"debuginfod": "https://debuginfod.example.org  file:///srv/debug/"})", config).ok());

@@ -18,7 +18,7 @@ class Machine {
  public:
   explicit Machine(const CpuAccounts::Limits& limits = {}) : accounts(limits, clock_, proc_.path()) { put(); }
 
-  /// `started_s` seconds after the machine's first moment here, may be negative.
+  /// `started_s` is in seconds after the test's first moment, and may be negative.
   ProcessId add(std::int32_t pid, std::int64_t started_s, std::uint64_t cpu_s = 0) {
     const ProcessId id{pid, static_cast<std::uint64_t>((kBootNs / kNsPerSecond + started_s)) * kTicksPerSecond};
     processes_.push_back({id, cpu_s * kTicksPerSecond, 0});
@@ -34,7 +34,7 @@ class Machine {
     std::erase_if(processes_, [&](const Load& load) { return load.id == id; });
     proc_.remove(id.pid);
   }
-  /// Who uses CPU is sampled.
+  /// A process that uses CPU is sampled.
   void pass(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       clock_.advance_ns(kNsPerSecond);
@@ -44,7 +44,7 @@ class Machine {
         busy_ticks_ += ticks;
         if (ticks != 0) accounts.saw(load.id);
       }
-      // Between readings nobody looks.
+      // Nothing is read between readings.
       const bool due = clock_.wall().ns % CpuAccounts::kIntervalNs < kNsPerSecond;
       if (due || i + 1 == seconds) put();
       accounts.advance(clock_.monotonic());
@@ -52,7 +52,7 @@ class Machine {
   }
   void step_clock(std::int64_t seconds) { clock_.step_wall_ns(seconds * kNsPerSecond); }
 
-  /// Seconds of CPU time from one second of the test to another; -1 where that is not known.
+  /// Seconds of CPU time from one second of the test to another; -1 if unknown.
   [[nodiscard]] double used(const ProcessId& id, std::int64_t from_s, std::int64_t to_s,
                             std::optional<std::int64_t> ended_s = std::nullopt) const {
     store::ProcessInfo info;
@@ -99,7 +99,7 @@ class Machine {
   CpuAccounts accounts;
 };
 
-TEST_CASE("what was used between two readings counts in proportion to the time") {
+TEST_CASE("CPU time between two readings counts in proportion to the time") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -110,7 +110,7 @@ TEST_CASE("what was used between two readings counts in proportion to the time")
   CHECK(machine.busy(20, 50) == Approx(60).epsilon(0.001));
 }
 
-TEST_CASE("what lies before the beginning of sampling counts neither as sampled nor as used") {
+TEST_CASE("time before the beginning of sampling counts neither as sampled nor as used") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -120,7 +120,7 @@ TEST_CASE("what lies before the beginning of sampling counts neither as sampled 
   CHECK(machine.busy(-40, 30) == Approx(30).epsilon(0.001));
 }
 
-TEST_CASE("a process that is not sampled for long has used its CPU time after that, not evenly") {
+TEST_CASE("a process without samples for a long time used its CPU time after that, not evenly") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -148,7 +148,7 @@ TEST_CASE("a process counts from 0 at its start") {
   }
 }
 
-TEST_CASE("the account of a window that ends after the last reading is read when it is asked for") {
+TEST_CASE("a query for a window that ends after the last reading reads the account") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -158,7 +158,7 @@ TEST_CASE("the account of a window that ends after the last reading is read when
   CHECK(machine.busy(10, 34) == Approx(24).epsilon(0.001));
 }
 
-TEST_CASE("a process that ended between readings is not known, unless the part without a reading hardly counts") {
+TEST_CASE("a process that ended between readings is unknown, unless the part without a reading hardly counts") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -172,7 +172,7 @@ TEST_CASE("a process that ended between readings is not known, unless the part w
   CHECK(machine.used(id, 600, 620, 634) == Approx(20).epsilon(0.001));
 }
 
-TEST_CASE("an end that was told of is not looked for in /proc, and tells the same") {
+TEST_CASE("an end that was reported is not looked up in /proc, and has the same result") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -181,13 +181,13 @@ TEST_CASE("an end that was told of is not looked for in /proc, and tells the sam
   machine.accounts.ended(id);
   machine.use(id, 0);
   machine.pass(30);
-  // Its file still stands there, and is not read.
+  // Its file still exists, and is not read.
   CHECK(machine.used(id, 610, 660, 634) == -1);
   CHECK(machine.reason().find("ended between readings") != std::string::npos);
   CHECK(machine.used(id, 600, 620, 634) == Approx(20).epsilon(0.001));
 }
 
-TEST_CASE("a process that had ceased to use CPU before it ended is known to its end") {
+TEST_CASE("a process that stopped using CPU before it ended is known to its end") {
   Machine machine;
   const ProcessId id = machine.add(42, -500, 300);
   machine.accounts.begin();
@@ -200,7 +200,7 @@ TEST_CASE("a process that had ceased to use CPU before it ended is known to its 
   CHECK(machine.used(id, 10, 90, 70) == Approx(20).epsilon(0.001));
 }
 
-TEST_CASE("a process that was gone before its first reading is not known, and neither is another with its pid") {
+TEST_CASE("a process that ended before its first reading is unknown, and so is another with its pid") {
   Machine machine;
   machine.accounts.begin();
   const ProcessId first = machine.add(42, 0);
@@ -236,12 +236,12 @@ TEST_CASE("old readings are thinned out to one a minute") {
   machine.accounts.begin();
   machine.use(id, 1);
   machine.pass(3 * 3600);
-  // Two hours of minutes and one of intervals, and what a vector may have to spare.
+  // Two hours of minutes and one of intervals, and a vector's spare capacity.
   CHECK(machine.accounts.stats().bytes < 2 * (120 + 60 * 9) * 16);
   CHECK(machine.used(id, 600, 1800) == Approx(1200).epsilon(0.001));
 }
 
-TEST_CASE("readings beyond the retention are dropped; who runs on without being sampled stays known") {
+TEST_CASE("readings beyond the retention are dropped; a running process without samples stays known") {
   Machine machine({.retention_ns = 30 * kNsPerMinute, .budget_bytes = 8U << 20});
   const ProcessId busy = machine.add(42, -500, 300);
   const ProcessId silent = machine.add(43, -500, 300);
@@ -256,7 +256,7 @@ TEST_CASE("readings beyond the retention are dropped; who runs on without being 
   CHECK(machine.used(busy, 3000, 4000) == Approx(1000).epsilon(0.001));
 }
 
-TEST_CASE("within a small budget the newest readings are kept, and what is dropped is not made up") {
+TEST_CASE("within a small budget the newest readings are kept, and dropped ones are not estimated") {
   Machine machine({.retention_ns = 24 * 60 * kNsPerMinute, .budget_bytes = 20'000});
   std::vector<ProcessId> ids;
   for (int i = 0; i < 20; ++i) ids.push_back(machine.add(100 + i, -500, 300));

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kBudget = 0.003;
 
-/// A machine with four CPUs on which each second costs what it is told: `at_99` is what sampling at 99 Hz would take,
-/// a part of all CPUs' time, in proportion at other frequencies.
+/// A machine with four CPUs on which each second costs what the test sets. `at_99` is the share of all CPUs' time that
+/// sampling at 99 Hz would take; other frequencies cost in proportion.
 class Machine {
  public:
   explicit Machine(std::optional<double> budget = kBudget, unsigned hz = 99) : governor(hz, budget) {
@@ -20,7 +20,7 @@ class Machine {
 
   struct Load {
     double at_99 = 0.0005;
-    double fixed = 0;  ///< of sampling, whatever the frequency
+    double fixed = 0;  ///< the cost of sampling at any frequency
     double background = 0;
     double answers = 0;
     double skipping = 0;
@@ -39,7 +39,7 @@ class Machine {
       lowest_hz = std::min(lowest_hz, governor.frequency_hz());
     }
   }
-  /// What has been spent for the background since `before`, as a part of all CPUs' time.
+  /// The time spent in the background since `before`, as a share of all CPUs' time.
   [[nodiscard]] double background_since(const CostReading& before) const {
     return static_cast<double>(reading_.background_ns - before.background_ns) /
            static_cast<double>(reading_.now.ns - before.now.ns) / 4;
@@ -74,7 +74,7 @@ TEST_CASE("within the budget nothing changes") {
   CHECK(machine.governor.background_may_go_on());
 }
 
-TEST_CASE("a load that would cost three times the budget is within it after 10 s, by one step") {
+TEST_CASE("a load that would cost three times the budget is within it after 10 s, in one step") {
   Machine machine;
   machine.run(100, {});
   machine.run(10, {.at_99 = 3 * kBudget});
@@ -83,7 +83,7 @@ TEST_CASE("a load that would cost three times the budget is within it after 10 s
   CHECK(machine.governor.shares().all() < kBudget);
 }
 
-TEST_CASE("the same holds for a load that is there when sampling begins") {
+TEST_CASE("the same holds for a load that exists when sampling begins") {
   Machine machine;
   machine.run(10, {.at_99 = 3 * kBudget});
   CHECK(machine.governor.shares().all() < kBudget);
@@ -135,7 +135,7 @@ TEST_CASE("a load on the edge does not make the frequency go up and down") {
   }
 }
 
-TEST_CASE("a load that comes back whenever the frequency was raised is tried ever less often") {
+TEST_CASE("a load that returns after each raise of the frequency is tried ever less often") {
   Machine machine;
   for (int i = 0; i < 2 * 3600; ++i) {
     machine.run(1, {.at_99 = machine.governor.frequency_hz() == 99 ? 3 * kBudget : 0.1 * kBudget});
@@ -144,7 +144,7 @@ TEST_CASE("a load that comes back whenever the frequency was raised is tried eve
   CHECK(machine.governor.lowered() < 20);
 }
 
-TEST_CASE("work in the background comes first: it waits, and the frequency stays") {
+TEST_CASE("background work is cut first: it waits, and the frequency stays") {
   Machine machine;
   machine.run(60, {});
   machine.run(120, {.background = 0.02});
@@ -156,7 +156,7 @@ TEST_CASE("work in the background comes first: it waits, and the frequency stays
   CHECK(machine.lowest_hz == 99);
 }
 
-TEST_CASE("what reading past skipped records takes is told, and lowers the frequency for nobody") {
+TEST_CASE("the cost of reading past skipped records is reported, and does not lower the frequency") {
   Machine machine;
   machine.run(120, {.at_99 = 0.001, .skipping = 3 * kBudget});
   CHECK(machine.lowest_hz == 99);
@@ -164,7 +164,7 @@ TEST_CASE("what reading past skipped records takes is told, and lowers the frequ
   CHECK(machine.governor.shares().all() == Approx(0.001 + 3 * kBudget).epsilon(0.01));
 }
 
-TEST_CASE("when sampling needs the budget, a tenth is left to work in the background") {
+TEST_CASE("when sampling needs the budget, a tenth is left to background work") {
   Machine machine;
   machine.run(200, {.at_99 = 0.88 * kBudget, .background = 0.02});
   const CostReading before = machine.reading();
@@ -173,14 +173,14 @@ TEST_CASE("when sampling needs the budget, a tenth is left to work in the backgr
   CHECK(machine.lowest_hz == 99);
 }
 
-TEST_CASE("tables of what runs at the beginning are made at once") {
+TEST_CASE("tables of programs that run at the start are built at once") {
   Machine machine;
   machine.run(30, {.background = 0.1});
   CHECK(machine.governor.background_may_go_on());
   CHECK_FALSE(machine.governor.is_background_slowed());
 }
 
-TEST_CASE("work in the background that has waited goes on, and no more than ten minutes later") {
+TEST_CASE("waiting background work goes on, after ten minutes at most") {
   Machine machine;
   machine.run(60, {});
   machine.run(1, {.background = 2});
@@ -191,7 +191,7 @@ TEST_CASE("work in the background that has waited goes on, and no more than ten 
   CHECK_FALSE(machine.governor.is_background_slowed());
 }
 
-TEST_CASE("answers change neither the frequency nor what the background gets") {
+TEST_CASE("answers change neither the frequency nor the background's share") {
   Machine machine;
   machine.run(300, {.answers = 0.3});
   CHECK(machine.lowest_hz == 99);
@@ -206,7 +206,7 @@ TEST_CASE("without a budget nothing is limited") {
   CHECK(machine.governor.background_may_go_on());
 }
 
-TEST_CASE("a budget that is taken away or changed holds at once") {
+TEST_CASE("a removal or change of the budget holds at once") {
   Machine machine;
   machine.run(60, {.at_99 = 3 * kBudget});
   REQUIRE(machine.governor.frequency_hz() == 24.75);

@@ -23,7 +23,7 @@ TEST_CASE("a list of CPUs is numbers and ranges") {
   }
 }
 
-TEST_CASE("what is no list of CPUs is refused") {
+TEST_CASE("text that is no list of CPUs is refused") {
   for (const std::string text : {"a",    "-1",  "0-",   "-",     ",",       "0,",           ",0",
                                  "0,,1", "3-1", "1,0",  "0-3,3", "0-3,2-5", "0 1",          "0;1",
                                  "0x1",  "+1",  "0--1", "65536", "0-65536", "0-4294967296", "99999999999999999999"}) {

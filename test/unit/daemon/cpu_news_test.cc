@@ -11,14 +11,14 @@ namespace {
 
 using namespace std::string_literals;
 
-TEST_CASE("a CPU that came online or went offline is told by its number") {
+TEST_CASE("a CPU that came online or went offline is reported by its number") {
   CHECK(parse_cpu_news("online@/devices/system/cpu/cpu3\0ACTION=online\0"s) == 3);
   CHECK(parse_cpu_news("offline@/devices/system/cpu/cpu127\0ACTION=offline\0DEVPATH=/devices/system/cpu/cpu127\0"s) ==
         127);
   CHECK(parse_cpu_news("online@/devices/system/cpu/cpu0") == 0);
 }
 
-TEST_CASE("what tells of another device or of something else is no news of a CPU") {
+TEST_CASE("events of other devices or other kinds are ignored") {
   for (const std::string& message :
        {"add@/devices/system/cpu/cpu3\0"s, "online@/devices/system/memory/memory3\0"s,
         "online@/devices/system/cpu/cpu"s, "online@/devices/system/cpu/cpu3x"s,
@@ -29,7 +29,7 @@ TEST_CASE("what tells of another device or of something else is no news of a CPU
   }
 }
 
-TEST_CASE("without any news there is nothing to take") {
+TEST_CASE("without any event there is nothing to read") {
   Result<CpuNews> news = CpuNews::open();
   if (!news) {
     WARN("SKIP cpu-news: " << news.error().message());

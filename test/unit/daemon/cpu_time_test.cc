@@ -9,16 +9,16 @@
 namespace flamed::daemon {
 namespace {
 
-TEST_CASE("busy is what threads used, without interrupts, which may come while a CPU is idle") {
+TEST_CASE("busy time is that of threads, without interrupts, which may come while a CPU is idle") {
   // 10 + 20 + 40 + 1280 + 640 ticks of 10 ms
   const auto busy = parse_busy_ns("cpu  10 20 40 80 160 1280 640 320 2560 5120\ncpu0 1 2 3\n");
   REQUIRE(busy.ok());
   CHECK(*busy == 700 * kNsPerMs);
 }
 
-TEST_CASE("fields behind the third are not needed") { CHECK(*parse_busy_ns("cpu 1 1 1") == 30 * kNsPerMs); }
+TEST_CASE("fields after the third are optional") { CHECK(*parse_busy_ns("cpu 1 1 1") == 30 * kNsPerMs); }
 
-TEST_CASE("what is not /proc/stat is refused") {
+TEST_CASE("text that is not /proc/stat is refused") {
   for (const std::string text :
        {"", "cpu", "cpu ", "cpu0 1 2 3 4 5 6 7", "cpu  1 2", "cpu  1 2 x 4 5 6 7", "cpu  -1 2 3 4 5 6 7",
         "cpu  99999999999999999999 2 3 4 5 6 7", "intr 1 2 3 4 5 6 7"}) {
@@ -40,7 +40,7 @@ TEST_CASE("idle time of all CPUs is the second number of /proc/uptime, in hundre
   CHECK(parse_idle_ns("1.00 0.50") == 500 * kNsPerMs);
 }
 
-TEST_CASE("what is not /proc/uptime tells of no idle time") {
+TEST_CASE("text that is not /proc/uptime has no idle time") {
   for (const std::string text :
        {"", "1.00", "1.00 ", "1.00 2", "1.00 2.", "1.00 2.5", "1.00 x.50", "1.00 2.x0", "1.00 2.-1"}) {
     CAPTURE(text);
@@ -57,7 +57,7 @@ TEST_CASE("how long a thread has waited for a CPU is the second number of its sc
   }
 }
 
-TEST_CASE("this machine has been busy at some time") {
+TEST_CASE("this machine has a busy time") {
   const auto busy = read_busy_ns();
   REQUIRE(busy.ok());
   CHECK(*busy > 0);

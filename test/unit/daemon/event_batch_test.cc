@@ -38,8 +38,7 @@ TEST_CASE("events come out in the order of their time") {
   CHECK(later.empty());
 }
 
-TEST_CASE(
-    "processes of which records were skipped come in order, too, and those muted after the cutoff in the next batch") {
+TEST_CASE("processes with skipped records are in order, too, and those muted after the cutoff are in the next batch") {
   EventBatch batch;
   EventBatch later;
   batch.muted = {{3, 0, {101}, 1, true}, {2, 0, {100}, 1, true}, {1, 0, {40}, 1, true}};
@@ -64,7 +63,7 @@ TEST_CASE("events of the same time keep the order in which they came") {
   CHECK(texts(batch) == expected);
 }
 
-TEST_CASE("what is later than the cutoff is carried over, what is of the cutoff is not") {
+TEST_CASE("an event later than the cutoff is carried over, one at the cutoff is not") {
   EventBatch batch;
   EventBatch later;
   append(batch, 12, "after");
@@ -84,7 +83,7 @@ TEST_CASE("what is later than the cutoff is carried over, what is of the cutoff 
   CHECK(texts(later) == std::vector<std::string>{"late", "just after", "after"});
 }
 
-TEST_CASE("an exec stays one when it is carried over") {
+TEST_CASE("an exec that is carried over is still an exec") {
   EventBatch batch;
   EventBatch later;
   batch.append({RecordKind::kComm, true, {20}, {}});
@@ -93,7 +92,7 @@ TEST_CASE("an exec stays one when it is carried over") {
   CHECK(later.events()[0].comm_is_exec);
 }
 
-TEST_CASE("bodies of any length are aligned to 8 bytes and unchanged") {
+TEST_CASE("bodies of any length are aligned to 8 bytes and copied unchanged") {
   EventBatch batch;
   std::vector<std::string> expected;
   for (std::size_t size = 0; size < 40; ++size) {
@@ -106,7 +105,7 @@ TEST_CASE("bodies of any length are aligned to 8 bytes and unchanged") {
   }
 }
 
-TEST_CASE("a cleared batch has nothing, counts nothing, and uses its memory again") {
+TEST_CASE("a cleared batch is empty, has no counts, and reuses its memory") {
   EventBatch batch;
   for (int i = 0; i < 1000; ++i) append(batch, i, "some text of a body");
   batch.counts.taken = 5;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeUnwindMaps: the unwind tables in plain memory, and a reader of them that finds rules as the kernel program does
+// FakeUnwindMaps: the unwind tables in plain memory, and a reader that finds rules as the kernel program does
 // (bpf/unwind_walk.h).
 #pragma once
 
@@ -43,7 +43,7 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   }
   void remove_process(std::uint32_t tgid) override { processes.erase(tgid); }
 
-  /// What a walk finds at an address of a process, or why nothing.
+  /// What a walk finds at an address of a process, or why it finds nothing.
   enum class Found : std::uint8_t { kRule, kNoProcess, kNoTables, kNoMapping, kNoRows, kPending };
   struct LookUp {
     Found found = Found::kNoProcess;
@@ -66,7 +66,7 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   std::size_t most_slabs = FLAMED_MAX_SLABS;
   [[nodiscard]] std::size_t slabs() const { return slabs_.size(); }
 
-  /// The module that a mapping of the process names, as the program notes that it was there.
+  /// The module that a mapping of the process names, as the kernel program marks it as met.
   flamed_unwind_module& module_at(std::uint32_t tgid, std::uint64_t address) {
     return modules_.at(look_up(tgid, address).module);
   }

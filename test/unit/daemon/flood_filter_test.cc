@@ -10,7 +10,7 @@ namespace {
 
 MonotonicTime at(std::int64_t ms) { return {ms * kNsPerMs}; }
 
-TEST_CASE("of messages that differ in numbers, paths and quoted words only a few are written in a period") {
+TEST_CASE("messages that differ only in numbers, paths and quoted words are written a few times per period") {
   FloodFilter filter;
   unsigned written = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -30,13 +30,13 @@ TEST_CASE("the first message of the next period says how many were left out") {
   CHECK(filter.admit("CPU 4 is gone", at(20'001)).left_out == 0);
 }
 
-TEST_CASE("a flood of one message leaves others through") {
+TEST_CASE("a flood of one message does not hold back others") {
   FloodFilter filter;
   for (int i = 0; i < 100; ++i) filter.admit("one thing", at(i));
   CHECK(filter.admit("another thing", at(100)).write);
 }
 
-TEST_CASE("messages of ever new shapes are held back too, in bounded memory") {
+TEST_CASE("messages of ever new forms are held back too, in bounded memory") {
   FloodFilter filter;
   unsigned written = 0;
   for (int i = 0; i < 10'000; ++i) {

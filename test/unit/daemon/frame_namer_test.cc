@@ -14,7 +14,7 @@ using store::FrameKind;
 using symbolizer::Symbol;
 using symbolizer::SymbolKind;
 
-/// Answers with the chains it was given, by the frame's offset.
+/// Returns the chains that a test set, by the frame's offset.
 class FakeSymbolizer final : public symbolizer::Symbolizer {
  public:
   explicit FakeSymbolizer(std::vector<symbolizer::SymbolChain> chains) {
@@ -63,7 +63,7 @@ TEST_CASE("each frame gets its chain, in order, with inlined calls outermost fir
   CHECK(chains[2] == chains[0]);
 }
 
-TEST_CASE("no frames get no chains") {
+TEST_CASE("without frames there are no chains") {
   FakeSymbolizer symbolizer({});
   FrameNamer namer(symbolizer, 0);
   CHECK(namer.name({}).empty());

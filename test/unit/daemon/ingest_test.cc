@@ -52,9 +52,9 @@ class PathNamer final : public store::FrameNamer {
   const symbolizer::ModuleTable& modules_;
 };
 
-/// Ingest with all that it needs, and batches as the reader would hand them over.
+/// Ingest with all that it needs, and batches as from the reader.
 struct Pipeline {
-  /// Records in any order, as one drain at `ms` would bring them.
+  /// Records in any order, as from one drain at `ms`.
   void feed(std::int64_t ms, const std::vector<std::vector<std::byte>>& records, const SampleCounts& counts = {},
             std::optional<MonotonicTime> side_band_lost_from = std::nullopt) {
     clock.advance_ns(at(ms).ns - clock.monotonic().ns);
@@ -80,7 +80,7 @@ struct Pipeline {
     return store::build_profile(store.snapshot(), {everything(), {store::ProcessSelector{pid, std::nullopt}}}, namer);
   }
   [[nodiscard]] store::WallWindow everything() const { return {{0}, {clock.wall().ns + kNsPerMinute}}; }
-  /// "outer;inner count" for each stack of a process, without the root's own name.
+  /// "outer;inner count" for each stack of a process, without the root's name.
   [[nodiscard]] std::vector<std::string> stacks(std::int32_t pid) const {
     const store::Profile profile = this->profile(pid);
     std::vector<std::string> lines;
@@ -94,7 +94,7 @@ struct Pipeline {
     }
     return lines;
   }
-  /// As the store tells it; the one that started last when a pid was used more than once.
+  /// As the store describes it; the last one to start if a pid was reused.
   [[nodiscard]] store::ProcessInfo info(ProcessId id) const {
     for (const store::ProcessUsage& usage : store::process_usage(store.snapshot(), everything())) {
       if (usage.info.id == id) return usage.info;
@@ -104,7 +104,7 @@ struct Pipeline {
   }
   [[nodiscard]] store::Quality quality() const { return store.stats().quality; }
 
-  std::vector<SideBandShares::Muted> muted;  ///< told with the next drain
+  std::vector<SideBandShares::Muted> muted;  ///< reported with the next drain
   test::FakeProc proc;
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
   store::Store store{{}, clock, 10 * kNsPerMs};
@@ -127,7 +127,7 @@ std::vector<std::byte> map(std::int64_t ms, std::int32_t pid, std::uint64_t star
                            const std::string& path) {
   return test::mapping_record(at(ms), pid, start, 0x10000, 0x1000, inode, path);
 }
-/// pid's first owner started at 50 s, the same as 5000 ticks.
+/// The pid's first process started at 50 s, which is 5000 ticks.
 SampleFields sample_of(std::uint32_t pid, std::vector<std::uint64_t> user, std::vector<std::uint64_t> kernel = {}) {
   SampleFields fields;
   fields.tgid = pid;
@@ -153,7 +153,7 @@ std::uint64_t count_of(const store::Quality& quality, Loss reason) {
   return quality.lost[static_cast<std::size_t>(reason)];
 }
 
-TEST_CASE("each sample counts for the time that it says, also where the frequency changes within a batch") {
+TEST_CASE("each sample counts for its own period, also if the frequency changes within a batch") {
   Pipeline pipeline;
   std::vector<std::vector<std::byte>> records = program(10, 100, "cc1", 7);
   SampleFields sample = sample_of(100, {kProgram + 0x100});
@@ -185,7 +185,7 @@ TEST_CASE("a process is followed from its fork to its end, all within one batch"
   CHECK(pipeline.quality().whole == 1);
 }
 
-TEST_CASE("a process is told with its user, command line and cgroup, anew after exec") {
+TEST_CASE("a process is stored with its user, command line and cgroup, again after exec") {
   Pipeline pipeline;
   test::FakeProcess process{100, 5000};
   process.cmdline = std::string("sh\0-c\0x\0", 8);
@@ -211,9 +211,7 @@ TEST_CASE("a process is told with its user, command line and cgroup, anew after 
   CHECK(pipeline.info({100, 5000}).command_line.empty());
 }
 
-TEST_CASE(
-    "what is skipped of a process that began in the same drain leaves its later samples in doubt, and no earlier "
-    "ones") {
+TEST_CASE("skipped records of a process that began in the same drain make only its later samples uncertain") {
   Pipeline pipeline;
   test::FakeProcess now{100, 5000};
   now.comm = "churner";
@@ -233,7 +231,7 @@ TEST_CASE(
   CHECK(std::find(stacks.begin(), stacks.end(), "/bin/churner+1100 1") != stacks.end());
 }
 
-TEST_CASE("samples are told to the user whose thread they found, also of a process that was gone at once") {
+TEST_CASE("a sample belongs to the user of its thread, also if the process ended at once") {
   Pipeline pipeline;
   SampleFields sample = sample_of(100, {kProgram + 0x100});
   sample.owner = 1000;
@@ -248,7 +246,7 @@ TEST_CASE("samples are told to the user whose thread they found, also of a proce
   CHECK(seen(1001) == 0);
 }
 
-TEST_CASE("where a process that is not dumpable was sampled is hidden from its user, up to its very end") {
+TEST_CASE("addresses in a process that is not dumpable are hidden from its user, until its end") {
   Pipeline pipeline;
   const auto sample_at = [](std::int64_t ms, std::uint16_t flags) {
     SampleFields sample = sample_of(100, {kProgram + 0x100});
@@ -274,18 +272,18 @@ TEST_CASE("where a process that is not dumpable was sampled is hidden from its u
     }
     return lines;
   };
-  const std::string hidden = "gone+0";  // what stands for it has no module
+  const std::string hidden = "gone+0";  // the frame that replaces it has no module
   pipeline.feed(1000, with(program(10, 100, "agent", 7), sample_at(30, FLAMED_NOT_DUMPABLE), end_at(40)));
   CHECK(told() == std::vector<std::string>{hidden + " 2"});
   CHECK(pipeline.stacks(100).size() == 2);
-  // Its flag says nothing where there is no memory; the one before does.
+  // Without memory its flag means nothing, and the flag before counts.
   pipeline.feed(2000, {sample_at(1030, 0), end_at(1040)});
   CHECK(told() == std::vector<std::string>{"/bin/agent+1100 1", "[kernel]+10 1", hidden + " 2"});
 }
 
-TEST_CASE("of a process whose user a sample tells, /proc is asked for nothing but the command line") {
+TEST_CASE("if a sample has a process's user, only the command line is read from /proc") {
   Pipeline pipeline;
-  test::FakeProcess process{100, 4999};  // stat would say that it is another process
+  test::FakeProcess process{100, 4999};  // stat would show another process
   process.cmdline = std::string("cc1\0-O2\0", 8);
   process.uid = 8;
   pipeline.proc.put(process);
@@ -301,19 +299,19 @@ TEST_CASE("of a process whose user a sample tells, /proc is asked for nothing bu
     CHECK(pipeline.info({100, 5000}).executable == "/bin/cc1");
     CHECK(pipeline.info({100, 5000}).ended == WallTime{at(1500).ns + kWallOffsetNs});
   }
-  SECTION("nor does a new name, told together with the end") {
+  SECTION("nor does a new name, reported together with the end") {
     pipeline.feed(2000, {test::comm_record(at(1400), 100, 100, "renamed", false), exit(1500, 100)});
     CHECK(pipeline.info({100, 5000}).comm == "renamed");
     CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
     CHECK(pipeline.info({100, 5000}).ended == WallTime{at(1500).ns + kWallOffsetNs});
   }
-  SECTION("what was asked for after its end is not its command line") {
+  SECTION("a command line that was requested after the end is not the process's") {
     pipeline.feed(2000, {exit(500, 100)});
     CHECK(pipeline.info({100, 5000}).command_line.empty());
     CHECK(pipeline.info({100, 5000}).uid == 1000U);
     CHECK(pipeline.info({100, 5000}).ended == WallTime{at(500).ns + kWallOffsetNs});
   }
-  SECTION("after exec it is whose samples say then, and else whose /proc says") {
+  SECTION("after exec its user is the later samples', and otherwise the one in /proc") {
     sample.owner = 33;
     pipeline.feed(2000, {exec(1500, 100, "nginx"), test::sample_record(at(1600), sample)});
     CHECK(pipeline.info({100, 5000}).uid == 33U);
@@ -325,7 +323,7 @@ TEST_CASE("of a process whose user a sample tells, /proc is asked for nothing bu
   }
 }
 
-TEST_CASE("a process is told with its ancestors, also those that were never sampled and are gone") {
+TEST_CASE("a process is stored with its ancestors, also ended ones without samples") {
   Pipeline pipeline;
   test::FakeProcess make{50, 4000};
   make.comm = "make";
@@ -353,7 +351,7 @@ TEST_CASE("the order in which the CPUs were drained does not matter") {
   CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+1000 1"});
 }
 
-TEST_CASE("frames stand outermost first, the kernel's within those of user space, callers by their call") {
+TEST_CASE("frames are stored outermost first, kernel frames inside user frames, callers by their call") {
   Pipeline pipeline;
   pipeline.feed(1000,
                 with(program(10, 100, "cc1", 7),
@@ -363,7 +361,7 @@ TEST_CASE("frames stand outermost first, the kernel's within those of user space
         std::vector<std::string>{"/bin/cc1+102f;/bin/cc1+101f;/bin/cc1+1010;[kernel]+2ff;[kernel]+1ff;[kernel]+100 1"});
 }
 
-TEST_CASE("a kernel thread has kernel frames only, and its stack is whole") {
+TEST_CASE("a kernel thread has only kernel frames, and its stack is whole") {
   Pipeline pipeline;
   test::FakeProcess thread{2, 3};
   thread.comm = "kthreadd";
@@ -378,7 +376,7 @@ TEST_CASE("a kernel thread has kernel frames only, and its stack is whole") {
   CHECK(pipeline.info({2, 3}).executable.empty());
 }
 
-TEST_CASE("who is sampled without user space only has no command line, a program has it with its first other sample") {
+TEST_CASE("a process with only kernel samples has no command line, and gets it with the first user sample") {
   Pipeline pipeline;
   test::FakeProcess process{100, 5000};
   process.cmdline = std::string("cc1\0-O2\0", 8);
@@ -395,7 +393,7 @@ TEST_CASE("who is sampled without user space only has no command line, a program
   CHECK(pipeline.info({100, 5000}).command_line == "cc1 -O2");
 }
 
-TEST_CASE("a pid that comes back within a batch is two processes") {
+TEST_CASE("a pid that is reused within a batch is two processes") {
   Pipeline pipeline;
   SampleFields second = sample_of(100, {kProgram});
   second.start_boottime_ns += 10 * ProcessId::kNsPerTick;
@@ -408,7 +406,7 @@ TEST_CASE("a pid that comes back within a batch is two processes") {
   CHECK(pipeline.info({100, 5010}).comm == "second");
 }
 
-TEST_CASE("a process that was gone before anything could be read is stored by its addresses") {
+TEST_CASE("a process that ended before anything could be read is stored by its addresses") {
   Pipeline pipeline;
   SampleFields fields = sample_of(999, {0x401000, 0x402000});
   fields.comm = "short";
@@ -433,7 +431,7 @@ TEST_CASE("a process that ran before flamed is read from /proc") {
   CHECK_FALSE(pipeline.info({100, 5000}).ended);
 }
 
-TEST_CASE("an exec after the first sample changes what is told of the process") {
+TEST_CASE("an exec after the first sample changes the process's description") {
   Pipeline pipeline;
   pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
   CHECK(pipeline.info({100, 5000}).comm == "sh");
@@ -477,7 +475,7 @@ TEST_CASE("each way in which a stack can end early is stored with its reason") {
   }
 }
 
-TEST_CASE("kernel frames that did not fit are the reason that is told") {
+TEST_CASE("kernel frames that did not fit are the stored reason") {
   Pipeline pipeline;
   SampleFields fields = sample_of(100, {kProgram}, {kKernel});
   fields.flags = FLAMED_KERNEL_DEPTH_LIMIT;
@@ -487,7 +485,7 @@ TEST_CASE("kernel frames that did not fit are the reason that is told") {
   CHECK(pipeline.quality().taken() == 1);
 }
 
-TEST_CASE("a caller outside of known code cuts the stack and says so") {
+TEST_CASE("a caller outside of known code cuts the stack, with that reason") {
   Pipeline pipeline;
   pipeline.feed(1000, with(program(10, 100, "cc1", 7),
                            test::sample_record(at(30), sample_of(100, {kProgram, 0x1234, kProgram + 8}))));
@@ -497,7 +495,7 @@ TEST_CASE("a caller outside of known code cuts the stack and says so") {
   CHECK(stacks[0].find(";/bin/cc1+1000 1") != std::string::npos);
 }
 
-TEST_CASE("a stack that frame pointers led astray before the process had tables is a new process's") {
+TEST_CASE("a stack that broke before the process had tables has the reason " new process "") {
   Pipeline pipeline;
   SampleFields fields = sample_of(100, {kProgram, 0x1234, kProgram + 8});
   fields.flags = FLAMED_AWAITS_TABLES;
@@ -505,11 +503,11 @@ TEST_CASE("a stack that frame pointers led astray before the process had tables 
   CHECK(count_of(pipeline.quality(), Truncation::kNewProcess) == 1);
 }
 
-TEST_CASE("every sample taken is whole, truncated or lost for a reason, and in one of these only") {
+TEST_CASE("every sample taken is exactly one of whole, truncated or lost for a reason") {
   Pipeline pipeline;
   SampleFields truncated = sample_of(100, {kProgram});
   truncated.user_end = FLAMED_END_DEPTH_LIMIT;
-  // 5 taken on top of the losses: two whole, one truncated, one whose counts are wrong, one that is cut off.
+  // 5 taken besides the losses: two whole, one truncated, one with wrong counts, one cut off.
   std::vector<std::byte> wrong = test::sample_record(at(34), sample_of(100, {kProgram}));
   wrong[offsetof(flamed_record, sample) + offsetof(flamed_sample, user_count)] = std::byte{200};
   std::vector<std::byte> cut_off = test::sample_record(at(35), sample_of(100, {kProgram}));
@@ -532,7 +530,7 @@ TEST_CASE("every sample taken is whole, truncated or lost for a reason, and in o
   CHECK(count_of(quality, Loss::kNoRing) == 20);
   CHECK(quality.taken() == counts.taken);
 
-  // Losses are told once.
+  // Losses are reported once.
   pipeline.feed(2000, {});
   CHECK(pipeline.quality().taken() == counts.taken);
 }
@@ -549,7 +547,7 @@ TEST_CASE("side-band records that can't be decoded change nothing") {
   CHECK_FALSE(pipeline.info({100, 5000}).ended);
 }
 
-TEST_CASE("after news was lost, processes are read again") {
+TEST_CASE("after side-band records were lost, processes are read again") {
   Pipeline pipeline;
   pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
   test::FakeProcess now{100, 5000};
@@ -560,13 +558,13 @@ TEST_CASE("after news was lost, processes are read again") {
   pipeline.feed(2000, {test::sample_record(at(1900), sample_of(100, {kProgram}))}, {}, at(1000));
   CHECK(pipeline.info({100, 5000}).comm == "ls");
   const std::string kUnknown = "[truncated: address outside of all known code];[unmapped]+400000 1";
-  // What was mapped when that sample was taken, nobody can tell.
+  // What was mapped at the time of that sample is unknown.
   CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/sh+1000 1", kUnknown});
   pipeline.feed(3000, {test::sample_record(at(2100), sample_of(100, {kProgram}))});
   CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/ls+3000 1", "/bin/sh+1000 1", kUnknown});
 }
 
-TEST_CASE("the end of a process is told although the news of it was lost") {
+TEST_CASE("a process's end is stored although its record was lost") {
   Pipeline pipeline;
   pipeline.feed(1000, with(program(10, 100, "sh", 7), test::sample_record(at(30), sample_of(100, {kProgram}))));
   pipeline.feed(2000, {}, {}, at(1000));
@@ -574,7 +572,7 @@ TEST_CASE("the end of a process is told although the news of it was lost") {
   CHECK(pipeline.info({100, 5000}).ended == WallTime{at(2000).ns + kWallOffsetNs});
 }
 
-TEST_CASE("a late sample of a process that ended in an earlier batch is placed as if it were alive") {
+TEST_CASE("a late sample of a process that ended in an earlier batch is resolved as if the process were alive") {
   Pipeline pipeline;
   pipeline.feed(
       1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample_of(100, {kProgram})), exit(990, 100)));
@@ -582,7 +580,7 @@ TEST_CASE("a late sample of a process that ended in an earlier batch is placed a
   CHECK(pipeline.stacks(100) == std::vector<std::string>{"/bin/cc1+1000 1", "/bin/cc1+1010 1"});
 }
 
-TEST_CASE("programs that come and go without a sample do not pile up as modules") {
+TEST_CASE("short programs without samples do not accumulate modules") {
   Pipeline pipeline;
   pipeline.feed(
       1000, with(program(10, 100, "kept", 1), test::sample_record(at(30), sample_of(100, {kProgram})), exit(40, 100)));
@@ -608,7 +606,7 @@ TEST_CASE("a clock that is set by two hours and back loses and doubles nothing, 
   pipeline.feed(2000, {test::sample_record(at(1500), sample_of(100, {kProgram}))});
   pipeline.clock.step_wall_ns(-kTwoHoursNs);
   pipeline.feed(3000, {test::sample_record(at(2500), sample_of(100, {kProgram}))});
-  pipeline.clock.step_wall_ns(2 * kTwoHoursNs);  // so that everything() holds all of it
+  pipeline.clock.step_wall_ns(2 * kTwoHoursNs);  // so that everything() covers it all
   const store::Profile profile = pipeline.profile(100);
   CHECK(profile.nodes.front().total_samples == 3);
   CHECK(pipeline.quality().whole == 3);

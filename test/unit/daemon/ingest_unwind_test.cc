@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ingest and the unwind tables: what samples and the side band bring about in them.
+// Ingest and the unwind tables: how samples and side-band records change them.
 #include <fcntl.h>
 #include <linux/perf_event.h>
 
@@ -31,7 +31,7 @@ constexpr std::uint64_t kStartTicks = 5000;
 MonotonicTime at(std::int64_t ms) { return {kStartNs + ms * kNsPerMs}; }
 
 struct Pipeline {
-  /// Records in any order, as one drain at `ms` would bring them.
+  /// Records in any order, as from one drain at `ms`.
   void feed(std::int64_t ms, const std::vector<Record>& records) {
     clock.advance_ns(at(ms).ns - clock.monotonic().ns);
     EventBatch batch;
@@ -49,7 +49,7 @@ struct Pipeline {
     return entry != maps.processes.end() && entry->second.tgid == pid && entry->second.start_ticks == start_ticks &&
            (entry->second.exec_id == exec_id || entry->second.exec_id == FLAMED_ANY_EXEC);
   }
-  /// A process that runs before anything is sampled.
+  /// A process that runs before sampling begins.
   void run_before(std::int32_t pid, std::uint64_t inode) {
     test::FakeProcess process{pid, kStartTicks};
     process.maps = test::code_line(kProgram, kProgram + 0x10000, 0, inode, "/bin/file" + std::to_string(inode));
@@ -63,7 +63,7 @@ struct Pipeline {
     const auto entry = maps.processes.find(pid);
     return entry == maps.processes.end() ? std::uint16_t{0} : static_cast<std::uint16_t>(entry->second.tables);
   }
-  /// What the `modules` thread was asked for.
+  /// The requests to the `modules` thread.
   std::vector<symbolizer::OpenRequest> take_requests() {
     std::vector<symbolizer::OpenRequest> requests;
     std::stop_source stopped;
@@ -108,7 +108,7 @@ std::vector<Record> with(std::vector<Record> records, const std::vector<Record>&
   return records;
 }
 
-TEST_CASE("a process is entered into the unwind tables with its first sample, and the file that was in is asked for") {
+TEST_CASE("a process is entered into the unwind tables with its first sample, and that sample's file is requested") {
   Pipeline p;
   p.feed(1000, program(10, 100, 7));
   CHECK(p.maps.processes.empty());
@@ -120,7 +120,7 @@ TEST_CASE("a process is entered into the unwind tables with its first sample, an
   CHECK(p.take_requests().size() == 1);
 }
 
-TEST_CASE("who runs at the start stands in the tables before its first sample, which tells of which exec it is") {
+TEST_CASE("a process that runs at the start is in the tables before its first sample, which sets its exec") {
   Pipeline p;
   p.run_before(100, 7);
   test::FakeProcess thread{2, kStartTicks};
@@ -131,7 +131,7 @@ TEST_CASE("who runs at the start stands in the tables before its first sample, w
   CHECK(p.is_current(100, kStartTicks, 3));
   CHECK_FALSE(p.is_current(100, kStartTicks + 1, 3));
   CHECK(p.found(100, kProgram) == Found::kPending);
-  // Which of its files are worth rows, samples tell.
+  // Samples decide which of its files get rows.
   CHECK(p.take_requests().empty());
   p.feed(1000, {sample(20, 100, 3, FLAMED_END_ROWS_PENDING)});
   CHECK(p.is_current(100, kStartTicks, 3));
@@ -139,7 +139,7 @@ TEST_CASE("who runs at the start stands in the tables before its first sample, w
   CHECK(p.take_requests().size() == 1);
 }
 
-TEST_CASE("who runs at the start is followed in the tables without a sample of it") {
+TEST_CASE("a process that runs at the start is kept up to date in the tables without samples") {
   Pipeline p;
   p.run_before(100, 7);
   p.run_before(101, 7);
@@ -153,8 +153,7 @@ TEST_CASE("who runs at the start is followed in the tables without a sample of i
   CHECK(p.found(100, kLibrary) == Found::kPending);
 }
 
-TEST_CASE(
-    "a stack that was walked by the tables of the program before is cut, though nobody knew of which exec those are") {
+TEST_CASE("a stack walked by the tables of the program before is cut, even if their exec was not known") {
   Pipeline p;
   p.run_before(100, 7);
   p.begin();
@@ -170,7 +169,7 @@ TEST_CASE(
   CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(store::Truncation::kNoMapping)] == 1);
 }
 
-TEST_CASE("a file is asked for when a walk stops in it, and its rows once more when they were not built then") {
+TEST_CASE("a file is requested when a walk stops in it, and again if its rows were not built then") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {map(12, 100, kLibrary, 8), sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   REQUIRE(p.take_requests().size() == 1);
@@ -185,7 +184,7 @@ TEST_CASE("a file is asked for when a walk stops in it, and its rows once more w
   CHECK(again[0].module == requests[0].module);
 }
 
-TEST_CASE("a library that is mapped later is entered without another sample") {
+TEST_CASE("a library that is mapped later is entered without a further sample") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   CHECK(p.found(100, kLibrary) == Found::kNoMapping);
@@ -194,7 +193,7 @@ TEST_CASE("a library that is mapped later is entered without another sample") {
   CHECK(p.is_current(100, kStartTicks, 3));
 }
 
-TEST_CASE("an exec replaces the mappings, and samples of the program before are told apart") {
+TEST_CASE("an exec replaces the mappings, and samples of the program before are recognised") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {map(12, 100, kLibrary, 8), sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   REQUIRE(p.is_current(100, kStartTicks, 3));
@@ -213,9 +212,9 @@ TEST_CASE("an exec within the batch of the first sample counts as well") {
   CHECK(p.found(100, kLibrary) == Found::kPending);
 }
 
-TEST_CASE("a sample of another exec than the tables are of brings them up to date") {
+TEST_CASE("a sample of another exec than the tables' updates the tables") {
   Pipeline p;
-  // /proc showed the mappings of the program behind the exec already; news of the exec then changes nothing.
+  // /proc already showed the mappings of the program after the exec, so the exec's record changes nothing.
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   p.feed(2000, {sample(1100, 100, 5, FLAMED_END_NO_PROCESS)});
   CHECK(p.is_current(100, kStartTicks, 5));
@@ -231,7 +230,7 @@ TEST_CASE("a process that the kernel program did not find in the tables is enter
   CHECK(p.is_current(100, kStartTicks, 3));
 }
 
-TEST_CASE("samples that find everything do not publish the process again") {
+TEST_CASE("samples whose walks succeed do not publish the process again") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   const std::uint32_t first = p.maps.processes.at(100).first;
@@ -252,17 +251,17 @@ TEST_CASE("a process that began, was sampled and ended within one batch leaves n
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS), exit(30, 100)}));
   CHECK(p.maps.processes.empty());
-  // Nor does one that is heard of only after its end.
+  // Nor does one that becomes known only after its end.
   p.feed(2000, {sample(1100, 101, 3, FLAMED_END_NO_PROCESS)});
   CHECK(p.maps.processes.empty());
 }
 
-TEST_CASE("a pid's next owner stands in the tables, whatever is still heard of the one before") {
+TEST_CASE("a pid's next process is in the tables, whatever late records of the one before arrive") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS), exit(30, 100)}));
   p.feed(2000, with(program(1010, 100, 8), {sample(1020, 100, 3, FLAMED_END_NO_PROCESS, kStartTicks + 90)}));
   CHECK(p.is_current(100, kStartTicks + 90, 3));
-  // A late sample of the owner before, whose end has been told already.
+  // A late sample of the process before, whose end was reported already.
   p.feed(2500, {sample(2020, 100, 3, FLAMED_END_NO_PROCESS)});
   CHECK(p.is_current(100, kStartTicks + 90, 3));
   p.feed(3000, {exit(2600, 100)});
@@ -306,7 +305,7 @@ TEST_CASE("a stack that was walked by tables older than the library in it is cut
                 walked(1500, first), map(1600, 100, kLibrary, 9)});
   CHECK(cut() == 1);
   CHECK(p.store.stats().quality.whole == 2);
-  // The tables show it now. The kernel program may have gone over to them a moment later than it was told to.
+  // The tables show it now. The kernel program may have switched to them a moment later.
   const std::uint16_t second = p.edition(100);
   REQUIRE(second != first);
   p.feed(3000, {walked(1999, second), walked(2001, first), walked(2002, second)});
@@ -314,7 +313,7 @@ TEST_CASE("a stack that was walked by tables older than the library in it is cut
   CHECK(p.store.stats().quality.whole == 4);
 }
 
-TEST_CASE("tables that do not show what is mapped, and do not come to show it, are published again") {
+TEST_CASE("tables that do not show a mapping, and still do not later, are published again") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   const std::uint16_t first = p.edition(100);
@@ -336,14 +335,14 @@ TEST_CASE("tables that do not show what is mapped, and do not come to show it, a
   p.feed(3000, {ends_in_program(2500, first)});
   const std::uint16_t second = p.edition(100);
   CHECK(second != first);
-  // The kernel did not take it: its walks go on by the first one. Once a second will do.
+  // The kernel did not take it, and walks still use the first one. Once a second is enough.
   p.feed(3500, {ends_in_program(3400, first)});
   CHECK(p.edition(100) == second);
   p.feed(5000, {ends_in_program(4500, first), ends_in_program(4600, first)});
   CHECK(p.edition(100) == second + 1);
 }
 
-TEST_CASE("a walk that ends outside of all mappings is no reason to publish them again") {
+TEST_CASE("a walk that ends outside of all mappings does not publish them again") {
   Pipeline p;
   p.feed(1000, with(program(10, 100, 7), {sample(20, 100, 3, FLAMED_END_NO_PROCESS)}));
   const std::uint16_t first = p.edition(100);
@@ -360,7 +359,7 @@ TEST_CASE("a walk that ends outside of all mappings is no reason to publish them
   CHECK(p.edition(100) == first);
 }
 
-TEST_CASE("after a crowd of short processes the tables hold none of them") {
+TEST_CASE("after many short processes the tables hold none of them") {
   Pipeline p;
   for (std::int64_t second = 1; second <= 60; ++second) {
     std::vector<Record> records;

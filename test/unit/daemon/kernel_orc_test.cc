@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which layout the rows of a kernel's own unwind tables have, by what the kernel says of its types.
+// Recognises the layout of a kernel's own unwind rows by the kernel's type information.
 #include "daemon/sampler/kernel_orc.h"
 
 #include <bpf/btf.h>
@@ -15,13 +15,13 @@ namespace {
 
 void destroy(btf* types) { ::btf__free(types); }
 
-/// One of the fields behind the offsets.
+/// One of the fields after the offsets.
 struct Flag {
   const char* name;
   int bits;
 };
 
-/// The types of a kernel whose rows have these fields behind the offsets, and with a variable of this name.
+/// The types of a kernel whose rows have these fields after the offsets, and which has a variable of this name.
 class Types {
  public:
   explicit Types(const std::vector<Flag>& flags, const char* variable = "hardirq_stack_inuse", unsigned bytes = 6) {
@@ -43,21 +43,21 @@ class Types {
   Handle<btf*, destroy> types_{::btf__new_empty()};
 };
 
-TEST_CASE("the layouts of kernels' unwind rows are told apart by their fields") {
+TEST_CASE("the layouts of kernels' unwind rows are recognised by their fields") {
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"type", 2}, {"end", 1}}).layout() == FLAMED_ORC_END);
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"type", 2}, {"signal", 1}, {"end", 1}}).layout() ==
         FLAMED_ORC_SIGNAL_END);
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"type", 3}, {"signal", 1}}).layout() == FLAMED_ORC_SIGNAL);
 }
 
-TEST_CASE("a layout that no kernel is known to have is not taken for another one") {
+TEST_CASE("an unknown layout is not taken for a known one") {
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"type", 3}, {"signal", 1}, {"end", 1}}).layout() == FLAMED_ORC_UNKNOWN);
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"signal", 1}, {"type", 3}}).layout() == FLAMED_ORC_UNKNOWN);
   CHECK(Types({{"sp_reg", 4}, {"bp_reg", 4}, {"type", 3}, {"signal", 1}}, "any", 8).layout() == FLAMED_ORC_UNKNOWN);
   CHECK(Types({}).layout() == FLAMED_ORC_UNKNOWN);
 }
 
-TEST_CASE("rows of before 5.12, which mean something else by an indirect stack pointer, are not known") {
+TEST_CASE("rows from before 5.12, which define the indirect stack pointer differently, are refused") {
   const std::vector<Flag> flags{{"sp_reg", 4}, {"bp_reg", 4}, {"type", 2}, {"end", 1}};
   CHECK(Types(flags, "hardirq_stack_ptr").layout() == FLAMED_ORC_UNKNOWN);
   CHECK(Types(flags, "pcpu_hot").layout() == FLAMED_ORC_END);

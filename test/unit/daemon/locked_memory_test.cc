@@ -9,12 +9,12 @@
 namespace flamed::daemon {
 namespace {
 
-/// As on Linux 5.10, by hand.
+/// As on Linux 5.10, imitated.
 constexpr LockedMemoryFacts kShort{.limit_bytes = 64 << 10, .counts_bpf = true, .answers_bpf = true};
 
 Error refused(int code = EPERM) { return Error("making a map: refused", code); }
 
-TEST_CASE("a BPF map for which locked memory is too short is refused for that, with the limit and what to do") {
+TEST_CASE("a BPF map that exceeds the locked-memory limit is refused with the limit and a remedy") {
   const Error error = explain_bpf_memory(refused(), kShort);
   CHECK(error.code() == kLockedMemoryIsShort);
   CHECK(
@@ -24,7 +24,7 @@ TEST_CASE("a BPF map for which locked memory is too short is refused for that, w
       "with which it raises it itself");
 }
 
-TEST_CASE("who has had the right to raise the limit is not told to get it") {
+TEST_CASE("a process with the right to raise the limit is not advised to get it") {
   LockedMemoryFacts facts = kShort;
   facts.may_raise_limit = true;
   const Error error = explain_bpf_memory(refused(), facts);
@@ -32,7 +32,7 @@ TEST_CASE("who has had the right to raise the limit is not told to get it") {
   CHECK(error.message().ends_with("in a shell)"));
 }
 
-TEST_CASE("a BPF map that is refused for another reason is not blamed on locked memory") {
+TEST_CASE("a BPF map that is refused for another reason does not blame locked memory") {
   struct Case {
     const char* name;
     int code;
@@ -57,7 +57,7 @@ TEST_CASE("a BPF map that is refused for another reason is not blamed on locked 
   }
 }
 
-TEST_CASE("every kernel counts perf buffers as locked memory, where there is a limit") {
+TEST_CASE("every kernel counts perf buffers as locked memory if there is a limit") {
   const Error error = explain_perf_memory(refused(), {.limit_bytes = 8 << 20});
   CHECK(error.code() == kLockedMemoryIsShort);
   CHECK(error.message() ==

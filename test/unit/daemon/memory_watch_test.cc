@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20;
 
-/// A control group of the second version, as the kernel shows it.
+/// A cgroup v2, as the kernel shows it.
 struct FakeGroup {
   FakeGroup(const std::string& current, const std::string& high, const std::string& max, std::uint64_t files) {
     directory.write("memory.current", current + "\n");
@@ -28,7 +28,7 @@ struct FakeGroup {
 
 std::string mib(std::uint64_t count) { return std::to_string(count * kMiB); }
 
-TEST_CASE("the lower of the two limits counts, and the cache of files does not") {
+TEST_CASE("the lower of the two limits counts, and the page cache does not") {
   const auto reading = FakeGroup(mib(900), mib(1000), mib(1200), 100 * kMiB).read();
   REQUIRE(reading.has_value());
   CHECK(reading->limit_bytes == 1000 * kMiB);
@@ -36,12 +36,12 @@ TEST_CASE("the lower of the two limits counts, and the cache of files does not")
   CHECK(FakeGroup(mib(900), "max", mib(1200), 0).read()->limit_bytes == 1200 * kMiB);
 }
 
-TEST_CASE("without a limit there is nothing to give back") {
+TEST_CASE("without a limit nothing is freed") {
   CHECK_FALSE(FakeGroup(mib(900), "max", "max", 0).read().has_value());
   CHECK_FALSE(MemoryWatch(std::nullopt).read().has_value());
 }
 
-TEST_CASE("a limit that is set or changed later is seen") {
+TEST_CASE("a limit that is set or changed later takes effect") {
   const FakeGroup group(mib(900), "max", "max", 0);
   const MemoryWatch watch(group.directory.path().string());
   CHECK_FALSE(watch.read().has_value());
@@ -50,7 +50,7 @@ TEST_CASE("a limit that is set or changed later is seen") {
   CHECK(watch.read()->limit_bytes == 1000 * kMiB);
 }
 
-TEST_CASE("the first version of control groups is read likewise") {
+TEST_CASE("cgroup v1 is read likewise") {
   test::TemporaryDirectory group;
   group.write("memory.usage_in_bytes", mib(950) + "\n");
   group.write("memory.limit_in_bytes", mib(1000) + "\n");
@@ -62,14 +62,14 @@ TEST_CASE("the first version of control groups is read likewise") {
   CHECK_FALSE(MemoryWatch(group.path().string()).read().has_value());
 }
 
-TEST_CASE("memory is given back before the limit is met, and enough of it that it isn't met again at once") {
+TEST_CASE("memory is freed before the limit is reached, and enough that it isn't reached again at once") {
   CHECK(MemoryWatch::to_give_back({900 * kMiB, 1024 * kMiB}) == 0);
   CHECK(MemoryWatch::to_give_back({960 * kMiB, 1024 * kMiB}) == 0);
   CHECK(MemoryWatch::to_give_back({961 * kMiB, 1024 * kMiB}) == 65 * kMiB);
   CHECK(MemoryWatch::to_give_back({1100 * kMiB, 1024 * kMiB}) == 204 * kMiB);
 }
 
-TEST_CASE("the group is found from what the kernel says of the process, in both versions and in containers") {
+TEST_CASE("the cgroup is found from /proc, in both versions and in containers") {
   test::TemporaryDirectory root;
   std::filesystem::create_directories(root.path().string() + "/system.slice/flamed.service");
   std::filesystem::create_directories(root.path().string() + "/memory/daemon");

@@ -86,7 +86,7 @@ struct Fixture {
   NameKeeper keeper{{modules, symbolizer, store, clock, [this] { return may_work; }, [this] { ++closed; }}};
 };
 
-TEST_CASE("the stored addresses of a file that nobody has mapped are named once, and it is closed") {
+TEST_CASE("the stored addresses of a file that is no longer mapped are named once, and it is closed") {
   Fixture f;
   const ModuleId gone = f.open(1);
   const ModuleId mapped = f.open(2);
@@ -109,7 +109,7 @@ TEST_CASE("the stored addresses of a file that nobody has mapped are named once,
   CHECK(f.symbolizer.calls == 1);
 }
 
-TEST_CASE("what is mapped and closed again is asked only for what is new") {
+TEST_CASE("a file that is mapped and closed again is asked only for new addresses") {
   Fixture f;
   const ModuleId id = f.open(1);
   f.add({{id, 1}});
@@ -132,7 +132,7 @@ TEST_CASE("what is mapped and closed again is asked only for what is new") {
   CHECK(f.symbolizer.calls == 2);
 }
 
-TEST_CASE("without CPU time for names it waits, and then closes the file all the same and says why") {
+TEST_CASE("without CPU time for names it waits, and then closes the file anyway and says why") {
   Fixture f;
   const ModuleId id = f.open(1);
   f.add({{id, 1}});
@@ -140,7 +140,7 @@ TEST_CASE("without CPU time for names it waits, and then closes the file all the
   f.may_work = false;
   f.pass(NameKeeper::kDelayNs);
   CHECK(f.name(id, 1) == "open");
-  SECTION("until there is some") {
+  SECTION("until it has some") {
     f.may_work = true;
     f.pass(kNsPerSecond);
     CHECK(f.name(id, 1) == "f+1");
@@ -155,7 +155,7 @@ TEST_CASE("without CPU time for names it waits, and then closes the file all the
   }
 }
 
-TEST_CASE("what names are on their way is waited for, but not for long") {
+TEST_CASE("names that are being looked up are awaited, but not for long") {
   Fixture f;
   const ModuleId id = f.open(1);
   f.add({{id, 1}, {id, 2}, {id, 3}});
@@ -171,7 +171,7 @@ TEST_CASE("what names are on their way is waited for, but not for long") {
   CHECK(f.name(id, 3) == "its file was closed when no process had it mapped any more");
 }
 
-TEST_CASE("a file without samples costs nothing to close") {
+TEST_CASE("a file without samples is closed without naming") {
   Fixture f;
   const ModuleId id = f.open(1);
   f.may_work = false;
@@ -181,7 +181,7 @@ TEST_CASE("a file without samples costs nothing to close") {
   CHECK(f.modules.find(id)->is_closed());
 }
 
-TEST_CASE("the thread does it by itself and ends when it is told to") {
+TEST_CASE("the thread closes files by itself and ends on a stop request") {
   SystemClock clock;
   symbolizer::ModuleTable modules(100, clock);
   FakeSymbolizer symbolizer;

@@ -8,7 +8,7 @@ namespace {
 
 /// A reader that is woken by notices.
 struct Reader {
-  /// A notice `ms` after the last wake-up; how long it had to wait, in milliseconds.
+  /// A notice `ms` after the last wake-up. Returns how long it had to wait, in milliseconds.
   std::int64_t notice_after(std::int64_t ms) {
     const std::int64_t came_ns = now.ns + ms * kNsPerMs;
     now.ns = std::max(came_ns, pace.listens_from().ns);
@@ -20,18 +20,18 @@ struct Reader {
   MonotonicTime now{1000 * kNsPerSecond};
 };
 
-TEST_CASE("a notice that comes alone is looked at at once") {
+TEST_CASE("a single notice is read at once") {
   Reader reader;
   for (int i = 0; i < 100; ++i) CHECK(reader.notice_after(60) == 0);
 }
 
-TEST_CASE("the first notices of a crowd wait for each other only a moment") {
+TEST_CASE("the first notices of a burst wait for each other only a moment") {
   Reader reader;
   CHECK(reader.notice_after(1000) == 0);
   for (int i = 1; i < NoticePace::kBurst; ++i) CHECK(reader.notice_after(0) == 10);
 }
 
-TEST_CASE("notices without end are looked at so often and no more") {
+TEST_CASE("endless notices are read at a bounded rate") {
   Reader reader;
   for (int i = 0; i < 20; ++i) static_cast<void>(reader.notice_after(1));
   const MonotonicTime begin = reader.now;
@@ -56,7 +56,7 @@ TEST_CASE("where samples are rarer, notices wake the reader less often") {
   CHECK(reader.now.ns - back.ns == 100 * NoticePace::kPeriodNs);
 }
 
-TEST_CASE("after a pause a crowd is met as fast as the first one") {
+TEST_CASE("after a pause a burst is read as soon as the first one") {
   Reader reader;
   for (int i = 0; i < 100; ++i) static_cast<void>(reader.notice_after(1));
   CHECK(reader.notice_after(NoticePace::kBurst * NoticePace::kPeriodNs / kNsPerMs + 50) == 0);

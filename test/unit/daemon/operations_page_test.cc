@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What docs/operations.md quotes is what the program says: every message, every status.
+// docs/operations.md quotes the program's messages and exit statuses exactly.
 #include "test/support/operations_page.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// Something that the program says, and what it ends with then.
+/// A message of the program, and its exit status after it.
 struct Message {
   std::string text;
   std::optional<ExitStatus> status{};
@@ -140,7 +140,7 @@ const test::OperationsPage& page() {
   return page;
 }
 
-TEST_CASE("every message that the page quotes is one that the program has, with the status that it ends with") {
+TEST_CASE("every message that the page quotes exists in the program, with its exit status") {
   const std::vector<Message> messages = all_messages();
   CHECK(page().quotes.size() > 30);
   for (const auto& quote : page().quotes) {
@@ -152,7 +152,7 @@ TEST_CASE("every message that the page quotes is one that the program has, with 
   }
 }
 
-TEST_CASE("the page quotes all that flamed says when the kernel refuses") {
+TEST_CASE("the page quotes every message about a refusal by the kernel") {
   for (const RefusalText& text : refusal_texts()) {
     CAPTURE(text.remedy);
     CHECK(std::any_of(page().quotes.begin(), page().quotes.end(), [&](const auto& quote) {
@@ -161,7 +161,7 @@ TEST_CASE("the page quotes all that flamed says when the kernel refuses") {
   }
 }
 
-TEST_CASE("the page's table of statuses is the program's") {
+TEST_CASE("the page's table of exit statuses is the program's") {
   REQUIRE(page().statuses.size() == exit_statuses().size());
   for (std::size_t i = 0; i < page().statuses.size(); ++i) {
     const test::OperationsPage::StatusRow& row = page().statuses[i];
@@ -172,7 +172,7 @@ TEST_CASE("the page's table of statuses is the program's") {
   }
 }
 
-TEST_CASE("the unit starts it again after those statuses that say so") {
+TEST_CASE("the systemd unit restarts flamed after exactly the statuses that say so") {
   const char* path = std::getenv("FLAMED_UNIT");
   REQUIRE(path != nullptr);
   std::ifstream unit(path);
@@ -189,7 +189,7 @@ TEST_CASE("the unit starts it again after those statuses that say so") {
   CHECK(kept_down == expected);
 }
 
-TEST_CASE("the page names no HTTP status that is not one of its answers") {
+TEST_CASE("the page names only HTTP statuses that the API has") {
   std::set<int> answered{api::unknown_user().status};
   api::FakeSources sources;
   api::RootsRouter router(sources, [](WallTime) { return 0; });
@@ -202,12 +202,12 @@ TEST_CASE("the page names no HTTP status that is not one of its answers") {
   for (const int status : page().http_statuses) CHECK(answered.count(status) == 1);
 }
 
-TEST_CASE("no status on the page stands without its message, and no HTTP status without saying so") {
+TEST_CASE("each status on the page has its message, and each HTTP status is named as one") {
   for (const std::string& stray : page().stray) FAIL_CHECK(stray);
   SUCCEED();
 }
 
-TEST_CASE("the page is read as it is written") {
+TEST_CASE("the page's parser reads quotes and statuses") {
   const test::OperationsPage read = test::parse_operations_page(
       "**Bold.** It ends with\nstatus 5: *it lacks\n...: do it* and HTTP 503 (*sampling\nhas stalled*), `a *b*`.\n\n"
       "| 8 | a `filter` or a user | no | *one ...*, or *`two`* |\n"
@@ -224,7 +224,7 @@ TEST_CASE("the page is read as it is written") {
   CHECK(read.stray == std::vector<std::string>{"503", "status 9"});
 }
 
-TEST_CASE("a quote may leave out what it has dots for, and nothing else") {
+TEST_CASE("a quote may leave out text only where it has dots") {
   CHECK(test::is_quoted_from("it lacks ...: run it", "cannot start: it lacks CAP_BPF: run it as root"));
   CHECK(test::is_quoted_from("it lacks", "it lacks CAP_BPF"));
   CHECK_FALSE(test::is_quoted_from("it lacks: run it", "it lacks CAP_BPF: run it as root"));

@@ -37,7 +37,7 @@ class RecordBytes {
     while (bytes_.size() % 8 != 0);
     return *this;
   }
-  /// Ends the record: fills its size in.
+  /// Ends the record: fills in its size.
   std::vector<std::byte> done() {
     header_.size = static_cast<std::uint16_t>(bytes_.size());
     std::memcpy(bytes_.data(), &header_, sizeof(header_));

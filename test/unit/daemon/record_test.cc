@@ -16,7 +16,7 @@ namespace {
 
 constexpr MonotonicTime kTime{123'456'789'012};
 
-/// The body as ingest sees it: copied to where it is aligned.
+/// The body as ingest sees it: copied to aligned memory.
 struct Decoded {
   explicit Decoded(const std::vector<std::byte>& record) : head(read_head(record)) {
     batch.append(head);
@@ -54,7 +54,7 @@ TEST_CASE("a sample has its time, identity and addresses") {
         std::vector<std::uint64_t>{0xffffffff81000010, 0xffffffff81000020});
 }
 
-TEST_CASE("a sample without addresses is one as well") {
+TEST_CASE("a sample without addresses is valid") {
   const Decoded decoded(test::sample_record(kTime, {}));
   const auto sample = parse_sample(decoded.body);
   REQUIRE(sample);
@@ -62,7 +62,7 @@ TEST_CASE("a sample without addresses is one as well") {
   CHECK(sample->kernel.empty());
 }
 
-TEST_CASE("a sample of as many frames as a record holds fits") {
+TEST_CASE("a sample with the most frames that a record holds fits") {
   test::SampleFields fields;
   fields.user.assign(FLAMED_MAX_USER_FRAMES, 0x401000);
   fields.kernel.assign(FLAMED_MAX_KERNEL_FRAMES, 0xffffffff81000010);
@@ -73,7 +73,7 @@ TEST_CASE("a sample of as many frames as a record holds fits") {
   CHECK(sample->kernel.size() == 127);
 }
 
-TEST_CASE("a comm that fills its field has no terminator to look for") {
+TEST_CASE("a comm that fills its field needs no terminator") {
   Decoded decoded(test::sample_record(kTime, {}));
   std::vector<std::uint64_t> copy(decoded.body.size() / 8 + 1);
   std::memcpy(copy.data(), decoded.body.data(), decoded.body.size());
@@ -83,7 +83,7 @@ TEST_CASE("a comm that fills its field has no terminator to look for") {
   CHECK(sample->comm() == std::string(16, 'x'));
 }
 
-TEST_CASE("a sample that claims more addresses than it brings is refused") {
+TEST_CASE("a sample that claims more addresses than it has is refused") {
   test::SampleFields fields = some_sample();
   const Decoded decoded(test::sample_record(kTime, fields));
   std::vector<std::uint64_t> copy(decoded.body.size() / 8 + 1);
@@ -118,7 +118,7 @@ TEST_CASE("a path without a terminator ends with its record") {
   CHECK(mapping->path == "aaaaaaaa");
 }
 
-TEST_CASE("a comm tells whether it came with an exec") {
+TEST_CASE("a comm record says whether it came with an exec") {
   const Decoded named(test::comm_record(kTime, 4242, 4243, "worker", false));
   CHECK(named.head.kind == RecordKind::kComm);
   CHECK(named.head.time == kTime);
@@ -146,7 +146,7 @@ TEST_CASE("fork and exit name process, parent and thread") {
   }
 }
 
-TEST_CASE("records of losses and of kinds that nobody asked for are recognised") {
+TEST_CASE("records of losses and of kinds that were not requested are recognised") {
   CHECK(read_head(test::lost_record(kTime, 7)).kind == RecordKind::kLost);
   CHECK(read_head(test::lost_record(kTime, 7)).time == kTime);
   CHECK(read_head(test::RecordBytes(PERF_RECORD_THROTTLE).put(kTime.ns).done()).kind == RecordKind::kOther);
@@ -162,9 +162,9 @@ std::vector<std::vector<std::byte>> one_of_each() {
           test::lost_record(kTime, 3)};
 }
 
-/// All decoders on the bytes; whether they read outside is for the sanitizer to see.
+/// Runs all decoders on the bytes. The sanitizer catches reads outside.
 void decode_all(std::span<const std::byte> body) {
-  // An allocation of exactly these bytes, aligned as a batch aligns them.
+  // An allocation of exactly these bytes, aligned as in a batch.
   const auto copy = std::make_unique<std::byte[]>(body.size());
   if (!body.empty()) std::memcpy(copy.get(), body.data(), body.size());
   const std::span<const std::byte> exact(copy.get(), body.size());
@@ -177,7 +177,7 @@ void decode_all(std::span<const std::byte> body) {
   static_cast<void>(parse_task(exact));
 }
 
-TEST_CASE("a record that is cut off is malformed, at whatever length") {
+TEST_CASE("a record that is cut off at any length is malformed") {
   for (const std::vector<std::byte>& whole : one_of_each()) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       const std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -186,7 +186,7 @@ TEST_CASE("a record that is cut off is malformed, at whatever length") {
   }
 }
 
-TEST_CASE("a record that says it is shorter than it ought to be is read within its bytes") {
+TEST_CASE("a record that claims to be shorter than its fields is read only within its bytes") {
   for (const std::vector<std::byte>& whole : one_of_each()) {
     for (std::size_t size = sizeof(perf_event_header); size < whole.size(); ++size) {
       std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));

@@ -17,7 +17,7 @@ struct Case {
   const char* says;
 };
 
-TEST_CASE("each cause of a refusal has its own exit status and says what to do") {
+TEST_CASE("each cause of a refusal has its own exit status and a remedy") {
   const Case cases[] = {
       {"no capability at all",
        EPERM,
@@ -73,7 +73,7 @@ TEST_CASE("each cause of a refusal has its own exit status and says what to do")
   }
 }
 
-TEST_CASE("this system can be asked what it shows of itself") {
+TEST_CASE("this system's settings can be read") {
   const RefusalFacts facts = read_refusal_facts();
   CHECK(facts.paranoid >= -1);
   CHECK(facts.paranoid <= 4);

@@ -47,7 +47,7 @@ TEST_CASE("a CPU budget is applied while the daemon runs") {
   CHECK_FALSE(reload->config.cpu_budget);
 }
 
-TEST_CASE("what takes a restart stays as it was, and is told") {
+TEST_CASE("an option that takes a restart stays as it was, and is reported") {
   Started daemon("{}");
   const auto reload = daemon.reload_with(R"({"frequency_hz": 49, "log_level": "debug", "retention": "1h"})");
   REQUIRE(reload.ok());
@@ -66,7 +66,7 @@ TEST_CASE("a bad configuration changes nothing, and the error names file and lin
   CHECK(daemon.reload_with("{\n\n,}").error().message().find("line 3") != std::string::npos);
 }
 
-TEST_CASE("a configuration that is as it was changes nothing") {
+TEST_CASE("an unchanged configuration changes nothing") {
   Started daemon(R"({"frequency_hz": 49})");
   const auto reload = daemon.reload_with(R"({"frequency_hz": 49})");
   REQUIRE(reload.ok());

@@ -12,7 +12,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// The same by looking at every place.
+/// The same allocator, by a linear search.
 class Bitmap {
  public:
   Bitmap(std::uint32_t segments, std::uint32_t segment_size)
@@ -43,7 +43,7 @@ class Bitmap {
   std::vector<bool> taken_;
 };
 
-TEST_CASE("runs are handed out and taken back as if every place were looked at") {
+TEST_CASE("runs are allocated and freed as by a linear search") {
   std::mt19937 random(1);
   const std::pair<std::uint32_t, std::uint32_t> shapes[] = {{1, 1}, {1, 64}, {4, 16}, {7, 33}, {40, 1}};
   for (const auto& [segments, size] : shapes) {
@@ -53,7 +53,7 @@ TEST_CASE("runs are handed out and taken back as if every place were looked at")
     std::vector<std::pair<std::uint32_t, std::uint32_t>> runs;
     bool all_equal = true;
     for (int step = 0; step < 20'000 && all_equal; ++step) {
-      // Fills up and empties in turn.
+      // Fills and empties alternately.
       const bool allocate = runs.empty() || random() % 8 < (step / 500 % 2 == 0 ? 5U : 2U);
       if (allocate) {
         const auto count = static_cast<std::uint32_t>(1 + random() % (random() % 4 == 0 ? size : std::min(size, 5U)));
@@ -80,20 +80,20 @@ TEST_CASE("runs are handed out and taken back as if every place were looked at")
   }
 }
 
-TEST_CASE("no run crosses the border of a segment") {
+TEST_CASE("no run crosses a segment's border") {
   RunAllocator allocator(3, 10);
   CHECK(allocator.allocate(7) == 0U);
   CHECK(allocator.allocate(7) == 10U);
   CHECK(allocator.allocate(3) == 7U);
   CHECK(allocator.allocate(7) == 20U);
   CHECK(allocator.allocate(4) == std::nullopt);
-  // Neighbouring free runs on both sides of a border stay two.
+  // Adjacent free runs on both sides of a border stay separate.
   allocator.free(7, 3);
   allocator.free(10, 7);
   CHECK(allocator.allocate(10) == 10U);
 }
 
-TEST_CASE("runs of no place or of more than a segment are refused") {
+TEST_CASE("empty runs and runs longer than a segment are refused") {
   RunAllocator allocator(2, 10);
   CHECK(allocator.allocate(0) == std::nullopt);
   CHECK(allocator.allocate(11) == std::nullopt);

@@ -14,7 +14,7 @@
 namespace flamed::daemon {
 namespace {
 
-TEST_CASE("a thread that shares its CPU with a busy one hears how long it waited") {
+TEST_CASE("a thread that shares its CPU with a busy one learns how long it waited") {
   cpu_set_t allowed;
   REQUIRE(::sched_getaffinity(0, sizeof(allowed), &allowed) == 0);
   int cpu = 0;
@@ -25,12 +25,12 @@ TEST_CASE("a thread that shares its CPU with a busy one hears how long it waited
 
   std::optional<std::int64_t> at_first, shared, alone;
   bool is_pinned = false;
-  std::jthread([&] {  // the test's own thread goes on elsewhere
+  std::jthread([&] {  // so that the test's own thread isn't pinned
     is_pinned = ::sched_setaffinity(0, sizeof(one), &one) == 0;
     RunDelay delay;
     at_first = delay.since_last();
     {
-      std::jthread busy([](const std::stop_token& stop) {  // has the same CPU
+      std::jthread busy([](const std::stop_token& stop) {  // on the same CPU
         while (!stop.stop_requested()) {
         }
       });

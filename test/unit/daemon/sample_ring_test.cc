@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring of samples from both sides: what the kernel program does to write (bpf/sample_ring.h), on the host, and what
-// the daemon does to read (RecordRing).
+// A ring of samples from both sides: the kernel program's writer (bpf/sample_ring.h), run on the host, and the daemon's
+// reader (RecordRing).
 #include <linux/perf_event.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::uint32_t kHeaderWords = offsetof(flamed_record, addresses) / 8;
 
 class SharedRing {
  public:
-  /// False where there is no room. Each sample is told by its tid, and has so many addresses, all of them its tid.
+  /// False if there is no room. A sample is identified by its tid, and each of its addresses is its tid.
   bool put(std::uint32_t tid, std::size_t frames) {
     flamed_record record{};
     const auto words = kHeaderWords + static_cast<std::uint32_t>(frames);
@@ -40,7 +40,7 @@ class SharedRing {
     waiting = ::ring_put(memory.get(), &record, words);
     return waiting >= 0;
   }
-  /// The tids of all samples that wait, each of which must be as it was put.
+  /// The tids of all waiting samples. Checks that each is as it was written.
   std::vector<std::uint32_t> drain() {
     std::vector<std::uint32_t> tids;
     records.look();
@@ -61,10 +61,10 @@ class SharedRing {
   std::unique_ptr<flamed_sample_ring> memory = std::make_unique<flamed_sample_ring>();
   RecordRing records{std::as_bytes(std::span(memory->words)), reinterpret_cast<const std::uint64_t*>(&memory->head),
                      reinterpret_cast<std::uint64_t*>(&memory->tail)};
-  long waiting = 0;  ///< what the last put() returned
+  long waiting = 0;  ///< the bytes waiting after the last put()
 };
 
-TEST_CASE("samples come out of a ring as they went in") {
+TEST_CASE("samples are read from a ring as they were written") {
   SharedRing ring;
   CHECK(ring.drain().empty());
   CHECK(ring.put(1, 0));
@@ -76,7 +76,7 @@ TEST_CASE("samples come out of a ring as they went in") {
   CHECK(ring.drain() == std::vector<std::uint32_t>{4});
 }
 
-TEST_CASE("a ring tells how much waits to be read") {
+TEST_CASE("a ring knows how much waits to be read") {
   SharedRing ring;
   CHECK(ring.put(1, 0));
   CHECK(ring.waiting == kHeaderWords * 8);
@@ -87,7 +87,7 @@ TEST_CASE("a ring tells how much waits to be read") {
   CHECK(ring.waiting == kHeaderWords * 8 + 8);
 }
 
-TEST_CASE("a full ring takes no more, keeps what it has, and goes on once it was read") {
+TEST_CASE("a full ring refuses samples, keeps its own, and takes more once it was read") {
   SharedRing ring;
   std::uint32_t put = 0;
   while (ring.put(put, 100)) ++put;
@@ -102,7 +102,7 @@ TEST_CASE("a full ring takes no more, keeps what it has, and goes on once it was
   CHECK_FALSE(ring.records.was_full());
 }
 
-TEST_CASE("samples of any length that run over the ring's end stay whole, read however seldom") {
+TEST_CASE("samples of any length that wrap at the ring's end stay whole, however seldom it is read") {
   std::minstd_rand random(7);
   SharedRing ring;
   std::uint32_t next = 0;
@@ -116,7 +116,7 @@ TEST_CASE("samples of any length that run over the ring's end stay whole, read h
   CHECK(ring.records.broken() == 0);
 }
 
-TEST_CASE("a ring is written while it is read") {
+TEST_CASE("a ring can be written while it is read") {
   constexpr std::uint32_t kSamples = 50'000;
   SharedRing ring;
   std::jthread writer([&ring] {
@@ -131,7 +131,7 @@ TEST_CASE("a ring is written while it is read") {
   CHECK(ring.records.broken() == 0);
 }
 
-TEST_CASE("a ring of which a size is broken is emptied, and that is counted") {
+TEST_CASE("a ring with a corrupt size is emptied, and that is counted") {
   for (const int broken : {0, 4, 12, 8192}) {
     const auto size = static_cast<std::uint16_t>(broken);
     CAPTURE(size);

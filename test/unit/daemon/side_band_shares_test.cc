@@ -23,7 +23,7 @@ struct Fixture {
                         }};
   std::int64_t now_ns = kNsPerSecond;
 
-  /// How many of so many records at the same time are read.
+  /// How many of these simultaneous records are read.
   int admitted(std::int32_t pid, int records) {
     int count = 0;
     for (int i = 0; i < records; ++i) {
@@ -34,7 +34,7 @@ struct Fixture {
   void pass(std::int64_t ns) { now_ns += ns; }
 };
 
-TEST_CASE("of each program so many records are read as its start takes, however many there are") {
+TEST_CASE("each program gets the records that its start takes, however many programs there are") {
   Fixture fixture;
   for (std::int32_t pid = 1000; pid < 3000; ++pid) {
     fixture.shares.began_program(pid);
@@ -44,7 +44,7 @@ TEST_CASE("of each program so many records are read as its start takes, however 
   CHECK(fixture.shares.take_muted().empty());
 }
 
-TEST_CASE("beyond that a user's processes share what was saved up and a rate, and others' are not touched") {
+TEST_CASE("beyond that, a user's processes share a saved-up amount and a rate, and other users are not affected") {
   Fixture fixture;
   for (const std::int32_t pid : {kChurner, kOther, kBuilder}) fixture.shares.began_program(pid);
   CHECK(fixture.admitted(kChurner, 1000) == 10 + 20);
@@ -57,7 +57,7 @@ TEST_CASE("beyond that a user's processes share what was saved up and a rate, an
   CHECK(fixture.asked == 3);
 }
 
-TEST_CASE("who was muted stays so for a while, and what is skipped is told until there is no more") {
+TEST_CASE("a muted process stays muted for a while, and skipped records are reported until none are left") {
   Fixture fixture;
   fixture.admitted(kChurner, 50);
   std::vector<SideBandShares::Muted> muted = fixture.shares.take_muted();
@@ -87,7 +87,7 @@ TEST_CASE("who was muted stays so for a while, and what is skipped is told until
   CHECK(fixture.shares.take_muted().empty());
 }
 
-TEST_CASE("what was skipped of a process that has ended is told once, and whoever has its pid next begins anew") {
+TEST_CASE("skipped records of an ended process are reported once, and the pid's next process begins anew") {
   Fixture fixture;
   for (int i = 0; i < 3; ++i) {
     fixture.admitted(kChurner, 50);
@@ -103,7 +103,7 @@ TEST_CASE("what was skipped of a process that has ended is told once, and whoeve
   CHECK(fixture.admitted(kChurner, 50) == 20);
 }
 
-TEST_CASE("a fork has nothing free, and what it runs then has") {
+TEST_CASE("a fork gets no free records, and the program that it executes does") {
   Fixture fixture;
   fixture.shares.began_program(kChurner);
   for (std::int32_t child = 1000; child < 2000; ++child) {
@@ -116,13 +116,13 @@ TEST_CASE("a fork has nothing free, and what it runs then has") {
   CHECK(fixture.admitted(1998, 50) == 10);
 }
 
-TEST_CASE("records without a process's number are counted like others") {
+TEST_CASE("records without a pid are counted like others") {
   Fixture fixture;
   CHECK(fixture.admitted(-1, 5) == 5);
   CHECK(fixture.admitted(0, 5) == 5);
 }
 
-TEST_CASE("records of two CPUs that come in no order give no more than the rate") {
+TEST_CASE("unordered records of two CPUs get no more than the rate") {
   Fixture fixture;
   fixture.admitted(kChurner, 30);
   int count = 0;

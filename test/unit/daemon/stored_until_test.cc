@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("what is stored already asks for no drain") {
+TEST_CASE("a wait for samples that are stored already requests no drain") {
   int drains = 0;
   StoredUntil stored([&] { ++drains; });
   stored.advance({100});
@@ -22,7 +22,7 @@ TEST_CASE("what is stored already asks for no drain") {
   CHECK_FALSE(stored.is_awaited());
 }
 
-TEST_CASE("who asks for later samples has them drained, and waits until they are stored") {
+TEST_CASE("a wait for later samples requests a drain, and ends when they are stored") {
   std::atomic<bool> is_asked = false;
   std::atomic<bool> was_awaited = false;
   std::atomic<bool> is_all_there = false;
@@ -42,7 +42,7 @@ TEST_CASE("who asks for later samples has them drained, and waits until they are
   CHECK_FALSE(stored.is_awaited());
 }
 
-TEST_CASE("where ingest does not get there, the wait ends all the same") {
+TEST_CASE("the wait ends even if ingest does not get there") {
   StoredUntil stored([] {});
   const auto start = std::chrono::steady_clock::now();
   stored.await({100}, milliseconds(20));

@@ -10,9 +10,9 @@ using Verdict = TimerWatch::Verdict;
 
 constexpr std::int64_t kPeriodNs = 10 * kNsPerMs;
 
-/// One CPU that is looked at once a second.
+/// One CPU that is checked once a second.
 struct Cpu {
-  /// A second in which so many samples came, the last of them `quiet_ms` before the look, and the CPU was busy so long.
+  /// A second with this many samples, the last of them `quiet_ms` before the check, and this much busy time.
   Verdict second(std::uint64_t samples, std::int64_t quiet_ms, std::int64_t busy_ms) {
     signs.now.ns += kNsPerSecond;
     signs.taken += samples;
@@ -26,7 +26,7 @@ struct Cpu {
   TimerWatch watch{signs.now, kPeriodNs, 0};
 };
 
-TEST_CASE("a timer whose samples come is not asked") {
+TEST_CASE("a timer with samples is not queried") {
   Cpu cpu;
   for (int i = 0; i < 5; ++i) {
     CHECK(cpu.second(100, 5, 1000) == Verdict::kWell);
@@ -34,7 +34,7 @@ TEST_CASE("a timer whose samples come is not asked") {
   }
 }
 
-TEST_CASE("the timer of an idle CPU is asked once, when it falls silent, and then left alone") {
+TEST_CASE("an idle CPU's timer is queried once, when it falls silent, and then left alone") {
   Cpu cpu;
   cpu.second(100, 5, 1000);
   CHECK(cpu.second(40, 600, 400) == Verdict::kAsk);
@@ -44,7 +44,7 @@ TEST_CASE("the timer of an idle CPU is asked once, when it falls silent, and the
   CHECK(cpu.missing_ms() == 0);
 }
 
-TEST_CASE("the timer of a CPU that does little now and then is not asked, since next to nothing can be missing") {
+TEST_CASE("the timer of a nearly idle CPU is not queried, since next to nothing can be missing") {
   Cpu cpu;
   cpu.second(0, 0, 0);
   for (int i = 0; i < 100; ++i) {
@@ -53,14 +53,14 @@ TEST_CASE("the timer of a CPU that does little now and then is not asked, since 
   }
 }
 
-TEST_CASE("a timer that died in the middle of a busy second is asked at the next look") {
+TEST_CASE("a timer that died in the middle of a busy second is queried at the next check") {
   Cpu cpu;
   cpu.second(100, 5, 1000);
   CHECK(cpu.second(30, 700, 1000) == Verdict::kAsk);
   CHECK(cpu.missing_ms() == 700);
 }
 
-TEST_CASE("a timer that died while its CPU was idle is asked once that is busy again") {
+TEST_CASE("a timer that died while its CPU was idle is queried once the CPU is busy again") {
   Cpu cpu;
   cpu.second(40, 600, 400);
   cpu.watch.alive(cpu.signs.now);
@@ -69,7 +69,7 @@ TEST_CASE("a timer that died while its CPU was idle is asked once that is busy a
   CHECK(cpu.missing_ms() == 1000);
 }
 
-TEST_CASE("single ticks of accounting on an idle CPU add up before the timer is asked") {
+TEST_CASE("single ticks of accounting on an idle CPU add up before the timer is queried") {
   Cpu cpu;
   cpu.second(0, 0, 0);
   CHECK(cpu.second(0, 0, 10) == Verdict::kWell);
@@ -79,7 +79,7 @@ TEST_CASE("single ticks of accounting on an idle CPU add up before the timer is 
   CHECK(cpu.second(0, 0, 10) == Verdict::kWell);
 }
 
-TEST_CASE("a timer that says it runs and takes no sample of a busy CPU is dead all the same") {
+TEST_CASE("a timer that claims to run but takes no samples of a busy CPU is dead") {
   Cpu cpu;
   cpu.second(100, 5, 1000);
   CHECK(cpu.second(10, 900, 1000) == Verdict::kAsk);
@@ -89,7 +89,7 @@ TEST_CASE("a timer that says it runs and takes no sample of a busy CPU is dead a
   CHECK(cpu.second(0, 0, 400) == Verdict::kDead);
 }
 
-TEST_CASE("at one sample a second, two seconds without any are no silence") {
+TEST_CASE("at one sample a second, two seconds without any are not silence") {
   TimerWatch watch(MonotonicTime{0}, kNsPerSecond, 0);
   TimerWatch::Signs signs{MonotonicTime{10 * kNsPerSecond}, 5, MonotonicTime{8 * kNsPerSecond}, {}};
   CHECK_FALSE(watch.is_quiet(signs));

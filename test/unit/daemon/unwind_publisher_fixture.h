@@ -19,7 +19,7 @@ inline constexpr std::size_t kSlabBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_
 inline constexpr std::uint64_t kPage = 1U << FLAMED_PAGE_SHIFT;
 inline constexpr std::uint64_t kCode = 0x7f0000000000;
 inline constexpr std::uint64_t kApart = 1ULL << 32;  ///< between mappings: more than any file here
-/// CPU time after which rows of so much code are worth it.
+/// The CPU time after which rows for this much code are worth building.
 inline constexpr auto kWorthIt = static_cast<std::int64_t>(8 * kApart);
 
 inline ModuleId module_id(std::uint32_t number) { return ModuleId{kFirstFreeModule.value + number}; }
@@ -32,7 +32,7 @@ inline unwinder::Rule rule_of(std::int32_t cfa_offset) {
   return rule;
 }
 
-/// Rows at `offsets` from `base` on with changing rules; behind the last one nothing is known.
+/// Rows at `offsets` from `base` on with changing rules. Nothing is known after the last one.
 inline unwinder::UnwindRows rows_at(std::uint64_t base, const std::vector<std::uint32_t>& offsets,
                                     std::int32_t salt = 0) {
   constexpr std::uint16_t kRules = 50;
@@ -76,7 +76,7 @@ struct UnwindPublisherFixture {
   explicit UnwindPublisherFixture(std::size_t budget_bytes = kAmple) : publisher(maps, budget_bytes, clock) {}
 
   void pass_grace() { clock.advance_ns(daemon::UnwindPublisher::kGraceNs); }
-  /// Lets the publisher take back what the grace period is over for.
+  /// Lets the publisher free what the grace period is over for.
   void reclaim() {
     pass_grace();
     publisher.remove({-1, 0});
@@ -94,11 +94,11 @@ struct UnwindPublisherFixture {
   [[nodiscard]] bool finds(std::int32_t pid, std::size_t n, std::uint64_t file_offset,
                            const unwinder::Rule& expected) const {
     const auto look_up = maps.look_up(static_cast<std::uint32_t>(pid), kCode + n * kApart + file_offset);
-    // No rows and the rule that says so are the same to a walk.
+    // To a walk, missing rows and the rule for missing rows are the same.
     if (look_up.found == FakeUnwindMaps::Found::kNoRows) return expected == unwinder::Rule{};
     return look_up.found == FakeUnwindMaps::Found::kRule && look_up.rule == expected;
   }
-  /// Does the process's n-th module have these rows, at random places and around each row?
+  /// Checks that the process's n-th module has these rows, at random places and around each row.
   [[nodiscard]] bool has_rows(std::int32_t pid, std::size_t n, const unwinder::UnwindRows& rows,
                               std::size_t places = 4000) {
     std::uint64_t wrong = 0;

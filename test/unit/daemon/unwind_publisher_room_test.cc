@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose rows stand in the tables, and who makes room for others.
+// Which modules have rows in the tables, and which make room for others.
 #include "daemon/unwind/unwind_publisher.h"
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using unwinder::UnwindRows;
 
 // -- Processes ahead of their samples ---------------------------------------------------------------------------------
 
-TEST_CASE("processes that nobody may ever meet get a quarter of the tables") {
+TEST_CASE("processes that may never be sampled get a quarter of the tables") {
   Fixture f;
   std::int32_t processes = 0;
   while (f.publisher.has_room_to_spare()) f.publisher.publish(process_of(1000 + processes++, {0}));
@@ -49,7 +49,7 @@ TEST_CASE("processes that nobody may ever meet get a quarter of the tables") {
 
 // -- Modules that come and go -----------------------------------------------------------------------------------------
 
-TEST_CASE("modules that nothing names any more are let go; those in use, named or the vdso stay") {
+TEST_CASE("modules that nothing names are dropped; the vdso and those in use or named stay") {
   Fixture f;
   f.publisher.publish(process_of(100, {0, 1, 2}));
   f.publisher.publish(process_of(101, {3}));
@@ -67,7 +67,7 @@ TEST_CASE("modules that nothing names any more are let go; those in use, named o
   CHECK(f.publisher.stats().rows == 2010);
 }
 
-TEST_CASE("a module's number and rows are another's only after the grace period") {
+TEST_CASE("a module's number and rows are reused only after the grace period") {
   Fixture f;
   f.publisher.publish(process_of(100, {0}));
   const std::uint32_t index = f.maps.look_up(100, kCode).module;
@@ -87,11 +87,11 @@ TEST_CASE("a module's number and rows are another's only after the grace period"
   CHECK(f.publisher.stats().row_bytes == 4000);
 }
 
-TEST_CASE("a full module table lets go of what nobody has mapped, longest unsampled first") {
+TEST_CASE("a full module table drops modules that are not mapped, longest unsampled first") {
   Fixture f;
   f.publisher.publish(process_of(1, {0}));
   f.publisher.publish(process_of(2, {1}));
-  f.sample(2, 0);  // a compiler: not running just now, but a moment ago
+  f.sample(2, 0);  // a compiler: not running now, but it ran a moment ago
   f.publisher.remove({2, 5000});
   for (std::uint32_t i = 0; i < 3 * FLAMED_MAX_MODULES; ++i) {
     f.publisher.publish(process_of(100, {10 + i}, i));
@@ -104,7 +104,7 @@ TEST_CASE("a full module table lets go of what nobody has mapped, longest unsamp
   CHECK(f.maps.module_at(2, kCode).last_sampled != 0);
 }
 
-TEST_CASE("what finds no place in a module table full of modules in use is left by frame pointers") {
+TEST_CASE("code without a place in a module table full of modules in use is walked by frame pointers") {
   Fixture f;
   std::vector<std::uint32_t> modules(1000);
   std::uint32_t next = 0;
@@ -119,7 +119,7 @@ TEST_CASE("what finds no place in a module table full of modules in use is left 
   CHECK(f.publisher.publish_rows(module_id(16'999), even_rows(10)) == Outcome::kNoRoom);
 }
 
-TEST_CASE("slabs exist as long as rows stand in them") {
+TEST_CASE("slabs exist as long as they hold rows") {
   Fixture f;
   f.publisher.publish(process_of(100, {0, 1}));
   CHECK(f.maps.slabs() == 0);
@@ -135,7 +135,7 @@ TEST_CASE("slabs exist as long as rows stand in them") {
   CHECK(f.publisher.stats().slab_bytes == kSlabBytes);
 }
 
-TEST_CASE("a module for which the kernel gives no memory is refused without a trace") {
+TEST_CASE("a module for which the kernel has no memory is refused and leaves nothing behind") {
   Fixture f;
   f.maps.most_slabs = 2;
   f.publisher.publish(process_of(100, {0, 1}));
@@ -149,7 +149,7 @@ TEST_CASE("a module for which the kernel gives no memory is refused without a tr
   CHECK(f.has_rows(100, 1, small));
 }
 
-TEST_CASE("a file whose code lies too far apart is refused") {
+TEST_CASE("a file with too large a gap in its code is refused") {
   Fixture f;
   f.publisher.publish(process_of(100, {0}));
   CHECK(f.publisher.publish_rows(module_id(0), rows_at(0, {0, 0x10, 0xf0000000, 0xf0000010})) == Outcome::kNoRoom);
@@ -186,7 +186,7 @@ struct TightFixture : Fixture {
   std::vector<UnwindRows> rows;
 };
 
-TEST_CASE("in a full budget the module sampled longest ago makes room, after the grace period, and no other") {
+TEST_CASE("in a full budget only the module sampled longest ago makes room, after the grace period") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);
   REQUIRE(f.use(1) == Outcome::kDone);
@@ -199,7 +199,7 @@ TEST_CASE("in a full budget the module sampled longest ago makes room, after the
   CHECK(f.standing() == std::vector<std::uint32_t>{0});
   CHECK(f.found(100, 1, 0x1000) == Found::kPending);
   CHECK(f.has_rows(100, 0, f.rows[0], 100));
-  // Asking again too early takes from nobody.
+  // A retry that is too early evicts nothing.
   f.clock.advance_ns(UnwindPublisher::kGraceNs - 1);
   CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kWait);
   CHECK(f.standing() == std::vector<std::uint32_t>{0});
@@ -213,7 +213,7 @@ TEST_CASE("in a full budget the module sampled longest ago makes room, after the
   CHECK(f.publisher.stats().row_bytes <= f.publisher.stats().budget_bytes);
 }
 
-TEST_CASE("modules in use stay, and who finds no room is told so") {
+TEST_CASE("modules in use stay, and a module without room is refused") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);
   REQUIRE(f.use(1) == Outcome::kDone);
@@ -228,14 +228,14 @@ TEST_CASE("modules in use stay, and who finds no room is told so") {
   CHECK(f.standing() == std::vector<std::uint32_t>{0, 2});
 }
 
-TEST_CASE("nobody makes room for a module that no sample has met") {
+TEST_CASE("no module makes room for one without samples") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);
   REQUIRE(f.use(1) == Outcome::kDone);
   f.clock.advance_ns(kNsPerMinute);
   CHECK(f.publisher.publish_rows(module_id(2), f.rows[2]) == Outcome::kNoRoom);
   CHECK(f.standing() == std::vector<std::uint32_t>{0, 1});
-  // Rows that were built beforehand and never met are the first to go.
+  // Rows that were built in advance and never used are dropped first.
   TightFixture g;
   REQUIRE(g.publisher.publish_rows(module_id(0), g.rows[0]) == Outcome::kDone);
   REQUIRE(g.use(1) == Outcome::kDone);
@@ -243,7 +243,7 @@ TEST_CASE("nobody makes room for a module that no sample has met") {
   CHECK(g.standing() == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE("nobody makes room for what would not fit into empty tables") {
+TEST_CASE("no module makes room for one that would not fit into empty tables") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);
   REQUIRE(f.use(1) == Outcome::kDone);
@@ -255,7 +255,7 @@ TEST_CASE("nobody makes room for what would not fit into empty tables") {
   CHECK(f.standing() == std::vector<std::uint32_t>{0, 1});
 }
 
-TEST_CASE("with a budget of an eighth of the need, every module in turn stands and is right") {
+TEST_CASE("with a budget of an eighth of the need, every module gets correct rows in turn") {
   TightFixture f;
   std::mt19937 random(9);
   for (int round = 0; round < 200; ++round) {
@@ -277,7 +277,7 @@ TEST_CASE("with a budget of an eighth of the need, every module in turn stands a
   CHECK(f.maps.slabs() == 0);
 }
 
-TEST_CASE("the vdso never makes room: nobody would build its rows again") {
+TEST_CASE("the vdso never makes room, since its rows would not be built again") {
   TightFixture f;
   REQUIRE(f.publisher.publish_rows(kVdsoModule, even_rows(20'000, 3)) == Outcome::kDone);
   for (std::uint32_t round = 0; round < 16; ++round) {
@@ -287,7 +287,7 @@ TEST_CASE("the vdso never makes room: nobody would build its rows again") {
   CHECK(f.publisher.is_ready(kVdsoModule));
 }
 
-TEST_CASE("an evicted module tells the daemon anew that it is missed") {
+TEST_CASE("an evicted module is reported as missing again") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);
   REQUIRE(f.use(1) == Outcome::kDone);

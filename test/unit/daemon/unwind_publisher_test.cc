@@ -60,7 +60,7 @@ TEST_CASE("look-ups find the rules of this program and of each library that it u
   CHECK(most_rows > 5000);
 }
 
-TEST_CASE("many files stand beside each other, each with its own rules") {
+TEST_CASE("many files have their own rules side by side") {
   Fixture f;
   std::vector<std::uint32_t> modules;
   std::vector<UnwindRows> rows;
@@ -78,9 +78,9 @@ TEST_CASE("many files stand beside each other, each with its own rules") {
   }
 }
 
-TEST_CASE("pages without rows carry on the rule of the last row before them") {
+TEST_CASE("pages without rows have the rule of the last row before them") {
   Fixture f;
-  // Rows on the pages 1, 2 and 9 only; the first row of page 2 is its first byte, that of page 9 its last.
+  // Only pages 1, 2 and 9 have rows. Page 2's first row is at its first byte, page 9's at its last.
   const UnwindRows rows = rows_at(0, {0x10800, 0x1fff0, 0x20000, 0x20010, 0x9ffff, 0xa0000});
   f.publisher.publish(process_of(100, {0}));
   REQUIRE(f.publisher.publish_rows(module_id(0), rows) == Outcome::kDone);
@@ -91,7 +91,7 @@ TEST_CASE("pages without rows carry on the rule of the last row before them") {
   CHECK(f.finds(100, 0, 0x107ff, Rule{}));
 }
 
-TEST_CASE("code that begins far into its file takes pages from there on only") {
+TEST_CASE("code that begins far into its file takes pages only from there on") {
   Fixture f;
   const UnwindRows rows = even_rows(20'000, 16, 0x12345678);
   f.publisher.publish(process_of(100, {0}));
@@ -101,7 +101,7 @@ TEST_CASE("code that begins far into its file takes pages from there on only") {
   CHECK(f.found(100, 0, 0) == Found::kNoRows);
 }
 
-TEST_CASE("a page with as many rows as a search covers is right; one with more is taken for unsupported, no other") {
+TEST_CASE("a page with as many rows as a search covers is right; only one with more is unsupported") {
   for (const std::uint32_t count : {std::uint32_t{FLAMED_MAX_PAGE_ROWS}, std::uint32_t{FLAMED_MAX_PAGE_ROWS} + 1}) {
     CAPTURE(count);
     const bool dense = count > FLAMED_MAX_PAGE_ROWS;
@@ -121,12 +121,12 @@ TEST_CASE("a page with as many rows as a search covers is right; one with more i
       CAPTURE(offset);
       FAIL("a wrong rule");
     }
-    // The page behind the dense one begins with the rule that holds there.
+    // The page after the dense one begins with the rule that holds there.
     CHECK(f.finds(100, 0, 0x20000, rows.find(0x20000)));
   }
 }
 
-TEST_CASE("a module of dense pages only stands without taking rows, and goes again") {
+TEST_CASE("a module of dense pages only is published without rows, and removed again") {
   Fixture f;
   std::vector<std::uint32_t> offsets;
   for (std::uint32_t i = 0; i < 40'000; ++i) offsets.push_back(i);
@@ -159,7 +159,7 @@ TEST_CASE("a mapping of a file's middle finds the rows of that middle") {
   CHECK(f.maps.look_up(100, 0x1800).found == Found::kNoRows);  // memory without a file
 }
 
-TEST_CASE("a file without unwind information is left by frame pointers, not waited for") {
+TEST_CASE("a file without unwind information is walked by frame pointers, not awaited") {
   Fixture f;
   f.publisher.publish(process_of(100, {0}));
   CHECK(f.found(100, 0, 0x1000) == Found::kPending);
@@ -171,7 +171,7 @@ TEST_CASE("a file without unwind information is left by frame pointers, not wait
 
 // -- Processes --------------------------------------------------------------------------------------------------------
 
-TEST_CASE("a process's entry says whose it is") {
+TEST_CASE("a process's entry names its process") {
   Fixture f;
   symbolizer::Process process = process_of(100, {0, 1});
   process.exec_id = 7;
@@ -216,7 +216,7 @@ TEST_CASE("processes that map the same file share its rows") {
   CHECK(f.has_rows(500, 0, rows, 50));
 }
 
-TEST_CASE("the mappings of a replaced process stay as they are until the grace period is over") {
+TEST_CASE("the mappings of a replaced process stay unchanged until the grace period is over") {
   Fixture f;
   f.publisher.publish(process_of(100, {0, 1, 2}));
   const flamed_process before = f.maps.processes.at(100);
@@ -247,7 +247,7 @@ TEST_CASE("the mappings of an ended process are free after the grace period") {
   CHECK(f.publisher.stats().processes == 0);
 }
 
-TEST_CASE("news of the end of a pid's owner before does not remove the one that has it now") {
+TEST_CASE("the end of a pid's earlier process does not remove the current one") {
   Fixture f;
   f.publisher.publish(process_of(100, {0}, 5000));
   f.publisher.publish(process_of(100, {1}, 5001));
@@ -285,7 +285,7 @@ TEST_CASE("a process with more mappings than a block holds, or with none, is kno
   CHECK(f.publisher.stats().mappings == 0);
 }
 
-TEST_CASE("when all mapping blocks are full, further processes do without, and none of the others changes") {
+TEST_CASE("when all mapping blocks are full, further processes get none, and the others do not change") {
   Fixture f;
   const std::vector<std::uint32_t> modules(500, 0);
   for (std::int32_t pid = 1; pid <= 2 * FLAMED_MAPPING_BLOCKS; ++pid) f.publisher.publish(process_of(pid, modules));
@@ -299,7 +299,7 @@ TEST_CASE("when all mapping blocks are full, further processes do without, and n
   CHECK(f.maps.processes.at(9999).count == 500);
 }
 
-TEST_CASE("a process that the kernel's table has no room for leaves nothing behind") {
+TEST_CASE("a process without room in the kernel's table leaves nothing behind") {
   Fixture f;
   f.maps.most_processes = 2;
   for (std::int32_t pid = 1; pid <= 3; ++pid) f.publisher.publish(process_of(pid, {0, 1}));
@@ -307,7 +307,7 @@ TEST_CASE("a process that the kernel's table has no room for leaves nothing behi
   CHECK_FALSE(f.publisher.has(3));
   f.reclaim();
   CHECK(f.publisher.stats().mappings == 4);
-  f.publisher.publish(process_of(1, {0, 1, 2}));  // those that are in can still be replaced
+  f.publisher.publish(process_of(1, {0, 1, 2}));  // published ones can still be replaced
   CHECK(f.maps.processes.at(1).count == 3);
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("after 50,000 processes have come and gone, the tables are empty and m
     const std::int32_t pid = 2 + i % 300;
     const auto unit = static_cast<std::uint32_t>(i);
     const std::uint64_t start_ticks = 5000 + unit;
-    // A program of its own, and two that all share.
+    // A program of its own, and two shared ones.
     f.publisher.publish(process_of(pid, {0, 1, 10 + unit}, start_ticks));
     if (i % 3 == 0) f.publisher.publish(process_of(pid, {0, 1, 10 + unit, 5}, start_ticks));
     if (i % 10 == 0) f.publisher.publish_rows(module_id(10 + unit), even_rows(100 + unit % 1000));
@@ -341,7 +341,7 @@ TEST_CASE("after 50,000 processes have come and gone, the tables are empty and m
   CHECK(stats.refused_processes == 0);
   CHECK(stats.refused_modules == 0);
   CHECK(most_mappings < 300);
-  // All of every table can be handed out again.
+  // Every table can be allocated in full again.
   std::vector<std::uint32_t> all(FLAMED_BLOCK_MAPPINGS);
   for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
   f.publisher.publish(process_of(100, all));
@@ -352,7 +352,7 @@ TEST_CASE("after 50,000 processes have come and gone, the tables are empty and m
 
 // -- Asking for rows --------------------------------------------------------------------------------------------------
 
-TEST_CASE("rows are asked for at most once a second, and not for what stands or is unknown") {
+TEST_CASE("rows are requested at most once a second, and not for published or unknown modules") {
   Fixture f;
   CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
   f.publisher.publish(process_of(100, {0}));
@@ -367,14 +367,14 @@ TEST_CASE("rows are asked for at most once a second, and not for what stands or 
   CHECK_FALSE(f.publisher.should_build(module_id(0), kWorthIt));
 }
 
-TEST_CASE("rows of a small file are built at its first sample, those of a large one when much time was seen there") {
+TEST_CASE("a small file's rows are built at its first sample, a large one's after much CPU time in it") {
   Fixture f;
   symbolizer::Process process = process_of(100, {});
   process.maps->insert({kCode, kCode + (1U << 20), 0, module_id(0)});
   process.maps->insert({kCode + kApart, kCode + kApart + (50U << 20), 0, module_id(1)});
   f.publisher.publish(process);
   CHECK(f.publisher.should_build(module_id(0), 10 * kNsPerMs));
-  // 105 ms to build it, and four times that to be worth it.
+  // It takes 105 ms to build, and is worth it after four times that.
   int samples = 1;
   while (samples < 100 && !f.publisher.should_build(module_id(1), 10 * kNsPerMs)) ++samples;
   CHECK(samples == 42);
@@ -395,7 +395,7 @@ TEST_CASE("a file that could not be read is read again twice, each time later") 
   CHECK_FALSE(f.publisher.may_try_again(module_id(0)));
 }
 
-TEST_CASE("a file that finds no room is read again ever less often") {
+TEST_CASE("a file without room is read again ever less often") {
   Fixture f(kSlabBytes);
   f.publisher.publish(process_of(100, {0}));
   const UnwindRows rows = even_rows(70'000, 32);

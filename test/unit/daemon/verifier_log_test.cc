@@ -27,7 +27,7 @@ std::string numbered_lines(std::size_t count, std::size_t length) {
   return text;
 }
 
-TEST_CASE("the reason stands between the last instruction and the statistics") {
+TEST_CASE("the reason is between the last instruction and the statistics") {
   CHECK(reason(keep_verifier_log("wrong", kLog)) == "R0 invalid mem access 'scalar'");
   CHECK(reason(keep_verifier_log("wrong",
                                  "18: (7b) *(u64 *)(r0 +8) = r1\ninvalid access\nR0 is outside\n R0=1 R1=2\n"
@@ -43,7 +43,7 @@ TEST_CASE("the reason stands between the last instruction and the statistics") {
   CHECK(reason(keep_verifier_log("wrong", "")).empty());
 }
 
-TEST_CASE("of a short log all lines are told") {
+TEST_CASE("a short log is shown in full") {
   const VerifierLog log = keep_verifier_log("wrong", kLog);
   const std::string text(kLog, std::string(kLog).size() - 1);
   CHECK(describe_end(log) ==
@@ -52,7 +52,7 @@ TEST_CASE("of a short log all lines are told") {
         "the verifier's log of the program wrong, 6 lines, " + std::to_string(text.size() + 1) + " bytes:\n" + text);
 }
 
-TEST_CASE("of a long log the last 30 lines are told, and of how many") {
+TEST_CASE("the last 30 lines of a long log are shown, with the number of all") {
   const VerifierLog log = keep_verifier_log("long", numbered_lines(100, 20));
   const std::string end = describe_end(log);
   CHECK(end.find("the last 30 of 100 lines of its log (--log-level debug logs all of them):\nline 71 ") !=
@@ -62,7 +62,7 @@ TEST_CASE("of a long log the last 30 lines are told, and of how many") {
   CHECK(describe_whole(log).find(":\nline 1 ") != std::string::npos);
 }
 
-TEST_CASE("of a log that is too large the last whole lines are kept, and how many are missing is told") {
+TEST_CASE("the last whole lines of a log that is too large are kept, with the number of missing ones") {
   constexpr std::size_t kLine = 1000;  // of which kMostBytes holds 1048 and a half
   const VerifierLog log = keep_verifier_log("long", numbered_lines(2000, kLine));
   CHECK(log.text.starts_with("line 953 "));
@@ -76,7 +76,7 @@ TEST_CASE("of a log that is too large the last whole lines are kept, and how man
   CHECK(describe_end(log).find("the last 30 of 2000 lines") != std::string::npos);
 }
 
-TEST_CASE("a cut between two lines takes none of them away") {
+TEST_CASE("a cut between two lines loses neither") {
   constexpr std::size_t kLine = 1024;
   const VerifierLog log = keep_verifier_log("long", numbered_lines(1025, kLine));
   CHECK(log.cut_lines == 1);

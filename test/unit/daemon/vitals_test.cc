@@ -8,7 +8,7 @@
 namespace flamed::daemon {
 namespace {
 
-/// A machine with two CPUs, told second by second what flamed would see.
+/// A machine with two CPUs. The test sets second by second what flamed sees.
 class Machine {
  public:
   explicit Machine(double frequency_hz = 99)
@@ -53,13 +53,13 @@ constexpr Machine::Second kStalled{2, false, true};
 constexpr Machine::Second kIdle{0.001, false, true};
 constexpr Machine::Second kHanging{2, true, false};
 
-TEST_CASE("all is well from the start, before anything was drained") {
+TEST_CASE("flamed is healthy from the start, before the first drain") {
   const Machine machine;
   CHECK(machine.vitals.well());
   CHECK_FALSE(machine.vitals.verdict().has_drained);
 }
 
-TEST_CASE("the machine's accounts are needed only while no samples come, and a stall is found as well") {
+TEST_CASE("the machine's CPU time is read only while no samples come, and a stall is still found") {
   VitalSigns signs{MonotonicTime{kNsPerSecond}, MonotonicTime{kNsPerSecond}, 100, std::nullopt, 99};
   Vitals vitals(signs);
   const auto pass = [&](std::uint64_t samples) {
@@ -78,7 +78,7 @@ TEST_CASE("the machine's accounts are needed only while no samples come, and a s
   CHECK(vitals.verdict().sampling);
 }
 
-TEST_CASE("a machine that is sampled is well") {
+TEST_CASE("flamed is healthy while it takes samples") {
   Machine machine;
   machine.run(100, kBusy);
   CHECK(machine.vitals.well());
@@ -86,7 +86,7 @@ TEST_CASE("a machine that is sampled is well") {
   CHECK(machine.vitals.verdict().problem.empty());
 }
 
-TEST_CASE("no sample in ten seconds of work is a stall, and the problem says so") {
+TEST_CASE("ten busy seconds without a sample are a stall, and the problem says so") {
   Machine machine;
   machine.run(5, kBusy);
   machine.run(9, kStalled);
@@ -107,13 +107,13 @@ TEST_CASE("a sampler that never took a sample is stalled as well") {
   CHECK_FALSE(machine.vitals.well());
 }
 
-TEST_CASE("an idle machine has nothing to sample and is well for as long as it likes") {
+TEST_CASE("an idle machine has nothing to sample and is never a stall") {
   Machine machine;
   machine.run(10'000, kIdle);
   CHECK(machine.vitals.well());
 }
 
-TEST_CASE("idle hours do not hide a stall that comes after them") {
+TEST_CASE("idle hours do not hide a later stall") {
   Machine machine;
   machine.run(10'000, kIdle);
   machine.run(20, kStalled);
@@ -130,7 +130,7 @@ TEST_CASE("a stall is over with the first sample, and not before") {
   CHECK(machine.vitals.verdict().problem.empty());
 }
 
-TEST_CASE("at a low frequency a stall takes longer to be sure of, but is found") {
+TEST_CASE("at a low frequency a stall is found later") {
   Machine machine(1);
   machine.run(10, {2, false, true});
   CHECK(machine.vitals.well());
@@ -138,7 +138,7 @@ TEST_CASE("at a low frequency a stall takes longer to be sure of, but is found")
   CHECK_FALSE(machine.vitals.well());
 }
 
-TEST_CASE("a reader that has not drained for ten seconds hangs, whatever is sampled") {
+TEST_CASE("a reader without a drain for ten seconds hangs, whatever is sampled") {
   Machine machine;
   machine.run(5, kBusy);
   machine.run(9, kHanging);
@@ -152,7 +152,7 @@ TEST_CASE("a reader that has not drained for ten seconds hangs, whatever is samp
   CHECK(machine.vitals.well());
 }
 
-TEST_CASE("CPU time that wraps round is no work") {
+TEST_CASE("CPU time that wraps round is not counted as work") {
   Machine machine;
   machine.jump_busy_to(INT64_MAX - 10);
   machine.run(100, {0.001, false, true});

@@ -42,7 +42,7 @@ bool is_nothing(const WakeUp& brought) {
          brought.changed_cpus.empty() && !brought.lost_cpus && brought.dead_buffers.empty();
 }
 
-TEST_CASE("a wait ends when it is over, and has brought nothing") {
+TEST_CASE("a wait ends at its timeout, without an event") {
   Fixture fixture;
   CHECK(is_nothing(fixture.wake_ups.wait(0, {})));
   const MonotonicTime before = fixture.clock.monotonic();
@@ -51,7 +51,7 @@ TEST_CASE("a wait ends when it is over, and has brought nothing") {
   CHECK(is_nothing(fixture.wake_ups.wait(20, fixture.in_ms(kLongMs))));
 }
 
-TEST_CASE("who asks ends the next wait, once, and one that is under way") {
+TEST_CASE("a request ends the current wait or the next one, once") {
   Fixture fixture;
   fixture.wake_ups.wake();
   CHECK(fixture.wake_ups.wait(kLongMs, {}).woken);
@@ -65,7 +65,7 @@ TEST_CASE("who asks ends the next wait, once, and one that is under way") {
   CHECK(fixture.wake_ups.wait(kLongMs, {}).woken);
 }
 
-TEST_CASE("notices end a wait, until they are read, but not before their time") {
+TEST_CASE("notices end a wait until they are read, but not before their time") {
   Fixture fixture;
   fixture.notices.set();
   CHECK(fixture.wake_ups.wait(kLongMs, {}).noticed);
@@ -78,7 +78,7 @@ TEST_CASE("notices end a wait, until they are read, but not before their time") 
   CHECK_FALSE(fixture.wake_ups.wait(0, {}).noticed);
 }
 
-TEST_CASE("a buffer that is half full ends a wait, also while notices are not heard") {
+TEST_CASE("a buffer that is half full ends a wait, also while notices are ignored") {
   Fixture fixture;
   const Flag buffer;
   REQUIRE(fixture.wake_ups.watch_buffer(3, buffer.fd.get()).ok());
@@ -87,7 +87,7 @@ TEST_CASE("a buffer that is half full ends a wait, also while notices are not he
   CHECK(fixture.wake_ups.wait(kLongMs, fixture.in_ms(kLongMs)).full_buffers == std::vector<int>{3});
 }
 
-TEST_CASE("a buffer that is dead is told once, by its CPU, and ends no wait any more") {
+TEST_CASE("a dead buffer is reported once, by its CPU, and ends no further wait") {
   Fixture fixture;
   std::array<int, 2> ends{};
   REQUIRE(::pipe(ends.data()) == 0);

@@ -50,7 +50,7 @@ TEST_CASE("a stack without frames is the root") {
   CHECK(tree.intern({}, {}).whole);
 }
 
-TEST_CASE("a truncated stack begins at the marker of its reason and is no other stack") {
+TEST_CASE("a truncated stack begins at the marker of its reason and differs from every other stack") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::vector<Frame> frames{code(1), code(2)};
@@ -64,7 +64,7 @@ TEST_CASE("a truncated stack begins at the marker of its reason and is no other 
   CHECK(tree.intern(Truncation::kDepthLimit, frames).stack == deep);
 }
 
-TEST_CASE("whatever was interned before, a stack has its own frames, and one id") {
+TEST_CASE("a stack has its own frames and one id, whatever was interned before") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::mt19937 random(1);
@@ -72,7 +72,7 @@ TEST_CASE("whatever was interned before, a stack has its own frames, and one id"
   const std::optional<Truncation> reasons[] = {std::nullopt, Truncation::kDepthLimit, Truncation::kNoMapping};
   std::vector<Frame> frames;
   for (std::uint32_t i = 0; i < 20'000; ++i) {
-    // Mostly what ran before returns from a few functions and calls others, some of them with the same outer frames.
+    // The next stack usually returns from a few functions and calls others, some with the same outer frames.
     frames.resize(random() % 50 == 0 ? random() % 4
                                      : frames.size() - std::min<std::size_t>(frames.size(), random() % 8));
     for (auto callees = random() % 9; callees > 0 && frames.size() < 200; --callees) {
@@ -83,7 +83,7 @@ TEST_CASE("whatever was interned before, a stack has its own frames, and one id"
     REQUIRE(whole);
     const auto [entry, is_new] = known.try_emplace({reason, frames}, stack);
     REQUIRE(entry->second == stack);
-    if (i % 5000 == 4999) {  // the ids of all that is swept are used again
+    if (i % 5000 == 4999) {  // ids of swept stacks are reused
       tree.sweep(2);
       known.clear();
     }
@@ -94,7 +94,7 @@ TEST_CASE("whatever was interned before, a stack has its own frames, and one id"
   }
 }
 
-TEST_CASE("a sweep reclaims stacks that no retained slot names, and only those") {
+TEST_CASE("a sweep reclaims exactly the stacks that no retained slot names") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::vector<Frame> old{code(1), code(2), code(3, 17)};
@@ -123,7 +123,7 @@ TEST_CASE("a caller lives as long as its youngest callee, in whatever order they
   CHECK(frames_of(tree.view(), deep) == callee);
 }
 
-TEST_CASE("through years of slots a stack goes with the last of them that named it, or a little later") {
+TEST_CASE("over years of slots a stack goes with the last slot that named it, or a little later") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   constexpr std::uint32_t kRetained = 1440;
@@ -140,7 +140,7 @@ TEST_CASE("through years of slots a stack goes with the last of them that named 
   }
 }
 
-TEST_CASE("where nothing is ever swept, stacks keep what they were marked with") {
+TEST_CASE("without sweeps stacks keep their marks") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::vector<StackId> stacks;
@@ -155,7 +155,7 @@ TEST_CASE("where nothing is ever swept, stacks keep what they were marked with")
   CHECK(frames_of(tree.view(), stacks[1000]) == std::vector<Frame>{code(1001)});
 }
 
-TEST_CASE("ids of reclaimed stacks are used again, and views taken before do not notice") {
+TEST_CASE("ids of reclaimed stacks are reused, and earlier views do not change") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::vector<Frame> old{code(1), code(2)};
@@ -171,7 +171,7 @@ TEST_CASE("ids of reclaimed stacks are used again, and views taken before do not
   CHECK(frames_of(tree.view(), stack) == fresh);
 }
 
-TEST_CASE("of one user's stacks those are reclaimed that others have not, too") {
+TEST_CASE("a user's stacks are reclaimed, except for those that other users have too") {
   constexpr UserTag kOne = 1;
   constexpr UserTag kOther = 2;
   Budget budget(kPlenty);
@@ -199,7 +199,7 @@ TEST_CASE("of one user's stacks those are reclaimed that others have not, too") 
   CHECK(tree.nodes_of_users()[kSeveral] == 0);
 }
 
-TEST_CASE("a stack tells by its outermost frame why it is truncated, however it is asked for") {
+TEST_CASE("a stack's outermost frame is its reason for truncation, in every way to read it") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   const std::vector<Frame> outer{code(1), code(2)};
@@ -223,7 +223,7 @@ TEST_CASE("a stack tells by its outermost frame why it is truncated, however it 
   CHECK(tree.node_count() == 2);
 }
 
-TEST_CASE("without room a stack is cut to the callers that are known") {
+TEST_CASE("without room a stack is cut to its known callers") {
   Budget budget(400U << 10);
   CallTree tree(budget);
   std::vector<Frame> frames;
@@ -240,7 +240,7 @@ TEST_CASE("without room a stack is cut to the callers that are known") {
   CHECK(budget.used_bytes() <= budget.limit_bytes());
 }
 
-TEST_CASE("memory of a past peak is given back") {
+TEST_CASE("memory of a past peak is freed") {
   Budget budget(kPlenty);
   CallTree tree(budget);
   std::size_t before = 0;

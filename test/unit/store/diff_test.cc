@@ -20,7 +20,7 @@
 namespace flamed::store::test {
 namespace {
 
-/// A made program: function i is called by function i / 3 and has a share of the time that falls with i.
+/// A synthetic program: function i is called by function i / 3, and its share of the time falls with i.
 class Program {
  public:
   explicit Program(std::size_t functions) {
@@ -29,8 +29,8 @@ class Program {
   /// Makes a function take `factor` as long.
   void slow_down(std::size_t function, double factor) { work_[function] *= factor; }
 
-  /// `seconds` of it at 99 Hz on one busy CPU. With `burst` above one, samples come in runs of the same function of
-  /// that length on average.
+  /// `seconds` of the program at 99 Hz on one busy CPU. With `burst` above one, samples come in runs of the same
+  /// function, of that length on average.
   [[nodiscard]] Profile run(double seconds, std::mt19937_64& random, double burst = 1) const {
     FunctionTable functions{ProfileOptions{}};
     FrameTable frames(functions);
@@ -61,7 +61,7 @@ class Program {
   std::vector<double> work_;
 };
 
-/// Two profiles that were built apart, compared.
+/// Compares two profiles that were built separately.
 ProfileDiff compare(const Profile& before, const Profile& after, const DiffOptions& options) {
   FunctionTable functions{ProfileOptions{}};
   FrameTable frames(functions);
@@ -89,7 +89,7 @@ std::size_t marks(const ProfileDiff& diff) {
   return marks;
 }
 
-/// Samples of the later side below each function, each stack once: by a walk from every node to the root.
+/// Samples of the later side below each function, each stack once, by a walk from every node to the root.
 std::map<std::string, std::uint64_t> totals_by_walking(const ProfileDiff& diff) {
   std::map<std::string, std::uint64_t> totals;
   for (std::uint32_t leaf = 0; leaf < diff.nodes.size(); ++leaf) {
@@ -181,7 +181,7 @@ TEST_CASE("functions that call themselves count once, whatever is hidden and whe
     if (how == 2) options.focus = [](std::string_view name) { return name == "f3"; };
     if (how == 3) options.root = {"worker (100)", "f1"};
     if (how == 4) options.root = {"worker (100)", "f1", "f1"};
-    if (how == 5) before.side = Side::kUser;  // trees of their own for the two sides
+    if (how == 5) before.side = Side::kUser;  // a separate tree for each side
     TestNamer namer;
     QueryBudget unlimited;
     const auto diff = build_diff(t.store.snapshot(), before, after, options, {}, namer, unlimited);
@@ -194,7 +194,7 @@ TEST_CASE("functions that call themselves count once, whatever is hidden and whe
   }
 }
 
-TEST_CASE("CPUs in use are those of the time that was sampled, also where a window begins before it") {
+TEST_CASE("CPUs in use count over the sampled time, also if a window begins before it") {
   TestStore t;
   t.clock.advance_ns(40 * kNsPerSecond);
   t.store.begin();
@@ -215,7 +215,7 @@ TEST_CASE("CPUs in use are those of the time that was sampled, also where a wind
   CHECK(diff->nodes.front().change_total == Approx(0).margin(1e-6));
 }
 
-TEST_CASE("of two windows of the same load nothing is significant") {
+TEST_CASE("between two windows of the same load nothing is significant") {
   std::mt19937_64 random(11);
   const Program program(300);
   int with_marks = 0;
@@ -226,10 +226,10 @@ TEST_CASE("of two windows of the same load nothing is significant") {
     options.normalise = i % 3 == 0 ? Normalise::kTime : Normalise::kSamples;
     with_marks += marks(compare(before, after, options)) != 0 ? 1 : 0;
   }
-  CHECK(with_marks <= 3);  // of a hundred one is promised at most
+  CHECK(with_marks <= 3);  // at most one in a hundred
 }
 
-TEST_CASE("a load that comes in bursts is not read as change") {
+TEST_CASE("a load in bursts is not taken for a change") {
   std::mt19937_64 random(12);
   const Program program(300);
   int with_marks = 0;
@@ -239,9 +239,9 @@ TEST_CASE("a load that comes in bursts is not read as change") {
   CHECK(with_marks <= 4);
 }
 
-TEST_CASE("a function that takes ten percent longer is named first") {
+TEST_CASE("a function that takes ten percent longer comes first") {
   std::mt19937_64 random(13);
-  // One that takes 7 % of the time, among 300 functions, twenty minutes on one CPU.
+  // A function with 7 % of the time, among 300 functions, in twenty minutes on one CPU.
   Program program(300);
   int first = 0;
   int significant = 0;
@@ -264,7 +264,7 @@ TEST_CASE("a function that takes ten percent longer is named first") {
   CHECK(significant >= 18);
 }
 
-TEST_CASE("a machine that is busier as a whole is a change by time and none by samples") {
+TEST_CASE("a machine that is busier as a whole is a change in time and none in samples") {
   std::mt19937_64 random(14);
   const Program program(100);
   Profile before = program.run(300, random);
@@ -300,7 +300,7 @@ TEST_CASE("pruning a diff keeps both sides' totals") {
   CHECK(result.functions.size() == compare(before, after, {}).functions.size());
 }
 
-TEST_CASE("an empty side is said, and nothing is significant") {
+TEST_CASE("an empty side is reported, and nothing is significant") {
   std::mt19937_64 random(16);
   const Profile some = Program(10).run(60, random);
   const Profile none = Program(10).run(0, random);
@@ -314,7 +314,7 @@ TEST_CASE("an empty side is said, and nothing is significant") {
 }
 
 TEST_CASE("the z of a change is that of a normal distribution where there are many samples") {
-  // By the textbook: p = 0.11 of 20,000; the difference of 0.02 has a standard error of 0.004425.
+  // The textbook's test: p = 0.11 of 20,000; the difference of 0.02 has a standard error of 0.004425.
   CHECK(z_of_shares(1000, 10'000, 1200, 10'000) == Approx(0.02 / 0.0044249).epsilon(0.02));
   CHECK(z_of_shares(1200, 10'000, 1000, 10'000) == Approx(-0.02 / 0.0044249).epsilon(0.02));
   CHECK(z_of_rates(1000, 1, 1100, 1) == Approx(100 / std::sqrt(2100.0)).epsilon(0.02));
@@ -325,7 +325,7 @@ TEST_CASE("the z of a change is that of a normal distribution where there are ma
   CHECK(least_significant_z(0.01, 1000) == Approx(4.4172).epsilon(1e-3));
 }
 
-TEST_CASE("a few samples are no evidence, also between windows of very unequal length") {
+TEST_CASE("a few samples are not significant, also between windows of very unequal length") {
   CHECK(std::abs(z_of_shares(2, 100, 0, 10'000)) < 3.8);
   CHECK(std::abs(z_of_shares(0, 10'000, 3, 10'000)) < 2);
 }

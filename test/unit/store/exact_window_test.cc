@@ -35,7 +35,7 @@ TEST_CASE("a window is exact to the sample: its first nanosecond is in, its last
   }
 }
 
-TEST_CASE("any window is answered like a filter over all samples, also while they come late") {
+TEST_CASE("any window equals a filter over all samples, also while they come late") {
   TestStore t;
   std::mt19937_64 random(3);
   struct Added {
@@ -75,7 +75,7 @@ TEST_CASE("any window is answered like a filter over all samples, also while the
   }
 }
 
-TEST_CASE("old minutes are rounded outwards at their own edge, and the answer says the coarser resolution") {
+TEST_CASE("old minutes are rounded outwards at their edge, and the answer has the coarser resolution") {
   TestStore t({60 * kNsPerMinute, 8U << 20, 45'000});
   for (int second = 0; second < 10 * 60; ++second) {
     for (int i = 0; i < 20; ++i) t.add({code(16)});
@@ -100,7 +100,7 @@ TEST_CASE("old minutes are rounded outwards at their own edge, and the answer sa
         static_cast<std::uint64_t>((now.ns - 10 * kNsPerSecond - stats.exact_from->ns) / kNsPerSecond * 20));
 }
 
-TEST_CASE("samples kept one by one never take from the minutes' counts") {
+TEST_CASE("single samples never cost the minutes' counts any memory") {
   TestStore without({60 * kNsPerMinute, 4U << 20, 0});
   TestStore with({60 * kNsPerMinute, 4U << 20, 100'000});
   for (TestStore* t : {&without, &with}) {
@@ -118,7 +118,7 @@ TEST_CASE("samples kept one by one never take from the minutes' counts") {
   CHECK_FALSE(without.store.stats().exact_from);
 }
 
-TEST_CASE("a minute that alone is larger than the room for samples one by one keeps its counts") {
+TEST_CASE("a minute larger than the room for single samples keeps its counts") {
   TestStore t({60 * kNsPerMinute, 4U << 20, 50'000});
   for (int i = 0; i < 10'000; ++i) t.add({code(16)});
   t.pass(10);
@@ -132,14 +132,14 @@ TEST_CASE("a minute that alone is larger than the room for samples one by one ke
   CHECK(t.profile_of({{t.clock.wall().ns}, {t.clock.wall().ns + 1}}).exact());
 }
 
-TEST_CASE("by default the last hour of 8 CPUs is kept sample by sample") {
+TEST_CASE("by default single samples of the last hour of 8 CPUs are kept") {
   Limits limits;
   const std::size_t room = limits.exact_budget_bytes.value_or(limits.budget_bytes / 4);
   constexpr std::size_t kSamples = 8 * 99 * 3600;
   CHECK(room / kSamples > 20);  // a sealed sample takes 6 bytes, one of the open minute 14
 }
 
-TEST_CASE("a snapshot goes on being exact when the store forgets its samples") {
+TEST_CASE("a snapshot stays exact when the store drops the samples") {
   TestStore t({60 * kNsPerMinute, 4U << 20, 50'000});
   t.add_at({t.clock.monotonic().ns + 5}, {code(16)});
   t.add_at({t.clock.monotonic().ns + 10}, {code(32)});

@@ -16,7 +16,7 @@
 namespace flamed::store::test {
 namespace {
 
-/// Keeps its promise: names stay until the edition changes. Names that a test sets may_change where it says so.
+/// Keeps its promise: names stay until the edition changes. A name may_change where a test sets it so.
 class KeepingNamer final : public FrameNamer {
  public:
   std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
@@ -48,11 +48,11 @@ class KeepingNamer final : public FrameNamer {
   std::map<Frame, NamedFrame> names;
   std::uint64_t edition_now = 1;
   std::size_t asked = 0;
-  std::shared_ptr<const InlineChain> shared;  ///< of addresses from 0x100 on, where a test says so
+  std::shared_ptr<const InlineChain> shared;  ///< of addresses from 0x100 on, if a test sets it
   std::function<void()> while_naming;
 };
 
-/// Names the same and promises nothing: whoever asks with it begins from scratch.
+/// Names the same and promises nothing: a query with it starts from scratch.
 class ForgetfulNamer final : public FrameNamer {
  public:
   explicit ForgetfulNamer(KeepingNamer& namer) : namer_(namer) {}
@@ -69,7 +69,7 @@ std::string text_of(const NamedFrame& frame) {
          frame.file + ":" + std::to_string(frame.line) + (frame.inlined ? "|i" : "");
 }
 
-/// All that an answer says, node by node.
+/// The content of an answer, node by node.
 std::vector<std::string> described(const Profile& profile) {
   std::vector<std::string> lines;
   for (const ProfileNode& node : profile.nodes) {
@@ -115,7 +115,7 @@ struct Asker {
   }
 };
 
-TEST_CASE("what was named for one question is not named again for the next") {
+TEST_CASE("names from one query are reused in the next") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -131,7 +131,7 @@ TEST_CASE("what was named for one question is not named again for the next") {
   CHECK(namer.asked == 4);
 }
 
-TEST_CASE("a name that may change is asked for each time, and every name in another edition") {
+TEST_CASE("a name that may change is looked up each time, and every name in another edition") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -149,7 +149,7 @@ TEST_CASE("a name that may change is asked for each time, and every name in anot
   CHECK(namer.asked == 7);
 }
 
-TEST_CASE("an address that gets the name of another one asked for with it has it next time too") {
+TEST_CASE("an address that got the name of another in its query has it next time too") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -158,7 +158,7 @@ TEST_CASE("an address that gets the name of another one asked for with it has it
   const auto stack = [](std::uint64_t offset) { return std::vector<Frame>{code(0x11), code(offset)}; };
   store.add(stack(0x100));
   CHECK(folded(ask({store.everything()})) == std::vector<std::string>{"all;worker (100);f1;stub 1"});
-  // The name is made anew, and the first that it is given to is an address that was not known.
+  // The name is built anew, and the first address that gets it was not known.
   namer.shared = std::make_shared<const InlineChain>(*shared);
   store.add(stack(0x200));
   store.add(stack(0x100));
@@ -169,7 +169,7 @@ TEST_CASE("an address that gets the name of another one asked for with it has it
         std::vector<std::string>{"all;worker (100);f1;stub 3", "all;worker (100);f3;f4 1"});
 }
 
-TEST_CASE("what is known of a function is what holds for its addresses in the answer, whatever was asked before") {
+TEST_CASE("a function's details are those of its addresses in the answer, whatever earlier queries had") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -184,7 +184,7 @@ TEST_CASE("what is known of a function is what holds for its addresses in the an
   CHECK(line_of_f2(ask(recent)) == 3);
 }
 
-TEST_CASE("an answer is the same whether the index was kept or not, while stacks come and go") {
+TEST_CASE("an answer is the same with and without a kept index, while stacks come and go") {
   const auto seed = GENERATE(1U, 2U, 3U);
   std::mt19937 random(seed);
   const auto any = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
@@ -201,7 +201,7 @@ TEST_CASE("an answer is the same whether the index was kept or not, while stacks
       std::vector<Frame> frames;
       for (std::uint32_t depth = any(6); depth > 0; --depth) {
         const bool kernel = depth < 3 && any(3) == 0;
-        // Old frames go for good with their minutes: their numbers are used again.
+        // Old frames go with their minutes, and their ids are reused.
         frames.push_back({kernel ? kKernelModule : ModuleId{16 + any(2)}, (generation + any(4)) * 16 + any(16)});
       }
       const bool cut = any(5) == 0;
@@ -241,7 +241,7 @@ TEST_CASE("an answer is the same whether the index was kept or not, while stacks
   CHECK(store.store.stats().slots_dropped_for_age > 5);
 }
 
-TEST_CASE("who asks while the index is in use is answered all the same") {
+TEST_CASE("a query while the index is in use is answered as well") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -252,7 +252,7 @@ TEST_CASE("who asks while the index is in use is answered all the same") {
   CHECK(meanwhile == answer);
 }
 
-TEST_CASE("an index that a question without memory left half done is not the next one's") {
+TEST_CASE("an index that a query left incomplete for lack of memory is not reused") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -266,7 +266,7 @@ TEST_CASE("an index that a question without memory left half done is not the nex
   CHECK(folded(ask({store.everything()})).size() == 2);
 }
 
-TEST_CASE("the index goes when nobody asked for a minute, and when memory is short") {
+TEST_CASE("the index is freed after a minute without queries, and when memory is short") {
   TestStore store;
   KeepingNamer namer;
   const Asker ask{store, namer};
@@ -289,7 +289,7 @@ TEST_CASE("the index goes when nobody asked for a minute, and when memory is sho
   CHECK(store.profile().nodes.size() == 4);
 }
 
-TEST_CASE("an answer outlives the index that it was made with") {
+TEST_CASE("an answer outlives its index") {
   TestStore store;
   std::optional<Profile> profile;
   {

@@ -16,7 +16,7 @@ Gap silent(std::int64_t from_ms, std::int64_t to_ms, std::uint16_t cpu) {
   return {.from = at(from_ms), .to = at(to_ms), .reason = GapReason::kTimerSilent, .cpu = cpu};
 }
 
-TEST_CASE("an answer has the gaps of its window, and says in a sentence that time is missing") {
+TEST_CASE("an answer has the gaps of its window, and a sentence that time is missing") {
   TestStore fixture;
   fixture.pass(120);
   fixture.store.add_gap(silent(10'000, 11'000, 1));
@@ -33,7 +33,7 @@ TEST_CASE("an answer has the gaps of its window, and says in a sentence that tim
   CHECK_FALSE(mentions(fixture.profile_of({at(20'000), at(40'000)}).warnings, "Time without samples"));
 }
 
-TEST_CASE("lost samples are a gap of the timeline, and no sentence: the quality counts them") {
+TEST_CASE("lost samples are a gap of the timeline without a sentence: the quality counts them") {
   TestStore fixture;
   fixture.pass(120);
   fixture.store.add_gap({.from = at(1000), .to = at(2000), .reason = GapReason::kLost, .lost_samples = 7});
@@ -43,7 +43,7 @@ TEST_CASE("lost samples are a gap of the timeline, and no sentence: the quality 
   CHECK_FALSE(mentions(all.warnings, "Time without samples"));
 }
 
-TEST_CASE("trouble that lasts is one gap for each CPU, and its length is counted once") {
+TEST_CASE("a lasting gap is one for each CPU, and its length is counted once") {
   GapLog log;
   for (std::int64_t second = 0; second < 600; ++second) {
     for (std::uint16_t cpu = 0; cpu < 4; ++cpu) log.add(silent(second * 1000, second * 1000 + 1000, cpu));
@@ -55,7 +55,7 @@ TEST_CASE("trouble that lasts is one gap for each CPU, and its length is counted
   CHECK(total.ns == 2400 * kNsPerSecond);
 }
 
-TEST_CASE("of more gaps than are kept, the oldest go") {
+TEST_CASE("the oldest of too many gaps are dropped") {
   GapLog log;
   for (std::int64_t i = 0; i < 1000; ++i) log.add(silent(i * 1000, i * 1000 + 500, 0));
   CHECK(log.view()->size() == GapLog::kMost);
@@ -72,7 +72,7 @@ TEST_CASE("gaps are kept as long as minutes are") {
   CHECK(fixture.profile().missing.empty());
 }
 
-TEST_CASE("what is short or ends before it begins is no gap") {
+TEST_CASE("a very short or negative time is no gap") {
   GapLog log;
   log.add(silent(1000, 1000, 0));
   log.add(silent(1000, 500, 0));

@@ -16,9 +16,11 @@ TEST_CASE("while slots are few each is a generation") {
   }
 }
 
-TEST_CASE("what was never named is older than any slot") { CHECK(Generations(0, 0).is_before(Generations::kNever, 0)); }
+TEST_CASE("a stack that was never named is older than any slot") {
+  CHECK(Generations(0, 0).is_before(Generations::kNever, 0));
+}
 
-TEST_CASE("the stamps of many slots are never too old, and too young by a 96th of them at most") {
+TEST_CASE("stamps of many slots are never too old, and at most a 96th of the slots too young") {
   for (const std::uint32_t slots : {191U, 192U, 1440U, 45'000U, 3'000'000U}) {
     const std::uint32_t oldest = 7777;
     const std::uint32_t newest = oldest + slots;
@@ -33,7 +35,7 @@ TEST_CASE("the stamps of many slots are never too old, and too young by a 96th o
   }
 }
 
-TEST_CASE("of many slots the youngest are told apart") {
+TEST_CASE("the youngest of many slots have stamps of their own") {
   const Generations generations(100, 5000);
   for (std::uint32_t sequence = 5000 - 31; sequence <= 5000; ++sequence) {
     CHECK(generations.is_before(generations.of(sequence - 1), sequence));
@@ -41,7 +43,7 @@ TEST_CASE("of many slots the youngest are told apart") {
   }
 }
 
-TEST_CASE("a stamp that goes from generations to later ones again and again does not become younger for ever") {
+TEST_CASE("a stamp that is carried over many times does not become ever younger") {
   constexpr std::uint32_t kSlot = 1000;
   std::uint32_t oldest = 10;
   std::uint32_t newest = oldest + 1440;

@@ -20,7 +20,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> unpack(const Hi
 
 }  // namespace
 
-TEST_CASE("a histogram gives back what was packed, in any order and up to the largest values") {
+TEST_CASE("a histogram unpacks to its entries, in any order and up to the largest values") {
   std::uint32_t largest = StackRef{StackId{0x7fffffff}, true}.key();
   std::vector<HistogramEntry> rows{{7, largest, 0xffffffff}, {0, 0, 1}, {7, 2, 63}, {7, 3, 64}, {7, 4, 1}, {3, 200, 2},
                                    {0x7ffffffe, 1, 1}};
@@ -38,7 +38,7 @@ TEST_CASE("an empty histogram has no threads and no bytes") {
 }
 
 TEST_CASE("an entry of a busy minute takes at most four bytes") {
-  // 4000 stacks seen once or twice by 100 threads, ids spread over a tree of 300000 nodes.
+  // 4000 stacks that 100 threads had once or twice, with ids across a tree of 300000 nodes.
   std::vector<HistogramEntry> rows;
   std::uint64_t random = 1;
   for (std::uint32_t i = 0; i < 4000; ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kPlenty = 64U << 20;
 
-/// A value that is its id's hash, as a table's would be found.
+/// A value that is its id's hash, as in a table.
 std::uint64_t hash_of(std::uint32_t id) { return mix(std::uint64_t{id} * 3 + 1); }
 
 std::uint32_t find(const IdIndex& index, std::uint32_t id) {
@@ -25,7 +25,7 @@ void add(IdIndex& index, std::uint32_t id) {
 
 }  // namespace
 
-TEST_CASE("an index finds each of the ids that it was given, and no other") {
+TEST_CASE("an index finds exactly the ids that it was given") {
   Budget budget(kPlenty);
   IdIndex index(budget);
   for (std::uint32_t id = 0; id < 200'000; id += 2) add(index, id);
@@ -47,7 +47,7 @@ TEST_CASE("an index finds small ids beside the largest ones") {
   CHECK(find(index, 2) == IdIndex::kNone);
 }
 
-TEST_CASE("an index asks about next to no values but the one that is looked for") {
+TEST_CASE("an index compares hardly any values besides the right one") {
   Budget budget(kPlenty);
   IdIndex index(budget);
   constexpr std::uint32_t kIds = 60'000;
@@ -72,7 +72,7 @@ TEST_CASE("an index takes no more than six bytes an id, however many there are")
   }
 }
 
-TEST_CASE("an index that found no room to grow goes on until nearly all places are taken") {
+TEST_CASE("an index without room to grow takes ids until it is nearly full") {
   Budget budget(10'000);
   IdIndex index(budget);
   std::uint32_t ids = 0;
@@ -86,7 +86,7 @@ TEST_CASE("an index that found no room to grow goes on until nearly all places a
   CHECK(find(index, ids) == IdIndex::kNone);
 }
 
-TEST_CASE("an index that was reset for fewer ids gives memory back") {
+TEST_CASE("an index that was reset for fewer ids frees memory") {
   Budget budget(kPlenty);
   IdIndex index(budget);
   for (std::uint32_t id = 0; id < 100'000; ++id) add(index, id);

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::uint32_t> list(std::span<const std::uint32_t> indices) { return {indices.begin(), indices.end()}; }
 
-TEST_CASE("indices stand by their groups, ascending within each, those of none nowhere") {
+TEST_CASE("indices are listed by group, ascending within each, and those without a group nowhere") {
   const std::vector<std::uint32_t> group_of{2, 0, IndexGroups::kNoGroup, 2, 0, 3};
   const IndexGroups groups(4, group_of.size(), [&](std::uint32_t i) { return group_of[i]; });
   CHECK(list(groups.of(0)) == std::vector<std::uint32_t>{1, 4});
@@ -25,13 +25,13 @@ TEST_CASE("indices stand by their groups, ascending within each, those of none n
   CHECK(list(groups.all()) == std::vector<std::uint32_t>{1, 4, 0, 3, 5});
 }
 
-TEST_CASE("no groups and no indices make nothing") {
+TEST_CASE("no groups and no indices give nothing") {
   CHECK(IndexGroups(0, 0, [](std::uint32_t) { return 0U; }).all().empty());
   CHECK(IndexGroups(3, 0, [](std::uint32_t) { return 0U; }).of(2).empty());
   CHECK(IndexGroups(1, 5, [](std::uint32_t) { return IndexGroups::kNoGroup; }).all().empty());
 }
 
-TEST_CASE("indices are grouped as a stable sort by group does it") {
+TEST_CASE("indices are grouped as by a stable sort") {
   std::mt19937 random(1);
   for (const std::size_t count : {1U, 10U, 1000U}) {
     const auto most = static_cast<std::uint32_t>(count / 3 + 1);

@@ -12,8 +12,8 @@ namespace {
 Frame kernel(std::uint64_t offset) { return {kKernelModule, offset}; }
 constexpr ModuleId kJitModule{18};
 
-/// As TestNamer, but with all that can be known of a function: module 17 has what is inlined into "outer", 18 is code
-/// without a file, and the kernel is the kernel. A function is 16 bytes long and has a line for each byte.
+/// As TestNamer, but with all details of functions: module 17's are inlined into "outer", 18 is code without a file,
+/// and kernel frames are the kernel's. A function is 16 bytes long and has a line for each byte.
 class RichNamer final : public FrameNamer {
  public:
   std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
@@ -66,7 +66,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a function is one frame whatever its lines, and its line is shown where there is but one") {
+TEST_CASE("a function is one frame whatever its lines, and its line is shown if there is only one") {
   TestStore t;
   t.add({code(0x11), code(0x25)});
   t.add({code(0x11), code(0x26)});
@@ -89,7 +89,7 @@ TEST_CASE("a function is one frame whatever its lines, and its line is shown whe
   CHECK(asked.lines() == Lines{"f1(int) f.c:1;f2(int) f.c:5 1", "f1(int) f.c:1;f2(int) f.c:6 1"});
 }
 
-TEST_CASE("annotations say what is the kernel's, inlined, and made while running") {
+TEST_CASE("annotations mark frames as kernel, inlined or JIT code") {
   TestStore t;
   t.add({Frame{ModuleId{17}, 0x10}, Frame{kJitModule, 3}, kernel(9)});
   Asked asked(t);
@@ -108,7 +108,7 @@ TEST_CASE("an inlined and a called occurrence of a function are two frames") {
   CHECK(asked.profile().frames.size() == 4);
 }
 
-TEST_CASE("a border stands between user and kernel frames where a stack has both") {
+TEST_CASE("a border is between user and kernel frames if a stack has both") {
   TestStore t;
   t.add({code(0x10), kernel(1), kernel(2)});
   t.add({code(0x10)});
@@ -120,7 +120,7 @@ TEST_CASE("a border stands between user and kernel frames where a stack has both
   CHECK(asked.lines() == Lines{"k1 1", "k1;k2 1"});
 }
 
-TEST_CASE("a side leaves out the other side's frames, and samples that have only those") {
+TEST_CASE("a side leaves out the other side's frames, and samples with only those") {
   TestStore t;
   t.add({code(0x10), kernel(1)});
   t.add({code(0x10)});
@@ -137,7 +137,7 @@ TEST_CASE("a side leaves out the other side's frames, and samples that have only
                                "k2 1", "k3 1"});
 }
 
-TEST_CASE("focus, ignore and hide do what they do in pprof") {
+TEST_CASE("focus, ignore and hide work as in pprof") {
   TestStore t;
   t.add({code(0x10), code(0x20), code(0x30)});
   t.add({code(0x10), code(0x30)});
@@ -152,7 +152,7 @@ TEST_CASE("focus, ignore and hide do what they do in pprof") {
   asked.options.ignore = nullptr;
   asked.options.hide = is("f2");
   CHECK(asked.lines() == Lines{"f1;f3 2", "f1;f4 1"});
-  asked.options.focus = is("f2");  // what is hidden can still be looked for
+  asked.options.focus = is("f2");  // hidden frames can still match
   CHECK(asked.lines() == Lines{"f1;f3 1", "f1;f4 1"});
   asked.options.hide = [](std::string_view) { return true; };
   Profile profile = asked.profile();
@@ -163,7 +163,7 @@ TEST_CASE("focus, ignore and hide do what they do in pprof") {
   CHECK(mentions(asked.profile().warnings, "No stack of the selection is left"));
 }
 
-TEST_CASE("matchers see names without lines and annotations, and no node of a group") {
+TEST_CASE("patterns match names without lines and annotations, and no group nodes") {
   TestStore t;
   t.store.update_process({kProcess, "f1", "", 0, {}, {}});
   t.add({code(0x10), kernel(5)});
@@ -181,7 +181,7 @@ TEST_CASE("matchers see names without lines and annotations, and no node of a gr
   CHECK(seen == Lines{"f1", "k5"});
 }
 
-TEST_CASE("the first level is what is asked for") {
+TEST_CASE("the first level is the requested grouping") {
   TestStore t;
   ProcessInfo first{{1, 1}, "nginx", "/usr/sbin/nginx", 0, {}, {}};
   first.cgroup = "/system.slice/nginx.service";
@@ -207,7 +207,7 @@ TEST_CASE("the first level is what is asked for") {
   CHECK(lines_by(Group::kContainer) == Lines{"[no container];f1 1", "c0ffee;f1 2"});
 }
 
-TEST_CASE("what is pruned is one node below its caller: totals stay true, and it can be fetched again") {
+TEST_CASE("pruned nodes become one below their caller: totals stay true, and they can be fetched") {
   TestStore t;
   for (int i = 0; i < 90; ++i) t.add({code(0x10), code(0x20)});
   for (std::uint64_t i = 0; i < 10; ++i)
@@ -238,7 +238,7 @@ TEST_CASE("what is pruned is one node below its caller: totals stay true, and it
   CHECK(mentions(asked.profile().warnings, "Nothing in the window is below"));
 }
 
-TEST_CASE("a question that is too dear ends with what to narrow") {
+TEST_CASE("a query that is too expensive fails with advice on what to narrow") {
   TestStore t;
   for (std::uint64_t i = 0; i < 5000; ++i) t.add({code(16 * i)});
   RichNamer namer;

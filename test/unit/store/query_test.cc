@@ -35,7 +35,7 @@ TEST_CASE("inlined functions stand below the function they were inlined into") {
         std::vector<std::string>{"worker (100);f1;outer;f1 1", "worker (100);f1;outer;f2 1"});
 }
 
-TEST_CASE("names are asked for once per profile, for distinct frames, never for markers") {
+TEST_CASE("names are looked up once per profile, for distinct frames, never for markers") {
   TestStore t;
   t.add({code(0x10), code(0x20)});
   t.add({code(0x10), code(0x20), code(0x10)}, {7, 7}, Truncation::kUnreadableStack);
@@ -46,7 +46,7 @@ TEST_CASE("names are asked for once per profile, for distinct frames, never for 
   CHECK(namer.asked.size() == 2);
 }
 
-TEST_CASE("the frames of modules are told each once, in order") {
+TEST_CASE("the frames of modules are listed once each, in order") {
   TestStore t;
   t.add({code(0x20), code(0x10), Frame{ModuleId{17}, 0x30}});
   t.add({code(0x10), Frame{ModuleId{18}, 0x30}, Frame{ModuleId{17}, 0x05}}, {7, 7}, Truncation::kUnreadableStack);
@@ -74,7 +74,7 @@ TEST_CASE("the whole machine has one node per process below the root, sorted by 
   CHECK(distinct.size() == profile.frames.size());
 }
 
-TEST_CASE("of very many processes the smallest share a node per name") {
+TEST_CASE("among very many processes the smallest share a node per name") {
   TestStore t;
   for (std::int32_t pid = 1; pid <= 1000; ++pid) t.add({code(16)}, {pid, 1});
   for (int i = 0; i < 5; ++i) t.add({code(32)}, {900, 1});
@@ -106,7 +106,7 @@ TEST_CASE("threads of a process are merged into it") {
   CHECK(t.store.stats().threads == 3);
 }
 
-TEST_CASE("a pid that was used again is merged, says so, and can be told apart") {
+TEST_CASE("a reused pid is merged, marked as reused, and can be selected by start time") {
   TestStore t;
   t.store.update_process({{100, 1}, "first", "", 0, {}, kNoon});
   t.store.update_process({{100, 2}, "second", "", 0, {}, {}});
@@ -123,14 +123,14 @@ TEST_CASE("a pid that was used again is merged, says so, and can be told apart")
   CHECK(second.warnings.empty());
 }
 
-TEST_CASE("processes of one pid are two nodes of the whole machine even under one name") {
+TEST_CASE("two processes with one pid are two nodes of the whole machine, even with the same name") {
   TestStore t;
   t.add({code(16)}, {100, 1});
   t.add({code(16)}, {100, 2});
   CHECK(folded(t.profile()) == std::vector<std::string>{"all;worker (100@1);f1 1", "all;worker (100@2);f1 1"});
 }
 
-TEST_CASE("a window is half-open and rounds outwards to slots where samples are not kept one by one") {
+TEST_CASE("a window is half-open and rounds outwards to slots without single samples") {
   TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   for (int minute = 0; minute < 5; ++minute) {
     t.add({code(16)});
@@ -151,7 +151,7 @@ TEST_CASE("a window is half-open and rounds outwards to slots where samples are 
   CHECK(touching.warnings.empty());
 }
 
-TEST_CASE("what is used of the open slot ends now") {
+TEST_CASE("a window's part of the open slot ends now") {
   TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   t.pass(20);
   t.add({code(16)});
@@ -163,7 +163,7 @@ TEST_CASE("what is used of the open slot ends now") {
   CHECK(profile.warnings.empty());
 }
 
-TEST_CASE("a window that begins before sampling did says when that was") {
+TEST_CASE("a window from before sampling says when sampling began") {
   TestStore t;
   t.clock.advance_ns(40 * kNsPerSecond);
   t.store.begin();
@@ -181,7 +181,7 @@ TEST_CASE("a window that begins before sampling did says when that was") {
   }
   CHECK(t.profile_of({{kNoon.ns + 40 * kNsPerSecond}, t.clock.wall()}).warnings.empty());
 
-  // In whole milliseconds, as answers tell it, it is the same moment.
+  // In whole milliseconds, as in answers, it is the same moment.
   TestStore within;
   within.clock.advance_ns(40 * kNsPerSecond + 300'000);
   within.store.begin();
@@ -190,7 +190,7 @@ TEST_CASE("a window that begins before sampling did says when that was") {
   CHECK(within.profile_of({{kNoon.ns + 40 * kNsPerSecond}, within.clock.wall()}).warnings.empty());
 }
 
-TEST_CASE("a window outside of what is retained says what is") {
+TEST_CASE("a window outside of the retained time names that time") {
   TestStore t({.retention_ns = 3 * kNsPerMinute});
   t.pass_minutes(3);
   t.add({code(16)});
@@ -222,7 +222,7 @@ TEST_CASE("an empty selection is a root without samples and a reason") {
   CHECK(mentions(t.profile_of({kNoon, kNoon}).warnings, "empty"));
 }
 
-TEST_CASE("whether a selection has samples of any time is found out of whole minutes, single samples and sides") {
+TEST_CASE("a search for any samples of a selection covers minutes, single samples and sides") {
   TestStore t({.exact_budget_bytes = 0});
   t.add({code(16)}, {1, 1});
   t.add({code(16), {kKernelModule, 1}}, {2, 1});
@@ -245,19 +245,19 @@ TEST_CASE("whether a selection has samples of any time is found out of whole min
   CHECK(ever(of_pid(4)) == false);
   CHECK(ever(of_pid(1, Side::kKernel)) == false);
   CHECK(ever(of_pid(2, Side::kKernel)) == true);
-  // Names are asked for only where it takes them.
+  // Names are looked up only if needed.
   CHECK(namer.calls == 0);
   ProfileOptions focus;
   focus.focus = [](std::string_view name) { return name == "f2"; };
   CHECK(ever(of_pid(3), focus) == true);
   CHECK(ever(of_pid(1), focus) == false);
-  // A part of the second is a part of the time.
+  // A part of each second is a part of the time.
   Selection part = of_pid(3);
   part.part = SecondPart{1, 2};
   CHECK(ever(part) == true);
 }
 
-TEST_CASE("whether anything ever matched is not known of an empty store, nor beyond the budget") {
+TEST_CASE("whether anything ever matched is unknown for an empty store and beyond the budget") {
   TestStore t;
   TestNamer namer;
   QueryBudget unlimited;
@@ -271,7 +271,7 @@ TEST_CASE("whether anything ever matched is not known of an empty store, nor bey
   CHECK_FALSE(matches_ever(t.store.snapshot(), nobody, {}, namer, none).has_value());
 }
 
-TEST_CASE("an idle process that was asked for is described though it has no samples") {
+TEST_CASE("a selected idle process is described though it has no samples") {
   TestStore t;
   t.store.update_process({kProcess, "idle", "/bin/idle", 7, kNoon, {}});
   t.add({code(16)}, {1, 1});
@@ -284,7 +284,7 @@ TEST_CASE("an idle process that was asked for is described though it has no samp
   CHECK_FALSE(profile.processes[0].ended.has_value());
 }
 
-TEST_CASE("quality is the selection's, but losses are the machine's") {
+TEST_CASE("quality is of the selection, but losses are of the machine") {
   TestStore t;
   t.add({code(16)}, {1, 1});
   t.add({code(16)}, {2, 1}, Truncation::kDepthLimit);
@@ -328,7 +328,7 @@ TEST_CASE("a sample without frames counts for its process") {
   CHECK(folded(t.profile()) == std::vector<std::string>{"all;worker (100) 1"});
 }
 
-TEST_CASE("who used CPU is listed most first, within the window") {
+TEST_CASE("processes with samples in the window are listed, largest first") {
   TestStore t;
   t.add({code(16)}, {1, 1});
   t.add({code(16)}, {2, 1});
@@ -344,7 +344,7 @@ TEST_CASE("who used CPU is listed most first, within the window") {
   CHECK(process_usage(t.store.snapshot(), t.everything()).size() == 3);
 }
 
-TEST_CASE("the main thread names a process that nothing else is known of") {
+TEST_CASE("the main thread names a process without other information") {
   TestStore t;
   std::vector<Frame> frames{code(16)};
   t.store.add({t.clock.monotonic(), kProcess, 101, "helper", frames, {}});

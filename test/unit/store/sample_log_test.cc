@@ -20,7 +20,7 @@ std::vector<Row> rows(const Log& log, std::int64_t from, std::int64_t to) {
   return found;
 }
 
-/// What for_each_entry() visits.
+/// The entries that for_each_entry() visits.
 template <typename Log>
 std::vector<std::uint32_t> entries(const Log& log, std::int64_t from, std::int64_t to) {
   std::vector<std::uint32_t> found;
@@ -38,7 +38,7 @@ constexpr std::int64_t kForever = std::int64_t{1} << 60;
 
 }  // namespace
 
-TEST_CASE("a sealed log gives back what was put in, in the order of time, for any window") {
+TEST_CASE("a sealed log returns its samples in the order of time, for any window") {
   std::mt19937_64 random(7);
   for (std::uint64_t cpus : {1U, 2U, 64U, 8192U}) {
     for (std::size_t count : {0U, 1U, 2U, 3000U, 10'000U}) {
@@ -81,7 +81,7 @@ TEST_CASE("a sealed log gives back what was put in, in the order of time, for an
   }
 }
 
-TEST_CASE("a sealed log keeps samples that are hours apart, and the largest numbers of entries and CPUs") {
+TEST_CASE("a sealed log holds samples that are hours apart, and the largest entries and CPU numbers") {
   const std::vector<Row> all{
       {0, 0, 0}, {1, 0xffff'ffffU, 0xffff}, {86'400'000'000'000, 7, 3}, {86'400'000'000'000, 0, 1}};
   std::vector<LoggedSample> samples;
@@ -106,7 +106,7 @@ TEST_CASE("a sealed log of a host with 8 CPUs takes five bytes a sample") {
   CHECK(open.seal(shuffled)->bytes() * 10 < kCount * 56);
 }
 
-TEST_CASE("a log without room is over and gives its memory back") {
+TEST_CASE("a log without room ends and frees its memory") {
   Budget budget(40'000);
   OpenSampleLog log(budget);
   for (std::uint32_t i = 0; i < 2 * OpenSampleLog::kPerChunk; ++i) log.append({{i}, i, 0});

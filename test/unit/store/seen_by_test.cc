@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one user of a host is told of a snapshot that holds everybody's samples.
+// What one user of a host sees of a snapshot with all users' samples.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -53,7 +53,7 @@ TEST_CASE("A user sees the samples of their own threads and no others", "[store]
   CHECK(host.profile().nodes[0].total_samples == 8);
 }
 
-TEST_CASE("Of what is hidden from a user one frame is left, while it was hidden", "[store]") {
+TEST_CASE("Hidden code is one frame to its user, for as long as it was hidden", "[store]") {
   SharedHost host;
   const ProcessId hidden{301, 5002};
   StackSample sample{host.clock.monotonic(), hidden, hidden.pid, "dropped", {}, {}};
@@ -73,7 +73,7 @@ TEST_CASE("Of what is hidden from a user one frame is left, while it was hidden"
   CHECK(seen_as(host.store.snapshot()) == std::vector<Frame>{code(32), code(48)});
   CHECK(seen_as(seen_by(host.store.snapshot(), kAlice)) == std::vector<Frame>{{kHiddenModule, 0}, code(32), code(48)});
   CHECK(host.seen(kAlice, with_pid(host, hidden.pid)) == 5);
-  // The frame stands for as long as there are such stacks, and comes again.
+  // The frame exists as long as there are such stacks, and returns with them.
   host.clock.advance_ns(3 * 24 * 60 * kNsPerMinute);
   host.store.advance(host.clock.monotonic());
   sample.time = host.clock.monotonic();
@@ -97,7 +97,7 @@ TEST_CASE("No selection reaches another user's processes", "[store]") {
   CHECK(host.seen(kAlice, by_tid) == 0);
 }
 
-TEST_CASE("Each kind of answer is made of the user's own samples", "[store]") {
+TEST_CASE("Each kind of answer has only the user's own samples", "[store]") {
   const SharedHost host;
   const Snapshot alices = seen_by(host.store.snapshot(), kAlice);
   const Selection everything{host.everything()};
@@ -138,7 +138,7 @@ TEST_CASE("Each kind of answer is made of the user's own samples", "[store]") {
   CHECK(threads.rows.front().process.id == kAlices);
 }
 
-TEST_CASE("What a snapshot knows of others it does not tell a user", "[store]") {
+TEST_CASE("A user learns nothing about other users from a snapshot", "[store]") {
   const SharedHost host;
   const Snapshot alices = seen_by(host.store.snapshot(), kAlice);
   CHECK(knows(alices, {kAlices.pid}));
@@ -147,12 +147,12 @@ TEST_CASE("What a snapshot knows of others it does not tell a user", "[store]") 
   Selection both;
   both.processes = {{kAlices.pid}, {kBobs.pid}};
   CHECK(selected_processes(alices, both, 10).size() == 1);
-  // A profile of a pid without samples describes the process: not one of somebody else.
+  // A profile of a pid without samples describes the process, but not another user's.
   TestNamer namer;
   CHECK(build_profile(alices, with_pid(host, kBobs.pid), namer).processes.empty());
 }
 
-TEST_CASE("A thread that is nobody's alone is seen by no user", "[store]") {
+TEST_CASE("A thread that had several users is seen by none", "[store]") {
   SharedHost host;
   const ProcessId set_user_id{203, 5002};
   host.add_of(kNoUser, set_user_id, 7);
@@ -161,7 +161,7 @@ TEST_CASE("A thread that is nobody's alone is seen by no user", "[store]") {
   CHECK(host.seen(kNoUser, with_pid(host, set_user_id.pid)) == 0);
 }
 
-TEST_CASE("Of a process that becomes a user's, the user sees what was sampled since", "[store]") {
+TEST_CASE("A user sees a process's samples from when it became theirs", "[store]") {
   SharedHost host;
   const ProcessId service{204, 5003};
   host.add_of(0, service, 2, {code(32)});
@@ -172,14 +172,14 @@ TEST_CASE("Of a process that becomes a user's, the user sees what was sampled si
   CHECK(folded(profile) == std::vector<std::string>{"worker (204);f4 4"});
 }
 
-TEST_CASE("A process that was a user's and no longer is, the user does not see at all", "[store]") {
+TEST_CASE("A user does not see a process that is no longer theirs", "[store]") {
   SharedHost host;
   host.add_of(0, kAlices, 1);
   CHECK(host.seen(kAlice) == 0);
   CHECK_FALSE(knows(seen_by(host.store.snapshot(), kAlice), {kAlices.pid}));
 }
 
-TEST_CASE("Threads of one process are told apart by their users in long windows, too", "[store]") {
+TEST_CASE("Threads of one process are separated by user in long windows, too", "[store]") {
   SharedHost host;
   const ProcessId mixed{205, 5004};
   for (int minute = 0; minute < 70; ++minute) {
@@ -187,7 +187,7 @@ TEST_CASE("Threads of one process are told apart by their users in long windows,
     host.add_of(kAlice, mixed, 1);
     host.pass_minutes(1);
   }
-  // Whoever may see all makes the sums of minutes, which know no threads.
+  // A viewer of everything makes the sums of minutes, which have no threads.
   CHECK(host.profile().nodes[0].total_samples == 8 + 140);
   CHECK(host.seen(kAlice, with_pid(host, mixed.pid)) == 70);
 }
@@ -217,7 +217,7 @@ TEST_CASE("A user is not told addresses in the kernel", "[store]") {
   CHECK_FALSE(tells(seen_by(host.store.snapshot(), kAlice)));
 }
 
-TEST_CASE("A user whose processes were idle is told so and not that the machine was", "[store]") {
+TEST_CASE("A user whose processes were idle learns that, and not that the machine was", "[store]") {
   const SharedHost host;
   TestNamer namer;
   const Profile profile = build_profile(seen_by(host.store.snapshot(), 1003), Selection{host.everything()}, namer);

@@ -9,7 +9,7 @@
 
 namespace flamed::store {
 
-TEST_CASE("a shared value lives until its last holder lets go of it") {
+TEST_CASE("a shared value lives until its last holder releases it") {
   const auto life = std::make_shared<int>(1);
   SharedValue<std::shared_ptr<int>> first{life};
   SharedValue<std::shared_ptr<int>> second = first;
@@ -23,7 +23,7 @@ TEST_CASE("a shared value lives until its last holder lets go of it") {
   CHECK(life.use_count() == 2);
 }
 
-TEST_CASE("a shared value that is replaced lets go of the one before") {
+TEST_CASE("an assignment to a shared value releases the one before") {
   const auto life = std::make_shared<int>(1);
   SharedValue<std::shared_ptr<int>> value{life};
   value = SharedValue<std::shared_ptr<int>>{std::make_shared<int>(2)};
@@ -31,7 +31,7 @@ TEST_CASE("a shared value that is replaced lets go of the one before") {
   CHECK(**value == 2);
 }
 
-TEST_CASE("a shared value that is none says so") {
+TEST_CASE("an empty shared value is false") {
   const SharedValue<std::string> none;
   CHECK(none == nullptr);
   CHECK(none.get() == nullptr);

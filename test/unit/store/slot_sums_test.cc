@@ -21,7 +21,7 @@ std::shared_ptr<const Histogram> sum_of(std::uint32_t stacks) {
 
 }  // namespace
 
-TEST_CASE("sums of minutes answer long windows like a count of all samples, for the machine and for one process") {
+TEST_CASE("in long windows, sums of minutes equal a count of all samples, for the machine and for one process") {
   TestStore t;
   std::mt19937_64 random(7);
   struct Added {
@@ -59,7 +59,7 @@ TEST_CASE("sums of minutes answer long windows like a count of all samples, for 
     for (const Added& sample : all) {
       if (sample.ns < from || sample.ns >= to || (pid != 0 && sample.pid != pid)) continue;
       const std::string stack = "worker (" + std::to_string(sample.pid) + ");f256;f" + std::to_string(sample.function);
-      // With samples of both periods in the window those of the longer one count twice.
+      // With samples of both periods in the window, those with the longer one count twice.
       const std::int64_t unit_ns = from < 90 * kNsPerMinute ? kPeriodNs : 2 * kPeriodNs;
       counted[pid != 0 ? stack : "all;" + stack] += static_cast<std::uint64_t>(sample.period_ns / unit_ns);
       total_ns += static_cast<std::uint64_t>(sample.period_ns);
@@ -75,7 +75,7 @@ TEST_CASE("sums of minutes answer long windows like a count of all samples, for 
   }
 }
 
-TEST_CASE("a store's sums are in its memory figure and stay within a small part of its budget") {
+TEST_CASE("a store's memory figure includes its sums, which stay within a small part of its budget") {
   TestStore t({24 * 60 * kNsPerMinute, 8U << 20});
   for (int minute = 0; minute < 80; ++minute) {
     for (std::uint64_t i = 0; i < 50; ++i) t.add({code(i * 16)});
@@ -90,7 +90,7 @@ TEST_CASE("a store's sums are in its memory figure and stay within a small part 
   CHECK(t.store.stats().used_bytes == after);
 }
 
-TEST_CASE("the sums that nobody used for longest make room for new ones") {
+TEST_CASE("the least recently used sums make room for new ones") {
   const auto sum = sum_of(1000);
   SlotSums sums(2 * (sum->byte_count() + 256));
   sums.keep({4, 4}, sum);
@@ -101,7 +101,7 @@ TEST_CASE("the sums that nobody used for longest make room for new ones") {
   CHECK(sums.find({8, 4}) == nullptr);
   CHECK(sums.find({12, 4}) == sum);
   CHECK(sums.find({12, 16}) == nullptr);
-  sums.keep({64, 64}, sum_of(100'000));  // larger than all of the room
+  sums.keep({64, 64}, sum_of(100'000));  // larger than the whole room
   CHECK(sums.find({64, 64}) == nullptr);
   CHECK(sums.find({12, 4}) == sum);
   CHECK(sums.used_bytes() == 2 * (sum->byte_count() + 256));

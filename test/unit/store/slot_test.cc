@@ -44,7 +44,7 @@ TEST_CASE("a slot that follows an early end takes the rest of the minute") {
   CHECK(slot.end.ns == 120 * kSecond);
 }
 
-TEST_CASE("a slot covers the moment that it was opened for") {
+TEST_CASE("a slot covers the moment of its first sample") {
   for (std::int64_t previous = 0; previous < 240; ++previous) {
     for (std::int64_t time = previous; time < previous + 200; ++time) {
       for (std::int64_t offset : {0, 400'000'000, -400'000'000}) {

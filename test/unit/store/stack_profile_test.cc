@@ -84,7 +84,7 @@ TEST_CASE("stacks are counted by thread, with the frames' addresses and their in
   CHECK(profile.processes[0].id.pid == 7);
 }
 
-TEST_CASE("options that speak of frames hold for stacks too") {
+TEST_CASE("options for frames apply to stacks too") {
   TestStore t;
   t.add({code(0x10), Frame{ModuleId{17}, 0x20}, Frame{kKernelModule, 0x30}});
   t.add({code(0x10), code(0x40)});
@@ -113,7 +113,7 @@ TEST_CASE("options that speak of frames hold for stacks too") {
   CHECK(counted(stacks_of(t, user)) == Counted{{"100/100 worker: f1;outer;f2", 1}, {"100/100 worker: f1;f4", 1}});
 }
 
-TEST_CASE("samples come one by one in the order of time with their CPU, as many as are counted") {
+TEST_CASE("single samples come in the order of time with their CPU, as many as are counted") {
   TestStore t;
   std::mt19937_64 random(5);
   const MonotonicTime noon = t.clock.monotonic();
@@ -122,7 +122,7 @@ TEST_CASE("samples come one by one in the order of time with their CPU, as many 
       std::int64_t ns = t.clock.monotonic().ns + static_cast<std::int64_t>(random() % kNsPerSecond);
       if (i == 0) ns = std::max(noon.ns, ns - 20 * kNsPerSecond);
       const std::vector<Frame> frames{code(16 * (random() % 4)), code(16 * (random() % 4))};
-      // The CPU is made of the time, so that it can be told whether they stay together.
+      // The CPU is derived from the time, so that the test sees whether they stay together.
       t.store.add({{ns}, {1 + second % 3, 1}, 1, "w", frames, {}, static_cast<std::uint16_t>(ns % 64)});
     }
     t.pass(1);
@@ -143,7 +143,7 @@ TEST_CASE("samples come one by one in the order of time with their CPU, as many 
   CHECK(counted(timed) == counted(stacks_of(t, selection)));
 }
 
-TEST_CASE("where samples are no longer kept one by one there are none to give, and it is said from when on there are") {
+TEST_CASE("a window without single samples has none, and the answer says from when on there are some") {
   TestStore t({60 * kNsPerMinute, 8U << 20, 45'000});
   for (int second = 0; second < 600; ++second) {
     for (int i = 0; i < 20; ++i) t.add({code(16)});
@@ -162,7 +162,7 @@ TEST_CASE("where samples are no longer kept one by one there are none to give, a
   CHECK(timed_of(t, {{{0}, {1}}}).samples.empty());
 }
 
-TEST_CASE("stacks and samples beyond the budget are an error, not memory") {
+TEST_CASE("stacks and samples beyond the budget are an error and take no memory") {
   TestStore t;
   for (std::uint64_t i = 0; i < 5000; ++i) t.add({code(16 * i)});
   TestNamer namer;

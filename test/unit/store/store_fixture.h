@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the store's tests share: a store on a clock that they move, and frames that name themselves.
+// Shared by the store's tests: a store on a clock that they move, and frames that name themselves.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ inline constexpr ProcessId kProcess{100, 5000};
 
 inline Frame code(std::uint64_t offset) { return {ModuleId{16}, offset}; }
 
-/// Names a frame after its offset: functions are 16 bytes long, so 0x10 and 0x1f are the same one, "f1".
-/// In module 17 each function is inlined into "outer".
+/// Names a frame after its offset. Functions are 16 bytes long, so 0x10 and 0x1f are both "f1". In module 17 each
+/// function is inlined into "outer".
 class TestNamer final : public FrameNamer {
  public:
   std::vector<std::shared_ptr<const InlineChain>> name(std::span<const Frame> frames) override {
@@ -53,7 +53,7 @@ struct TestStore {
               std::optional<Truncation> truncation = {}) {
     store.add({time, process, process.pid, "worker", frames, truncation});
   }
-  /// Lets time pass as the daemon sees it: a drain each second.
+  /// Lets time pass with a drain each second, as in the daemon.
   void pass(std::int64_t seconds) {
     for (; seconds > 0; --seconds) {
       clock.advance_ns(kNsPerSecond);
@@ -82,7 +82,7 @@ struct TestStore {
   Store store;
 };
 
-/// "a;b;c self" lines, in the order of the nodes that have samples of their own.
+/// "a;b;c self" lines of the nodes that have samples of their own, in their order.
 inline std::vector<std::string> folded(const Profile& profile) {
   std::vector<std::string> lines;
   for (const ProfileNode& node : profile.nodes) {

@@ -13,7 +13,7 @@
 
 namespace flamed::store::test {
 
-TEST_CASE("every sample ends in exactly one bucket") {
+TEST_CASE("every sample is in exactly one bucket") {
   TestStore t;
   t.add({code(16)});
   t.add({code(16)});
@@ -26,7 +26,7 @@ TEST_CASE("every sample ends in exactly one bucket") {
   CHECK(quality.taken() == 8);
 }
 
-TEST_CASE("whatever is added makes another revision, and looking at it does not") {
+TEST_CASE("every addition makes a new revision, and a read does not") {
   TestStore t;
   std::uint64_t seen = t.store.revision();
   const auto is_another = [&] {
@@ -45,7 +45,7 @@ TEST_CASE("whatever is added makes another revision, and looking at it does not"
   CHECK_FALSE(is_another());
 }
 
-TEST_CASE("a minute is sealed a few seconds after it ended, so that late samples still find it") {
+TEST_CASE("a minute is sealed a few seconds after its end, so that late samples still fit") {
   TestStore t;
   t.store.advance(t.clock.monotonic());
   t.pass(58);
@@ -60,7 +60,7 @@ TEST_CASE("a minute is sealed a few seconds after it ended, so that late samples
         std::vector<std::string>{"all;worker (100);f2 1"});
 }
 
-TEST_CASE("a sample whose minute is sealed already counts into the oldest open one") {
+TEST_CASE("a sample whose minute is already sealed counts in the oldest open one") {
   TestStore t({kNsPerMinute * 60, 8U << 20, 0});
   MonotonicTime early = t.clock.monotonic();
   t.add({code(16)});
@@ -72,7 +72,7 @@ TEST_CASE("a sample whose minute is sealed already counts into the oldest open o
         std::vector<std::string>{"all;worker (100);f2 1"});
 }
 
-TEST_CASE("a sample from before everything retained is lost and says why") {
+TEST_CASE("a sample from before the retained time is lost with a reason") {
   TestStore t;
   t.add({code(16)});
   t.add_at({t.clock.monotonic().ns - 10 * kNsPerMinute}, {code(32)});
@@ -94,7 +94,7 @@ TEST_CASE("first samples may come in any order around the turn of a minute") {
   CHECK(store.stats().slots == 2);
 }
 
-TEST_CASE("what is known begins with sampling, not with the minute in which that began") {
+TEST_CASE("the known time begins with sampling, not with sampling's first minute") {
   TestStore t;
   t.pass(20);
   t.clock.advance_ns(20 * kNsPerSecond);
@@ -111,7 +111,7 @@ TEST_CASE("what is known begins with sampling, not with the minute in which that
   CHECK(profile.cpu_ns(profile.nodes.front().total_samples) == 10 * kNsPerSecond);
   CHECK(profile.used.to.ns - profile.used.from.ns == 10 * kNsPerSecond + 1);
 
-  // Once the minute is over and its samples are only counted, and when it is no longer held.
+  // After the minute its samples are only counted, and later it is no longer held.
   TestStore counted{{.retention_ns = 10 * kNsPerMinute, .exact_budget_bytes = 0}};
   counted.clock.advance_ns(40 * kNsPerSecond);
   counted.store.begin();
@@ -122,7 +122,7 @@ TEST_CASE("what is known begins with sampling, not with the minute in which that
   CHECK(retained_window(counted.store.snapshot())->from.ns == kNoon.ns + kNsPerMinute);
 }
 
-TEST_CASE("a sample from before sampling is said to have begun takes the beginning back") {
+TEST_CASE("a sample from before the reported beginning moves the beginning back") {
   TestStore t;
   t.clock.advance_ns(40 * kNsPerSecond);
   t.store.begin();
@@ -141,7 +141,7 @@ TEST_CASE("idle minutes are slots without entries") {
   CHECK(t.store.stats().oldest == kNoon);
 }
 
-TEST_CASE("slots older than the retention are dropped, with the stacks, threads and processes that only they named") {
+TEST_CASE("slots older than the retention are dropped, with stacks, threads and processes that only they named") {
   TestStore t({10 * kNsPerMinute, 64U << 20});
   t.add({code(16), code(32), code(48)});
   t.pass_minutes(5);
@@ -159,14 +159,14 @@ TEST_CASE("slots older than the retention are dropped, with the stacks, threads 
   CHECK_FALSE(t.store.take_live_modules().has_value());
 }
 
-TEST_CASE("live modules are told only after something was reclaimed") {
+TEST_CASE("live modules are reported only after something was reclaimed") {
   TestStore t;
   t.add({code(16)});
   t.pass_minutes(3);
   CHECK_FALSE(t.store.take_live_modules().has_value());
 }
 
-TEST_CASE("two days at one day's retention: memory stays flat, within budget, and ids come back") {
+TEST_CASE("two days at one day's retention: memory stays flat, within budget, and ids are reused") {
   TestStore t({24 * 60 * kNsPerMinute, 32U << 20});
   std::size_t after_a_day = 0;
   std::size_t nodes_after_a_day = 0;
@@ -197,7 +197,7 @@ TEST_CASE("two days at one day's retention: memory stays flat, within budget, an
   CHECK(stats.quality.whole == 48 * 60 * 40);
 }
 
-TEST_CASE("over budget the oldest slots go first and the answer says so") {
+TEST_CASE("over budget the oldest slots are dropped first and the answer says so") {
   TestStore t({24 * 60 * kNsPerMinute, 2U << 20});
   std::uint64_t unique = 0;
   for (int minute = 0; minute < 60; ++minute) {
@@ -231,20 +231,20 @@ TEST_CASE("a burst of stacks that never repeat stays within budget and every sam
   CHECK(count_of(stats.quality, Truncation::kStoreFull) > kBurst / 2);
   CHECK(stats.quality.lost_total() == 0);
   CHECK(stats.quality.taken() == kBurst + 2);
-  // What had no room is shown below the deepest caller that was known, as not kept.
+  // Stacks without room are shown as not kept below their deepest known caller.
   Profile profile = t.profile(ProcessSelector{100, {}});
   CHECK(profile.quality.stored() == kBurst + 1);
   CHECK(count_of(profile.quality, Truncation::kStoreFull) == count_of(stats.quality, Truncation::kStoreFull));
   auto lines = folded(profile);
   CHECK(std::any_of(lines.begin(), lines.end(),
                     [](const std::string& line) { return line.find("worker (100);f1;f2;[truncated: no room") == 0; }));
-  // And it is over when the burst is.
+  // It is over with the burst.
   t.pass_minutes(3);
   t.add({code(0x5000), code(0x6000)});
   CHECK(t.store.stats().quality.truncated == stats.quality.truncated);
 }
 
-TEST_CASE("a flood of threads is lost with a reason once not even a thread finds room") {
+TEST_CASE("a flood of threads is lost with a reason once threads have no room") {
   TestStore t({24 * 60 * kNsPerMinute, 1U << 20});
   for (std::int32_t pid = 1; pid < 60'000; ++pid) t.add({code(16)}, {pid, 1});
   StoreStats stats = t.store.stats();
@@ -277,7 +277,7 @@ TEST_CASE("a change of period begins a new slot, so that each sample keeps its w
   CHECK(usage[0].cpu_ns == 5 * kPeriodNs);
 }
 
-TEST_CASE("samples from before a change of period keep their weight though they come after it") {
+TEST_CASE("late samples from before a change of period keep their weight") {
   TestStore t;
   t.add({code(16)});
   t.pass(10);
@@ -288,7 +288,7 @@ TEST_CASE("samples from before a change of period keep their weight though they 
   CHECK(t.profile().cpu_ns(t.profile().nodes[0].total_samples) == 2 * kPeriodNs);
 }
 
-TEST_CASE("a period holds from the moment that is named, which may be past") {
+TEST_CASE("a period holds from a given moment, which may be past") {
   TestStore t;
   const MonotonicTime start = t.clock.monotonic();
   t.add({code(16)});
@@ -323,12 +323,12 @@ TEST_CASE("a step of the wall clock neither loses nor doubles a minute") {
   }
   WallWindow all{{0}, {t.clock.wall().ns + 2 * 3600 * kNsPerSecond}};
   CHECK(t.profile_of(all).nodes[0].total_samples == 600);
-  // What came after the step is found under the new time at once.
+  // Later samples are found under the new time at once.
   Profile recent = t.profile_of({{t.clock.wall().ns - kNsPerMinute}, t.clock.wall()});
   CHECK(recent.nodes[0].total_samples >= 60);
 }
 
-TEST_CASE("a snapshot does not change while the store goes on, drops, sweeps and reuses") {
+TEST_CASE("a snapshot does not change while the store adds, drops, sweeps and reuses") {
   TestStore t({5 * kNsPerMinute, 8U << 20});
   t.add({code(16), code(32), code(48)});
   t.store.update_process({kProcess, "before", "/bin/before", 1, {}, {}});
@@ -363,7 +363,7 @@ TEST_CASE("readers see consistent snapshots while the writer adds, drops and reu
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0};
   std::atomic<int> profiles{0};
-  // Every stack is one frame x below 16 and above x + 1: whatever a reader sees must hold to that.
+  // Every stack is one frame x below 16 and above x + 1. Every reader checks this.
   auto read = [&] {
     TestNamer namer;
     while (!done || profiles < 4) {
@@ -399,7 +399,7 @@ TEST_CASE("readers see consistent snapshots while the writer adds, drops and reu
   CHECK(t.store.stats().slots_dropped_for_age > 30);
 }
 
-TEST_CASE("a running process is known without samples, and forgotten soon after it ended") {
+TEST_CASE("a running process is known without samples, and dropped soon after its end") {
   TestStore t;
   ProcessInfo info{kProcess, "idle", "/bin/idle", 7, kNoon, {}};
   t.store.update_process(info);
@@ -424,7 +424,7 @@ TEST_CASE("an ended process is known for as long as a slot names it") {
   CHECK_FALSE(knows(t.store.snapshot(), {100, {}}));
 }
 
-TEST_CASE("what is known of a process comes back whole") {
+TEST_CASE("a process's description is read back whole") {
   TestStore t;
   ProcessInfo info{kProcess, "worker", "/bin/worker", 7, kNoon, {}};
   info.parent_pid = 12;
@@ -447,7 +447,7 @@ TEST_CASE("what is known of a process comes back whole") {
   CHECK(usage[0].info.container == "box");
 }
 
-TEST_CASE("long command lines are kept by their beginning once they take a sixteenth of the budget") {
+TEST_CASE("long command lines are cut once they take a sixteenth of the budget") {
   TestStore t({60 * kNsPerMinute, 8U << 20, 0});
   for (std::int32_t pid = 1; pid <= 400; ++pid) {
     ProcessInfo info{{pid, 1}, "cc1", "/usr/lib/gcc/cc1", 0, kNoon, {}};
@@ -468,11 +468,11 @@ TEST_CASE("long command lines are kept by their beginning once they take a sixte
   CHECK(whole < 140);
 }
 
-TEST_CASE("the end of a process leaves the rest of what is known of it") {
+TEST_CASE("the end of a process leaves the rest of its description") {
   TestStore t;
   CHECK_FALSE(t.store.end_process(kProcess, kNoon));
   t.add({code(16)});
-  CHECK_FALSE(t.store.end_process(kProcess, kNoon));  // nothing but its samples is known
+  CHECK_FALSE(t.store.end_process(kProcess, kNoon));  // only its samples are known
   ProcessInfo info{kProcess, "worker", "/bin/worker", 7, kNoon, std::nullopt};
   info.command_line = "worker -v";
   t.store.update_process(info);
@@ -486,7 +486,7 @@ TEST_CASE("the end of a process leaves the rest of what is known of it") {
   CHECK(usage[0].info.executable == "/bin/worker");
 }
 
-TEST_CASE("ancestors of what was sampled are known for as long as that is") {
+TEST_CASE("ancestors of a sampled process are known for as long as it is") {
   TestStore t({10 * kNsPerMinute, 8U << 20});
   const ProcessId make{10, 1};
   const ProcessId shell{11, 2};
@@ -527,7 +527,7 @@ TEST_CASE("processes that come and go without samples leave nothing behind") {
   CHECK(t.store.stats().used_bytes < before + 205 * 1024);  // 205 empty slots
 }
 
-TEST_CASE("short of memory, samples that are kept one by one go first, then the oldest minutes, and answers say so") {
+TEST_CASE("short of memory, single samples are dropped first, then the oldest minutes, and answers say so") {
   TestStore t;
   for (std::uint64_t minute = 0; minute < 20; ++minute) {
     for (std::uint64_t i = 0; i < 3000; ++i) t.add({code(16 * (minute * 3000 + i))});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a selection selects, seen by what is counted.
+// What a selection selects, by the counted samples.
 #include "store/model/selection.h"
 
 #include <functional>
@@ -11,10 +11,10 @@
 namespace flamed::store::test {
 namespace {
 
-/// Each process has as many samples as a power of two of its own, so that a total tells who was counted.
+/// Each process has a different power of two of samples, so that a total shows which ones were counted.
 class Host {
  public:
-  /// Gives the process's weight.
+  /// Returns the process's number of samples.
   std::uint64_t add(const ProcessInfo& info, std::int32_t tid = 0, const char* comm = nullptr) {
     t.store.update_process(info);
     const std::uint64_t weight = std::uint64_t{1} << processes_++;
@@ -61,14 +61,14 @@ TEST_CASE("several processes are alternatives, further conditions narrow them") 
   }) == 0);
 }
 
-TEST_CASE("a thread's name is compared by the 15 bytes that are known of it") {
+TEST_CASE("a thread's name is compared by its first 15 bytes, which are known") {
   Host host;
   const auto a = host.add(process(1, "a-very-long-thr"));
   host.add(process(2, "a-very"));
   CHECK(host.count([](Selection& s) { s.comms = {"a-very-long-thread-name"}; }) == a);
 }
 
-TEST_CASE("a program is found by its path or the path's last component, also when it was deleted") {
+TEST_CASE("a program is found by its path or the path's last component, also if it was deleted") {
   Host host;
   const auto a = host.add(process(1, "x", "/usr/bin/python3"));
   const auto b = host.add(process(2, "x", "/opt/python3 (deleted)"));
@@ -80,7 +80,7 @@ TEST_CASE("a program is found by its path or the path's last component, also whe
   CHECK(host.count([](Selection& s) { s.executables = {"bin/python3"}; }) == 0);
 }
 
-TEST_CASE("a cgroup selects itself and what is below it, on a component's border") {
+TEST_CASE("a cgroup selects itself and the groups below it, by whole components") {
   Host host;
   const auto place = [&](std::int32_t pid, const char* cgroup, const char* unit = "", const char* container = "") {
     ProcessInfo info = process(pid);
@@ -103,7 +103,7 @@ TEST_CASE("a cgroup selects itself and what is below it, on a component's border
   CHECK(host.count([](Selection& s) { s.containers = {"0123456789a"}; }) == 0);
 }
 
-TEST_CASE("users are told apart, and one that is not known is nobody") {
+TEST_CASE("users are distinguished, and an unknown user matches nothing") {
   Host host;
   ProcessInfo root = process(1);
   root.uid = 0;
@@ -117,7 +117,7 @@ TEST_CASE("users are told apart, and one that is not known is nobody") {
   CHECK(host.count([](Selection& s) { s.uids = {0xffffffffU}; }) == 0);
 }
 
-TEST_CASE("a tree is a process with all that it forked, also through parents that have ended without a sample") {
+TEST_CASE("a tree is a process and its descendants, also through ended parents without samples") {
   Host host;
   const auto child = [](std::int32_t pid, std::int32_t parent, std::uint64_t parent_start = 7) {
     ProcessInfo info = process(pid);
@@ -133,7 +133,7 @@ TEST_CASE("a tree is a process with all that it forked, also through parents tha
   host.t.store.update_process(shell);
   const auto compiler = host.add(child(30, 20));
   const auto linker = host.add(child(31, 30));
-  // Its parent's pid was used before by a process outside of the tree.
+  // A process outside of the tree had its parent's pid before.
   const auto stranger = host.add(child(40, 20, 6));
   host.t.pass_minutes(20);
   CHECK(host.count([](Selection& s) { s.trees = {{10}}; }) == make + compiler + linker);
@@ -144,7 +144,7 @@ TEST_CASE("a tree is a process with all that it forked, also through parents tha
   CHECK(host.count([](Selection& s) { s.trees = {{99}}; }) == 0);
 }
 
-TEST_CASE("a child whose parent is known by pid only belongs to the process that had the pid last before it") {
+TEST_CASE("a child whose parent is known only by pid belongs to the last process with that pid before it") {
   Host host;
   const auto early = host.add({{10, 100}, "a", "", 0, {}, {}});
   const auto late = host.add({{10, 300}, "b", "", 0, {}, {}});
@@ -155,7 +155,7 @@ TEST_CASE("a child whose parent is known by pid only belongs to the process that
   CHECK(host.count([](Selection& s) { s.trees = {{10, 300}}; }) == late);
 }
 
-TEST_CASE("parents that were only kept for their children go with them") {
+TEST_CASE("parents that were kept only for their children go with them") {
   TestStore t({5 * kNsPerMinute});
   t.store.advance(t.clock.monotonic());
   for (std::int32_t pid = 2; pid < 300; ++pid) {
@@ -172,7 +172,7 @@ TEST_CASE("parents that were only kept for their children go with them") {
   CHECK(t.store.stats().processes == 0);
 }
 
-TEST_CASE("selections that leave nothing out and overlap nowhere add up to the whole machine") {
+TEST_CASE("selections that cover everything without overlap add up to the whole machine") {
   TestStore t;
   const char* comms[] = {"alpha", "beta", "gamma"};
   for (std::int32_t i = 0; i < 3000; ++i) {

@@ -22,7 +22,7 @@ Timeline timeline_of(const TestStore& t, const Selection& selection, std::int64_
   return timeline(t.store.snapshot(), selection, step_ns, most, budget).value();
 }
 
-/// A host whose every second has one sample more than the one before, up to ten; every third is the kernel's.
+/// A host whose every second has one sample more than the one before, up to ten. Every third sample is the kernel's.
 struct Ramp {
   explicit Ramp(Limits limits = {}) : t(limits) {
     for (int second = 0; second < 150; ++second) {
@@ -57,19 +57,19 @@ TEST_CASE("a timeline has the user's and the kernel's time of each second") {
   CHECK(line.quality.whole == ramp.t.store.stats().quality.whole);
 }
 
-TEST_CASE("steps begin at multiples of their length, and the first holds only what is in the window") {
+TEST_CASE("steps begin at multiples of their length, and the first has only samples in the window") {
   Ramp ramp;
   const Timeline line =
       timeline_of(ramp.t, {{after_noon(12'100 * kNsPerMs), after_noon(38 * kNsPerSecond)}}, 10 * kNsPerSecond);
   CHECK(line.start == after_noon(10 * kNsPerSecond));
   REQUIRE(line.steps.size() == 3);
-  // Second 12 has samples at 0, 50 and 100 ms: one is left.
+  // Second 12 has samples at 0, 50 and 100 ms, of which one is left.
   CHECK(line.steps[0].user_samples + line.steps[0].kernel_samples == 1 + 4 + 5 + 6 + 7 + 8 + 9 + 10);
   CHECK(line.steps[1].user_samples + line.steps[1].kernel_samples == 55);
   CHECK(line.steps[2].user_samples + line.steps[2].kernel_samples == 36);
 }
 
-TEST_CASE("where only minutes are kept the step is rounded up to minutes and the answer says so") {
+TEST_CASE("where only minutes are kept, the step is rounded up to minutes and the answer says so") {
   Ramp ramp({60 * kNsPerMinute, 8U << 20, 0});
   const Timeline line = timeline_of(ramp.t, {{after_noon(0), after_noon(150 * kNsPerSecond)}}, 10 * kNsPerSecond);
   CHECK(line.step_ns == kNsPerMinute);
@@ -80,7 +80,7 @@ TEST_CASE("where only minutes are kept the step is rounded up to minutes and the
   CHECK(timeline_of(ramp.t, {ramp.t.everything()}, 90 * kNsPerSecond).step_ns == 2 * kNsPerMinute);
 }
 
-TEST_CASE("a timeline of the processes that used most has their steps") {
+TEST_CASE("a timeline of the largest processes has their steps") {
   Ramp ramp;
   const Selection selection{{after_noon(0), after_noon(150 * kNsPerSecond)}};
   const Timeline line = timeline_of(ramp.t, selection, 30 * kNsPerSecond, 3);
@@ -99,8 +99,7 @@ TEST_CASE("a timeline of the processes that used most has their steps") {
   }
 }
 
-TEST_CASE(
-    "a timeline of everything in minutes is that of all processes by name, when it is asked for first and later") {
+TEST_CASE("a timeline of everything in minutes equals that of all processes by name, in the first and later queries") {
   TestStore t;
   for (int second = 0; second < 400; ++second) {
     for (int i = 0; i <= second % 10; ++i) {
@@ -135,7 +134,7 @@ TEST_CASE(
     }
     CHECK(line.quality.whole == expected.quality.whole);
     CHECK(line.quality.truncated == expected.quality.truncated);
-    // What the minutes add up to is kept.
+    // The sums of the minutes are kept.
     CHECK((t.store.stats().used_bytes > bytes) == first);
     bytes = t.store.stats().used_bytes;
   }
@@ -149,7 +148,7 @@ TEST_CASE("a timeline of seconds without a bound is refused") {
   CHECK(timeline(ramp.t.store.snapshot(), {ramp.t.everything()}, 1, 0, budget).error().code() == E2BIG);
 }
 
-TEST_CASE("a heat map has a column for each second and shows what happens at fractions of it") {
+TEST_CASE("a heat map has a column for each second and rows for its fractions") {
   Ramp ramp;
   QueryBudget budget;
   const Heatmap map =
@@ -172,7 +171,7 @@ TEST_CASE("a heat map has a column for each second and shows what happens at fra
   CHECK(map.exact());
 }
 
-TEST_CASE("a heat map of a time without samples one by one is an error that says so") {
+TEST_CASE("a heat map of a time without single samples is an error that says so") {
   Ramp ramp({60 * kNsPerMinute, 8U << 20, 0});
   QueryBudget budget;
   CHECK(heatmap(ramp.t.store.snapshot(), {ramp.t.everything()}, 20, budget).error().code() == ENODATA);
@@ -183,7 +182,7 @@ TEST_CASE("a selection of a part of each second has the samples of those rows of
   QueryBudget budget;
   Selection selection{{after_noon(0), after_noon(150 * kNsPerSecond)}};
   selection.part = SecondPart{100 * kNsPerMs, 250 * kNsPerMs};
-  // At 100, 150 and 200 ms, of the seconds that have so many.
+  // At 100, 150 and 200 ms, of the seconds with that many.
   std::uint64_t expected = 0;
   for (int second = 0; second < 150; ++second) {
     for (std::uint64_t at = 2; at <= 4; ++at) expected += at < Ramp::samples(second) ? 1 : 0;
@@ -204,7 +203,7 @@ TEST_CASE("a selection of a part of each second has the samples of those rows of
   CHECK(thread_usage(ramp.t.store.snapshot(), selection, budget).value().total_samples == 120);
 }
 
-TEST_CASE("single samples are kept of recent time only, and of time without any none is missed") {
+TEST_CASE("single samples are kept of recent time only, and time without samples misses none") {
   const Ramp exact;
   CHECK(keeps_single_samples(exact.t.store.snapshot(), exact.t.everything()));
   CHECK(keeps_single_samples(exact.t.store.snapshot(), {{0}, {kNsPerSecond}}));
@@ -212,7 +211,7 @@ TEST_CASE("single samples are kept of recent time only, and of time without any 
   CHECK_FALSE(keeps_single_samples(counted.t.store.snapshot(), counted.t.everything()));
 }
 
-TEST_CASE("a timeline tells in which minutes samples were lost and of what time nothing is known") {
+TEST_CASE("a timeline marks minutes with lost samples and times without data") {
   TestStore t;
   t.add({code(16)});
   t.pass(70);
@@ -230,7 +229,7 @@ TEST_CASE("a timeline tells in which minutes samples were lost and of what time 
   CHECK(line.gaps[0].to.ns - line.gaps[0].from.ns >= 599 * kNsPerSecond);
 }
 
-TEST_CASE("threads are listed most CPU time first, one row whatever their names were") {
+TEST_CASE("threads are listed with the largest CPU time first, one row each whatever their names were") {
   TestStore t;
   const std::vector<Frame> frames{code(16)};
   const auto add = [&](std::int32_t pid, std::int32_t tid, const char* comm, int count) {
@@ -260,7 +259,7 @@ TEST_CASE("threads are listed most CPU time first, one row whatever their names 
   CHECK(processes.used.from == kNoon);
 }
 
-TEST_CASE("where the period changed every answer counts in units of the shortest one") {
+TEST_CASE("if the period changed, every answer counts in units of the shortest one") {
   TestStore t;
   t.add({code(16)});
   t.pass(10);
@@ -291,7 +290,7 @@ TEST_CASE("where the period changed every answer counts in units of the shortest
   CHECK(timed.samples[0].period_ns == kPeriodNs);
   CHECK(timed.samples[1].period_ns == 4 * kPeriodNs);
   CHECK(timed.stacks.quality.stored() == 5);
-  // A window of one period alone counts the samples that were taken.
+  // A window of a single period counts the samples as taken.
   const Profile later = t.profile_of({{t.clock.wall().ns - 11 * kNsPerSecond}, t.clock.wall()}, ProcessSelector{2, {}});
   CHECK(later.cpu_ns(later.nodes.front().total_samples) == 4 * kPeriodNs);
 }

@@ -21,7 +21,7 @@ constexpr ProcessId kQuiet{200, 1};
 constexpr int kFloodPerMinute = 400;
 constexpr int kQuietPerMinute = 60;
 
-/// A store in which one user has ever new stacks.
+/// A store in which one user keeps adding new stacks.
 struct Flooded : TestStore {
   explicit Flooded(Limits limits = {24 * 60 * kNsPerMinute, 2U << 20}) : TestStore(limits) {}
 
@@ -33,7 +33,7 @@ struct Flooded : TestStore {
   void flood(std::uint32_t user = kFlooder, ProcessId process = kFlooding) {
     std::vector<Frame> frames;
     for (int i = 0; i < 40; ++i) frames.push_back(code(16 * ++unique));
-    // As deep as a record holds.
+    // As deep as a record allows.
     add_as(user, process, frames, unique % 3 == 0 ? std::optional(Truncation::kDepthLimit) : std::nullopt);
   }
   void be_modest(std::uint64_t i) { add_as(kModest, kQuiet, {{ModuleId{17}, 16}, {ModuleId{17}, (2 + i % 20) * 16}}); }
@@ -71,7 +71,7 @@ Profile profile_by(const Snapshot& snapshot, WallWindow window, std::optional<Pr
 
 }  // namespace
 
-TEST_CASE("who has ever new stacks loses his own oldest ones, and nobody else loses anything") {
+TEST_CASE("a user who keeps adding new stacks loses their own oldest ones, and no one else loses any") {
   Flooded t;
   constexpr int kMinutes = 40;
   for (int minute = 0; minute < kMinutes; ++minute) t.pass_minute_of_both();
@@ -88,7 +88,7 @@ TEST_CASE("who has ever new stacks loses his own oldest ones, and nobody else lo
   CHECK(modest.quality.whole == kMinutes * kQuietPerMinute);
   CHECK(modest.quality.truncated_total() == 0);
 
-  // His time is all there, the newest of it with its stacks.
+  // The user's time is complete, the newest part with its stacks.
   const Profile flooder = t.profile(ProcessSelector{100, {}});
   CHECK(total(flooder) == kMinutes * kFloodPerMinute);
   CHECK(count_of(flooder.quality, Truncation::kUserShare) == stats.stacks_given_up);
@@ -101,7 +101,7 @@ TEST_CASE("who has ever new stacks loses his own oldest ones, and nobody else lo
   CHECK(t.profile_of({{now.ns - kNsPerMinute / 10}, now}, ProcessSelector{100, {}}).quality.whole > 0);
 }
 
-TEST_CASE("a lone user may have the whole store, and loses whole minutes") {
+TEST_CASE("a lone user may fill the whole store, and loses whole minutes") {
   const std::uint32_t user = GENERATE(kFlooder, kNoUser);
   Flooded t;
   for (int minute = 0; minute < 40; ++minute) {
@@ -116,7 +116,7 @@ TEST_CASE("a lone user may have the whole store, and loses whole minutes") {
   CHECK(count_of(t.profile().quality, Truncation::kUserShare) == 0);
 }
 
-TEST_CASE("who fills the store within a minute leaves room for others' new stacks in it") {
+TEST_CASE("a user who fills the store within a minute leaves room for others' new stacks in it") {
   Flooded t;
   constexpr std::uint64_t kFlood = 20'000;
   std::uint64_t modest = 0;
@@ -135,7 +135,7 @@ TEST_CASE("who fills the store within a minute leaves room for others' new stack
 }
 
 TEST_CASE(
-    "who needs more than is left in a minute that another has filled does not wait for its end, nor lose older ones") {
+    "a user who needs more than another left of the minute does not wait for its end, and loses no older minutes") {
   Flooded t;
   for (std::uint64_t i = 0; i < kQuietPerMinute; ++i) t.be_modest(i);
   t.pass_minutes(2);
@@ -159,13 +159,13 @@ TEST_CASE(
   CHECK(stats.slots <= slots + 5);
   CHECK(stats.used_bytes <= stats.budget_bytes);
   const Profile quiet = t.profile(ProcessSelector{200, {}});
-  // All but those that came while the last piece had only just begun.
+  // All but those that came when the last piece had only just begun.
   CHECK(quiet.quality.whole > (modest + kQuietPerMinute) * 9 / 10);
   CHECK(total(quiet) == modest + kQuietPerMinute);
   CHECK(total(t.profile(ProcessSelector{100, {}})) == 4000 + 20 * 200);
 }
 
-TEST_CASE("several who have ever new stacks share what the modest leave") {
+TEST_CASE("several users who keep adding new stacks share what the modest ones leave") {
   Flooded t;
   for (int minute = 0; minute < 60; ++minute) {
     for (std::uint64_t i = 0; i < 300; ++i) {
@@ -187,7 +187,7 @@ TEST_CASE("several who have ever new stacks share what the modest leave") {
   CHECK(*most < 3 * *least);
 }
 
-TEST_CASE("who starts ever new processes loses what is left of his minutes, too, and nobody else does") {
+TEST_CASE("only a user who keeps starting processes also loses the rest of their minutes") {
   Flooded t;
   std::int32_t pid = 1000;
   for (int minute = 0; minute < 60; ++minute) {
@@ -209,8 +209,8 @@ TEST_CASE("who starts ever new processes loses what is left of his minutes, too,
   CHECK(mentions(all.warnings, "and the samples themselves up to"));
 }
 
-TEST_CASE("after stacks were given up, a minute's samples and its counts say the same") {
-  // Room for all samples one by one.
+TEST_CASE("after stacks were given up, a minute's single samples and its counts agree") {
+  // Room for all single samples.
   Flooded t({24 * 60 * kNsPerMinute, 3U << 20, 3U << 19});
   constexpr int kMinutes = 12;
   for (int minute = 0; minute < kMinutes; ++minute) t.pass_minute_of_both();
@@ -245,10 +245,10 @@ TEST_CASE("after stacks were given up, a minute's samples and its counts say the
   CHECK(given_up == t.store.stats().stacks_given_up);
 }
 
-TEST_CASE("a snapshot keeps the stacks that were given up after it was taken, and its sums are nobody else's") {
+TEST_CASE("a snapshot keeps stacks that were given up after it was taken, and has its own sums") {
   Flooded t;
   constexpr std::int64_t kMinutes = 20;
-  // Not enough to need room.
+  // Too few to need room.
   for (std::int64_t minute = 0; minute < kMinutes; ++minute) {
     for (int i = 0; i < 15; ++i) t.flood();
     for (std::uint64_t i = 0; i < 15; ++i) t.be_modest(i);
@@ -273,12 +273,12 @@ TEST_CASE("a snapshot keeps the stacks that were given up after it was taken, an
     CHECK(now.quality.whole == 15 * kMinutes);
     CHECK(counts_of(t.profile_of(window, ProcessSelector{200, {}})) ==
           counts_of(profile_by(before, window, ProcessSelector{200, {}})));
-    // The old one's sums, made after the new ones were.
+    // The old snapshot's sums, made after the new one's.
     CHECK(counts_of(profile_by(before, window)) == known);
   }
 }
 
-TEST_CASE("an answer tells whose stacks were given up, and only to who may know of that user") {
+TEST_CASE("an answer names the user whose stacks were given up, only to viewers who may see that user") {
   Flooded t;
   for (int minute = 0; minute < 20; ++minute) t.pass_minute_of_both();
   const Snapshot snapshot = t.store.snapshot();
@@ -289,13 +289,13 @@ TEST_CASE("an answer tells whose stacks were given up, and only to who may know 
   CHECK(profile_by(seen_by(snapshot, kModest), t.everything()).warnings ==
         std::vector<std::string>{"The window is partly outside of the retained time, which is "
                                  "2026-01-01T12:00:00Z to 2026-01-01T12:20:00Z."});
-  // Nor where it is not asked for.
+  // Nor if it is not selected.
   CHECK_FALSE(mentions(profile_by(snapshot, t.everything(), ProcessSelector{200, {}}).warnings, "given up"));
   const WallTime now = t.clock.wall();
   CHECK_FALSE(mentions(profile_by(snapshot, {now, {now.ns + kNsPerSecond}}).warnings, "given up"));
 }
 
-TEST_CASE("once a user needs no more than a share, no more is given up, and later it is forgotten") {
+TEST_CASE("once a user fits into a share, no more stacks are given up, and later the record of it goes") {
   Flooded t({30 * kNsPerMinute, 2U << 20});
   for (int minute = 0; minute < 10; ++minute) t.pass_minute_of_both();
   const std::uint64_t given_up = t.store.stats().stacks_given_up;
@@ -313,7 +313,7 @@ TEST_CASE("once a user needs no more than a share, no more is given up, and late
   CHECK(t.store.stats().nodes < 100);
 }
 
-TEST_CASE("users of whom nothing is held any more make place for others") {
+TEST_CASE("users of whom nothing is held any more make room for others") {
   UserShares shares;
   for (std::uint32_t user = 0; user < 254; ++user) CHECK(shares.tag_of(user) != kSeveral);
   CHECK(shares.tag_of(254) == kSeveral);
@@ -328,7 +328,7 @@ TEST_CASE("users of whom nothing is held any more make place for others") {
   CHECK(shares.tag_of(254) != kSeveral);
 }
 
-TEST_CASE("who has most above a share comes first, and a lone user has no share to keep to") {
+TEST_CASE("the user most above a share comes first, and a lone user has no share") {
   UserShares shares;
   const UserTag one = shares.tag_of(1);
   const UserTag two = shares.tag_of(2);
