@@ -356,8 +356,8 @@ api::Health DaemonSources::health() const {
                           " processes map code or change their names so often that their records are skipped, and "
                           "their mappings are read from /proc: the log names them"
        : parts_.sampling.has_side_band() ? "the kernel reports mapping changes as they happen"
-                                        : "the kernel does not report mapping changes: they are read from /proc, and "
-                                          "processes that live for less than a second may stay unnamed"});
+                                         : "the kernel does not report mapping changes: they are read from /proc, and "
+                                           "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});

@@ -30,8 +30,8 @@ void detach(bpf_link* link);
 /// The program attached to one timer: while it exists, the timer's ticks become samples.
 using Attachment = Handle<bpf_link*, detach>;
 
-/// The programs that walk stacks. They are loaded while samples are already taken: verifying them takes most of the time
-/// of a start. Any thread.
+/// The programs that walk stacks. They are loaded while samples are already taken: verifying them takes most of the
+/// time of a start. Any thread.
 class WalkPrograms {
  public:
   /// `first` calls them and has the maps; it must outlive them.
@@ -41,8 +41,8 @@ class WalkPrograms {
   /// Loads the one that walks user stacks by unwind tables. Until then they are walked by frame pointers. Call it once,
   /// and only if there are maps for tables.
   Status load_user_walk();
-  /// Loads the one that walks kernel stacks by the kernel's own tables, if these were found. Until then, and without it,
-  /// the kernel walks them, which takes longer. Call it once.
+  /// Loads the one that walks kernel stacks by the kernel's own tables, if these were found. Until then, and without
+  /// it, the kernel walks them, which takes longer. Call it once.
   Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
 
   /// Are user stacks walked by unwind tables now? No lock.

@@ -89,8 +89,8 @@ void SymbolTable::Builder::give_sizes() {
   symbols_.resize(kept);
 }
 
-/// Flattens nested functions into ranges without overlaps: sweeps over the starts in order, with the open functions on a
-/// stack, and names each range after the innermost one (which started last).
+/// Flattens nested functions into ranges without overlaps: sweeps over the starts in order, with the open functions on
+/// a stack, and names each range after the innermost one (which started last).
 std::vector<SymbolTable::Builder::Range> SymbolTable::Builder::flatten() const {
   std::vector<Range> ranges;
   ranges.reserve(symbols_.size() + 1);

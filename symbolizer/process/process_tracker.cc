@@ -113,7 +113,7 @@ void ProcessTracker::settle(Process& process, MonotonicTime time) {
 
 /// What was mapped at `address` at `time`.
 ProcessTracker::Covering ProcessTracker::covering(const Process& process, MonotonicTime time,
-                                                   std::uint64_t address) const {
+                                                  std::uint64_t address) const {
   const Mapping* const now = process.maps == nullptr ? nullptr : process.maps->find(address);
   const bool in_doubt = time >= process.doubt_from;
   if (time >= process.maps_sure_from) {
