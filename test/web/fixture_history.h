@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "test/unit/api/fake_sources.h"
+#include "test/unit/api/answer/fake_sources.h"
 
 namespace flamed::api {
 

@@ -20,7 +20,7 @@
 
 #include "api/server/server.h"
 #include "store/index/kept_index.h"
-#include "test/unit/api/fake_sources.h"
+#include "test/unit/api/answer/fake_sources.h"
 
 namespace flamed::api {
 namespace {

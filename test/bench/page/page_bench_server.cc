@@ -27,7 +27,7 @@
 #include "base/heap.h"
 #include "store/index/kept_index.h"
 #include "symbolizer/names/caching_symbolizer.h"
-#include "test/unit/api/fake_sources.h"
+#include "test/unit/api/answer/fake_sources.h"
 
 namespace flamed::api {
 namespace {

@@ -22,7 +22,7 @@
 #include "symbolizer/process/process_details.h"
 #include "symbolizer/process/process_tracker.h"
 #include "test/bench/scale/synthetic_host.h"
-#include "test/unit/daemon/fake_unwind_maps.h"
+#include "test/unit/daemon/unwind/fake_unwind_maps.h"
 
 namespace flamed::bench {
 

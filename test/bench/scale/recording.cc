@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "daemon/sampler/sampler.h"
 #include "symbolizer/process/proc_text.h"
-#include "test/unit/daemon/record_bytes.h"
+#include "test/unit/daemon/sampler/record_bytes.h"
 
 namespace flamed::bench {
 namespace {

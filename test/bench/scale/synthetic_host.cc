@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/identity.h"
-#include "test/unit/daemon/record_bytes.h"
+#include "test/unit/daemon/sampler/record_bytes.h"
 
 namespace flamed::bench {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "daemon/unwind/unwind_publisher.h"
-#include "test/unit/daemon/fake_unwind_maps.h"
+#include "test/unit/daemon/unwind/fake_unwind_maps.h"
 
 namespace flamed::bench {
 namespace {

@@ -29,9 +29,9 @@
 #include "symbolizer/names/module_symbolizer.h"
 #include "test/catch.h"
 #include "test/support/captured_log.h"
-#include "test/unit/api/fake_sources.h"
-#include "test/unit/api/roots_router.h"
-#include "test/unit/daemon/budgeted_machine.h"
+#include "test/unit/api/answer/fake_sources.h"
+#include "test/unit/api/answer/roots_router.h"
+#include "test/unit/daemon/budget/budgeted_machine.h"
 
 namespace flamed::daemon {
 namespace {

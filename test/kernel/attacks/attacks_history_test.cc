@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attacks on what is kept: a user who fills the store with stacks that none had before, so that others' samples find no
+// room and their minutes go.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/attacks/attack.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr unsigned kMallory = 64101;
+constexpr unsigned kAlice = 64102;
+// Not root: who knows what else root runs on the machine meanwhile.
+constexpr unsigned kBob = 64103;
+/// What every whole sample of victim_known_chain has.
+constexpr const char* kChain = ";main;outer;middle;";
+
+/// In the long form several minutes come and go.
+seconds length_of_attack() { return seconds(attack_tries(20) == 200 ? 240 : 20); }
+
+double metric(const RunningDaemon& daemon, const std::string& name) {
+  const auto metrics = daemon.metrics();
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? 0 : found->second;
+}
+
+bool lacks_room(const RunningDaemon& daemon) {
+  return daemon.get("/metrics").body.find("flamed_samples_truncated_total{reason=\"store_full\"} 0\n") ==
+         std::string::npos;
+}
+
+std::string own_warnings(unsigned user, const RunningDaemon& daemon) {
+  ChildProcess client(
+      as_user(user, {"curl", "--silent", "--max-time", "20",
+                     "http://127.0.0.1:" + std::to_string(daemon.port()) + "/profile?format=flamegraph"}));
+  std::string text;
+  while (const auto line = client.read_line(seconds(25))) text += *line + "\n";
+  return text;
+}
+
+TEST_CASE("who fills the store with ever new stacks loses his own, and others keep all that was sampled of them") {
+  // So that the store is full within seconds, and not only after a minute.
+  RunningDaemon daemon({"--memory-budget", "8MiB", "--frequency", "499"});
+  ChildProcess early(as_user(kAlice, {victim("known_chain")}));
+  REQUIRE(has_samples(daemon, early.pid(), 200));
+  early.kill();
+  const FoldedStacks before = daemon.folded(profile_of(early.pid()));
+  REQUIRE(with(before, kChain) >= total(before) * 8 / 10);
+
+  ChildProcess flood(as_user(kMallory, {victim("random_stacks")}));
+  REQUIRE(RunningDaemon::eventually(
+      seconds(60) * patience(), [&] { return lacks_room(daemon); }, seconds(1)));
+
+  // Programs that begin when there is no room any more.
+  const ChildProcess alices(as_user(kAlice, {victim("known_chain")}));
+  const ChildProcess bobs(as_user(kBob, {victim("known_chain")}));
+  ::sleep(static_cast<unsigned>(length_of_attack().count()));
+  for (const pid_t pid : {alices.pid(), bobs.pid()}) {
+    const FoldedStacks stacks = daemon.folded(profile_of(pid));
+    INFO((stacks.empty() ? "no samples" : stacks.begin()->first));
+    CHECK(total(stacks) > 200);
+    CHECK(with(stacks, kChain) >= total(stacks) * 9 / 10);
+    // Others, too, may need what is left of the smallest store, all in the same seconds.
+    CHECK(with(stacks, "no room for new stacks") <= total(stacks) / 1000);
+  }
+  // What was known is known still; some samples had not come yet then.
+  const FoldedStacks after = daemon.folded(profile_of(early.pid()));
+  CHECK(with(after, kChain) >= with(before, kChain));
+  CHECK(with(after, kChain) >= total(after) * 8 / 10);
+  CHECK(metric(daemon, "flamed_store_share_losses_total") > 0);
+  CHECK(metric(daemon, "flamed_samples_lost_total") == 0);
+  // His time is all there, and the answer says why his stacks are not.
+  CHECK(total(daemon.folded(profile_of(flood.pid()))) > total(daemon.folded(profile_of(bobs.pid()))) / 2);
+  const std::string told = "Stacks of user " + std::to_string(kMallory) + " were given up";
+  CHECK(daemon.get("/profile?format=flamegraph").body.find(told) != std::string::npos);
+  CHECK(own_warnings(kMallory, daemon).find(told) != std::string::npos);
+  const std::string of_alice = own_warnings(kAlice, daemon);
+  CHECK(of_alice.find("known_chain") != std::string::npos);
+  CHECK(of_alice.find(std::to_string(kMallory)) == std::string::npos);
+
+  const RunningDaemon::End end = daemon.end();
+  CHECK(end.taken == end.whole + end.truncated + end.lost);
+}
+
+}  // namespace
+}  // namespace flamed::test
