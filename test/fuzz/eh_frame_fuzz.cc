@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as .eh_frame or .debug_frame: rows come out sorted, within the code, and every rule can be stepped with.
-// The first byte chooses architecture, format and what follows; the rest is the section.
+// Any bytes as .eh_frame or .debug_frame: rows are sorted and within the code, and a step works with every rule. The
+// first byte chooses architecture, format and options; the rest is the section.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

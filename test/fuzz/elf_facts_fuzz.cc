@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an ELF file whose debug file is looked for: no name that leads elsewhere comes out.
+// Any bytes as an ELF file whose debug file is looked for: no name leads to another folder.
 #include "symbolizer/elf/elf_facts_reader.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an ELF file: its unwind sections lie within limits, and their rows can be built.
+// Any bytes as an ELF file: its unwind sections are within limits, and their rows can be built.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as the tables of a Go program: functions ascend, chains are bounded, nothing is read outside.
+// Any bytes as the tables of a Go program: functions ascend, chains are bounded, and nothing outside is read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

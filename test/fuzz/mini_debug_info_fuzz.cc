@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as .gnu_debugdata: an ELF file packed by xz. What comes out is bounded, whatever the stream says.
+// Any bytes as .gnu_debugdata, an ELF file packed by xz: the output is bounded, whatever the stream claims.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

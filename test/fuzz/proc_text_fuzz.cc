@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text as /proc/PID/maps and as /proc/PID/stat: paths and comms in them are chosen by whoever runs a program.
+// Any text as /proc/PID/maps and as /proc/PID/stat: any user can choose the paths and comms in them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

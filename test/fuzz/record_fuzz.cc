@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as records of a perf buffer or a ring of samples, one after the other as their headers tell, through a
-// batch as the reader and ingest take them.
+// Any bytes as consecutive records of a perf buffer or a ring of samples, through a batch, as reader and ingest process
+// them.
 #include <linux/perf_event.h>
 
 #include <cstddef>
@@ -21,7 +21,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Every byte of a view is read, so that the sanitizer sees one that does not belong to it.
+/// Reads every byte of a view, so that the sanitizer catches one outside of it.
 template <typename View>
 std::uint64_t read_all(const View& view) {
   std::uint64_t sum = 0;

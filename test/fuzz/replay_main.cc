@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every file of a corpus to one fuzzer: what the fuzzers found once is checked by every compiler, in every run
-// of the tests. Usage: fuzz_replay_<name> DIRECTORY...
+// Runs one fuzzer on every file of a corpus, so that every compiler checks earlier findings in every run of the tests.
+// Usage: fuzz_replay_<name> DIRECTORY...
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes that a client may send, on their whole way through the gate: in pieces into the reader, one request after
-// the other, each with its first line, headers, target and parameters.
+// Any bytes from a client, through the whole gate: in pieces into the reader, one request after the other, each with
+// its first line, headers, target and parameters.
 //
 // The first byte is the length of the pieces.
 #include <algorithm>
@@ -29,7 +29,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Whatever path is asked for, by the row that has parameters of every type, or by its own.
+/// Parses any path by the route that has parameters of every type, or by its own.
 std::span<const api::ParameterSpec> parameters_of(std::string_view path) {
   for (const api::RouteSpec& route : api::route_table()) {
     if (route.path == path) return route.parameters;
@@ -47,7 +47,7 @@ void ask(std::string_view text) {
   }
 }
 
-/// A head that the reader has let through.
+/// A head that the reader accepted.
 void take(std::string_view head) {
   require(head.size() <= api::kMaxHeadBytes && head.ends_with("\r\n\r\n"));
   require(head.find('\0') == std::string_view::npos);
@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t at = 0; at < bytes.size() && pieces.state() == api::HeadState::kIncomplete; at += piece_bytes) {
     pieces.append(bytes.substr(at, piece_bytes));
   }
-  // However it was cut, it is the same request.
+  // The request is the same however it was split.
   require(whole.state() == pieces.state() && whole.fault() == pieces.fault());
   require(whole.has_body() == pieces.has_body());
   if (whole.state() == api::HeadState::kComplete) require(whole.head() == pieces.head());
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require((whole.state() == api::HeadState::kMalformed) == !whole.fault().empty());
   require(whole.state() != api::HeadState::kIncomplete || whole.head().size() <= api::kMaxHeadBytes);
-  // Most bytes are no head. Those that are a target are worth the same.
+  // Most inputs are no head. Targets alone are useful inputs, too.
   ask(bytes);
   return 0;
 }

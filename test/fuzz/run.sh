@@ -29,7 +29,7 @@ failed=()
 for name in "${names[@]}"; do
   echo "fuzzing $name for $seconds s"
   mkdir -p "$build/fuzz/$name"
-  # The limits are the fuzzer's: an input may take 10 s and 1 GiB, far above what any of them is allowed to need.
+  # The limits are for the fuzzer: an input may take 10 s and 1 GiB, far above what any parser may need.
   "$build/test/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=20000 \
     -print_final_stats=1 -verbosity=0 -artifact_prefix="$build/fuzz/$name-" \
     "$build/fuzz/$name" "$here/corpus/$name" || failed+=("$name")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a module with debug information, and as the file that it shares some with: chains within the limits or
+// Any bytes as a module with debug information, and as the file that it shares a part with: chains within the limits or
 // an error, never a crash.
 #include <sys/mman.h>
 #include <unistd.h>

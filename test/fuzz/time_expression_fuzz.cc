@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes are a moment or are not, and one that is can be written and read again.
+// Any bytes as a moment: a valid one can be written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an answer of the ELF worker: damage, or a value that its users can work with, and that says the same
-// after another journey. The first byte chooses the kind of value, the second how many were asked for.
+// Any bytes as an answer of the ELF worker: damage, or a valid value that is equal after it is encoded and decoded
+// again. The first byte chooses the kind of value, the second how many were requested.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is told what by the real daemon: callers with other uids, by curl over TCP and over the Unix socket, and what
-// they get is searched for what is not theirs.
+// Access to the real daemon: callers with different uids use curl over TCP and the Unix socket, and their answers are
+// searched for other users' data.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,13 +27,13 @@ using std::chrono::seconds;
 
 constexpr unsigned kAlice = 64101;
 constexpr unsigned kBob = 64102;
-constexpr unsigned kOperator = 64103;   // in the group flamed beside their own
-constexpr unsigned kColleague = 64104;  // whose primary group it is
+constexpr unsigned kOperator = 64103;   // in the group flamed besides their own
+constexpr unsigned kColleague = 64104;  // has it as primary group
 constexpr unsigned kStranger = 64105;   // without an account
-constexpr unsigned kContained = 64106;  // to the host; in a user namespace of its own it is root
+constexpr unsigned kContained = 64106;  // on the host; root in a user namespace of its own
 constexpr unsigned kGroup = 64200;
 
-/// A directory that everybody may enter, gone with the test.
+/// A directory that all users may enter, removed with the test.
 class Folder {
  public:
   Folder() {
@@ -65,7 +65,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The daemon, in a mount namespace in which the host's accounts have the users of this test.
+/// The daemon, in a mount namespace whose account files have the users of this test.
 class SharedHost {
  public:
   SharedHost() {
@@ -89,11 +89,11 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
     ::setenv("FLAMED_BINARY", wrapper.c_str(), 1);
     daemon_.emplace(std::vector<std::string>{"--listen", "unix:" + socket()});
     ::setenv("FLAMED_BINARY", real.c_str(), 1);
-    // The rule is flamed's own: what the socket's rights allow is not what is tested.
+    // The test is about flamed's own rule, not about the socket's permissions.
     REQUIRE(::chmod(socket().c_str(), 0666) == 0);
   }
 
-  /// A busy process of the user's, by a program and a name of its own.
+  /// A busy process of the user, with a program and a name of its own.
   ChildProcess& run_as(unsigned user, const std::string& name, const std::string& program,
                        const std::vector<std::string>& arguments) {
     const std::string copy = folder_.path() + "/" + name;
@@ -117,7 +117,7 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
     int status = 0;  ///< 0: no answer
     std::string text;
   };
-  /// Unpacks what is packed.
+  /// Decompresses a compressed answer.
   [[nodiscard]] Answer ask(unsigned user, bool over_unix, const std::string& target,
                            const std::vector<std::string>& headers = {}) const {
     std::string curl =
@@ -137,7 +137,7 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
         answer.text += *line + "\n";
       }
     }
-    // The line break before the status is none of the answer's.
+    // The line break before the status is not part of the answer.
     while (!answer.text.empty() && answer.text.back() == '\n') answer.text.pop_back();
     return answer;
   }
@@ -151,8 +151,8 @@ exec "$@"' ")" + folder_.path() + "\" \"" + std::getenv("FLAMED_BINARY") +
   std::vector<std::unique_ptr<ChildProcess>> victims_;
 };
 
-/// By what one would know that a process is in an answer: its name, its functions, and its pid in each of the ways in
-/// which answers write one. A number counts only as a whole: 27 is not in 2701.
+/// What shows that a process is in an answer: its name, its functions, and its pid in each form that answers use. A
+/// number counts only as a whole: 27 is not in 2701.
 std::vector<std::string> marks_of(const std::string& name, const std::vector<std::string>& functions, pid_t pid) {
   const std::string id = std::to_string(pid);
   std::vector<std::string> marks{name, "\"pid\":" + id, "\"tid\":" + id, id + "@", "(" + id, id + "/" + id};
@@ -193,7 +193,7 @@ const std::vector<std::string>& data_targets() {
   return targets;
 }
 
-TEST_CASE("each caller is told of their own processes, and root and the group of all, over TCP and the Unix socket") {
+TEST_CASE("each caller sees their own processes, and root and the group see all, over TCP and the Unix socket") {
   SharedHost host;
   const pid_t alices = host.run_as(kAlice, "alices-mark", "known_chain", {}).pid();
   const pid_t bobs = host.run_as(kBob, "bobs-mark", "slower", {"0"}).pid();
@@ -248,7 +248,7 @@ TEST_CASE("each caller is told of their own processes, and root and the group of
         const auto answer = host.ask(caller.user, over_unix, "/profile?pid=" + std::to_string(process.pid));
         CHECK(answer.status == (may ? 200 : 404));
       }
-      // Of a pid that nobody has, of one that is running, and of one that is sampled: the same.
+      // The answer is the same for an unused pid, a running one, and a sampled one.
       if (!caller.sees_all && caller.user != kBob) {
         const auto say = [&](pid_t pid) {
           const std::string id = std::to_string(pid);
@@ -264,10 +264,10 @@ TEST_CASE("each caller is told of their own processes, and root and the group of
   }
 }
 
-TEST_CASE("a process that becomes a user's shows that user what came after, and one that was theirs shows nothing") {
+TEST_CASE("a user sees a process's samples from when it became theirs, and nothing of one that was theirs") {
   SharedHost host;
   const std::string id = std::to_string(kAlice);
-  // Root computes for a while, then the same process goes on as Alice's.
+  // The process computes as root for a while, then goes on as Alice's.
   ChildProcess turncoat({"sh", "-c",
                          "i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done; exec setpriv --reuid=" + id +
                              " --regid=" + id + " --clear-groups " + victim("known_chain")});
@@ -282,7 +282,7 @@ TEST_CASE("a process that becomes a user's shows that user what came after, and 
     std::uint64_t count = 0;
     std::istringstream lines(folded);
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("# ")) continue;  // why there are none
+      if (line.starts_with("# ")) continue;  // the reason for an empty answer
       if (line.find("middle") == std::string::npos) count += std::stoull(line.substr(line.rfind(' ') + 1));
     }
     return count;
@@ -292,7 +292,7 @@ TEST_CASE("a process that becomes a user's shows that user what came after, and 
   CHECK(samples_outside(alices) < 10);
 }
 
-TEST_CASE("a setuid program is not shown to who called it") {
+TEST_CASE("a setuid program is not shown to the user who started it") {
   SharedHost host;
   Folder folder;
   const std::string program = folder.path() + "/set-uid-mark";
@@ -309,7 +309,7 @@ TEST_CASE("a setuid program is not shown to who called it") {
   CHECK(host.ask(0, false, "/processes").text.find("set-uid-mark") != std::string::npos);
 }
 
-TEST_CASE("requests of other sites and by other names are refused, whoever the browser's user is") {
+TEST_CASE("requests of other sites and with other host names are refused, for every user of the browser") {
   SharedHost host;
   const std::string own = "127.0.0.1:" + std::to_string(host.daemon().port());
   const std::vector<std::vector<std::string>> cases{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of faults and attacks have in common: every sample that was taken is accounted for.
+// Shared by tests of faults and attacks: checks that every sample taken is accounted for.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 
 namespace flamed::test {
 
-/// Ends the daemon. No sample may be missing.
+/// Ends the daemon and checks that no sample is missing.
 inline void check_every_sample_is_counted(RunningDaemon& daemon) {
   const RunningDaemon::End end = daemon.end();
   WARN(end.taken << " samples taken, " << end.whole << " whole, " << end.truncated << " truncated, " << end.lost
@@ -27,7 +27,7 @@ inline void check_every_sample_is_counted(RunningDaemon& daemon) {
   CHECK(end.taken == end.whole + end.truncated + end.lost);
 }
 
-/// Gaps of that reason in the last quarter of an hour.
+/// Gaps with that reason in the last quarter of an hour.
 inline std::vector<nlohmann::json> gaps_of(const RunningDaemon& daemon, const std::string& reason) {
   std::vector<nlohmann::json> found;
   const nlohmann::json answer = daemon.get_json("/timeline");
@@ -37,7 +37,7 @@ inline std::vector<nlohmann::json> gaps_of(const RunningDaemon& daemon, const st
   return found;
 }
 
-/// Has another program run behind `command`, for as long as this lives: RunningDaemon starts what FLAMED_BINARY names.
+/// Runs another program through `command` while this lives: RunningDaemon starts the program that FLAMED_BINARY names.
 class Wrapped {
  public:
   explicit Wrapped(const std::string& command) : binary_(std::getenv("FLAMED_BINARY")) {

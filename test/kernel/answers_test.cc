@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to the real daemon about loads whose truth is known: every format tells of the same samples, windows are
-// exact, what changed is found, and selections add up to the whole.
+// Queries to the real daemon about known loads: every format has the same samples, windows are exact, changes are
+// found, and selections add up to the whole.
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -41,7 +41,7 @@ std::int64_t now_ms() {
 
 std::string pid_query(pid_t pid) { return "pid=" + std::to_string(pid); }
 
-/// Waits until all samples before `time` are in the store: until there are some of a busy process that are younger by
+/// Waits until all samples before `time` are in the store, that is until a busy process has samples that are younger by
 /// more than a drain's interval.
 bool is_stored(const RunningDaemon& daemon, pid_t busy, std::int64_t time) {
   const std::string younger = profile_of(busy) + "&from=" + std::to_string(time + 2000);
@@ -49,7 +49,7 @@ bool is_stored(const RunningDaemon& daemon, pid_t busy, std::int64_t time) {
                                    [&] { return now_ms() > time + 2000 && total(daemon.folded(younger)) > 0; });
 }
 
-/// A closed window with at least so many samples of a process that computes all the time.
+/// A closed window with at least this many samples of a busy process.
 Window window_with(const RunningDaemon& daemon, pid_t busy, std::uint64_t samples) {
   Window window{now_ms(), 0};
   const std::string since = profile_of(busy) + "&from=" + std::to_string(window.from);
@@ -65,7 +65,7 @@ Window window_with(const RunningDaemon& daemon, pid_t busy, std::uint64_t sample
   return window;
 }
 
-/// What a command prints; empty where it fails.
+/// The output of a command; empty if it fails.
 std::optional<std::vector<std::string>> lines_of(const std::string& command) {
   ChildProcess shell({"sh", "-c", command});
   std::vector<std::string> lines;
@@ -76,7 +76,7 @@ std::optional<std::vector<std::string>> lines_of(const std::string& command) {
 
 bool has_command(const std::string& name) { return lines_of("command -v " + name).has_value(); }
 
-/// A file that goes with the test.
+/// A file that is removed with the test.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& content) {
@@ -128,7 +128,7 @@ struct PprofTotals {
   std::uint64_t cpu_ns = 0;
 };
 
-/// The profile as protobuf's own decoder reads it, by the fields that pprof documents. Fails where there are others.
+/// The profile as protobuf's own decoder reads it, by the fields that pprof documents. Fails on other fields.
 PprofTotals decoded_by_protoc(const std::string& file, const std::string& schema) {
   const std::filesystem::path path(schema);
   const auto lines = lines_of("gunzip -c " + file + " | protoc --proto_path=" + path.parent_path().string() +
@@ -167,7 +167,7 @@ PprofTotals decoded_by_go(const std::string& file) {
   return totals;
 }
 
-/// With what the lines are in the report of a test that fails.
+/// Includes the meaning of the lines in the report of a failed test.
 bool any_line_holds(const std::vector<std::string>& lines, const std::string& part) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -176,11 +176,11 @@ bool any_line_holds(const std::vector<std::string>& lines, const std::string& pa
   return false;
 }
 
-TEST_CASE("a closed window has the same samples in every format, and other people's decoders agree") {
+TEST_CASE("a closed window has the same samples in every format, and independent decoders agree") {
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   ChildProcess other({victim("system_calls")});
-  // On a busy machine its file may stand in line for a while before it is read.
+  // On a busy machine its file may wait for a while before it is read.
   REQUIRE(RunningDaemon::eventually(seconds(120), [&] {
     return with(daemon.folded(profile_of(program.pid())), ";main;outer;middle;work_two;") > 50;
   }));
@@ -269,7 +269,7 @@ TEST_CASE("a window of two seconds around a burst has the burst and nothing else
   REQUIRE(end_ns > begin_ns);
   REQUIRE(is_stored(daemon, program.pid(), end_ns / 1000000 + 1500));
 
-  // To the millisecond inside and outside of it.
+  // To the millisecond before and after the burst's ends.
   const std::int64_t first = begin_ns / 1000000, last = end_ns / 1000000;
   const Window inside{first + 1, last}, before{first - 1500, first}, after{last + 1, last + 1500};
   const std::string ask = profile_of(program.pid());
@@ -277,7 +277,7 @@ TEST_CASE("a window of two seconds around a burst has the burst and nothing else
   const std::uint64_t samples = total(burst);
   REQUIRE(samples > 20);
   CHECK(with(burst, ";main;calm_function;") == 0);
-  // What is not in it is the reading of the clock between its rounds.
+  // The rest is the reading of the clock between its rounds.
   CHECK(static_cast<double>(with(burst, ";main;burst_function;")) >= 0.9 * static_cast<double>(samples));
   for (const Window& beside : {before, after}) {
     const FoldedStacks calm = daemon.folded(ask + beside.query());
@@ -285,7 +285,7 @@ TEST_CASE("a window of two seconds around a burst has the burst and nothing else
     CHECK(with(calm, ";main;calm_function;") > 10);
   }
 
-  // The times of the single samples in a longer window say how many there must be in the short one.
+  // The times of the single samples in a longer window give the number in the short one.
   const Window around{first - 2000, last + 1000};
   std::uint64_t counted = 0;
   const std::string script = "/profile?format=perf-script&" + pid_query(program.pid()) + around.query();
@@ -300,8 +300,7 @@ TEST_CASE("a window of two seconds around a burst has the burst and nothing else
 }
 
 TEST_CASE("a function that became slower is first in the difference, and the same load does not differ") {
-  // At 10 % it takes 20,000 samples for a z of 5 and more; FLAMED_SLOWER_PERCENT and FLAMED_SLOWER_SAMPLES ask for
-  // that.
+  // At 10 %, a z of 5 and more takes 20,000 samples; FLAMED_SLOWER_PERCENT and FLAMED_SLOWER_SAMPLES choose that.
   const char* percent = std::getenv("FLAMED_SLOWER_PERCENT");
   const char* wanted = std::getenv("FLAMED_SLOWER_SAMPLES");
   const std::uint64_t samples = wanted != nullptr ? std::stoull(wanted) : 8000;
@@ -326,7 +325,7 @@ TEST_CASE("a function that became slower is first in the difference, and the sam
   CHECK(most["significant"] == true);
   CHECK(most["change_self"].get<double>() > 0);
 
-  // Chance marks something in one of 100 comparisons, so hardly in both.
+  // By chance one of 100 comparisons marks something, so hardly both.
   const auto marks = [](const nlohmann::json& diff) {
     std::set<std::string> names;
     for (const auto& function : diff["functions"]) {
@@ -348,7 +347,7 @@ TEST_CASE("selections add up to the whole") {
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   ChildProcess reader({victim("system_calls")});
-  // A shell with two children and a grandchild, which ends before its samples are asked for.
+  // A shell with two children and a grandchild, which ends before the query.
   const std::string worker = victim("known_chain") + " 1500";
   ChildProcess family({"sh", "-c", worker + " & sh -c '" + worker + "; true' & wait"});
   REQUIRE(family.wait(seconds(120)) == 0);
@@ -391,7 +390,7 @@ TEST_CASE("selections add up to the whole") {
     CHECK(selected("comm", "victim_known_ch") == by_comm.at("victim_known_ch"));
     const std::string tid = std::to_string(program.pid());
     CHECK(selected("tid", tid) == by_tid.at(tid));
-    CHECK(selected("pid", tid) == by_tid.at(tid));  // it has one thread
+    CHECK(selected("pid", tid) == by_tid.at(tid));  // the process has one thread
     for (const auto& [uid, count] : by_uid) CHECK(selected("uid", uid) == count);
   }
   SECTION("groups") {
@@ -418,7 +417,7 @@ TEST_CASE("selections add up to the whole") {
     CHECK(with(both, ";main;read_zeros;--;entry_SYSCALL_64_after_hwframe_[k];") > 0);
   }
   SECTION("a tree of processes") {
-    // Its processes have ended; from the start of what is kept.
+    // Its processes have ended, so ask from the start of the retained time.
     const std::string parent = std::to_string(family.pid());
     const std::string since = "&from=" + std::to_string(window.from - 60000) + "&to=" + std::to_string(window.to);
     const auto tree = daemon.get_json("/processes?tree=" + parent + since);
@@ -436,7 +435,7 @@ TEST_CASE("selections add up to the whole") {
   }
 }
 
-TEST_CASE("the next seconds are answered as folded stacks, and to go tool pprof at its own address") {
+TEST_CASE("the next seconds are available as folded stacks, and at the address that go tool pprof uses") {
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   REQUIRE(has_samples(daemon, program.pid(), 50));
@@ -452,7 +451,7 @@ TEST_CASE("the next seconds are answered as folded stacks, and to go tool pprof 
     WARN("SKIP: go tool pprof is not there");
     return;
   }
-  // It keeps what it fetches.
+  // pprof keeps the profile that it fetches.
   const auto lines = lines_of("dir=$(mktemp -d) && PPROF_TMPDIR=$dir go tool pprof -top '" + address +
                               "' 2>&1; status=$?; rm -r \"$dir\"; exit $status");
   REQUIRE(lines.has_value());
@@ -460,18 +459,18 @@ TEST_CASE("the next seconds are answered as folded stacks, and to go tool pprof 
   CHECK(any_line_holds(*lines, "work_two"));
 }
 
-TEST_CASE("a daemon that has only just been started says what it cannot know, and averages over the time it ran") {
+TEST_CASE("a daemon that has just started says which time it lacks, and averages over the time that it ran") {
   const std::int64_t before_start = now_ms();
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   REQUIRE(has_samples(daemon, program.pid(), 100));
 
-  // What newcomers ask first, of the whole machine.
+  // The first query of new users: the whole machine.
   const std::string table = daemon.get("/profile?format=top-text&max_nodes=20").body;
   CHECK(std::count(table.begin(), table.end(), '\n') <= 22);
   CHECK(table.find("warning") == std::string::npos);
 
-  // The window of a quarter of an hour has only what there is.
+  // The window of a quarter of an hour has only the time since the start.
   const auto usage = daemon.get_json("/processes?from=now-15m&" + pid_query(program.pid()));
   const std::int64_t began = usage["window"]["used"]["from_ms"].get<std::int64_t>();
   CHECK(began >= before_start);
@@ -479,7 +478,7 @@ TEST_CASE("a daemon that has only just been started says what it cannot know, an
         Approx(static_cast<double>(began) / 1000.0).margin(0.002));
   const auto timeline = daemon.get_json("/timeline?from=now-15m&step=3600&" + pid_query(program.pid()));
   CHECK(timeline["window"]["used"]["from_ms"] == began);
-  // A little ahead of the clock is now.
+  // A little in the future counts as now.
   const std::string ahead = std::to_string(now_ms() + 5 * 60'000);
   const auto until_now = daemon.get_json("/profile?from=" + std::to_string(began) + "&to=" + ahead);
   CHECK(until_now["window"]["asked"]["to_ms"].get<std::int64_t>() <= now_ms());
@@ -491,7 +490,7 @@ TEST_CASE("a daemon that has only just been started says what it cannot know, an
   CHECK(daemon.get("/diff?format=folded&" + base).body.find("# before" + lies) == 0);
 }
 
-TEST_CASE("what no stored sample ever was is told apart from what is not in the window, in every format") {
+TEST_CASE("every format distinguishes a selection that never matched from one that did not match in the window") {
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   REQUIRE(has_samples(daemon, program.pid(), 50));

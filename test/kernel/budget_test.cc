@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU budget on a real kernel: a load that costs three times of it, and whether the samples' CPU time stays that of
-// the kernel's accounts while the frequency changes.
+// The CPU budget on a real kernel, with a load that costs three times the budget. Checks that the samples' CPU time
+// matches the kernel's accounts while the frequency changes.
 #include <csignal>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using std::chrono::seconds;
 
 constexpr double kFullHz = 997;
 
-/// A configuration file that lives as long as this.
+/// A configuration file that is removed with this.
 class ConfigFile {
  public:
   ConfigFile() : path_(std::filesystem::temp_directory_path() / ("flamed-budget-" + std::to_string(::getpid()))) {}
@@ -45,7 +45,7 @@ class ConfigFile {
   std::filesystem::path path_;
 };
 
-/// A metric by its name with labels, as it stands in /metrics.
+/// A metric by its name with labels, as in /metrics.
 double metric(const RunningDaemon& daemon, const std::string& name) {
   std::istringstream lines(daemon.get("/metrics").body);
   for (std::string line; std::getline(lines, line);) {
@@ -55,7 +55,7 @@ double metric(const RunningDaemon& daemon, const std::string& name) {
   return 0;
 }
 
-/// What sampling takes, a part of the CPU time of all CPUs. Tables of what runs at the beginning are not limited.
+/// The cost of sampling, as a share of all CPUs' time. The tables of programs that run at the start are not limited.
 double sampling_cost(const RunningDaemon& daemon) {
   double sum = 0;
   for (const char* part : {"kernel_program", "daemon"}) {
@@ -84,7 +84,7 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   daemon.process().signal(SIGHUP);
 
   const auto began = std::chrono::steady_clock::now();
-  // 10 s where nothing else wants the CPUs. Each question is a new process, which costs the daemon something.
+  // 10 s if the CPUs are otherwise idle. Each query is a new process, which costs the daemon something.
   const bool kept = RunningDaemon::eventually(
       seconds(20) * patience(),
       [&] { return metric(daemon, "flamed_sampling_frequency_hertz") < kFullHz && sampling_cost(daemon) <= budget; },
@@ -109,11 +109,11 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
   REQUIRE(used.has_value());
   const double used_s = std::strtod(used->c_str(), nullptr) / 1e9;
   const double stolen_s = stolen_seconds() - stolen_before;
-  std::this_thread::sleep_for(seconds(3));  // the last samples are on their way for up to one
+  std::this_thread::sleep_for(seconds(3));  // the last samples arrive after up to one
   const nlohmann::json answer = daemon.get_json("/profile?pid=" + std::to_string(load.pid()));
   const auto sampled_s = answer["cpu_seconds"].get<double>();
   const auto samples = answer["samples"].get<double>();
-  // At the lower frequency a tick meets a thread that shares its CPU by chance: see coverage_test.cc.
+  // At the lower frequency, whether a tick meets a thread that shares its CPU is chance: see coverage_test.cc.
   const double share = std::min(1.0, used_s / (std::min(2.0, cpus) * 40));
   const double ticks = hz * 30 * std::min(2.0, cpus);
   const double allowed = 0.03 + binomial_tolerance(ticks, share) / (ticks * share);
@@ -121,7 +121,7 @@ TEST_CASE("a load that costs three times the budget is brought under it, and CPU
                  << sampled_s / used_s << " +- " << allowed << "; the hypervisor took " << stolen_s << " s");
   CHECK(sampled_s / used_s >= 1 - allowed);
   CHECK((sampled_s - stolen_s) / used_s <= 1 + allowed);
-  // Samples of both frequencies are in it, counted in units of the higher one.
+  // It has samples of both frequencies, counted in units of the higher one.
   const nlohmann::json& frequencies = answer["quality"]["frequencies"];
   INFO(frequencies.dump());
   REQUIRE(frequencies.size() >= 2);

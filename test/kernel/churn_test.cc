@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs, libraries and threads that come and go faster than anybody could follow: what is named must be right, and
-// nothing of the dead may stay behind. FLAMED_CHURN_SECONDS makes it longer than the 5 s of every day.
+// Programs, libraries and threads that come and go very fast: names must be right, and ended ones must leave nothing
+// behind. FLAMED_CHURN_SECONDS makes it longer than the usual 5 s.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -34,7 +34,7 @@ std::vector<std::string> frames_of(const std::string& stack) {
   return frames;
 }
 
-/// The name of the file whose NAME_outer, NAME_middle or NAME_work (churn_chain.h) this is; empty when it is none.
+/// The name of the file with this NAME_outer, NAME_middle or NAME_work (churn_chain.h); empty for other functions.
 std::string chain_of(const std::string& frame, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (frame == name + "_outer" || frame == name + "_middle" || frame == name + "_work") return name;
@@ -42,8 +42,8 @@ std::string chain_of(const std::string& frame, const std::vector<std::string>& n
   return {};
 }
 
-/// In a stack may stand NAME_outer; NAME_middle; NAME_work of one and the same file, in this order and next to each
-/// other, with the outer ones missing where the stack was cut short, and the kernel's frames behind them.
+/// A stack may have NAME_outer; NAME_middle; NAME_work of the same file, adjacent and in this order, followed by kernel
+/// frames. A cut stack lacks the outer ones.
 bool is_right(const std::string& stack, const std::vector<std::string>& names) {
   const std::vector<std::string> frames = frames_of(stack);
   const auto is_of_chain = [&](const std::string& frame) { return !chain_of(frame, names).empty(); };
@@ -65,7 +65,7 @@ std::uint64_t truncated(const FoldedStacks& stacks) {
 
 struct Tables {
   double processes, mappings;
-  /// Resident, without the unwind rows: those are of every file that anybody on the machine runs, a compiler's too.
+  /// Resident memory without the unwind rows, which depend on all programs that run on the machine, such as compilers.
   double own_bytes;
 };
 
@@ -80,7 +80,7 @@ std::ptrdiff_t running_processes() {
                        [](const auto& entry) { return std::isdigit(entry.path().filename().string()[0]) != 0; });
 }
 
-/// Nobody who is gone stands in the tables any more.
+/// No ended process is in the tables any more.
 void check_no_dead(const RunningDaemon& daemon) {
   Tables tables{};
   CHECK(RunningDaemon::eventually(seconds(10), [&] {
@@ -90,11 +90,11 @@ void check_no_dead(const RunningDaemon& daemon) {
   INFO(tables.processes << " processes in the tables, " << running_processes() << " are running");
 }
 
-TEST_CASE("thousands of execs a second are never taken for one another, and leave nothing behind") {
+TEST_CASE("thousands of execs a second are never confused, and leave nothing behind") {
   const std::vector<std::string> names = {"alpha", "beta", "gamma", "delta"};
   RunningDaemon daemon;
   const auto churn = [&](int duration) {
-    // Two workers; ten execs in each process, with some 35 us of work each: less than the exec itself takes.
+    // Two workers; ten execs in each process, with some 35 us of work each, less than the exec itself takes.
     std::vector<std::string> command{victim("churn_driver"), std::to_string(duration), "2", "10", "20000"};
     for (const std::string& name : names) command.push_back(victim("churn_" + name));
     ChildProcess driver(command);
@@ -122,7 +122,7 @@ TEST_CASE("thousands of execs a second are never taken for one another, and leav
             << after.own_bytes / 1048576 << " MiB after");
   CHECK(count_if(stacks, [&](const std::string& stack) { return is_right(stack, names); }) == total(stacks));
   CHECK(in_chains > 0);
-  // What is stored of thousands of processes, and nothing for each exec: 3 MiB in 30 s of 5,900 execs a second.
+  // Allows for thousands of stored processes, but nothing for each exec: 3 MiB in 30 s of 5,900 execs a second.
   CHECK(after.own_bytes - before.own_bytes < 16 * 1048576.0);
   const RunningDaemon::End end = daemon.end();
   INFO("lost" << end.losses);
@@ -130,7 +130,7 @@ TEST_CASE("thousands of execs a second are never taken for one another, and leav
   CHECK(end.taken == end.whole + end.truncated);
 }
 
-TEST_CASE("libraries that are loaded in each other's place are never taken for one another") {
+TEST_CASE("libraries that are loaded in each other's place are never confused") {
   RunningDaemon daemon;
   const std::string folder = std::filesystem::path(victim("x")).parent_path().string();
   ChildProcess loader({victim("churn_loader"), std::to_string(churn_seconds() + 2), folder + "/libchurn_one.so",
@@ -156,7 +156,7 @@ TEST_CASE("libraries that are loaded in each other's place are never taken for o
     const bool two = has(";two_");
     if ((one && (two || has(";call_two;"))) || (two && has(";call_one;"))) return true;
     if (!is_right(folded, libraries)) return true;
-    // What is not cut short comes from the beginning, through the caller.
+    // A stack that is not cut has the start and the caller.
     if (has("[truncated") || (!one && !two)) return false;
     return !has(";main;call_one;one_outer;") && !has(";main;call_two;two_outer;");
   };
@@ -172,10 +172,10 @@ TEST_CASE("libraries that are loaded in each other's place are never taken for o
   CHECK(end.lost == 0);
 }
 
-TEST_CASE("two thousand threads keep their own names, and leave nothing behind") {
+TEST_CASE("two thousand threads have their own names, and leave nothing behind") {
   RunningDaemon daemon;
   {
-    // Its unwind rows stand before two thousand threads leave little of the CPUs for building them.
+    // Its unwind rows are built before two thousand threads leave little CPU time for that.
     ChildProcess first({victim("churn_threads"), "60", "2"});
     REQUIRE(has_samples(daemon, first.pid(), 99));
   }
@@ -193,7 +193,7 @@ TEST_CASE("two thousand threads keep their own names, and leave nothing behind")
     return even != odd;
   };
   for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack);
-  // The rest are the threads' start and end, and the first moments, before the rows stand.
+  // The rest are the threads' starts and ends, and the first moments, before the rows are built.
   CHECK(with(stacks, ";even_thread;even_work;") > total(stacks) / 4);
   CHECK(with(stacks, ";odd_thread;odd_work;") > total(stacks) / 4);
   const auto mixed = count_if(stacks, [&](const std::string& stack) {

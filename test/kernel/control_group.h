@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ControlGroup: a group of a test's own with limits, in either version of the kernel's hierarchies.
+// ControlGroup: a cgroup of a test with limits, v1 or v2.
 #pragma once
 
 #include <unistd.h>
@@ -31,21 +31,21 @@ class ControlGroup {
     }
   }
   ~ControlGroup() {
-    // The kernel needs a moment to let the processes out.
+    // The kernel needs a moment to release the processes.
     static_cast<void>(RunningDaemon::eventually(std::chrono::seconds(5),
                                                 [&] { return path_.empty() || ::rmdir(path_.c_str()) == 0; }));
   }
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
 
-  /// False where this machine has none that can be made.
+  /// False if none can be made on this machine.
   [[nodiscard]] bool exists() const { return !path_.empty(); }
-  /// Has what is started in its place run in the group: for Wrapped.
+  /// The command that starts a program in the group: for Wrapped.
   [[nodiscard]] std::string entering() const {
     return "echo $$ >" + (path_ / "cgroup.procs").string() + " && exec \"$FLAMED_WRAPPED\" \"$@\"";
   }
 
-  /// Without the page cache of files, which the kernel takes back by itself, as the daemon counts it.
+  /// Without the page cache, which the kernel reclaims by itself, as the daemon counts it.
   [[nodiscard]] std::uint64_t used_bytes() const {
     const std::string prefix = is_first_version_ ? "total_" : "";
     std::uint64_t files = 0;
@@ -63,7 +63,7 @@ class ControlGroup {
   [[nodiscard]] std::uint64_t tasks() const { return read("pids.current"); }
   void limit_tasks(std::uint64_t count) const { write("pids.max", std::to_string(count)); }
   void no_limit_of_tasks() const { write("pids.max", "max"); }
-  /// A part of one CPU, in each tenth of a second.
+  /// A share of one CPU, in each tenth of a second.
   void limit_cpu(double part) const {
     const std::string quota = std::to_string(static_cast<int>(part * 100'000));
     if (is_first_version_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The samples of a steady load beside the kernel's own accounts of it, as the API tells both.
+// Compares the samples of a steady load with the kernel's accounts of it, both from the API.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -21,9 +21,9 @@ using std::chrono::seconds;
 constexpr double kFrequencyHz = 99;
 constexpr double kTolerance = 0.02;
 
-/// 2 % and what counting leaves to chance, as a part of the whole. A thread that shares its CPU is met at a timer tick
-/// by chance, with the probability CPU time / CPUs' time. With a CPU to itself it is met at every tick, and nothing is
-/// left to chance.
+/// 2 % and the chance error of counting, as a share of the whole. A timer tick meets a thread that shares its CPU by
+/// chance, with the probability CPU time / CPUs' time. A thread with a CPU to itself is met at every tick, without
+/// chance.
 double allowed(double cpu_s, double cpus_s) {
   const double ticks = kFrequencyHz * cpus_s;
   const double probability = std::min(1.0, cpu_s / cpus_s);
@@ -35,7 +35,7 @@ std::int64_t wall_ms() {
       .count();
 }
 
-/// `stolen_s`: what the hypervisor took in the window.
+/// `stolen_s`: the time that the hypervisor took in the window.
 void check_coverage(const nlohmann::json& answer, double cpus, double stolen_s) {
   INFO(answer["coverage"].dump() << ", samples " << answer["samples"] << ", window "
                                  << answer["window"]["used"].dump());
@@ -52,21 +52,21 @@ void check_coverage(const nlohmann::json& answer, double cpus, double stolen_s) 
   CHECK(share == Approx(answer["cpu_seconds"].get<double>() / accounted_s).epsilon(0.0001));
 }
 
-TEST_CASE("of a steady load the samples cover what the kernel accounts, for its process and for the machine") {
+TEST_CASE("the samples of a steady load cover the kernel's accounts, for its process and for the machine") {
   RunningDaemon daemon;
   ChildProcess program({victim("two_threads"), "600"});
   const std::string pid = std::to_string(program.pid());
   REQUIRE(RunningDaemon::eventually(
       seconds(60), [&] { return daemon.get_json("/profile?pid=" + pid)["samples"].get<double>() > 0; }));
-  // The accounts are read every 7.5 s, and what lies between two readings is taken to be even: the load begins a
-  // reading before the window and goes on for one behind it.
+  // The accounts are read every 7.5 s, and time between two readings is taken as even. So the load begins one reading
+  // before the window and ends one after it.
   std::this_thread::sleep_for(seconds(8));
   const std::int64_t from_ms = wall_ms();
   const double stolen_before = stolen_seconds();
   std::this_thread::sleep_for(seconds(28));
   const double stolen = stolen_seconds() - stolen_before;
   const std::int64_t to_ms = wall_ms();
-  std::this_thread::sleep_for(seconds(10));  // by then the window's last samples have come as well
+  std::this_thread::sleep_for(seconds(10));  // by then the window's last samples have arrived as well
   const double cpus = daemon.metrics().at("flamed_sampled_cpus");
   const std::string window = "?from=" + std::to_string(from_ms) + "&to=" + std::to_string(to_ms);
   for (const char* format : {"flamegraph", "columns", "top"}) {

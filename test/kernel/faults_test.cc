@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may go wrong around a running daemon. In each of these every sample that was taken is accounted for: stored
-// whole, stored truncated, or lost with a reason. FLAMED_FAULTS=long makes them as long as docs/reliability.md says;
-// every day they take seconds.
+// Faults around a running daemon. In each test every sample taken is accounted for: stored whole, stored truncated, or
+// lost with a reason. FLAMED_FAULTS=long makes them as long as docs/reliability.md says; usually they take seconds.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
@@ -35,7 +34,7 @@ bool long_form() {
   return form != nullptr && std::string(form) == "long";
 }
 
-TEST_CASE("a daemon that was stopped knows how many samples it lost meanwhile, and when") {
+TEST_CASE("a stopped daemon knows how many samples it lost meanwhile, and when") {
   RunningDaemon daemon;
   const int stopped_s = long_form() ? 30 : 2;
   ChildProcess driver({victim("churn_driver"), std::to_string(stopped_s + 4), "2", "10", "60000", victim("churn_alpha"),
@@ -56,7 +55,7 @@ TEST_CASE("a daemon that was stopped knows how many samples it lost meanwhile, a
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("what a ring of samples does not hold while the daemon is stopped is lost, and counted as that") {
+TEST_CASE("samples beyond a ring's size while the daemon is stopped are lost, and counted as lost") {
   RunningDaemon daemon({"--frequency", "999", "--cpu-budget", "off"});
   ChildProcess deep({victim("chains"), "recursion", "119"});
   REQUIRE(RunningDaemon::eventually(seconds(20), [&] { return total(daemon.folded(profile_of(deep.pid()))) > 500; }));
@@ -65,7 +64,7 @@ TEST_CASE("what a ring of samples does not hold while the daemon is stopped is l
   daemon.process().signal(SIGCONT);
   REQUIRE(RunningDaemon::eventually(seconds(15), [&] { return daemon.metrics()["flamed_samples_lost_total"] > 0; }));
   CHECK(daemon.get("/metrics").body.find("flamed_samples_lost_total{reason=\"ring_full\"} 0\n") == std::string::npos);
-  ::sleep(2);  // the first drains may have been late, too
+  ::sleep(2);  // the first drains may be late, too
   double in_gaps = 0;
   for (const auto& gap : gaps_of(daemon, "samples_lost")) in_gaps += gap["lost_samples"].get<double>();
   CHECK(in_gaps == daemon.metrics()["flamed_samples_lost_total"]);
@@ -76,7 +75,7 @@ TEST_CASE("a ring that fills wakes the daemon in time") {
   RunningDaemon daemon({"--frequency", "499", "--cpu-budget", "off"});
   ChildProcess deep({victim("chains"), "recursion", "119"});
   REQUIRE(RunningDaemon::eventually(seconds(20), [&] { return total(daemon.folded(profile_of(deep.pid()))) > 500; }));
-  // The ring holds a second of such samples. Nobody asks, so that nothing but the ring has it drained.
+  // The ring holds a second of such samples. There are no queries, so only the ring triggers drains.
   ::sleep(5);
   CHECK(daemon.metrics()["flamed_samples_lost_total"] == 0);
   CHECK(total(daemon.folded(profile_of(deep.pid()))) > 2000);
@@ -87,7 +86,7 @@ TEST_CASE("thousands of threads are sampled, each under its own id") {
   RunningDaemon daemon;
   const std::string threads = long_form() ? "10000" : "1000";
   ChildProcess program({victim("churn_threads"), "4", threads});
-  // Also those from before the program's unwind rows were there: beside a thousand threads they may come late.
+  // Also the samples before the program's unwind rows, which may be late beside a thousand threads.
   REQUIRE(
       RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(program.pid()))) >= 50; }));
   REQUIRE(program.wait(seconds(300)) == 0);
@@ -96,7 +95,7 @@ TEST_CASE("thousands of threads are sampled, each under its own id") {
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("a daemon that is killed over and over leaves nothing behind, and the next one samples at once") {
+TEST_CASE("a daemon that is killed again and again leaves nothing behind, and the next one samples at once") {
   const int times = long_form() ? 100 : 3;
   const auto flameds = [] {
     std::ptrdiff_t count = 0;
@@ -136,7 +135,7 @@ TEST_CASE("a log that can't be written does not keep it from sampling") {
   CHECK(daemon.process().wait(seconds(10)) == 0);
 }
 
-TEST_CASE("a bad configuration at SIGHUP changes nothing and is told with its line, a good one applies the log level") {
+TEST_CASE("a bad configuration at SIGHUP changes nothing and is logged with its line, a good one sets the log level") {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("flamed-hup-" + std::to_string(::getpid()));
   std::ofstream(file) << "{}\n";
@@ -157,7 +156,7 @@ TEST_CASE("a bad configuration at SIGHUP changes nothing and is told with its li
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("short of memory it gives back samples that are kept one by one before its control group's limit is met") {
+TEST_CASE("short of memory it frees single samples before its cgroup's limit is reached") {
   const ControlGroup group("memory");
   if (!group.exists()) {
     WARN("SKIP memory-cgroup: no control group for memory can be made here");
@@ -165,12 +164,12 @@ TEST_CASE("short of memory it gives back samples that are kept one by one before
   }
   Wrapped wrapped(group.entering());
   RunningDaemon daemon({"--frequency", "1000"});
-  // What is open can't be given back: a minute must have been sealed.
+  // An open minute can't be freed: one must have been sealed.
   ChildProcess program({victim("known_chain")});
   REQUIRE(RunningDaemon::eventually(seconds(150), [&] { return daemon.metrics()["flamed_store_slots"] >= 3; }));
-  // A little more than fifteen sixteenths of it are in use, which is when the daemon has to do something.
+  // A little more than fifteen sixteenths of it are in use, the point at which the daemon must act.
   group.limit_bytes(group.used_bytes() * 18 / 17);
-  // New ones come all the time, thousands a second.
+  // New samples come all the time, thousands a second.
   double most = 0;
   CHECK(RunningDaemon::eventually(seconds(15), [&] {
     auto metrics = daemon.metrics();
@@ -182,7 +181,7 @@ TEST_CASE("short of memory it gives back samples that are kept one by one before
   check_every_sample_is_counted(daemon);
 }
 
-/// A file system that does not answer, and what runs from it.
+/// A file system that does not answer, and a program that runs from it.
 class HangingFileSystem {
  public:
   enum class Tmpdir : std::uint8_t { kThere, kLinkToThere };
@@ -208,7 +207,7 @@ class HangingFileSystem {
   HangingFileSystem(const HangingFileSystem&) = delete;
   HangingFileSystem& operator=(const HangingFileSystem&) = delete;
 
-  /// Of the program, whose TMPDIR is there, too. Empty where there is no FUSE.
+  /// The pid of the program, whose TMPDIR is there, too. Empty if there is no FUSE.
   [[nodiscard]] std::optional<pid_t> pid() const { return pid_; }
 
  private:
@@ -230,21 +229,21 @@ void check_others_are_named_and_it_ends(RunningDaemon& daemon) {
   CHECK(end.taken == end.whole + end.truncated + end.lost);
 }
 
-TEST_CASE("a file system that does not answer holds up neither the names of other programs nor the daemon's end") {
+TEST_CASE("a file system that does not answer blocks neither the names of other programs nor the daemon's end") {
   const HangingFileSystem hanging("known_chain");
   if (!hanging.pid()) return;
   RunningDaemon daemon;
-  // Its rows never come, so that none of its samples settles.
+  // Its rows are never built, so none of its samples is settled.
   REQUIRE(
       RunningDaemon::eventually(seconds(60), [&] { return total(daemon.folded(profile_of(*hanging.pid()))) >= 100; }));
   CHECK(RunningDaemon::eventually(seconds(10), [&] { return daemon.metrics()["flamed_hung_file_systems"] == 1; }));
   check_others_are_named_and_it_ends(daemon);
 }
 
-TEST_CASE("a JIT compiler whose folder lies on a file system that does not answer holds up nobody either") {
+TEST_CASE("a JIT compiler whose folder is on a file system that does not answer blocks no one either") {
   const HangingFileSystem hanging("jit");
   if (!hanging.pid()) return;
-  // Without the map in /tmp the other folder is looked into.
+  // Without the map in /tmp flamed looks into the other folder.
   const std::filesystem::path map = "/tmp/perf-" + std::to_string(*hanging.pid()) + ".map";
   REQUIRE(RunningDaemon::eventually(seconds(10), [&] { return std::filesystem::remove(map); }));
   RunningDaemon daemon;
@@ -254,7 +253,7 @@ TEST_CASE("a JIT compiler whose folder lies on a file system that does not answe
   check_others_are_named_and_it_ends(daemon);
 }
 
-TEST_CASE("a link that leads a JIT compiler into a file system that does not answer holds up nobody either") {
+TEST_CASE("a JIT compiler's link into a file system that does not answer blocks no one either") {
   const HangingFileSystem hanging("jit", HangingFileSystem::Tmpdir::kLinkToThere);
   if (!hanging.pid()) return;
   const std::filesystem::path map = "/tmp/perf-" + std::to_string(*hanging.pid()) + ".map";
@@ -267,7 +266,7 @@ TEST_CASE("a link that leads a JIT compiler into a file system that does not ans
   check_others_are_named_and_it_ends(daemon);
 }
 
-/// Where debug files lie; it is there, and gone again if it was not.
+/// The folder of debug files; created if it is missing, and removed again.
 class DebugFolder {
  public:
   DebugFolder() : made_(std::filesystem::create_directories(path)) {}
@@ -282,7 +281,7 @@ class DebugFolder {
   const bool made_;
 };
 
-TEST_CASE("debug files on a file system that does not answer hold up neither the answer nor the daemon's end") {
+TEST_CASE("debug files on a file system that does not answer block neither the answer nor the daemon's end") {
   const DebugFolder debug;
   const HangingFileSystem hanging("known_chain", HangingFileSystem::Tmpdir::kThere, debug.path);
   if (!hanging.pid()) return;

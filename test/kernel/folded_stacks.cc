@@ -56,7 +56,7 @@ FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid, const std::
 }
 
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, const std::string& since) {
-  // As long as there are more of them: how much of the CPU a program gets beside others is not what is tested.
+  // Waits longer while samples still arrive: how much CPU time a program gets beside others is not tested.
   std::uint64_t seen = 0;
   while (seen < wanted) {
     std::uint64_t now = seen;

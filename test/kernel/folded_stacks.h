@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kernel tests ask of a profile in folded form.
+// Queries of folded profiles for kernel tests.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@ namespace flamed::test {
 
 using FoldedStacks = std::map<std::string, std::uint64_t>;
 
-/// Path of a victim in the folder that FLAMED_VICTIMS names.
+/// The path of a victim in the folder that FLAMED_VICTIMS names.
 std::string victim(const std::string& name);
 
-/// The names of a program of another language's, by each compiler that it was built with (victims/meson.build), e.g.
-/// "go" and "go_by_path". At least `name`: has_victim() tells whether it is there, and says SKIP where it isn't.
+/// The names of a program in another language, one for each compiler that built it (victims/meson.build), e.g. "go" and
+/// "go_by_path". At least `name`: has_victim() returns whether it exists, and prints SKIP if not.
 std::vector<std::string> builds_of(const std::string& name);
 bool has_victim(const std::string& name);
 
 std::string profile_of(pid_t pid);
 
-/// All samples, or those whose stack is as `wanted` says.
+/// All samples, or those whose stack `wanted` accepts.
 std::uint64_t total(const FoldedStacks& stacks);
 std::uint64_t count_if(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted);
 
-/// Samples whose stack holds `part`, which begins and ends with ';' where whole frames are meant.
+/// Samples whose stack has `part`, which begins and ends with ';' for whole frames.
 std::uint64_t with(const FoldedStacks& stacks, const std::string& part);
 
-/// Samples of the process that were taken once its tables stood. `since`: nothing, or "&from=" and a time.
+/// Samples of the process from after its tables were built. `since`: nothing, or "&from=" and a time.
 FoldedStacks settled_profile(const RunningDaemon& daemon, pid_t pid, const std::string& since = "");
 
-/// Waits until the process has as many samples of those that settled_profile() leaves.
+/// Waits until settled_profile() of the process has this many samples.
 bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, const std::string& since = "");
 
-/// As many samples or more, all of them younger than one with `part`. What comes before lasts seconds on an emulated
-/// machine: the program's own beginning, and the making of its tables, when a chain of frame pointers may be whole as
-/// well but lacks the caller of a function without a frame.
+/// Waits for this many samples or more, all younger than one with `part`. On an emulated machine the time before lasts
+/// seconds: the program's start, and the build of its tables. Until then a chain of frame pointers may also be whole,
+/// but lacks the caller of a function without a frame.
 FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted);
 
 /// "a;b;c": the frame repeated.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A CPU goes and comes back. The kernel lets an event of before be enabled again, and samples nothing.
+// A CPU goes offline and comes back. The kernel lets the old event be enabled again, but takes no samples with it.
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// The machine's second CPU, which is online again when this ends.
+/// The machine's second CPU. The destructor brings it online again.
 class SecondCpu {
  public:
   ~SecondCpu() { set_online(true); }
@@ -28,7 +28,7 @@ class SecondCpu {
   }
 };
 
-/// What the daemon tells of the second CPU's missing samples, for one reason.
+/// The daemon's count of the second CPU's missing samples, for one reason.
 std::vector<nlohmann::json> gaps(const RunningDaemon& daemon, const std::string& reason) {
   std::vector<nlohmann::json> found;
   const nlohmann::json answer = daemon.get_json("/timeline");
@@ -38,7 +38,7 @@ std::vector<nlohmann::json> gaps(const RunningDaemon& daemon, const std::string&
   return found;
 }
 
-/// The gap that is told of the second CPU, for one reason.
+/// The reported gap of the second CPU, for one reason.
 nlohmann::json told_gap(const RunningDaemon& daemon, const std::string& reason) {
   nlohmann::json answer;
   nlohmann::json gap;
@@ -78,11 +78,11 @@ TEST_CASE("a CPU that was taken offline is sampled again when it is back") {
   CHECK(end.taken == end.whole + end.truncated + end.lost);
 }
 
-TEST_CASE("a CPU that goes and comes back before anybody looks is found silent and opened again") {
+TEST_CASE("a CPU that goes offline and comes back unnoticed is found silent and opened again") {
   SecondCpu restore;
   RunningDaemon daemon;
   const bool has_second = daemon.metrics()["flamed_sampled_cpus"] >= 2;
-  // The daemon hears of it at once. So it must not run meanwhile.
+  // The daemon would be notified at once, so it must not run meanwhile.
   daemon.process().signal(SIGSTOP);
   const double went_ms = now_ms();
   const bool went = has_second && SecondCpu::set_online(false);

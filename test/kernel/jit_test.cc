@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code that is in no file: named by what its compiler wrote down, as long as stacks name it.
+// Code without a file: named by its compiler's map, as long as there are stacks with it.
 #include <stdio.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ constexpr const char* kChain = ";main;jit outer;jit:<b>middle;jit_work;";
 
 bool has_command(const std::string& name) { return std::system(("command -v " + name + " >/dev/null").c_str()) == 0; }
 
-/// The pid on the host of the one process with this comm; 0 when there is none.
+/// The host's pid of the one process with this comm; 0 if there is none.
 pid_t pid_of(const RunningDaemon& daemon, const std::string& comm) {
   const nlohmann::json answer = daemon.get_json("/processes");
   for (const auto& process : answer["processes"]) {
@@ -39,7 +39,7 @@ double share(const FoldedStacks& stacks, const std::string& part) {
   return total(stacks) == 0 ? 0 : static_cast<double>(with(stacks, part)) / static_cast<double>(total(stacks));
 }
 
-/// Once the map was found: names that were asked for before are kept for some seconds as unknown.
+/// After the map was found: names that were looked up before stay unknown for some seconds.
 bool names_come(const RunningDaemon& daemon, pid_t pid, const std::string& part, double wanted_share) {
   return RunningDaemon::eventually(seconds(30),
                                    [&] { return share(settled_profile(daemon, pid), part) >= wanted_share; });
@@ -53,7 +53,7 @@ bool has_jit_victim() {
   return is_there;
 }
 
-TEST_CASE("code in no file is named by the program's perf map, also when program and map are gone") {
+TEST_CASE("code without a file is named by the program's perf map, also when program and map are gone") {
   if (!has_jit_victim()) return;
   RunningDaemon daemon;
   ChildProcess program({victim("jit")});
@@ -61,7 +61,7 @@ TEST_CASE("code in no file is named by the program's perf map, also when program
   CHECK(names_come(daemon, program.pid(), kChain, 0.95));
   program.kill();
   REQUIRE(std::filesystem::remove(perf_map_of(program.pid())));
-  // Longer than names of code in no file are kept.
+  // Longer than names of code without a file are cached.
   ::sleep(6);
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   CHECK(share(stacks, kChain) >= 0.95);
@@ -70,7 +70,7 @@ TEST_CASE("code in no file is named by the program's perf map, also when program
   CHECK(answer.dump().find("jit;<b>middle") != std::string::npos);
 }
 
-TEST_CASE("a program that ended before anybody asked has the names of its perf map") {
+TEST_CASE("a program that ended before any query has the names of its perf map") {
   if (!has_jit_victim()) return;
   RunningDaemon daemon;
   ChildProcess program({victim("jit"), "3000"});
@@ -80,7 +80,7 @@ TEST_CASE("a program that ended before anybody asked has the names of its perf m
   CHECK(share(settled_profile(daemon, program.pid()), kChain) >= 0.95);
 }
 
-TEST_CASE("a program in a container is named by the map in its own root, by the pid that it knows") {
+TEST_CASE("a program in a container is named by the map in its own root, with the pid in its own namespace") {
   if (!has_jit_victim()) return;
   if (!has_command("unshare") || !has_command("mount")) {
     WARN("SKIP: no unshare and mount here");
@@ -101,7 +101,7 @@ TEST_CASE("a program in a container is named by the map in its own root, by the 
   CHECK(share(settled_profile(daemon, pid), kChain) >= 0.95);
 }
 
-TEST_CASE("without a map, the answer says what to do") {
+TEST_CASE("without a map, the answer has a remedy") {
   if (!has_command("node")) {
     WARN("SKIP: no node here");
     return;
@@ -128,7 +128,7 @@ TEST_CASE("functions of a node program have their names") {
   std::filesystem::remove(perf_map_of(program.pid()));
 }
 
-/// Debian's, and the first one in the path, where that is another. One that is not there where there is none.
+/// Debian's, and the first one in the path if that is another. A missing one if there is none.
 std::vector<std::string> jvms() {
   std::vector<std::string> found;
   std::string in_path = "java";
@@ -147,10 +147,10 @@ std::vector<std::string> jvms() {
   return found;
 }
 
-TEST_CASE("functions of a JVM have their names where flamed may ask for them, and only there") {
+TEST_CASE("functions of a JVM have their names only if flamed may ask the JVM") {
   const std::string java = GENERATE(from_range(jvms()));
   INFO(java);
-  // Jit.java is run from its source, which takes a JDK.
+  // Jit.java runs from its source, which takes a JDK.
   if (!std::filesystem::exists(std::filesystem::path(java).parent_path() / "javac")) {
     WARN("SKIP: no JDK here (Debian: default-jdk-headless)");
     return;
@@ -162,14 +162,14 @@ TEST_CASE("functions of a JVM have their names where flamed may ask for them, an
   const bool may_ask = GENERATE(true, false);
   CAPTURE(may_ask);
   RunningDaemon daemon(may_ask ? std::vector<std::string>{"--jvm-attach", "on"} : std::vector<std::string>{});
-  // By a user of its own, whom the JVM listens to.
+  // Run by a user of its own, whose requests the JVM accepts.
   ChildProcess program({"setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", java,
                         "-XX:+PreserveFramePointer", victim("Jit.java")});
   REQUIRE(has_samples(daemon, program.pid(), 300));
   if (may_ask) {
     CHECK(RunningDaemon::eventually(seconds(150),
                                     [&] { return with(settled_profile(daemon, program.pid()), "Jit.spinInner") > 0; }));
-    // The map that was written first may not have had the caller yet.
+    // The first map may not have had the caller yet.
     CHECK(RunningDaemon::eventually(seconds(150),
                                     [&] { return with(settled_profile(daemon, program.pid()), "Jit.spinOuter") > 0; }));
   } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walks each sampled kernel stack both ways, by bpf/kernel_walk.h and by bpf_get_stack(), and compares. For
+ * Walks each sampled kernel stack by bpf/kernel_walk.h and by bpf_get_stack(), and compares the results. For
  * kernel_walk_test.cc.
  */
 #include <linux/bpf.h>

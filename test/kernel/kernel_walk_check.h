@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What kernel_walk_check.bpf.c tells kernel_walk_test.cc. */
+/* The results of kernel_walk_check.bpf.c for kernel_walk_test.cc. */
 #ifndef FLAMED_TEST_KERNEL_WALK_CHECK_H
 #define FLAMED_TEST_KERNEL_WALK_CHECK_H
 
@@ -7,7 +7,7 @@
 
 #include "bpf/events.h"
 
-/* Of each CPU. samples = equal + unequal + beyond_text + unsupported + deep. */
+/* For each CPU. samples = equal + unequal + beyond_text + unsupported + deep. */
 struct kernel_walk_counts {
   __u64 samples; /* of kernel code */
   __u64 equal;   /* both walks found the same addresses */
@@ -20,7 +20,7 @@ struct kernel_walk_counts {
   __u64 kernel_ns;
 };
 
-/* The first stack on which the two walks did not agree. */
+/* The first stack on which the two walks differ. */
 struct kernel_walk_example {
   __u32 walked; /* how many addresses */
   __u32 kernels;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is a kernel stack that our program walks by the kernel's tables the one that bpf_get_stack() gives? Both of each
-// sample, under loads that go through system calls, faults, interrupts and changes of stacks.
+// Compares each kernel stack that flamed's program walks by the kernel's tables with bpf_get_stack()'s, under loads
+// with system calls, faults, interrupts and changes of stacks.
 #include "bpf/kernel_tables.h"
 
 #include <arpa/inet.h>
@@ -54,7 +54,7 @@ using Skeleton = Handle<kernel_walk_check*, kernel_walk_check::destroy>;
 void detach(bpf_link* link) { ::bpf_link__destroy(link); }
 using Link = Handle<bpf_link*, detach>;
 
-/// What one thread does until the end.
+/// One thread's load until the end.
 using Work = std::function<void()>;
 
 void read_files() {
@@ -83,7 +83,7 @@ void start_programs() {
   ::waitpid(child, nullptr, 0);
 }
 
-/// Packets to itself: what is received is received in the soft interrupt, on the interrupts' own stack.
+/// Sends packets to itself: they are received in the soft interrupt, on the interrupt stack.
 class Packets {
  public:
   Packets() : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -157,13 +157,13 @@ std::string text_of(const kernel_walk_check& program, symbolizer::KernelSymbols&
   return text.str();
 }
 
-/// Where programs may read no kernel memory the walk stays off.
+/// The walk stays off if programs may not read kernel memory.
 bool is_locked_down() {
   const Result<std::string> mode = read_file("/sys/kernel/security/lockdown", 256);
   return mode && mode->find("[confidentiality]") != std::string::npos;
 }
 
-TEST_CASE("kernel stacks that the program walks are those that the kernel walks, and most are walked") {
+TEST_CASE("kernel stacks that the program walks equal the kernel's own, and it walks most of them") {
   const SystemClock clock;
   symbolizer::KernelSymbols symbols(clock);
   const Result<flamed_kernel_orc> orc =
@@ -218,7 +218,7 @@ TEST_CASE("kernel stacks that the program walks are those that the kernel walks,
   CHECK(static_cast<double>(counts.equal) > 0.8 * static_cast<double>(counts.samples - counts.beyond_text));
 }
 
-TEST_CASE("the daemon says by whom kernel stacks are walked") {
+TEST_CASE("the daemon reports whether its program or the kernel walks kernel stacks") {
   const SystemClock clock;
   symbolizer::KernelSymbols symbols(clock);
   const bool may_walk =

@@ -26,7 +26,7 @@ using std::chrono::seconds;
 struct ExpectedFrame {
   std::string name;
   std::string kind = "native";
-  /// Last part of the file's path, and its lines: "names.c:6", "names.go:10|11"; "" where there must be none.
+  /// The last part of the file's path, and its lines: "names.c:6", "names.go:10|11"; "" if there must be none.
   std::string place{};
   bool inlined = false;
 };
@@ -49,7 +49,7 @@ bool is_at(const nlohmann::json& node, const std::string& wanted) {
   return false;
 }
 
-/// Without the " file:line" that lines=1 puts behind it.
+/// Without the " file:line" that lines=1 appends.
 std::string name_of(const nlohmann::json& node) {
   const auto name = node["name"].get<std::string>();
   const std::string place = place_of(node);
@@ -63,7 +63,7 @@ bool is(const nlohmann::json& node, const ExpectedFrame& wanted) {
          node.value("inlined", false) == wanted.inlined;
 }
 
-/// Samples of the stacks that have `chain` in one piece, beginning anywhere.
+/// Samples whose stacks have `chain` anywhere, in one piece.
 std::uint64_t samples_with(const nlohmann::json& node, const std::vector<ExpectedFrame>& chain, std::size_t next = 0) {
   if (next != 0 || is(node, chain[0])) {
     if (!is(node, chain[next])) return 0;
@@ -76,7 +76,7 @@ std::uint64_t samples_with(const nlohmann::json& node, const std::vector<Expecte
   return sum;
 }
 
-/// One line for each node that stands for much, for the message of a test that fails.
+/// One line for each large node, for the message of a failed test.
 void describe(const nlohmann::json& node, std::uint64_t at_least, int depth, std::string& out) {
   if (node["value"].get<std::uint64_t>() < at_least) return;
   out += std::string(static_cast<std::size_t>(depth), ' ') + std::to_string(node["value"].get<std::uint64_t>()) + " " +
@@ -86,16 +86,16 @@ void describe(const nlohmann::json& node, std::uint64_t at_least, int depth, std
   for (const auto& child : node["children"]) describe(child, at_least, depth + 1, out);
 }
 
-/// Waits until `share` of the samples are exactly this.
+/// Waits until `share` of the samples have exactly this chain.
 void check_frames(RunningDaemon& daemon, pid_t pid, const std::vector<ExpectedFrame>& chain, double share = 0.9) {
   REQUIRE(has_samples(daemon, pid, 150));
   nlohmann::json answer;
   const bool found = RunningDaemon::eventually(seconds(20), [&] {
-    // By line: a function whose samples lie in several has no one line.
+    // By line: a function whose samples are in several lines has no single one.
     answer = daemon.get_json("/profile?lines=1&pid=" + std::to_string(pid));
     auto all = answer["value"].get<double>();
     for (const auto& stack : answer["children"]) {
-      // Taken before the tables of a new program stood.
+      // Taken before the tables of a new program were built.
       if (stack["kind"] == "marker") all -= stack["value"].get<double>();
     }
     return all > 0 && static_cast<double>(samples_with(answer, chain)) >= share * all;
@@ -118,7 +118,7 @@ const std::vector<ExpectedFrame> kWithLines = {{"main", "native", "names.c:20"},
                                                {"leaf", "native", "names.c:6"}};
 const std::vector<ExpectedFrame> kWithoutLines = {{"main"}, {"outer"}, {"leaf"}};
 
-/// A folder that is removed with everything in it.
+/// A folder that is removed with its content.
 class Folder {
  public:
   Folder() {
@@ -150,7 +150,7 @@ bool has_commands(const std::vector<std::string>& names) {
   return true;
 }
 
-/// Runs a shell script with $1, $2, ... and gives its first line of output.
+/// Runs a shell script with $1, $2, ... and returns its first line of output.
 std::string shell(const std::string& script, std::vector<std::string> arguments) {
   std::vector<std::string> command{"sh", "-c", "set -e; " + script, "sh"};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -161,7 +161,7 @@ std::string shell(const std::string& script, std::vector<std::string> arguments)
   return line;
 }
 
-/// Modules of the frames whose names end so.
+/// Modules of the frames whose names end with this.
 std::set<std::string> modules_of(const nlohmann::json& node, const std::string& name_end) {
   std::set<std::string> modules;
   const std::string name = node["name"];
@@ -185,7 +185,7 @@ TEST_CASE("a static-pie is named as well") {
   check_frames(daemon, program.pid(), kWithLines);
 }
 
-TEST_CASE("a static-pie that runs before the daemon is named: of /proc's mappings its own is the last but [vsyscall]") {
+TEST_CASE("a static-pie that runs before the daemon is named, though only [vsyscall] follows its mapping in /proc") {
   ChildProcess program({victim("names_static_pie")});
   RunningDaemon daemon;
   check_frames(daemon, program.pid(), kWithLines);
@@ -211,7 +211,7 @@ TEST_CASE("Rust: paths without hashes") {
   check_frames(daemon, program.pid(), {{"chain::main"}, {"chain::outer"}, {"chain::middle"}, {"chain::work"}});
 }
 
-TEST_CASE("Go: files, lines and inlined calls, also stripped of everything that can be stripped") {
+TEST_CASE("Go: files, lines and inlined calls, also if fully stripped") {
   const std::string program_name = GENERATE("names_go", "names_go_stripped");
   const std::string name = GENERATE_COPY(from_range(builds_of(program_name)));
   if (!has_victim(name)) return;
@@ -254,7 +254,7 @@ TEST_CASE("a stripped program is named by its debug file beside it, which its de
 TEST_CASE("a stripped program is named by the debug file of its build-id in its own root") {
   if (!has_commands({"objcopy", "strip", "readelf", "unshare", "mount", "chroot"})) return;
   const Folder folder;
-  // A container in short: a file system of its own, with the program, which is static, and its debug file.
+  // A minimal container: a file system of its own with the static program and its debug file.
   const std::string root = folder.file("root");
   shell(
       "mkdir -p \"$2\"; objcopy --only-keep-debug \"$1\" \"$2/debug\"; strip -o \"$2/program\" \"$1\";"
@@ -267,7 +267,7 @@ TEST_CASE("a stripped program is named by the debug file of its build-id in its 
   check_frames(daemon, program.pid(), kWithLines);
 }
 
-TEST_CASE("a program that only its own mount namespace has is named, and one that was deleted") {
+TEST_CASE("a program that exists only in its own mount namespace is named, and so is a deleted one") {
   if (!has_commands({"unshare", "mount"})) return;
   const bool deleted = GENERATE(false, true);
   INFO((deleted ? "deleted" : "in a mount namespace"));
@@ -295,7 +295,7 @@ TEST_CASE("the kernel's functions are named below the program's") {
   check_frames(daemon, program.pid(), {{"entry_SYSCALL_64_after_hwframe", "kernel"}, {"do_syscall_64", "kernel"}}, 0.5);
 }
 
-TEST_CASE("a BPF program has its own name, wherever in its code it is") {
+TEST_CASE("a BPF program has its own name, at every place in its code") {
   RunningDaemon daemon;
   ChildProcess program({victim("bpf_spin")}, ChildProcess::Capture::kOutputAndErrors);
   if (const auto code = program.wait(seconds(1)); code == 77) {
@@ -304,9 +304,8 @@ TEST_CASE("a BPF program has its own name, wherever in its code it is") {
     return;
   }
   REQUIRE(has_samples(daemon, program.pid(), 150));
-  // Below the system call that runs it, as "bpf_prog_<tag>_<name>".
-  // An emulated CPU takes interrupts between blocks of at most 512 instructions: one that was due in the last of the
-  // program's eight blocks is seen in the loop around it.
+  // Below the system call that runs it, as "bpf_prog_<tag>_<name>". An emulated CPU takes interrupts between blocks of
+  // at most 512 instructions. One that was due in the last of the program's eight blocks is seen in the loop around it.
   const double share = patience() == 1 ? 0.9 : 0.8;
   const std::regex named("(^|;)__(do_)?sys_bpf;.*;bpf_test_run;bpf_prog_[0-9a-f]{16}_flamed_spin(;|$)");
   FoldedStacks stacks;

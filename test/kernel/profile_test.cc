@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole path on the running kernel: programs whose truth is known, sampled, stored, named and asked for.
+// The whole path on the running kernel: known programs are sampled, stored, named and queried.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// What /processes says of a process; null when it is not listed.
+/// The row of a process in /processes; null if it is not listed.
 nlohmann::json process_row(const RunningDaemon& daemon, pid_t pid) {
   const nlohmann::json answer = daemon.get_json("/processes");
   for (const auto& process : answer["processes"]) {
@@ -30,7 +30,7 @@ nlohmann::json process_row(const RunningDaemon& daemon, pid_t pid) {
   return nlohmann::json::object();
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -47,7 +47,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-TEST_CASE("a known call chain comes out frame by frame, and a 2:1 split of the work as 2:1") {
+TEST_CASE("a known call chain is shown frame by frame, and a 2:1 split of the work as 2:1") {
   RunningDaemon daemon;
   ChildProcess program({victim("known_chain")});
   REQUIRE(has_samples(daemon, program.pid(), 600));
@@ -56,7 +56,7 @@ TEST_CASE("a known call chain comes out frame by frame, and a 2:1 split of the w
   const std::uint64_t one = with(stacks, ";main;outer;middle;work_one;");
   const std::uint64_t two = with(stacks, ";main;outer;middle;work_two;");
   INFO("work_one " << one << ", work_two " << two << " of " << total(stacks));
-  // What is left are the few instructions of the callers themselves and the program's start.
+  // The rest are the few instructions of the callers themselves and the program's start.
   CHECK(static_cast<double>(one + two) >= 0.95 * static_cast<double>(total(stacks)));
   const double n = static_cast<double>(one + two);
   CHECK(std::abs(static_cast<double>(two) - n * 2 / 3) <= binomial_tolerance(n, 2.0 / 3));
@@ -71,11 +71,11 @@ TEST_CASE("a program that lives in system calls shows the kernel's frames above 
   const std::uint64_t in_kernel = with(stacks, ";main;read_zeros;entry_SYSCALL_64_after_hwframe;do_syscall_64;");
   INFO(in_kernel << " of " << total(stacks));
   CHECK(static_cast<double>(in_kernel) >= 0.95 * static_cast<double>(total(stacks)));
-  // The whole stack of most: the read of a device of zeros, down to the clearing of the memory.
+  // The whole stack of most samples: the read of /dev/zero, down to the clearing of the memory.
   CHECK(with(stacks, "vfs_read;read_iter_zero") + with(stacks, "vfs_read;read_zero") > in_kernel / 2);
 }
 
-TEST_CASE("every sample of two busy threads is accounted for, and together they weigh what the kernel says they used") {
+TEST_CASE("every sample of two busy threads is accounted for, and their sum is the kernel's CPU time") {
   const char* configured = std::getenv("FLAMED_ACCOUNTING_SECONDS");
   const std::string length = configured != nullptr ? configured : "20";
   RunningDaemon daemon;
@@ -86,13 +86,13 @@ TEST_CASE("every sample of two busy threads is accounted for, and together they 
   const double cpu_seconds = std::stod(*line) / 1e9;
   const double stolen = stolen_seconds() - stolen_before;
   const double expected = 99 * cpu_seconds;
-  // The samples of the last second may be on their way.
+  // The samples of the last second may not have arrived yet.
   static_cast<void>(RunningDaemon::eventually(seconds(3), [&] {
     return static_cast<double>(total(daemon.folded(profile_of(program.pid())))) >= expected * 0.999;
   }));
 
   const double stored = static_cast<double>(total(daemon.folded(profile_of(program.pid()))));
-  // With a CPU to itself a thread is met at every tick. Where it shares the CPUs with others, being met is chance.
+  // A thread with a CPU to itself is met at every tick. If it shares the CPUs, that is chance.
   const double ticks = 99 * 2 * std::stod(length);
   const double share = std::min(1.0, expected / ticks);
   const double tolerance = 0.02 * expected + binomial_tolerance(ticks, share);
@@ -134,7 +134,7 @@ TEST_CASE("a process that has ended keeps its names, and is marked as ended") {
   const FoldedStacks stacks = settled_profile(daemon, pid);
   CHECK(static_cast<double>(with(stacks, ";main;outer;middle;")) >= 0.95 * static_cast<double>(total(stacks)));
 
-  // News of the end comes with the next drain.
+  // The end is known after the next drain.
   nlohmann::json row;
   CHECK(RunningDaemon::eventually(seconds(5), [&] {
     row = process_row(daemon, pid);
@@ -175,9 +175,10 @@ TEST_CASE("a thousand processes of 20 ms each are attributed to their program") 
     pids.push_back(first.pid());
     pids.push_back(second.pid());
   }
-  std::this_thread::sleep_for(seconds(3));  // two drains: nothing to poll for, since most samples came long ago
+  std::this_thread::sleep_for(seconds(3));  // two drains: there is nothing to poll for, since most samples came long
+                                            // ago
 
-  // Two samples in each on average; the whole machine's profile names each process at its first level.
+  // Each has two samples on average. The whole machine's profile names each process at its first level.
   const auto stacks = daemon.folded("/profile?format=folded&from=" + from);
   std::map<std::string, std::uint64_t> theirs;
   for (const auto& [stack, count] : stacks) {
@@ -186,12 +187,12 @@ TEST_CASE("a thousand processes of 20 ms each are attributed to their program") 
   const double samples = static_cast<double>(total(theirs));
   const double named = static_cast<double>(with(theirs, ";main;short_lived_work;"));
   INFO(samples << " samples, " << named << " in the work");
-  // A virtual machine's neighbours take time that the kernel books to the process and in which no timer ticks.
+  // A virtual machine's neighbours take time in which no timer ticks, but which the kernel charges to the process.
   CHECK(samples >= 0.85 * 99 * 0.020 * kProcesses);
-  // A process of 20 ms also spends some of its life in exec, in its start and in its exit.
+  // A process of 20 ms also spends some of its time in exec, in its start and in its exit.
   CHECK(named >= 0.90 * samples);
 
-  // None of them may appear under another name, but for what it does before its exec under that of its parent.
+  // None may appear under another name, except under its parent's before its exec.
   std::size_t mistaken = 0;
   std::sort(pids.begin(), pids.end());
   const nlohmann::json answer = daemon.get_json("/processes?from=" + from);
@@ -202,22 +203,22 @@ TEST_CASE("a thousand processes of 20 ms each are attributed to their program") 
   CHECK(mistaken == 0);
 }
 
-TEST_CASE("a stack deeper than a record is kept from its innermost frame on and marked") {
+TEST_CASE("a stack deeper than a record keeps its innermost frames and is marked") {
   RunningDaemon daemon;
   ChildProcess program({victim("deep")});
   REQUIRE(has_samples(daemon, program.pid(), 100));
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   const std::uint64_t marked = with(stacks, ";descend;descend;bottom;");
   const auto n = static_cast<double>(total(stacks));
-  // At times it is on its way to the bottom: next to never, but on an emulator, which interrupts between blocks of
-  // code.
+  // Sometimes a sample is on the way to the bottom: very rarely, but more often on an emulator, which interrupts
+  // between blocks of code.
   CHECK(static_cast<double>(marked) >= 0.95 * n - binomial_tolerance(n, 0.95));
   const auto profile = daemon.get_json("/profile?pid=" + std::to_string(program.pid()));
   CHECK(profile["quality"]["truncated"]["depth_limit"].get<double>() >= 0.95 * n);
 }
 
 TEST_CASE("SIGTERM ends the daemon within a second, with everything counted") {
-  // On a busy machine the daemon may wait for the CPU once, but does not need as long each time.
+  // On a busy machine the daemon may wait for the CPU once, but not each time.
   const milliseconds limit = seconds(1) * patience();
   auto shortest = milliseconds::max();
   for (int i = 0; i < 5 && shortest > limit; ++i) {
@@ -272,7 +273,7 @@ TEST_CASE("bad requests are answered as documented, and sampling goes on") {
   CHECK(daemon.metrics()["flamed_samples_taken_total"] > before);
 }
 
-TEST_CASE("a process that runs but was never on a CPU is an empty answer with a warning, not an error") {
+TEST_CASE("a process that never was on a CPU gives an empty answer with a warning, not an error") {
   RunningDaemon daemon;
   nlohmann::json profile;
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -280,7 +281,7 @@ TEST_CASE("a process that runs but was never on a CPU is an empty answer with a 
     const auto answer = daemon.get("/profile?from=now-1s&pid=" + std::to_string(sleeper.pid()));
     REQUIRE(answer.status == 200);
     profile = nlohmann::json::parse(answer.body);
-    if (profile["value"] == 0) break;  // else it was seen while it began
+    if (profile["value"] == 0) break;  // otherwise it was sampled in its start
   }
   CHECK(profile["value"] == 0);
   CHECK_FALSE(profile["warnings"].empty());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel or whoever starts flamed forbids: it ends within a second, each cause with an exit status of its own,
-// and says what to do, in the words that docs/operations.md has.
+// Refusals by the kernel or by limits at the start: flamed ends within a second, each cause has an exit status of its
+// own, and the message with its remedy is in docs/operations.md.
 #include <bpf/btf.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ struct Refused {
   milliseconds took{};
 };
 
-/// Runs the daemon behind `prefix` until it ends.
+/// Runs the daemon through `prefix` until it ends.
 Refused run_refused(std::vector<std::string> prefix, const std::vector<std::string>& flags = {}) {
   const char* binary = std::getenv("FLAMED_BINARY");
   REQUIRE(binary != nullptr);
@@ -49,7 +49,7 @@ Refused run_refused(std::vector<std::string> prefix, const std::vector<std::stri
   return refused;
 }
 
-/// Does docs/operations.md have what was said, beside the status?
+/// Has docs/operations.md this message, beside the status?
 bool is_in_the_manual(const Refused& refused) {
   static const OperationsPage page = read_operations_page();
   return std::any_of(page.quotes.begin(), page.quotes.end(), [&](const OperationsPage::Quote& quote) {
@@ -94,7 +94,7 @@ TEST_CASE("a limit of open files ends it with status 10 and says which limit to 
   check(run_refused({"sh", "-c", "ulimit -n 12; exec \"$0\" \"$@\""}), 10, "LimitNOFILE");
 }
 
-/// Has the running kernel's types, and the one that tells those apart that count BPF maps as locked memory.
+/// The running kernel's types, with the one by which flamed recognises kernels that count BPF maps as locked memory.
 std::filesystem::path write_types_of_an_old_kernel() {
   btf* types = ::btf__parse_raw("/sys/kernel/btf/vmlinux");
   REQUIRE(types != nullptr);
@@ -119,7 +119,7 @@ TEST_CASE("on a kernel that counts BPF maps as locked memory a small limit of th
     check(run_refused(short_of_it), 10,
           "; this kernel counts BPF maps and programs as locked memory, and RLIMIT_MEMLOCK is 64KiB: raise it ");
   }
-  SECTION("and a seccomp filter is not taken for it") {
+  SECTION("and a seccomp filter is not mistaken for it") {
     std::vector<std::string> filtered = on_old;
     filtered.insert(filtered.end(), {victim("forbidden"), std::to_string(EPERM), "bpf", "--"});
     check(run_refused(filtered), 8, "a seccomp filter is in force");
@@ -136,7 +136,7 @@ TEST_CASE("a bad configuration ends it with status 2, and the message names file
   std::filesystem::remove(file);
 }
 
-TEST_CASE("a port that is taken ends it with status 4, and the message says how to see who has it") {
+TEST_CASE("a port in use ends it with status 4, and the message says how to see the port's owner") {
   RunningDaemon first;
   const char* binary = std::getenv("FLAMED_BINARY");
   ChildProcess second({binary, "--listen", "127.0.0.1:" + std::to_string(first.port())},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Programs that every kernel's verifier refuses, for verifier_test.cc: each writes behind the end of a map's value.
+ * Programs that every kernel's verifier refuses, for verifier_test.cc: each writes past the end of a map's value.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -27,7 +27,7 @@ static __always_inline int write_behind(void) {
 SEC("perf_event")
 int wrong_at_once(struct bpf_perf_event_data* ctx) { return write_behind(); }
 
-/* Each takes some 350 bytes of the verifier's log, on 5.10 thousands: more than the 16 MiB that libbpf asks for first.
+/* Each takes some 350 bytes of the verifier's log, on 5.10 thousands: more than libbpf's first buffer of 16 MiB.
  */
 #define TURNS 60000
 

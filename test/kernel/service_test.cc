@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the service manager sees: readiness, the watchdog, the end.
+// What the service manager sees: readiness, the watchdog, the stop.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -28,11 +28,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The socket that systemd would listen on, for as long as this lives (sd_notify(3)).
+/// The socket on which systemd would listen (sd_notify(3)).
 class NotifySocket {
  public:
   NotifySocket() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    // An abstract address leaves no file behind.
+    // An abstract address needs no file.
     name_ = "@flamed-test-" + std::to_string(::getpid());
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -60,7 +60,7 @@ class NotifySocket {
   std::string name_;
 };
 
-/// A program that takes those capabilities as systemd gives them, the user and the groups of nobody.
+/// A program that sets these capabilities as systemd does, with the user and group nobody.
 std::vector<std::string> launcher_of_the_unit() {
   const char* unit = std::getenv("FLAMED_UNIT");
   REQUIRE(unit != nullptr);
@@ -94,7 +94,7 @@ TEST_CASE("a user with the capabilities of the unit, and no others, has whole an
   CHECK(daemon.get("/healthz").body.find("walked by unwind tables") != std::string::npos);
 }
 
-TEST_CASE("the service manager hears that the daemon is ready, that it lives, and that it ends") {
+TEST_CASE("the service manager is notified that the daemon is ready, alive and stopping") {
   NotifySocket socket;
   RunningDaemon daemon;
   CHECK(socket.next(seconds(10)) == "READY=1");
@@ -109,7 +109,7 @@ TEST_CASE("the service manager hears that the daemon is ready, that it lives, an
   CHECK(last == "STOPPING=1");
 }
 
-TEST_CASE("a daemon that is stopped feeds no watchdog") {
+TEST_CASE("a stopped daemon does not feed the watchdog") {
   NotifySocket socket;
   RunningDaemon daemon;
   CHECK(socket.next(seconds(10)) == "READY=1");

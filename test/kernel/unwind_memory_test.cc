@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unwind rows of many files, within the memory that they may take.
+// Unwind rows of many files, within their memory budget.
 #include <signal.h>
 #include <stdlib.h>
 
@@ -28,8 +28,7 @@ namespace {
 using std::chrono::seconds;
 namespace fs = std::filesystem;
 
-/// Programs that have copies of a library mapped whose code takes many rows: what is installed or running here makes no
-/// difference to what they need.
+/// Programs that map copies of a library whose code takes many rows, so that their need does not depend on the machine.
 class Mappers {
  public:
   /// A process's mappings must fit into a block of 1,024.
@@ -73,7 +72,7 @@ class Mappers {
   std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 
-/// Metrics once the rows of so many modules stand and no more are being built: nothing changed for 3 s.
+/// The metrics once this many modules have rows and no more are being built: nothing changed for 3 s.
 std::map<std::string, double> settled_metrics(const RunningDaemon& daemon, double modules) {
   std::map<std::string, double> metrics;
   double rows = -1;
@@ -95,7 +94,7 @@ struct Stacks {
   double all = 0;
 };
 
-/// Of the process's next seconds.
+/// The process's next seconds.
 Stacks stacks_of(const RunningDaemon& daemon, pid_t pid, int for_seconds) {
   const nlohmann::json quality =
       daemon.get_json("/profile?seconds=" + std::to_string(for_seconds) + "&pid=" + std::to_string(pid))["quality"];
@@ -104,7 +103,7 @@ Stacks stacks_of(const RunningDaemon& daemon, pid_t pid, int for_seconds) {
   return stacks;
 }
 
-TEST_CASE("the rows of many files fit into the default memory; in an eighth of what they need, the sampled ones do") {
+TEST_CASE("the rows of many files fit into the default budget; in an eighth of the need, those of sampled files do") {
   const Mappers mappers;
   double need = 0;
   {
@@ -128,8 +127,8 @@ TEST_CASE("the rows of many files fit into the default memory; in an eighth of w
     return daemon.metrics()["flamed_unwind_evictions_total"] > 0;
   }));
   mappers.stop();
-  // The memory is full of what nobody runs. Programs that do run get theirs, one after the other, as soon as what was
-  // sampled within the last 5 s may make room.
+  // The memory is full of rows of programs that don't run. Running programs get theirs, one after the other, as soon as
+  // modules that were sampled within the last 5 s may make room.
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{victim("chains"), "recursion", "20"}, {victim("exceptions")}}) {
     INFO(command[0]);

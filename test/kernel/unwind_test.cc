@@ -27,7 +27,7 @@ std::string tail_from(const std::string& stack, const std::string& from) {
 
 bool is_whole(const std::string& stack) { return stack.rfind("[truncated", 0) != 0; }
 
-/// Those that are not as `wanted` says, most samples first, for a message.
+/// Stacks that `wanted` rejects, most samples first, for a message.
 std::string others(const FoldedStacks& stacks, const std::function<bool(const std::string&)>& wanted) {
   constexpr std::size_t kShown = 24;
   std::vector<std::pair<std::uint64_t, std::string>> found;
@@ -49,12 +49,12 @@ std::string listed(const FoldedStacks& stacks) {
 struct Chain {
   std::string name;
   std::vector<std::string> arguments;
-  std::vector<std::string> expected;  ///< stacks from main on; one of them, where several lie on the way
-  /// Of all samples, that must be one of these or on the way there or back; a tenth of all less must be one of these.
+  std::vector<std::string> expected;  ///< stacks from main on; a sample has one of them
+  /// This share of all samples must be one of these or on the way there or back; a tenth less must be one of these.
   double share;
 };
 
-TEST_CASE("every chain through code without frame pointers comes out frame by frame") {
+TEST_CASE("every chain through code without frame pointers is shown frame by frame") {
   const Chain chain = GENERATE_COPY(
       Chain{"60 frames", {"recursion", "60"}, {"main;" + repeated("descend", 61) + ";work"}, 0.95},
       Chain{"120 frames", {"recursion", "119"}, {"main;" + repeated("descend", 120) + ";work"}, 0.95},
@@ -81,7 +81,7 @@ TEST_CASE("every chain through code without frame pointers comes out frame by fr
     INFO("stacks that are not whole:" << others(stacks, is_whole));
     CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
   }
-  // The kernel's interrupt code may stand above; it belongs to no chain.
+  // The kernel's interrupt code may be on top; it belongs to no chain.
   const auto without_interrupt = [](const std::string& stack) {
     const std::string tail = tail_from(stack + ";", "main");
     const std::size_t interrupt = tail.find(";asm_");
@@ -124,7 +124,7 @@ TEST_CASE("a stack through a signal handler goes on in the code that was interru
   INFO("stacks:" << listed(stacks));
   const std::uint64_t in_handler = with(stacks, ";in_handler;");
   CHECK(in_handler >= 10);
-  // Between handler and interrupted code stands the trampoline of libc that the handler returns to.
+  // Between handler and interrupted code is libc's trampoline, to which the handler returns.
   const auto exact = count_if(stacks, [](const std::string& stack) {
     const std::string tail = tail_from(stack, "main");
     return tail.rfind("main;signals;interrupted;", 0) == 0 && tail.find(";handler;in_handler") != std::string::npos;
@@ -148,7 +148,7 @@ TEST_CASE("a thread's stack ends at the thread's start") {
   CHECK(static_cast<double>(exact) >= 0.95 * static_cast<double>(total(stacks)));
 }
 
-TEST_CASE("stacks are whole from the inside of the vdso and of system calls") {
+TEST_CASE("stacks from inside the vdso and system calls are whole") {
   RunningDaemon daemon;
   ChildProcess clock({victim("chains"), "vdso"});
   ChildProcess calls({victim("chains"), "syscall"});
@@ -168,20 +168,20 @@ TEST_CASE("stacks are whole from the inside of the vdso and of system calls") {
   CHECK(static_cast<double>(count_if(in_calls, is_whole)) >= 0.99 * static_cast<double>(total(in_calls)));
 }
 
-TEST_CASE("a C++ exception's way and its landing are whole") {
+TEST_CASE("stacks are whole while a C++ exception is thrown and where it is caught") {
   RunningDaemon daemon;
   ChildProcess program({victim("exceptions")});
-  // Its libraries are told to the kernel program one after another.
+  // Its libraries are published to the kernel program one after another.
   const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), ";__cxa_throw;", 300);
   INFO("stacks:" << listed(stacks));
-  // What a catch block calls stands in the cold half of its function.
+  // The compiler puts a catch block's calls into the cold part of the function.
   const std::uint64_t landed = with(stacks, ";(anonymous namespace)::landed;(anonymous namespace)::spin;");
   CHECK(landed > total(stacks) / 20);
   CHECK(with(stacks, ";__cxa_throw;") > 0);
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * static_cast<double>(total(stacks)));
 }
 
-/// `is_own`: a stack of the program's, and not of a thread that its language's runtime keeps for itself.
+/// `is_own`: a stack of the program, and not of a thread of its language's runtime.
 void check_language(const std::string& name, const std::string& chain,
                     const std::function<bool(const std::string&)>& is_own) {
   if (!has_victim(name)) return;
@@ -196,8 +196,8 @@ void check_language(const std::string& name, const std::string& chain,
   CHECK(static_cast<double>(count_if(stacks, is_own_and_whole)) >= 0.98 * static_cast<double>(own));
 }
 
-/// Go's scheduler runs on stacks of its own, at whose ends the runtime leaves addresses that call nothing: some of
-/// these look like callers. Such stacks were at most 14 of 19,787 samples on a host, and 7 of 392 in an emulated
+/// Go's scheduler runs on stacks of its own. At their ends the runtime leaves addresses that called nothing, some of
+/// which look like callers. Such stacks were at most 14 of 19,787 samples on a host, and 7 of 392 in an emulated
 /// machine.
 bool is_goroutine(const std::string& stack) {
   const std::vector<std::string> starts{";runtime.mstart;", ";runtime.mcall;", ";runtime.morestack;"};
@@ -205,13 +205,13 @@ bool is_goroutine(const std::string& stack) {
                       [&](const std::string& start) { return (";" + stack + ";").find(start) != std::string::npos; });
 }
 
-TEST_CASE("a Rust program's chain comes out frame by frame") {
+TEST_CASE("a Rust program's chain is shown frame by frame") {
   const std::string name = GENERATE(from_range(builds_of("rust")));
   INFO(name);
   check_language(name, "chain::main;chain::outer;chain::middle;chain::work;", [](const std::string&) { return true; });
 }
 
-TEST_CASE("a Go program's chain comes out frame by frame") {
+TEST_CASE("a Go program's chain is shown frame by frame") {
   const std::string name = GENERATE(from_range(builds_of("go")));
   INFO(name);
   check_language(name, ";runtime.main;main.main;main.outer;main.middle;main.work;", is_goroutine);
@@ -223,8 +223,8 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
     std::string handler;
     double whole;  // stacks, as a share of the samples
   };
-  // Without .debug_frame there are frame pointers, which a function has yet to set up in its first instructions. An
-  // emulated CPU takes interrupts between blocks of code only, so more often there: 0.95 were whole, and 0.99
+  // Without .debug_frame there are frame pointers, which a function has not set up yet in its first instructions. An
+  // emulated CPU takes interrupts only between blocks of code, so more often there: 0.95 were whole, and 0.99
   // elsewhere.
   const Program run =
       GENERATE(values<Program>({{"go_signals", ";runtime.sigtramp;", 0.98},
@@ -244,7 +244,7 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   CHECK(in_handler >= 5);
   const auto exact = count_if(stacks, [&](const std::string& stack) {
     const std::string tail = tail_from(stack, "runtime.main");
-    // What the handler returns to has the first name in Go 1.19 and the second in 1.26.
+    // The function to which the handler returns has the first name in Go 1.19 and the second in 1.26.
     return tail.rfind("runtime.main;main.main;main.outer;main.interrupted;", 0) == 0 &&
            ((tail + ";").find(";runtime.sigreturn" + run.handler) != std::string::npos ||
             (tail + ";").find(";runtime.sigreturn__sigaction" + run.handler) != std::string::npos);

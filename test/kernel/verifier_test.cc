@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told of a program that the kernel's verifier refuses. The programs are wrong and really refused; they are
+// Messages about a program that the kernel's verifier refuses. The programs are invalid and really refused. They are
 // loaded as the daemon loads its own.
 #include <algorithm>
 #include <cerrno>
@@ -32,7 +32,7 @@ constexpr const char* kReason = "invalid access to map value, value_size=8 off=8
 
 constexpr const char* kLastLine = "\ninvalid access to map value, value_size=8 off=8 size=8\nR0 min value is ";
 
-/// One of the programs by its name, which is not taken.
+/// Loads one of the programs by its name, and is refused.
 Error refused(const char* name, LibbpfLog::Level level = LibbpfLog::Level::kError) {
   LibbpfLog log;
   const Skeleton skeleton(::refused_programs__open());
@@ -55,11 +55,11 @@ TEST_CASE("a program that the verifier refuses is named with the verifier's reas
   CAPTURE(error.message());
   CHECK(error.message().starts_with(
       "loading the test's program: the kernel's verifier refuses the program wrong_at_once: " + std::string(kReason)));
-  // The kernel says EACCES, which would be taken for a lack of rights.
+  // The kernel's EACCES would otherwise be taken for a lack of rights.
   CHECK(error.code() == EINVAL);
 }
 
-TEST_CASE("the end of the verifier's log is logged as an error, and no more than that") {
+TEST_CASE("only the end of the verifier's log is logged as an error") {
   const CapturedLog log(spdlog::level::info);
   static_cast<void>(refused("wrong_after_a_long_way"));
   const std::string text = log.text();
@@ -71,7 +71,7 @@ TEST_CASE("the end of the verifier's log is logged as an error, and no more than
   CHECK(lines_of(text) == 1 + 30);
 }
 
-TEST_CASE("the whole log of a program that is refused is logged for who debugs") {
+TEST_CASE("the whole log of a refused program is logged at debug level") {
   const CapturedLog log(spdlog::level::debug);
   static_cast<void>(refused("wrong_at_once"));
   const std::string text = log.text();
@@ -83,7 +83,7 @@ TEST_CASE("the whole log of a program that is refused is logged for who debugs")
   CHECK(text.find(kLastLine, whole) != std::string::npos);
 }
 
-TEST_CASE("of a log larger than the first buffer the end is there, and how much is missing") {
+TEST_CASE("a log larger than the first buffer keeps its end, with the size of the missing part") {
   const CapturedLog log(spdlog::level::debug);
   static_cast<void>(refused("wrong_after_a_long_way", LibbpfLog::Level::kDebug));
   const std::string text = log.text();

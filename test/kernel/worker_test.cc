@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process that reads other people's files: what it may do, that its death is nobody else's, and that it leaves
-// nothing behind. FLAMED_CHURN_SECONDS makes the killing longer than the 5 s of every day.
+// The process that reads other users' files: its rights, that its death does no harm, and that it leaves nothing
+// behind. FLAMED_CHURN_SECONDS makes the killing longer than the usual 5 s.
 #include <linux/landlock.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -36,7 +36,7 @@ int kill_seconds() {
   return configured == nullptr ? 5 : std::atoi(configured);
 }
 
-/// Of all its threads.
+/// In all its threads.
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code gone;
@@ -77,13 +77,13 @@ std::vector<pid_t> spawners_of(pid_t daemon) {
   return all;
 }
 
-/// What /healthz must say of a kernel before 5.13, which has no Landlock, or of one that has it switched off.
+/// The status in /healthz on a kernel before 5.13, which has no Landlock, or with Landlock off.
 std::string without_landlock() {
   if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 0) return "";
   return std::string("; but without Landlock (") + std::strerror(errno) + ")";
 }
 
-/// Of the C library only what it exports has a name, unless its debug package is installed.
+/// In the C library only exported functions have names, unless its debug package is installed.
 bool is_named(const std::string& stack) {
   static const std::regex nameless(R"(\[unknown\](?! \((libc\.so|ld-linux)))");
   return !std::regex_search(stack, nameless);
@@ -91,7 +91,7 @@ bool is_named(const std::string& stack) {
 
 std::uint64_t with_names(const FoldedStacks& stacks) { return count_if(stacks, is_named); }
 
-/// Copies of a program, each of them a file that the daemon has never seen.
+/// Copies of a program, each a new file to the daemon.
 class NewFiles {
  public:
   NewFiles() {
@@ -128,7 +128,7 @@ TEST_CASE("the worker has no capabilities, a filter of system calls, a user that
   CHECK(status["Uid"].rfind("0\t", 0) != 0);
   CHECK(status["Groups"].empty());
   const std::string proc = "/proc/" + std::to_string(workers.front());
-  // While a request is under way there is the pipe by which the spawner tells of the child's end.
+  // During a request there is also the pipe by which the spawner reports the child's end.
   std::vector<std::string> open;
   CHECK(RunningDaemon::eventually(seconds(30) * patience(), [&] {
     open.clear();
@@ -145,7 +145,7 @@ TEST_CASE("the worker has no capabilities, a filter of system calls, a user that
   CHECK(health.find("system calls filtered)" + without_landlock() + "\"") != std::string::npos);
 }
 
-TEST_CASE("the worker can be killed ten times a second: sampling goes on, and later questions are answered right") {
+TEST_CASE("the worker can be killed ten times a second: sampling goes on, and later queries are answered right") {
   RunningDaemon daemon;
   NewFiles files;
   ChildProcess load({victim("known_chain")});
@@ -184,8 +184,8 @@ TEST_CASE("the worker can be killed ten times a second: sampling goes on, and la
 
   programs.push_back(load.pid());
   for (const pid_t program : programs) {
-    // Every frame has its name, but for those of a program that is just being loaded; and whose tables stood has its
-    // whole stack. Those of a program that ended while the worker was being killed may never have stood.
+    // Every frame has its name, except in a program that is just being loaded. A sample of a program with tables has
+    // its whole stack. A program that ended while the worker was being killed may never have had tables.
     FoldedStacks stacks;
     const auto is_right = [&] {
       stacks = daemon.folded(profile_of(program));
@@ -220,7 +220,7 @@ TEST_CASE("no process of the worker outlives the daemon, however that ends") {
     daemon.process().signal(signal);
     REQUIRE(daemon.process().wait(seconds(5) * patience()).has_value());
     for (const pid_t pid : workers) {
-      // After SIGKILL it is init that takes its status, or whoever stands in for it: a zombie is no process any more.
+      // After SIGKILL init or a subreaper reaps it: a zombie does not count as a process.
       CHECK(RunningDaemon::eventually(seconds(2) * patience(),
                                       [&] { return !exists(pid) || status_of(pid)["State"][0] == 'Z'; }));
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints apt's sources of a Debian suite, from wherever this machine's apt gets its own release: apt_sources.py SUITE...
+"""Prints apt's sources of a Debian suite, on the mirrors of this machine's own release: apt_sources.py SUITE...
 
 Of each of this machine's sources that has its own release, one line for each SUITE (bookworm, trixie-backports, sid)
 and, for a release, one for its security and its other updates. Sources of others than Debian are left out.
@@ -20,7 +20,7 @@ def own_release():
 
 
 def stanzas(text):
-    """Of deb822 sources (*.sources): the fields of each, as lists of words."""
+    """The fields of each deb822 source (*.sources), as lists of words."""
     for paragraph in re.split(r'\n\s*\n', text):
         fields = {}
         last = None
@@ -37,7 +37,7 @@ def stanzas(text):
 
 
 def lines(text):
-    """Of one-line sources (*.list)."""
+    """The same for one-line sources (*.list)."""
     for line in text.splitlines():
         found = re.match(r'deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)', line)
         if found:
@@ -64,7 +64,7 @@ def main():
     own = own_release()
     names = {own}
     if own not in {suite for _, suite, _ in own_sources()}:
-        names |= {'sid', 'unstable'}  # whose base-files name the release to come, or none
+        names |= {'sid', 'unstable'}  # their base-files name the next release, or none
     wanted = []
     for suite in sys.argv[1:]:
         is_release = suite not in ('sid', 'unstable') and '-' not in suite
@@ -78,7 +78,7 @@ def main():
     if not wanted:
         sys.exit("this machine's apt has no sources of Debian " + own)
     for uri, suite, key in dict.fromkeys(wanted):
-        # A mirror's copy of sid may be older than a week, which is how long its Release is valid.
+        # A mirror's copy of sid may be older than a week, and its Release is valid only for that long.
         options = ['check-valid-until=no'] if suite in ('sid', 'unstable') else []
         if key.startswith('/'):
             options.append('signed-by=' + key)

@@ -5,9 +5,9 @@
 
 namespace flamed::test {
 
-/// How far chance alone may take a count from `trials` × `probability`, what is expected of that many trials of which
-/// each counts with that probability: three standard deviations, sqrt(trials × probability × (1 - probability)) each.
-/// One run in 370 goes beyond.
+/// How far a count of `trials` events with `probability` each may be from its expected value, `trials` × `probability`,
+/// by chance alone: three standard deviations of sqrt(trials × probability × (1 - probability)). One run in 370 exceeds
+/// it.
 inline double binomial_tolerance(double trials, double probability) {
   return 3 * std::sqrt(trials * probability * (1 - probability));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CapturedLog: what is logged while it lives, instead of where it is logged otherwise. Each message has its level
-// before it: "error: cannot ...".
+// CapturedLog: captures log messages while it lives. Each message begins with its level: "error: cannot ...".
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Waits until `fd` is readable or `end` is reached.
+/// Waits until `fd` is readable, or until `end`.
 bool wait_readable(int fd, Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   pollfd poll{fd, POLLIN, 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildProcess: a program started by a test, ended with it.
+// ChildProcess: a program that a test starts, and that is killed with the object.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace flamed::test {
 class ChildProcess {
  public:
   enum class Capture { kOutput, kOutputAndErrors };
-  /// Starts the program, with what it prints readable here. Throws when it can't be started.
+  /// Starts the program and connects its output. Throws if it can't be started.
   explicit ChildProcess(const std::vector<std::string>& command, Capture capture = Capture::kOutput);
   /// Kills it if it still runs.
   ~ChildProcess();

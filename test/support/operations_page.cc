@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::string_view kLeftOut = "...";
 
-/// Bold is left as it is: no quote stands within two asterisks.
+/// Bold text is left unchanged: no quote is within double asterisks.
 const std::regex kQuote(R"((^|[^*\w`])\*([^*\s](?:[^*]*[^*\s])?)\*(?![*\w]))");
 /// A row of the table of statuses: number, meaning, yes or no, messages.
 const std::regex kStatusRow(R"(\| (\d+) \| ([^|]+) \| (yes|no) \|([^|]*)\|)");
-/// With the quote behind it, if there is one.
+/// With the quote after it, if there is one.
 const std::regex kStatus(R"(\b[Ss]tatus(?:es)? (\d+)(: \*)?)");
 const std::regex kHttpStatus(R"(\bHTTP (\d{3})\b)");
 const std::regex kBareHttpStatus(R"(\b(200|401|403|404|422|503)\b)");
@@ -83,7 +83,7 @@ OperationsPage parse_operations_page(std::string_view markdown) {
       add_quotes(row[4], status, page);
       continue;
     }
-    // What stands behind a status belongs to it, up to the end of the quote.
+    // Text after a status belongs to it, up to the end of the quote.
     std::string rest;
     auto from = paragraph.cbegin();
     for (const std::smatch& match : all(paragraph, kStatus)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OperationsPage: what docs/operations.md quotes of the program, for tests that compare it with the program. On the
+// OperationsPage: the quotes of the program in docs/operations.md, for tests that compare them with the program. On the
 // page
 //   *italics*         are words of the program's, with ... for what differs or was left out
 //   status N: *...*   is what it ends with when it says so; the same in row N of the table of statuses
@@ -17,7 +17,7 @@ namespace flamed::test {
 struct OperationsPage {
   struct Quote {
     std::string text;
-    std::optional<int> status{};  ///< that the page has beside it
+    std::optional<int> status{};  ///< the one beside the quote on the page
   };
   struct StatusRow {
     int status = 0;
@@ -35,7 +35,7 @@ OperationsPage parse_operations_page(std::string_view markdown);
 /// The file that FLAMED_OPERATIONS_PAGE names.
 OperationsPage read_operations_page();
 
-/// Are the words of `quote` in `text`, in their order, with anything in the place of each "..."?
+/// Has `text` the words of `quote` in their order, with any text for each "..."?
 bool is_quoted_from(std::string_view quote, std::string_view text);
 
 }  // namespace flamed::test

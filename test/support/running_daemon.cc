@@ -25,7 +25,7 @@ std::vector<std::string> command_of(std::uint16_t port, const std::vector<std::s
   if (binary == nullptr) throw std::runtime_error("FLAMED_BINARY does not name the daemon to test");
   std::vector<std::string> command = launcher;
   command.insert(command.end(), {binary, "--listen", "127.0.0.1:" + std::to_string(port)});
-  // Tests count samples, and a loaded machine must not make them fewer. Flags would win over a file.
+  // Tests count samples, and load must not reduce them. A flag would override a test's file.
   if (std::find(arguments.begin(), arguments.end(), "--config") == arguments.end()) {
     command.insert(command.end(), {"--cpu-budget", "off"});
   }
@@ -94,7 +94,7 @@ std::map<std::string, std::uint64_t> RunningDaemon::folded(const std::string& ta
   std::istringstream lines(answer.body);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t blank = line.rfind(' ');
-    if (line.starts_with("# ")) continue;  // why there are none
+    if (line.starts_with("# ")) continue;  // the reason for an empty answer
     if (blank != std::string::npos) stacks[line.substr(0, blank)] += std::stoull(line.substr(blank + 1));
   }
   return stacks;

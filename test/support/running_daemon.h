@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningDaemon: the real flamed on a loopback port of its own, asked with the client of cpp-httplib.
+// RunningDaemon: the real flamed on a loopback port of its own, queried with the client of cpp-httplib.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ struct HttpAnswer {
 class RunningDaemon {
  public:
   /// Starts the binary named by FLAMED_BINARY and waits until it is ready. Throws with its last words if it ends.
-  /// Without a configuration file among the arguments there is no CPU budget. `launcher` is a command that runs what
-  /// stands behind it, such as setpriv(1).
+  /// Without a configuration file among the arguments there is no CPU budget. `launcher` is a command that runs the
+  /// command after it, such as setpriv(1).
   explicit RunningDaemon(const std::vector<std::string>& arguments = {}, const std::vector<std::string>& launcher = {});
 
   /// Status 0: no answer within 20 s.
@@ -44,18 +44,17 @@ class RunningDaemon {
   /// Metrics of one moment, each summed over its labels.
   [[nodiscard]] std::map<std::string, double> metrics() const;
 
-  /// Ends the daemon as systemd does and returns its exit code and last line, in which it says what became of every
-  /// sample that it took.
+  /// Ends the daemon as systemd does. Returns its exit code and last line, which accounts for every sample taken.
   struct End {
     int exit_code = -1;
     std::chrono::milliseconds took{};
     std::uint64_t taken = 0, whole = 0, truncated = 0, lost = 0;
-    std::string losses;  ///< " (ring_full 12)": by reason; empty when nothing was lost
+    std::string losses;  ///< " (ring_full 12)": by reason; empty if nothing was lost
   };
   End end();
 
-  /// Asks again and again, with a pause in between, until `done` says yes or the time is over. Returns what `done` said
-  /// last.
+  /// Calls `done` again and again, with a pause in between, until it returns true or the time is over. Returns its last
+  /// result.
   [[nodiscard]] static bool eventually(std::chrono::milliseconds limit, const std::function<bool()>& done,
                                        std::chrono::milliseconds pause = std::chrono::milliseconds(50));
 
@@ -71,7 +70,7 @@ class RunningDaemon {
 /// times.
 int patience();
 
-/// A TCP port of the loopback interface that nobody listens on.
+/// A TCP port on loopback without a listener.
 std::uint16_t free_port();
 
 }  // namespace flamed::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two sockets of this host that have the same four ends: one is bound to `lo`, the other one to no interface.
+// Two sockets of this host with the same addresses and ports: one is bound to `lo`, the other to no interface.
 #pragma once
 
 #include <arpa/inet.h>
@@ -24,8 +24,8 @@ inline sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-/// Before it is connected. Any user may. It gets a port that can be asked for again, by sockets that say so, too, and
-/// that no others come to share, as they share those which connect() takes.
+/// Call it before connecting. Any user may. The socket gets a port that only sockets with the same option may use too,
+/// and that is not shared like the ports that connect() chooses.
 inline void bind_to_loopback(const Fd& socket) {
   const int on = 1;
   REQUIRE(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
@@ -34,8 +34,9 @@ inline void bind_to_loopback(const Fd& socket) {
   REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any_port), sizeof any_port) == 0);
 }
 
-/// A socket that tries to connect from a port that a socket of bind_to_loopback() has connected from. What the kernel
-/// would have it answer to that one's packets ends the connection: here it hears none, as if they were on the way.
+/// A socket that tries to connect from a port from which a socket of bind_to_loopback() is connected. The kernel's
+/// answers to the other socket's packets would end the connection, so this socket receives none, as if they were
+/// delayed.
 inline Fd connect_in_vain(std::uint16_t from, std::uint16_t to) {
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;

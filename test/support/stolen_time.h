@@ -3,10 +3,9 @@
 
 namespace flamed::test {
 
-/// Seconds, all CPUs together, since boot, in which a thread of this machine would have run and the hypervisor had the
-/// CPU elsewhere: "steal" of /proc/stat, in ticks of a hundredth. The kernel charges them to nobody, but a timer that
-/// comes due meanwhile goes off as soon as they are over, in the thread that waited. So samples may weigh more than
-/// the kernel's accounts, by this at most.
+/// Stolen seconds of all CPUs since boot: a thread of this machine was ready, but the hypervisor ran something else
+/// ("steal" in /proc/stat, in hundredths). The kernel charges them to no process, but a timer that is due meanwhile
+/// fires right after, in the thread that waited. So samples may weigh more than the kernel's accounts, by this at most.
 double stolen_seconds();
 
 }  // namespace flamed::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the attacks of the kernel tests have in common.
+// Shared by the kernel tests of attacks.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,14 +18,13 @@
 
 namespace flamed::test {
 
-/// How often something is tried that depends on who comes first: `few` times, or 200 in the long form
-/// (`./dev test attacks`).
+/// How often a race is tried: `few` times, or 200 in the long form (`./dev test attacks`).
 inline int attack_tries(int few) {
   const char* form = std::getenv("FLAMED_ATTACKS");
   return form != nullptr && std::string(form) == "long" ? 200 : few;
 }
 
-/// A command as another user runs it, who need not have an account.
+/// A command run as another user, who needs no account.
 inline std::vector<std::string> as_user(unsigned user, const std::vector<std::string>& command) {
   const std::string id = std::to_string(user);
   std::vector<std::string> whole{"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups"};
@@ -33,7 +32,7 @@ inline std::vector<std::string> as_user(unsigned user, const std::vector<std::st
   return whole;
 }
 
-/// Are all threads of the process stopped, soon? Each stops for itself.
+/// Waits until all threads of the process are stopped. Each stops separately.
 inline bool is_stopped(pid_t pid) {
   return RunningDaemon::eventually(std::chrono::seconds(10), [&] {
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
@@ -45,7 +44,7 @@ inline bool is_stopped(pid_t pid) {
   });
 }
 
-/// A folder of the test's own, into which everybody may look.
+/// A world-readable folder of the test.
 class OpenFolder {
  public:
   OpenFolder() {

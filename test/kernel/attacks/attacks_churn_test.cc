@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by what the kernel tells of a process: a user whose program maps code or changes its name all the time, so
-// that whoever follows that has no time for anything else.
+// Attacks by side-band events: a user's program maps code or changes its name all the time, so that flamed would have
+// no time for anything else.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -28,11 +28,11 @@ void check_that_others_do_not_suffer(const std::vector<std::string>& attack, con
   RunningDaemon daemon({"--cpu-budget", budget});
   ChildProcess roots({victim("known_chain")});
   REQUIRE(has_samples(daemon, roots.pid(), 50));
-  // What a start costs is over.
+  // The costs of the start are over.
   std::this_thread::sleep_for(seconds(12));
   ChildProcess mallory(as_user(kMallory, attack));
   REQUIRE(mallory.read_line(seconds(20)) == "ready");
-  // The frequency is lowered after some seconds, if it is.
+  // If the frequency is lowered, that happens after some seconds.
   double lowest_hz = 99;
   double most_muted = 0;
   for (int i = 0; i < seconds_of_it(); ++i) {
@@ -45,36 +45,36 @@ void check_that_others_do_not_suffer(const std::vector<std::string>& attack, con
   CHECK(most_muted > 0);
   const std::map<std::string, double> metrics = daemon.metrics();
   CHECK(metrics.at("flamed_side_band_skipped_total") > 10'000);
-  // What was read, and had to be applied, is next to nothing of it.
+  // Only a very small part of the records was read and applied.
   INFO(metrics.at("flamed_side_band_skipped_total") << " skipped");
 
   const FoldedStacks stacks = settled_profile(daemon, roots.pid());
   INFO((stacks.empty() ? "" : stacks.begin()->first));
   CHECK(with(stacks, ";main;outer;middle;work_") >= total(stacks) * 98 / 100);
 
-  // What is shown of the program itself is right, or cut and said to be so.
+  // The program's own stacks are right, or marked as cut.
   const FoldedStacks own = daemon.folded(profile_of(mallory.pid()));
   for (const auto& [stack, count] : own) UNSCOPED_INFO(count << "  " << stack);
   CHECK(with(own, ";main;churn_outer") + with(own, "[truncated") + with(own, "change_") + with(own, "__") >=
         total(own) * 95 / 100);
   CHECK(with(own, ";main;churn_outer;churn_leaf") > total(own) / 10);
 
-  // Afterwards all is as it was.
+  // Afterwards everything is as before.
   mallory.kill();
   CHECK(RunningDaemon::eventually(seconds(20) * patience(),
                                   [&] { return daemon.metrics().at("flamed_side_band_muted_processes") == 0; }));
 }
 
-TEST_CASE("a program that maps and unmaps code all the time takes nobody's samples, names or resolution") {
+TEST_CASE("a program that maps and unmaps code all the time costs no one else samples, names or resolution") {
   check_that_others_do_not_suffer({victim("churn_news"), "mappings", victim("known_chain")});
 }
 
-TEST_CASE("a program that changes its name all the time takes nobody's samples, names or resolution") {
+TEST_CASE("a program that changes its name all the time costs no one else samples, names or resolution") {
   check_that_others_do_not_suffer({victim("churn_news"), "names"});
 }
 
-TEST_CASE("a program whose children change their names all the time takes nobody's samples, names or resolution") {
-  // Hundreds of new processes a second that are sampled have a price of their own.
+TEST_CASE("a program whose children change their names all the time costs no one else samples, names or resolution") {
+  // Hundreds of new sampled processes a second have a cost of their own.
   check_that_others_do_not_suffer({victim("churn_news"), "forks"}, "1%");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by connections: users who open as many as they may, and keep all of them busy.
+// Attacks by connections: users open as many as they may, and keep all of them busy.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -25,11 +25,11 @@ using std::chrono::seconds;
 constexpr unsigned kFirstMallory = 64501;
 constexpr unsigned kHonest = 64401;
 
-/// What connections do that were made for it.
+/// What the attacking connections do.
 enum class Behaviour : std::uint8_t {
   kSaysNothing,
   kSendsHalfARequest,
-  kDoesNotRead,  ///< the answer that it has asked for
+  kDoesNotRead,  ///< the answer that it requested
   kWaits,        ///< for samples of the next minutes
 };
 
@@ -68,9 +68,9 @@ Asked ask_as(unsigned user, const RunningDaemon& daemon, const std::string& targ
   return {line ? std::stoi(*line) : 0, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()};
 }
 
-TEST_CASE("users with as many connections as they may have keep out neither root nor others nor probes") {
+TEST_CASE("users with as many connections as they may open keep out neither root nor others nor probes") {
   RunningDaemon daemon;
-  // 5 x 125 are more than there is room for; with 20 users each has fewer.
+  // 5 x 125 exceed the room; with 20 users each has fewer.
   for (const unsigned users : {5U, 20U}) {
     for (const Behaviour behaviour :
          {Behaviour::kSaysNothing, Behaviour::kSendsHalfARequest, Behaviour::kDoesNotRead, Behaviour::kWaits}) {

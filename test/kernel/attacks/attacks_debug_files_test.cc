@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by separate debug files: a user who wants to choose the names of others' programs, or to have files opened
-// that he could not open himself.
+// Attacks by separate debug files: a user tries to choose the names of others' programs, or to make flamed open files
+// that the user may not open.
 #include <poll.h>
 #include <sys/inotify.h>
 
@@ -46,7 +46,7 @@ void shell(const std::string& script, std::vector<std::string> arguments) {
   if (process.wait(seconds(60)) != 0) throw std::runtime_error("failed: " + script);
 }
 
-/// /usr/lib/debug is there, and gone again if it was not.
+/// Creates /usr/lib/debug if it is missing, and removes it again.
 class DebugFolder {
  public:
   DebugFolder() : made_(std::filesystem::create_directories(kPath)) {}
@@ -65,14 +65,14 @@ std::uint64_t calls_of(const RunningDaemon& daemon, const ChildProcess& program,
   return with(daemon.folded(profile_of(program.pid())), ";main;" + function + ";");
 }
 
-/// Does the function come to be shown? The daemon has looked for debug files with the first question that had samples.
+/// Is the function shown after a while? The daemon looks for debug files in the first query with samples.
 bool shows(const RunningDaemon& daemon, const ChildProcess& program, const std::string& function) {
   REQUIRE(has_samples(daemon, program.pid(), 30));
   return RunningDaemon::eventually(seconds(3), [&] { return calls_of(daemon, program, function) > 0; });
 }
 
-/// Makes $2/program of $1, stripped, and $2/debug, its debug file, whose place below /usr/lib/debug is written in
-/// $2/where; $2/forged calls one of the functions otherwise.
+/// Makes $2/program, a stripped $1, and $2/debug, its debug file. $2/where has the place of that below /usr/lib/debug.
+/// $2/forged has another name for one of the functions.
 constexpr const char* kSplit =
     "objcopy --only-keep-debug \"$1\" \"$2/debug\"; strip -o \"$2/program\" \"$1\";"
     "id=$(readelf -n \"$2/program\" | sed -n 's/.*Build ID: //p'); test -n \"$id\";"
@@ -82,14 +82,14 @@ constexpr const char* kSplit =
 constexpr const char* kPlace =
     "where=/usr/lib/debug/$(cat \"$0/where\"); mkdir -p \"${where%/*}\"; cp \"$0/forged\" \"$where\"; exec ";
 
-/// With a file system of the user's own over /usr/lib/debug, and the forged debug file in it.
+/// With a file system of the user over /usr/lib/debug that has the forged debug file.
 std::vector<std::string> with_forged_file(unsigned user, const OpenFolder& folder) {
   return as_user(user,
                  {"unshare", "--user", "--map-root-user", "--mount", "--propagation", "private", "sh", "-ec",
                   std::string("mount -t tmpfs tmpfs /usr/lib/debug;") + kPlace + "\"$0/program\"", folder.path("")});
 }
 
-TEST_CASE("a user's debug file names nobody's program but his own") {
+TEST_CASE("a user's debug file names only the user's own programs") {
   if (!has_commands({"objcopy", "strip", "readelf", "unshare", "setpriv"})) return;
   const DebugFolder debug;
   const OpenFolder folder;
@@ -105,19 +105,19 @@ TEST_CASE("a user's debug file names nobody's program but his own") {
   CHECK_FALSE(shows(daemon, later, "owned"));
   CHECK(calls_of(daemon, later, "outer") == 0);
 
-  // What he makes himself he may name.
+  // The user may name programs of their own.
   const OpenFolder own;
   shell(std::string(kSplit) + "; chown -R \"$3\" \"$2\"", {victim("names_c"), own.path(""), std::to_string(kMallory)});
   const ChildProcess named(with_forged_file(kMallory, own));
   CHECK(shows(daemon, named, "owned"));
 }
 
-TEST_CASE("a debug file on a medium that a user mounted is not believed to be root's") {
+TEST_CASE("a debug file on a medium that a user mounted does not count as root's") {
   if (!has_commands({"objcopy", "strip", "readelf", "unshare", "setpriv"})) return;
   const DebugFolder debug;
   const OpenFolder folder;
   shell(kSplit, {victim("names_c"), folder.path("")});
-  // As a stick of his own, or a FUSE, is mounted for a user: what it says is root's is so for the kernel.
+  // Like a user's USB stick or FUSE: the kernel trusts the owners that the medium claims, also root.
   const std::string script =
       std::string("mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs /usr/lib/debug;") + kPlace + "\"$@\"";
   std::vector<std::string> command{"unshare", "--mount", "--propagation", "private",
@@ -130,7 +130,7 @@ TEST_CASE("a debug file on a medium that a user mounted is not believed to be ro
   CHECK_FALSE(shows(daemon, roots, "owned"));
 }
 
-TEST_CASE("a container of a user's own is named by the debug files in it") {
+TEST_CASE("a user's container is named by its own debug files") {
   if (!has_commands({"objcopy", "strip", "readelf", "unshare", "setpriv", "chroot"})) return;
   const OpenFolder folder;
   shell(kSplit, {victim("names_static_pie"), folder.path("")});
@@ -143,7 +143,7 @@ TEST_CASE("a container of a user's own is named by the debug files in it") {
   CHECK(shows(daemon, program, "outer"));
 }
 
-/// Opens and reads of some files, by whomever.
+/// Counts opens and reads of some files by all processes.
 class Watch {
  public:
   void add(const std::string& path) {
@@ -158,7 +158,7 @@ class Watch {
   Fd inotify_{::inotify_init1(IN_CLOEXEC)};
 };
 
-TEST_CASE("a debug link does not lead flamed to files that the program's owner could not open") {
+TEST_CASE("a debug link does not make flamed open files that the program's owner may not open") {
   if (!has_commands({"objcopy", "strip", "setpriv"})) return;
   const OpenFolder folder;
   const std::string target =
@@ -177,12 +177,12 @@ TEST_CASE("a debug link does not lead flamed to files that the program's owner c
   watch.add(target.starts_with("/") ? target : folder.path(target));
   RunningDaemon daemon;
   const ChildProcess program(as_user(kAlice, {folder.path("program")}));
-  // The next place that is looked at has one that is hers alone.
+  // The next place has a file that only she may read.
   CHECK(shows(daemon, program, "outer"));
   CHECK_FALSE(watch.saw_something());
 }
 
-TEST_CASE("a mount of a user's own does not lead flamed to files that are root's alone") {
+TEST_CASE("a user's mount does not make flamed open files that only root may read") {
   if (!has_commands({"objcopy", "strip", "readelf", "unshare", "setpriv"})) return;
   const DebugFolder debug;
   const OpenFolder folder;
@@ -194,7 +194,7 @@ TEST_CASE("a mount of a user's own does not lead flamed to files that are root's
   Watch watch;
   watch.add(folder.path("secret"));
   RunningDaemon daemon;
-  // Root could read it, and the program is root's: but who laid the way there could not.
+  // Root may read it and the program is root's, but the user who made the path to it may not.
   const ChildProcess mallorys(as_user(kMallory, {"unshare", "--user", "--map-root-user", "--mount", "--propagation",
                                                  "private", "sh", "-ec", script, folder.path("")}));
   CHECK_FALSE(shows(daemon, mallorys, "outer"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user is told of processes of his that he may not look into: those that dropped to him without an exec, or that
-// have said so themselves.
+// What a user sees of their own processes that they may not inspect: those that changed to the user without an exec, or
+// that made themselves non-dumpable.
 #include <string>
 #include <vector>
 
@@ -27,12 +27,12 @@ std::string asked_by(unsigned user, const RunningDaemon& daemon, const std::stri
   return text;
 }
 
-/// Samples from before it became the user's are not among these.
+/// Without samples from before it became the user's.
 std::string recently(pid_t pid, const std::string& format) {
   return "/profile?pid=" + std::to_string(pid) + "&from=now-1s&format=" + format;
 }
 
-TEST_CASE("of a process that is not dumpable its own user is told that there is one, and root all of it") {
+TEST_CASE("the owner of a process that is not dumpable learns only that it exists, and root sees all of it") {
   RunningDaemon daemon;
   struct Case {
     const char* how;
@@ -53,7 +53,7 @@ TEST_CASE("of a process that is not dumpable its own user is told that there is 
       const std::string seen = asked_by(kUser, daemon, target);
       INFO(seen.substr(0, 600));
       CHECK((seen.find("secret_") != std::string::npos) == is_dumpable);
-      // perf has one name for all that it cannot name.
+      // perf has one name for all unknown functions.
       const std::string shown = std::string(format) == "perf-script" ? "[not_shown]" : kShown;
       CHECK((seen.find(shown) != std::string::npos) == !is_dumpable);
       CHECK(daemon.get(target).body.find("secret_work") != std::string::npos);

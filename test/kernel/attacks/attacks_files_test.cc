@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by files, meant or not: a file system that is to be unmounted, blocks that are to be freed, another file in a
-// closed one's place, and a user who has so many mapped that there is no room for others'.
+// Attacks by files, intended or not: a file system that must be unmounted, blocks that must be freed, another file in a
+// closed one's place, and a user with so many mapped files that others' have no room.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,13 +28,13 @@ namespace {
 using std::chrono::seconds;
 
 constexpr unsigned kMallory = 64301;
-/// From a program's end until its file is closed: when that is told of, how long it is waited for others that have it
-/// mapped, and the names.
+/// The time from a program's end until its file is closed: the report of the end, the wait for other processes that map
+/// it, and the naming.
 constexpr seconds kClosedWithin{25};
-/// What a whole stack of victim_names_c ends with.
+/// The end of a whole stack of victim_names_c.
 constexpr const char* kNamesWithLines = "main names.c:20;outer names.c:15;middle names.c:10;leaf names.c:6";
 
-/// What the daemon and its helpers hold open, as their links say.
+/// The files that the daemon and its helpers hold open, by their links in /proc.
 std::multiset<std::string> open_files_of(pid_t daemon) {
   std::multiset<std::string> links;
   std::vector<pid_t> pids{daemon};
@@ -65,7 +65,7 @@ TEST_CASE("a file system from which a program ran can be unmounted, and the prog
   RunningDaemon daemon;
   const OpenFolder folder;
   std::filesystem::create_directory(folder.path("disk"));
-  // The mount namespace is the shell's own. It says the program's pid, ends it when told to, and unmounts.
+  // The shell has its own mount namespace. It prints the program's pid, ends it on request, and unmounts.
   ChildProcess shell({"unshare", "--mount", "--propagation", "private", "bash", "-ec",
                       "mount -t tmpfs tmpfs \"$0/disk\"\n"
                       "cp \"$1\" \"$0/disk/tool\"\n"
@@ -109,7 +109,7 @@ TEST_CASE("a deleted program's blocks are freed once it has ended, and its sampl
 }
 
 #if defined(__x86_64__)
-TEST_CASE("a perf map is let go of with its process, and what it named keeps its names") {
+TEST_CASE("a perf map is closed with its process, and its names stay") {
   RunningDaemon daemon;
   const pid_t pid = daemon.process().pid();
   ChildProcess tool({victim("jit")});
@@ -124,7 +124,7 @@ TEST_CASE("a perf map is let go of with its process, and what it named keeps its
 }
 #endif
 
-TEST_CASE("what is written over a closed program is another program, and the first one's samples keep their names") {
+TEST_CASE("a program written over a closed one is another program, and the first one's samples keep their names") {
   RunningDaemon daemon;
   const pid_t pid = daemon.process().pid();
   const OpenFolder folder;
@@ -146,7 +146,7 @@ TEST_CASE("what is written over a closed program is another program, and the fir
   CHECK(with(stacks, ";main;outer;middle;work_") >= total(stacks) * 8 / 10);
 }
 
-/// Lower, for what is started meanwhile.
+/// Lowered for processes that are started meanwhile.
 class OpenFileLimit {
  public:
   explicit OpenFileLimit(rlim_t files) {
@@ -162,7 +162,7 @@ class OpenFileLimit {
   rlimit before_{};
 };
 
-TEST_CASE("a user who has more files mapped than flamed may open takes nobody else's names") {
+TEST_CASE("a user who has more files mapped than flamed may open costs no one else names") {
   constexpr int kFiles = 400;
   const OpenFolder folder;
   {
@@ -186,7 +186,7 @@ TEST_CASE("a user who has more files mapped than flamed may open takes nobody el
       seconds(60) * patience(), [&] { return daemon->metrics()["flamed_module_files"] >= 250; },
       std::chrono::milliseconds(500)));
 
-  // New files of root's get their names while it goes on and on.
+  // New files of root get their names while the attack goes on.
   for (int i = 0; i < 3; ++i) {
     const std::string file = folder.path("program_" + std::to_string(i));
     std::filesystem::copy_file(victim("names_c"), file);

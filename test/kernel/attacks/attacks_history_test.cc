@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on what is kept: a user who fills the store with stacks that none had before, so that others' samples find no
-// room and their minutes go.
+// Attacks on the history: a user fills the store with ever new stacks, so that others' samples would have no room and
+// their minutes would be dropped.
 #include <unistd.h>
 
 #include <chrono>
@@ -23,9 +23,9 @@ using std::chrono::seconds;
 
 constexpr unsigned kMallory = 64101;
 constexpr unsigned kAlice = 64102;
-// Not root: who knows what else root runs on the machine meanwhile.
+// Not root, which may run other programs on the machine meanwhile.
 constexpr unsigned kBob = 64103;
-/// What every whole sample of victim_known_chain has.
+/// A frame of every whole sample of victim_known_chain.
 constexpr const char* kChain = ";main;outer;middle;";
 
 /// In the long form several minutes come and go.
@@ -51,7 +51,7 @@ std::string own_warnings(unsigned user, const RunningDaemon& daemon) {
   return text;
 }
 
-TEST_CASE("who fills the store with ever new stacks loses his own, and others keep all that was sampled of them") {
+TEST_CASE("a user who fills the store with new stacks loses their own, and others keep all of theirs") {
   // So that the store is full within seconds, and not only after a minute.
   RunningDaemon daemon({"--memory-budget", "8MiB", "--frequency", "499"});
   ChildProcess early(as_user(kAlice, {victim("known_chain")}));
@@ -64,7 +64,7 @@ TEST_CASE("who fills the store with ever new stacks loses his own, and others ke
   REQUIRE(RunningDaemon::eventually(
       seconds(60) * patience(), [&] { return lacks_room(daemon); }, seconds(1)));
 
-  // Programs that begin when there is no room any more.
+  // Programs that start when there is no room any more.
   const ChildProcess alices(as_user(kAlice, {victim("known_chain")}));
   const ChildProcess bobs(as_user(kBob, {victim("known_chain")}));
   ::sleep(static_cast<unsigned>(length_of_attack().count()));
@@ -73,16 +73,16 @@ TEST_CASE("who fills the store with ever new stacks loses his own, and others ke
     INFO((stacks.empty() ? "no samples" : stacks.begin()->first));
     CHECK(total(stacks) > 200);
     CHECK(with(stacks, kChain) >= total(stacks) * 9 / 10);
-    // Others, too, may need what is left of the smallest store, all in the same seconds.
+    // Others may also need the rest of the smallest store, all in the same seconds.
     CHECK(with(stacks, "no room for new stacks") <= total(stacks) / 1000);
   }
-  // What was known is known still; some samples had not come yet then.
+  // Earlier samples are all still there. Some had not arrived then.
   const FoldedStacks after = daemon.folded(profile_of(early.pid()));
   CHECK(with(after, kChain) >= with(before, kChain));
   CHECK(with(after, kChain) >= total(after) * 8 / 10);
   CHECK(metric(daemon, "flamed_store_share_losses_total") > 0);
   CHECK(metric(daemon, "flamed_samples_lost_total") == 0);
-  // His time is all there, and the answer says why his stacks are not.
+  // The user's time is complete, and the answer says why the stacks are not.
   CHECK(total(daemon.folded(profile_of(flood.pid()))) > total(daemon.folded(profile_of(bobs.pid()))) / 2);
   const std::string told = "Stacks of user " + std::to_string(kMallory) + " were given up";
   CHECK(daemon.get("/profile?format=flamegraph").body.find(told) != std::string::npos);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs and clients that are made to cost as much as they can: unwind information that lies, maps of JIT code
-// without end, connections that are given away, questions about everything from many connections.
+// Programs and clients that cost as much as they can: false unwind information, huge maps of JIT code, connections
+// passed to other users, queries about everything from many connections.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ void check_others_are_whole(const RunningDaemon& daemon, const ChildProcess& oth
 }
 
 #if defined(__x86_64__)
-TEST_CASE("unwind information that lies costs the stacks of who has it, and nothing else") {
+TEST_CASE("false unwind information costs only the stacks of its own program") {
   RunningDaemon daemon;
   ChildProcess other({victim("known_chain")});
   REQUIRE(has_samples(daemon, other.pid(), 50));
@@ -50,7 +50,7 @@ TEST_CASE("unwind information that lies costs the stacks of who has it, and noth
     REQUIRE(has_samples(daemon, program.pid(), is_long() ? 2000 : 200));
     const FoldedStacks stacks = settled_profile(daemon, program.pid());
     for (const auto& [stack, count] : stacks) UNSCOPED_INFO(count << "  " << stack.substr(0, 400));
-    // The first frame is where it ran; what the rows lead to is cut, and ends.
+    // The first frame is where it ran. The stack that the rows lead to is cut, and ends.
     CHECK(with(stacks, "[truncated") >= total(stacks) * 95 / 100);
   }
   check_others_are_whole(daemon, other);
@@ -58,7 +58,7 @@ TEST_CASE("unwind information that lies costs the stacks of who has it, and noth
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("a map of JIT code of hostile size holds up nobody's answers") {
+TEST_CASE("a huge map of JIT code delays no answers") {
   RunningDaemon daemon;
   ChildProcess other({victim("known_chain")});
   REQUIRE(has_samples(daemon, other.pid(), 50));
@@ -71,7 +71,7 @@ TEST_CASE("a map of JIT code of hostile size holds up nobody's answers") {
     const int lines = is_long() ? 40'000'000 : 4'000'000;  // 25 bytes each
     for (int i = 0; i < lines; ++i) map << std::hex << 0x10000000 + i * 64 << " 40 forged_" << i << "\n";
   }
-  // It is read as soon as samples met its code.
+  // It is read as soon as samples are in its code.
   REQUIRE(has_samples(daemon, program.pid(), 200));
   for (int i = 0; i < 20; ++i) {
     const HttpAnswer answer = daemon.get(profile_of(other.pid()));
@@ -89,7 +89,7 @@ TEST_CASE("a map of JIT code of hostile size holds up nobody's answers") {
 }
 #endif
 
-TEST_CASE("who is given an open connection asks as who opened it") {
+TEST_CASE("a user who is passed an open connection has the rights of the user who opened it") {
   const OpenFolder folder;
   RunningDaemon daemon({"--listen", "unix:" + folder.path("socket")});
   REQUIRE(::chmod(folder.path("socket").c_str(), 0666) == 0);
@@ -101,7 +101,7 @@ TEST_CASE("who is given an open connection asks as who opened it") {
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "%s", folder.path("socket").c_str());
     const bool connected = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-    // Another user asks by it.
+    // Another user sends a request over it.
     REQUIRE(::seteuid(0) == 0);
     REQUIRE(connected);
     REQUIRE(::seteuid(opener == 0 ? kMallory : 0) == 0);
@@ -118,7 +118,7 @@ TEST_CASE("who is given an open connection asks as who opened it") {
   }
 }
 
-TEST_CASE("64 connections that ask to compare everything, again and again, keep out nobody and lose no sample") {
+TEST_CASE("64 connections that compare everything, again and again, keep out no client and lose no sample") {
   RunningDaemon daemon;
   ChildProcess other({victim("known_chain")});
   REQUIRE(has_samples(daemon, other.pid(), 200));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A daemon that is given too little: of CPU time, of tasks, of a machine with ever so many threads, or of being alone.
-// It goes on, and what it loses is counted and told.
+// A daemon with too little CPU time, too few tasks, very many threads to sample, or a second daemon beside it. It goes
+// on, and counts and reports its losses.
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -31,7 +31,7 @@ double lost_in_gaps(const RunningDaemon& daemon) {
   return lost;
 }
 
-TEST_CASE("with a hundredth of a CPU every sample is stored, or lost and told as a gap") {
+TEST_CASE("with a hundredth of a CPU every sample is stored, or lost and reported as a gap") {
   const ControlGroup group("cpu");
   if (!group.exists()) {
     WARN("SKIP control-groups: no control group for CPU time can be made here");
@@ -54,7 +54,7 @@ TEST_CASE("with a hundredth of a CPU every sample is stored, or lost and told as
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("where no task can be started any more sampling and answers go on, and names come when one can") {
+TEST_CASE("when no task can be started, sampling and answers go on, and names come later") {
   const ControlGroup group("pids");
   if (!group.exists()) {
     WARN("SKIP control-groups: no control group for tasks can be made here");
@@ -75,7 +75,7 @@ TEST_CASE("where no task can be started any more sampling and answers go on, and
   check_every_sample_is_counted(daemon);
 }
 
-/// So many tasks the machine may have, for as long as this lives.
+/// Limits the machine's number of tasks while it lives.
 class MostTasks {
  public:
   explicit MostTasks(std::uint64_t wanted) {
@@ -91,14 +91,14 @@ class MostTasks {
   std::uint64_t before_ = 0;
 };
 
-TEST_CASE("very many threads cost nobody's samples and not much memory") {
+TEST_CASE("very many threads cost no samples and not much memory") {
   const int threads = is_long() ? 100'000 : 5'000;
   const MostTasks tasks(200'000);
   RunningDaemon daemon;
   ChildProcess other({victim("known_chain")});
   REQUIRE(has_samples(daemon, other.pid(), 50));
   const double before = daemon.metrics()["flamed_resident_bytes"];
-  // Of one process the kernel allows 32,000, for its mappings (vm.max_map_count).
+  // The kernel allows 32,000 in one process, because of its mappings (vm.max_map_count).
   std::vector<std::unique_ptr<ChildProcess>> programs;
   for (int i = 0; i < 4; ++i) {
     programs.push_back(std::make_unique<ChildProcess>(
@@ -118,7 +118,7 @@ TEST_CASE("very many threads cost nobody's samples and not much memory") {
   check_every_sample_is_counted(daemon);
 }
 
-TEST_CASE("two daemons at once are both right") {
+TEST_CASE("two simultaneous daemons are both right") {
   RunningDaemon first;
   RunningDaemon second;
   ChildProcess program({victim("known_chain")});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by what is mapped: a user who wants samples of one file to be shown, and unwound, by another one that he
+// Attacks by mappings: a user tries to have samples of one file shown, and unwound, by another one, which the user
 // mounts over its path and maps at its addresses.
 #include <signal.h>
 
@@ -24,7 +24,7 @@ using std::chrono::seconds;
 /// A folder on a file system of its own, in a mount namespace of its own.
 class Place {
  public:
-  /// `script`: mounts something on $0/place, after `set -e`, with $0 a new folder; prints "lacks: WHY" where it can't.
+  /// `script`: mounts something on $0/place, after `set -e`, with $0 a new folder. Prints "lacks: WHY" if it can't.
   explicit Place(const std::string& script) {
     std::filesystem::create_directory(folder_.path("place"));
     holder_ = std::make_unique<ChildProcess>(
@@ -36,7 +36,7 @@ class Place {
       if (said_ == "ready" || said_.starts_with("lacks: ")) break;
     }
   }
-  /// Empty when it is there.
+  /// Empty if it is there.
   [[nodiscard]] std::string lacks() const { return said_.starts_with("lacks: ") ? said_.substr(7) : ""; }
   [[nodiscard]] bool is_ready() const { return said_ == "ready"; }
   [[nodiscard]] const std::string& said() const { return said_; }
@@ -48,13 +48,13 @@ class Place {
   }
 
  private:
-  OpenFolder folder_;  // goes after what holds it
+  OpenFolder folder_;  // destroyed after its holder
   std::unique_ptr<ChildProcess> holder_;
   std::string said_;
 };
 
 constexpr const char* kPlain = "mount -t tmpfs -o mode=755 tmpfs \"$0/place\"";
-/// In a subvolume, whose device is neither the mount's nor the one that mappings show.
+/// In a subvolume, whose device differs from the mount's and from the one in mappings.
 constexpr const char* kBtrfs =
     "command -v mkfs.btrfs >/dev/null || { echo 'lacks: no mkfs.btrfs'; exit; };"
     "grep -qw btrfs /proc/filesystems || modprobe btrfs 2>/dev/null || { echo 'lacks: no btrfs in this kernel'; exit; "
@@ -62,7 +62,7 @@ constexpr const char* kBtrfs =
     "truncate -s 128M \"$0/image\"; mkfs.btrfs -q \"$0/image\" >/dev/null 2>&1; mkdir \"$0/whole\";"
     "mount -o loop \"$0/image\" \"$0/whole\" 2>/dev/null || { echo 'lacks: no loop device'; exit; };"
     "btrfs subvolume create \"$0/whole/part\" >/dev/null; mount --bind \"$0/whole/part\" \"$0/place\"";
-/// Files lie in the layer above, but for two that are below, of which one is copied up.
+/// Files are in the upper layer, but for two in the lower one, of which one is copied up.
 constexpr const char* kOverlay =
     "grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || { echo 'lacks: no overlayfs'; exit; };"
     "mkdir \"$0/lower\" \"$0/layer\"; mount -t tmpfs tmpfs \"$0/lower\"; mount -t tmpfs tmpfs \"$0/layer\";"
@@ -71,7 +71,7 @@ constexpr const char* kOverlay =
     "mount -t overlay -o \"lowerdir=$0/lower,upperdir=$0/layer/upper,workdir=$0/layer/work\" overlay \"$0/place\";"
     "touch \"$0/place/changed\"";
 
-/// False, with the reason said, where there is no such place.
+/// Reports the reason and returns false if there is no such place.
 bool is_there(const Place& place, const std::string& name) {
   if (!place.lacks().empty()) {
     WARN("SKIP " << name << ": " << place.lacks() << " here");
@@ -94,7 +94,7 @@ void check_nothing_takes_anothers_place(RunningDaemon& daemon, const Place& plac
   int in_place = 0;
   for (int i = 0; i < tries; ++i) {
     CAPTURE(i);
-    // Half of the times the daemon comes to look only when all is over, and else whenever it does.
+    // In half of the runs the daemon looks only after the end, otherwise at any time.
     const bool late = i % 2 == 0;
     if (late) {
       daemon.process().signal(SIGSTOP);
@@ -125,7 +125,7 @@ TEST_CASE("a file that was mounted over another one's path and mapped at its add
   check_nothing_takes_anothers_place(daemon, place);
 }
 
-TEST_CASE("no file on btrfs is taken for another one that had its place, and each has its names") {
+TEST_CASE("no file on btrfs is taken for another one in its place, and each has its names") {
   const Place place(kBtrfs);
   if (!is_there(place, "btrfs")) return;
   RunningDaemon daemon;
@@ -136,7 +136,7 @@ TEST_CASE("no file on btrfs is taken for another one that had its place, and eac
   }));
 }
 
-TEST_CASE("no file on overlayfs is taken for another one that had its place, and each has its names") {
+TEST_CASE("no file on overlayfs is taken for another one in its place, and each has its names") {
   const Place place(kOverlay);
   if (!is_there(place, "overlayfs")) return;
   RunningDaemon daemon;

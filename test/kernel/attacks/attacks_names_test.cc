@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks by the names of files: a user who wants to know by what name others have a file, or to choose it for them.
+// Attacks by file names: a user tries to learn the name that others have for a file, or to choose it for them.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ std::string asked_by(unsigned user, const RunningDaemon& daemon, const std::stri
   return text;
 }
 
-TEST_CASE("a file has for each user the name by which that user's process has it, whoever had it first") {
+TEST_CASE("each user sees a file by the name in their own processes, whoever mapped it first") {
   const RunningDaemon daemon;
   for (const bool secret_first : {true, false}) {
     CAPTURE(secret_first);

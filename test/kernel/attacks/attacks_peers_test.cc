@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on who is at the other end of a connection: a user who wants to be taken for root.
+// Attacks on the identity of callers: a user tries to be taken for root.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 constexpr uid_t kMallory = 64107;
 
-/// A connection of the user's, bound to `lo`.
+/// A connection of the user, bound to `lo`.
 Fd connect_as(uid_t user, std::uint16_t port) {
   REQUIRE(::seteuid(user) == 0);
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -58,7 +58,7 @@ std::string ask(const Fd& socket, std::uint16_t port, const std::string& target)
   return answer;
 }
 
-TEST_CASE("who shares the ends of a connection with a connecting socket of root's is not taken for root") {
+TEST_CASE("a user whose connection has the same ends as a connecting socket of root is not taken for root") {
   RunningDaemon daemon;
   ChildProcess roots({victim("known_chain")});
   REQUIRE(has_samples(daemon, roots.pid(), 20));
@@ -68,13 +68,13 @@ TEST_CASE("who shares the ends of a connection with a connecting socket of root'
   const int tries = attack_tries(5);
   for (int i = 0; i < tries; ++i) {
     CAPTURE(i);
-    // The daemon comes to look at the connection while root's socket is there, by luck or for the work it has.
+    // The daemon looks at the connection while root's socket exists, by chance or because it is busy.
     daemon.process().signal(SIGSTOP);
     REQUIRE(is_stopped(daemon.process().pid()));
     const Fd mallory = connect_as(kMallory, daemon.port());
     Fd root = connect_in_vain(port_of(mallory), daemon.port());
     daemon.process().signal(SIGCONT);
-    REQUIRE(daemon.get("/healthz").status == 200);  // which came later, so the other one is accepted
+    REQUIRE(daemon.get("/healthz").status == 200);  // which came later, so the other one was accepted
     root.reset();                                   // or the answer would go there
     const std::string answer = ask(mallory, daemon.port(), "/processes");
     INFO(answer.substr(0, 400));

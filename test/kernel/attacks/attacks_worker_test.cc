@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on the process that reads files: a user who wants others to see no names.
+// Attacks on the process that reads files: a user tries to take names from others.
 #include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ pid_t worker_of(const RunningDaemon& daemon) {
   return at == std::string::npos ? -1 : static_cast<pid_t>(std::stol(health.substr(at + 21)));
 }
 
-/// Real, effective, saved and of files, as /proc tells. `what`: "Uid:" or "Gid:".
+/// The real, effective, saved and file-system ids from /proc. `what`: "Uid:" or "Gid:".
 std::vector<unsigned> ids_of(pid_t pid, const std::string& what) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   std::vector<unsigned> ids;
@@ -59,7 +59,7 @@ std::vector<std::string> limit(pid_t pid, const std::string& what) {
   return {"prlimit", "--pid=" + std::to_string(pid), what};
 }
 
-/// A program that the daemon has never seen, and whose functions it has to name.
+/// A program that is new to the daemon, whose functions it has to name.
 class NewProgram {
  public:
   NewProgram() {
@@ -83,7 +83,7 @@ class NewProgram {
   std::filesystem::path folder_;
 };
 
-TEST_CASE("the worker has a user that nobody else has, and no process of another user ends its work") {
+TEST_CASE("the worker has a uid of its own, and no other user's process can end its work") {
   RunningDaemon daemon;
   const pid_t worker = worker_of(daemon);
   REQUIRE(worker > 0);
@@ -103,9 +103,9 @@ TEST_CASE("the worker has a user that nobody else has, and no process of another
   CHECK(worker_of(daemon) == worker);
 }
 
-TEST_CASE("a worker that was made to fail is replaced, and /healthz is true of it") {
+TEST_CASE("a failed worker is replaced, and /healthz is right about it") {
   RunningDaemon daemon;
-  // By the worker's own user, as the service is.
+  // Killed by the worker's own user.
   for (const char* what : {"--nproc=0:0", "--nofile=0:0", "--as=1000000:1000000"}) {
     CAPTURE(what);
     const pid_t worker = worker_of(daemon);

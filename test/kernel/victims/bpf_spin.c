@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Has the kernel run a BPF program called "flamed_spin" over and over: four pages of code from end to end. Ends with
- * 77, and says why, where the kernel forbids it or would interpret the program, which then has no code of its own.
+ * Makes the kernel run a BPF program "flamed_spin" again and again: four pages of straight code. Ends with 77 and a
+ * reason if the kernel forbids it or would interpret the program, which then has no code of its own.
  */
 #include <errno.h>
 #include <linux/bpf.h>

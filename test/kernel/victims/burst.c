@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes in calm_function for so many milliseconds, then in burst_function for so many, then in calm_function until
- * it is ended. After the burst it prints the nanoseconds of unix time at which that began and ended.
+ * Computes in calm_function for some milliseconds, then in burst_function, then in calm_function until it is ended.
+ * After the burst it prints the burst's begin and end in nanoseconds of unix time.
  */
 #include <stdio.h>
 #include <stdlib.h>

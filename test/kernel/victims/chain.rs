@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // main > outer > middle > work, in Rust as cargo builds releases: optimised, without frame pointers.
 
-/// The compiler can't see through it. (std::hint::black_box is there since Rust 1.66, Debian 12 has 1.63.)
+/// Opaque to the compiler. (std::hint::black_box exists since Rust 1.66, and Debian 12 has 1.63.)
 #[inline(always)]
 fn opaque(n: u64) -> u64 {
     unsafe { std::ptr::read_volatile(&n) }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared library without frame pointers, through which a chain goes there and back. */
+/* A shared library without frame pointers that calls back into the program. */
 #include "chain_library.h"
 
 static volatile int sink;

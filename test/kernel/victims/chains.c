@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call chains for walks without frame pointers; the argument chooses one. Built -O2 -fomit-frame-pointer. Every chain
- * goes on for ever.
+ * Call chains for walks without frame pointers. The argument chooses one. Built -O2 -fomit-frame-pointer. Every chain
+ * runs without end.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ NOINLINE static void work(void) {
   for (unsigned long i = 0; i < 20000; i++) sink += i;
 }
 
-/* The writes behind the calls keep them from becoming jumps, which would take the caller off the stack. */
+/* The writes after the calls keep them from becoming jumps, which would take the caller off the stack. */
 NOINLINE static void descend(int depth) {
   if (depth == 0)
     work();
@@ -32,7 +32,7 @@ NOINLINE static void descend(int depth) {
   sink = 0;
 }
 
-/* A frame of a size that is known at run time only: its CFA can't be found from the stack pointer. */
+/* A frame whose size is known only at run time: its CFA can't be found from the stack pointer. */
 NOINLINE static void variable_frame(int size) {
   char buffer[size];
   memset(buffer, size, (size_t)size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chain NAME_outer > NAME_middle > NAME_work, in files that differ in nothing but NAME and the order of the three
- * functions: an address that is taken for another file's falls into another function, or breaks the chain's order.
+ * The chain NAME_outer > NAME_middle > NAME_work, in files that differ only in NAME and the order of the three
+ * functions. An address that is taken for another file's is in another function, or breaks the chain's order.
  */
 #ifndef FLAMED_TEST_CHURN_CHAIN_H
 #define FLAMED_TEST_CHURN_CHAIN_H
@@ -11,7 +11,7 @@
 #define OUTER PASTE(NAME, outer)
 #define MIDDLE PASTE(NAME, middle)
 #define WORK PASTE(NAME, work)
-/* Not reordered by the compiler; frames of different size, so that rules of the wrong file lead astray. */
+/* Not reordered by the compiler. The frames differ in size, so that rules of the wrong file give wrong stacks. */
 #define IN_ORDER __attribute__((noinline, noipa, no_reorder))
 #define FRAME(bytes)            \
   volatile char frame[(bytes)]; \

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that is loaded in another one's place. */
+/* A library that is loaded at another one's addresses. */
 #include "churn_chain.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * churn_loader SECONDS ONE TWO: loads one library, works in it, unloads it, then the same with the other, which the
- * kernel puts into the same place. Prints how many were loaded, and how many of them where the other one had been.
+ * churn_loader SECONDS ONE TWO: loads one library, works in it, unloads it, then does the same with the other, which
+ * the kernel maps at the same place. Prints how many were loaded, and how many of them where the other one had been.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * churn_news mappings FILE | names | forks: works, and beside it in a second thread maps and unmaps a page of the file
- * as code, or changes its name, as often as it can, or has children do so that are forked anew again and again. Of each
- * the kernel tells whoever listens.
+ * churn_news mappings FILE | names | forks: works, and in a second thread, as often as it can, maps and unmaps a page
+ * of the file as code, or changes its name, or forks children that change theirs. Each is a side-band event.
  */
 #include <fcntl.h>
 #include <pthread.h>

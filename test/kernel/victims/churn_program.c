@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Works for a moment and becomes the next program named on its command line, in the same process:
- * churn_program ROUNDS PROGRAM... Not relocated, so that all of them lie at the same addresses, and without a C
- * library, whose start takes longer than the exec.
+ * Works for a moment and then execs the next program on its command line: churn_program ROUNDS PROGRAM... Not
+ * position-independent, so that all are at the same addresses, and without a C library, whose start takes longer than
+ * the exec.
  */
 #include <sys/syscall.h>
 

@@ -10,7 +10,7 @@
 
 static volatile unsigned long sink;
 static atomic_int over;
-static pthread_barrier_t all_there; /* nobody takes the CPU from the thread that starts the others */
+static pthread_barrier_t all_there; /* keeps the others from taking the CPU from the thread that starts them */
 
 NOINLINE static void even_work(void) {
   for (unsigned long i = 0; i < 5000; i++) sink += i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counted_memory BYTES -- PROGRAM ARGUMENT...: runs the program as under a kernel before 5.11 that counts BPF maps as
- * locked memory, of which BYTES are allowed: making a map that is larger fails with EPERM.
+ * counted_memory BYTES -- PROGRAM ARGUMENT...: runs the program as under a kernel before 5.11, which counts BPF maps as
+ * locked memory. BYTES are allowed: creating a larger map fails with EPERM.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -70,8 +70,8 @@ int main(int argc, char** argv) {
   const pid_t keeper = fork();
   if (keeper < 0) return 1;
   if (keeper == 0) {
-    /* Under the same filter, which therefore does not end with the program. Whoever reads the program's output waits
-     * for its end alone. */
+    /* Under the same filter, which therefore does not end with the program. A reader of the program's output waits
+     * only for the program's end. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(1);
     close(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurses 300 deep, more than a record holds, and works at the bottom. */
+/* Recurses 300 calls deep, more than a record holds, and works at the bottom. */
 #include "frame.h"
 
 static volatile unsigned long sink;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dropped USER HOW: started as root, becomes USER without an exec and so not dumpable ("stays"), dumpable again by its
- * own word ("tells"), or by a program that it runs ("runs": itself, with "again"), which may say that it is not
- * ("refuses"). Then main > secret_outer > secret_work. Says what it is. */
+/* dropped USER HOW: starts as root and becomes USER without an exec, so it is not dumpable ("stays"). Or it makes
+ * itself dumpable again ("tells"), or it executes a program ("runs": itself, with "again"), which may make itself
+ * non-dumpable ("refuses"). Then main > secret_outer > secret_work. Prints its state. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <stdio.h>

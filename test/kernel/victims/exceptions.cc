@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Throws without end, and works where it lands: main > try_and_catch > landed > spin, and while unwinding, which is
-// code of libgcc, main > try_and_catch > throws > __cxa_throw > ...
+// Throws again and again, and works where it catches: main > try_and_catch > landed > spin, and during the unwinding in
+// libgcc, main > try_and_catch > throws > __cxa_throw > ...
 #include <stdexcept>
 
-// clang knows no noipa, which keeps GCC from specialising a function for its callers.
+// clang has no noipa, which keeps GCC from specialising a function for its callers.
 #if defined(__clang__)
 #define NOINLINE [[gnu::noinline]]
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forbidden ERRNO NAME... -- PROGRAM ARGUMENT...: runs the program with a seccomp filter that answers the system calls
- * NAME (bpf, perf_event_open) with ERRNO, as the filters of containers do.
+ * forbidden ERRNO NAME... -- PROGRAM ARGUMENT...: runs the program under a seccomp filter that fails the system calls
+ * NAME (bpf, perf_event_open) with ERRNO, like filters of containers.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forged_rows KIND: works in a function whose unwind information lies. On x86-64.
+ * forged_rows KIND: works in a function with false unwind information. On x86-64.
  *   itself     its caller's frame is its own: a walk that believes it never ends
  *   elsewhere  its callers stand in memory that is no stack, one after the other for ever
  *   kernel     they stand where user space has no memory
@@ -14,7 +14,7 @@
 
 static volatile unsigned long sink;
 
-/* The register is what the rows below say that the frame is found by. */
+/* The rows below find the frame by this register. */
 static inline void work(const void* r15) {
   __asm__ volatile(
       "movq %0, %%r15\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GCC gives a function that calls nobody no frame, whatever -fno-omit-frame-pointer says, and its caller is then
- * missing from a walk by frame pointers. A call of call_nobody() gives it one.
+ * GCC gives a leaf function no frame, despite -fno-omit-frame-pointer, and then its caller is missing from a walk by
+ * frame pointers. A call of call_nobody() gives it a frame.
  */
 #ifndef FLAMED_TEST_VICTIM_FRAME_H
 #define FLAMED_TEST_VICTIM_FRAME_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hanging_fuse FOLDER PROGRAM [OTHER]: serves a file system of one file, /program, which holds PROGRAM, at FOLDER in a
- * mount namespace of its own, and runs the file. Its first opening is answered, that for running it, and no other:
- * whoever opens it then hangs until this program ends, and so does whoever looks for a file perf-... or for .build-id.
- * Prints the pid of what it runs.
+ * hanging_fuse FOLDER PROGRAM [OTHER]: serves a file system with one file, /program, which has PROGRAM's content, at
+ * FOLDER in a mount namespace of its own, and runs the file. It answers only the first open, which runs the file. Any
+ * later open hangs until this program ends, and so does a look-up of perf-... or .build-id. Prints the pid of the
+ * program that it runs.
  *
- * With OTHER, another folder, the file system is there as well, and PROGRAM is run from where it lies.
+ * With OTHER, another folder, the file system is mounted there as well, and PROGRAM runs from its own place.
  *
- * Speaks the kernel's protocol itself (linux/fuse.h): what is to be shown needs seven of its requests.
+ * Speaks the kernel's protocol itself (linux/fuse.h): the test needs only seven of its requests.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main > jit outer > jit;<b>middle > jit_work: code that is in no file, made here and named in a perf map. The
- * functions keep frame pointers. With an argument, the program ends by itself after so many milliseconds of CPU time.
+ * main > jit outer > jit;<b>middle > jit_work: code without a file, generated here and named in a perf map. The
+ * functions keep frame pointers. With an argument, the program ends after that many milliseconds of CPU time.
  */
 #include <stdint.h>
 #include <stdio.h>

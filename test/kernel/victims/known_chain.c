@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main > outer > middle > { work_one | work_two }: work_two does twice the work of work_one. With an argument, the
- * program ends by itself after so many milliseconds of CPU time.
+ * program ends after that many milliseconds of CPU time.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -20,7 +20,7 @@ NOINLINE static void work_two(void) {
   for (unsigned long i = 0; i < 100000; i++) sink += i;
 }
 
-/* The writes behind the calls keep them from becoming jumps, which would take the caller off the stack. */
+/* The writes after the calls keep them from becoming jumps, which would take the caller off the stack. */
 NOINLINE static void middle(void) {
   work_one();
   work_two();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that the process began with ends at once; another one goes on with thread_main > leaderless_work. */
+/* The process's first thread ends at once. Another one goes on with thread_main > leaderless_work. */
 #include <pthread.h>
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that takes many unwind rows for its size: 20,000 functions with three rows each, no more in a page than the
- * tables take (FLAMED_MAX_PAGE_ROWS). Never called.
+ * Code with many unwind rows for its size: 20,000 functions with three rows each, within the tables' limit per page
+ * (FLAMED_MAX_PAGE_ROWS). Never called.
  */
 #if defined(__x86_64__)
 #define PUSH "push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset %rbx, -16\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mapped_files LIST: maps every file named in LIST as code, says how many, and then computes for ever, as if called
- * from one of them after the other: a walk of its stack comes to that file. */
+/* mapped_files LIST: maps every file named in LIST as code, prints how many, and then computes without end, as if
+ * called from one file after the other: a walk of its stack reaches that file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { MOST_FILES = 1000, STACK_BYTES = 65536 };
-/* A sample's worth, and what the rows of much code have to be worth: 8 ns for each byte. */
+/* One sample, and the time after which rows of large code are worth building: 8 ns for each byte. */
 #define LEAST_NS 15e6
 #define NS_PER_BYTE 10.0
 
@@ -33,7 +33,7 @@ static double cpu_ns(void) {
   return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-/* Never returns: its return address is where nobody called it from. */
+/* Never returns: its return address is made up. */
 static void spin(void) {
   while (cpu_ns() < until_ns) {
     for (unsigned long i = 0; i < 100000; i++) sink += i;

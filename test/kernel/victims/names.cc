@@ -2,7 +2,7 @@
 //
 // A template that calls a lambda through an inlined member function. names_test.cc knows the lines of this file.
 #ifdef __clang__
-#define NOINLINE __attribute__((noinline))  // knows no noipa
+#define NOINLINE __attribute__((noinline))  // has no noipa
 #else
 #define NOINLINE __attribute__((noinline, noipa))
 #endif

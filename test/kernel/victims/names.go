@@ -8,8 +8,8 @@ var sink uint64
 //go:noinline
 func nobody() {}
 
-// A function that calls nobody has no frame, and a walk by frame pointers, which is all that a stripped program leaves,
-// would miss its caller.
+// A leaf function has no frame, and a walk by frame pointers, the only one in a stripped program, would miss its
+// caller.
 //
 //go:noinline
 func leaf(n uint64) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes as deep as a record holds through functions that it chooses by chance, again and again: each sample has a stack
- * that none had before. */
+/* Calls random functions as deep as a record holds, again and again: each sample has a new stack. */
 #include "frame.h"
 
 static volatile unsigned long sink;
@@ -20,7 +19,7 @@ NOINLINE static void bottom(void) {
 
 static void descend(int depth);
 
-/* The write behind the call keeps it from becoming a jump. */
+/* The write after the call keeps it from becoming a jump. */
 #define STEP(name)                       \
   NOINLINE static void name(int depth) { \
     if (depth == 0)                      \
@@ -46,6 +45,6 @@ NOINLINE static void descend(int depth) {
 }
 
 int main(void) {
-  /* Two of its frames a step. */
+  /* Each step has two frames. */
   for (;;) descend(55);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replaced FIRST SECOND: works in the library FIRST, unloads it, mounts SECOND over its path, loads that, which the
- * kernel puts into the same place, prints whether it did, and waits. Nothing of SECOND ever runs. In a mount namespace
- * of its own.
+ * replaced FIRST SECOND: works in the library FIRST, unloads it, mounts SECOND over its path, loads SECOND, prints
+ * whether the kernel mapped it at the same place, and waits. Nothing of SECOND ever runs. Has a mount namespace of its
+ * own.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes for 20 ms of CPU time and is gone: main > short_lived_work. */
+/* Computes for 20 ms of CPU time and ends: main > short_lived_work. */
 #include <time.h>
 
 static volatile unsigned long sink;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// main.main > main.outer > main.interrupted, which sends its own thread the signal by which Go's scheduler preempts,
-// again and again: the handler runs on a stack of its own, where the call returns to the program.
+// main.main > main.outer > main.interrupted, which sends its own thread the signal with which Go's scheduler preempts,
+// again and again. The handler runs on a stack of its own when the system call returns to the program.
 package main
 
 import (

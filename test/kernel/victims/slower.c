@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Half of its time is that of slower(), a quarter each that of steady() and even(). From SIGUSR1 on, slower() takes so
- * many percent more than before.
+ * Spends half of its time in slower(), and a quarter each in steady() and even(). From SIGUSR1 on, slower() takes the
+ * given percentage more.
  */
 #include <signal.h>
 #include <stdlib.h>

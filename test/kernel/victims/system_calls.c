@@ -8,7 +8,7 @@
 static char buffer[4 << 20];
 static volatile long result;
 
-/* The system call itself, so that no library without frame pointers stands between. */
+/* The system call itself, so that no library without frame pointers is in between. */
 static long raw_read(int fd, void* to, unsigned long size) {
   long out;
 #if defined(__x86_64__)

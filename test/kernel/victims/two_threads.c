@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads that do nothing but compute for so many seconds; then prints the nanoseconds of CPU time that the kernel
- * gave them, and waits to be ended, so that /proc still shows the process.
+ * Two threads that only compute for the given number of seconds. Then prints the CPU time that the kernel gave them in
+ * nanoseconds, and waits to be ended, so that /proc still shows the process.
  */
 #include <pthread.h>
 #include <stdio.h>

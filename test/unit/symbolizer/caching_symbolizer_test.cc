@@ -10,7 +10,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// Names a frame after its offset, and counts.
+/// Names a frame after its offset, and counts the queries.
 class CountingSymbolizer final : public Symbolizer {
  public:
   std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
@@ -35,7 +35,7 @@ Frame frame(std::uint64_t offset, std::uint32_t module = 20) { return {ModuleId{
 
 std::string name_of(CachingSymbolizer& cache, Frame f) { return cache.symbolise(std::span(&f, 1)).at(0)->at(0).name; }
 
-TEST_CASE("a frame is asked for once") {
+TEST_CASE("a frame is looked up once") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock);
@@ -58,7 +58,7 @@ TEST_CASE("the same offset of two modules is two frames") {
   CHECK(chains[1]->at(0).module == "m21");
 }
 
-TEST_CASE("answers stand in the order of the question, known and unknown mixed and repeated") {
+TEST_CASE("answers are in the order of the query, with known, unknown and repeated frames") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock);
@@ -73,7 +73,7 @@ TEST_CASE("answers stand in the order of the question, known and unknown mixed a
   CHECK(inner.asked == 3);
 }
 
-TEST_CASE("no frames, no question") {
+TEST_CASE("an empty query looks nothing up") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock);
@@ -99,7 +99,7 @@ TEST_CASE("an answer with a reason is kept for a short time only") {
   CHECK(cache.stats().entries == 1);
 }
 
-TEST_CASE("an answer that is on its way is not kept, so that the next question gets it") {
+TEST_CASE("a pending answer is not kept, so that the next query gets the name") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   inner.reason = "not opened yet";
@@ -113,7 +113,7 @@ TEST_CASE("an answer that is on its way is not kept, so that the next question g
   CHECK(cache.stats().entries == 1);
 }
 
-TEST_CASE("memory stays within the budget, and what is dropped can be asked for again") {
+TEST_CASE("memory stays within the budget, and dropped answers are looked up again") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock, {.budget_bytes = 20'000});
@@ -137,7 +137,7 @@ TEST_CASE("frames in use survive a sweep of frames used once") {
   CHECK(inner.asked == 2001);
 }
 
-TEST_CASE("an answer larger than the budget is given but not kept") {
+TEST_CASE("an answer larger than the budget is returned but not kept") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock, {.budget_bytes = 10});
@@ -146,7 +146,7 @@ TEST_CASE("an answer larger than the budget is given but not kept") {
   CHECK(cache.stats().bytes == 0);
 }
 
-TEST_CASE("a forgotten module is asked for again, the others are kept") {
+TEST_CASE("a dropped module is looked up again, the others are kept") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock);
@@ -160,7 +160,7 @@ TEST_CASE("a forgotten module is asked for again, the others are kept") {
   CHECK(inner.asked == 3);
 }
 
-TEST_CASE("addresses with equal names share them, whatever module or question they come from") {
+TEST_CASE("addresses with equal names share them across modules and queries") {
   class OfEight final : public Symbolizer {
     std::vector<SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
       std::vector<SymbolChainPtr> chains;
@@ -187,7 +187,7 @@ TEST_CASE("addresses with equal names share them, whatever module or question th
   CHECK(chains[2]->at(0).line == 12);
   CHECK(chains[3]->at(0).name == "f1");
 
-  // What they share counts once, until the last of them is dropped.
+  // A shared name counts once, until its last address is dropped.
   const std::size_t bytes = cache.stats().bytes;
   static_cast<void>(cache.symbolise(std::vector{frame(4, 21)}));
   CHECK(cache.stats().bytes - bytes < sizeof(Symbol));
@@ -198,7 +198,7 @@ TEST_CASE("addresses with equal names share them, whatever module or question th
   CHECK(cache.stats().bytes == 0);
 }
 
-TEST_CASE("what is kept is found again, and what was forgotten is not, however many there are of both") {
+TEST_CASE("kept answers are found and dropped ones are not, however many there are") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock);
@@ -223,7 +223,7 @@ TEST_CASE("what is kept is found again, and what was forgotten is not, however m
   CHECK(cache.stats().entries == 15'000);
 }
 
-TEST_CASE("threads may ask at the same time") {
+TEST_CASE("threads may query at the same time") {
   ManualClock clock({0}, {0});
   CountingSymbolizer inner;
   CachingSymbolizer cache(inner, clock, {.budget_bytes = 50'000});

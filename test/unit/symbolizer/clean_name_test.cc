@@ -35,7 +35,7 @@ TEST_CASE("bytes that are not UTF-8 are replaced") {
   CHECK(clean_name("\xF4\x90\x80\x80") == kReplaced + kReplaced + kReplaced + kReplaced);  // past U+10FFFF
 }
 
-TEST_CASE("a name of exactly the limit is whole, one byte more is cut with a mark") {
+TEST_CASE("a name of exactly the limit is whole, a longer one is cut with a mark") {
   CHECK(clean_name("12345678", 8) == "12345678");
   CHECK(clean_name("123456789", 8) == "12345...");
 }
@@ -51,7 +51,7 @@ TEST_CASE("a cut never splits a character and never exceeds the limit") {
   }
 }
 
-TEST_CASE("replacing can't grow a name past the limit") {
+TEST_CASE("a replacement can't grow a name past the limit") {
   CHECK(clean_name(std::string(kMaxNameBytes, '\x01')).size() <= kMaxNameBytes);
 }
 

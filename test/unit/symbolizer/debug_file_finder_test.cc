@@ -23,7 +23,7 @@ constexpr const char* kByBuildId = "usr/lib/debug/.build-id/00/11223344556677889
 std::string split(const std::string& name) { return std::string(VICTIM_SPLIT) + "/" + name; }
 std::string split_bytes(const std::string& name) { return bytes_of(split(name).c_str()); }
 
-/// A host, and a process 7 in a container of its own, both made of plain directories.
+/// A host, and process 7 in a container of its own, both of plain directories.
 struct Machine {
   test::TemporaryDirectory host;
   test::TemporaryDirectory proc;
@@ -37,7 +37,7 @@ struct Machine {
   DebugFiles find(const std::string& victim, const std::string& path, std::int32_t pid = 0) {
     return find(finder, victim, path, pid);
   }
-  /// The program itself is ours, and lies with the other files of the test.
+  /// The program itself is the test's, and is beside its other files.
   DebugFiles find(DebugFileFinder& by, const std::string& victim, const std::string& path, std::int32_t pid = 0) const {
     const Fd file = open_victim(host.write("program", split_bytes(victim)).c_str());
     return by.find({path, read_elf_facts(file.get()).value(), pid, owner_of(file.get())});
@@ -47,7 +47,7 @@ struct Machine {
   }
 };
 
-TEST_CASE("where there is no debug file none is found") {
+TEST_CASE("without a debug file none is found") {
   Machine machine;
   const DebugFiles files = machine.find("stripped", "/usr/bin/victim", Machine::kPid);
   CHECK_FALSE(files.debug);
@@ -64,7 +64,7 @@ TEST_CASE("a debug file is found by its build-id") {
   CHECK(files.debug_facts.has_debug_info);
 }
 
-TEST_CASE("a debug file with another build-id than its name says is not taken") {
+TEST_CASE("a debug file whose build-id differs from its name is not used") {
   Machine machine;
   std::string bytes = split_bytes("stripped.debug");
   const std::size_t at = bytes.find(std::string("\x00\x11\x22\x33\x44\x55", 6));
@@ -86,7 +86,7 @@ TEST_CASE("a debug file is found by debuglink beside the program, in .debug, and
   }
 }
 
-TEST_CASE("a debug file whose checksum is not the one that the program names is not taken") {
+TEST_CASE("a debug file whose checksum differs from the program's is not used") {
   Machine machine;
   std::string bytes = split_bytes("linked.debug");
   bytes += '\0';
@@ -97,14 +97,14 @@ TEST_CASE("a debug file whose checksum is not the one that the program names is 
   CHECK(machine.finds("linked", "/opt/app/linked"));
 }
 
-TEST_CASE("a file too large to be read for its checksum is not taken") {
+TEST_CASE("a file too large for its checksum to be read is not used") {
   Machine machine;
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
   DebugFileFinder finder(machine.reader, machine.files, {.max_checksum_bytes = 1000});
   CHECK_FALSE(machine.find(finder, "linked", "/opt/app/linked").debug);
 }
 
-/// Says of all files that whoever reads them may wait, or that a user may have said whose they are.
+/// Marks all files as on a file system that may not answer, or whose owners a user may have forged.
 class DoubtfulFiles final : public RootFiles {
  public:
   explicit DoubtfulFiles(RootFiles& files) : files_(files) {}
@@ -123,7 +123,7 @@ class DoubtfulFiles final : public RootFiles {
   RootFiles& files_;
 };
 
-TEST_CASE("a file that lies where reading may take forever is not read for its checksum, but taken by its build-id") {
+TEST_CASE("a file on a file system that may not answer is not read for its checksum, but used by its build-id") {
   Machine machine;
   machine.host.write("opt/app/linked.debug", split_bytes("linked.debug"));
   machine.host.write(kByBuildId, split_bytes("stripped.debug"));
@@ -144,7 +144,7 @@ TEST_CASE("a program is not its own debug file") {
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
 }
 
-TEST_CASE("what is no regular file is not opened") {
+TEST_CASE("a file that is not regular is not opened") {
   Machine machine;
   const std::filesystem::path path = machine.host.path() / kByBuildId;
   std::filesystem::create_directories(path.parent_path());
@@ -155,17 +155,17 @@ TEST_CASE("what is no regular file is not opened") {
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
 }
 
-TEST_CASE("what the host lacks is looked for in a process's own root") {
+TEST_CASE("a file that the host lacks is looked up in a process's root") {
   Machine machine;
   machine.in_container(kByBuildId, split_bytes("stripped.debug"));
   CHECK_FALSE(machine.finds("stripped", "/usr/bin/victim"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
-  // The process has ended: what the host has is left.
+  // The process has ended, so only the host's files are left.
   machine.host.write(kByBuildId, split_bytes("stripped.debug"));
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid + 1));
 }
 
-TEST_CASE("the host's own debug file goes before that of a process's root") {
+TEST_CASE("the host's debug file is preferred to one in a process's root") {
   Machine machine;
   const std::string hosts = machine.host.write(kByBuildId, split_bytes("stripped.debug"));
   machine.in_container(kByBuildId, split_bytes("stripped.debug"));
@@ -178,7 +178,7 @@ TEST_CASE("the host's own debug file goes before that of a process's root") {
   CHECK(found.st_ino == wanted.st_ino);
 }
 
-TEST_CASE("a debug file whose owner a user may have made up counts in the host's own folder only") {
+TEST_CASE("a debug file whose owner a user may have forged is used only from the host's own folder") {
   Machine machine;
   DoubtfulFiles files(machine.files);
   files.foreign = true;
@@ -199,8 +199,8 @@ TEST_CASE("a debug file whose owner a user may have made up counts in the host's
 constexpr uid_t kAlice = 64101;
 constexpr uid_t kBob = 64102;
 
-TEST_CASE("a debug file counts only when it is root's or of the user's whose the program is") {
-  if (::getuid() != 0) return;  // it takes root to give files away
+TEST_CASE("a debug file is used only if it belongs to root or the program's owner") {
+  if (::getuid() != 0) return;  // only root can change a file's owner
   Machine machine;
   const Fd program = open_victim(machine.host.write("program", split_bytes("stripped")).c_str());
   const ElfFacts facts = read_elf_facts(program.get()).value();
@@ -220,10 +220,10 @@ TEST_CASE("a debug file counts only when it is root's or of the user's whose the
   CHECK(finds(kBob, 0, 0644));
   CHECK(finds(kBob, kBob, 0644));
   CHECK_FALSE(finds(kBob, kAlice, 0644));
-  // Whose files show that may be anybody's.
+  // Files of this owner may be any user's.
   CHECK(finds(65534, 0, 0644));
   CHECK_FALSE(finds(65534, 65534, 0644));
-  // What others may have written to is not its owner's.
+  // A file that others can write to does not count as its owner's.
   CHECK_FALSE(finds(0, 0, 0666));
   CHECK_FALSE(finds(0, 0, 0664));
   CHECK(finds(kBob, kBob, 0664));
@@ -244,7 +244,7 @@ TEST_CASE("a link in a container can't lead out of it") {
   CHECK(machine.finds("stripped", "/usr/bin/victim", Machine::kPid));
 }
 
-TEST_CASE("the file that a debug file shares pieces with must have such an owner, too") {
+TEST_CASE("the file that a debug file shares pieces with must have one of these owners, too") {
   if (::getuid() != 0 || std::filesystem::file_size(split("dwz.debug")) == 0) return;  // not root, or no dwz
   Machine machine;
   machine.host.write(kByBuildId, split_bytes("dwz.debug"));
@@ -273,7 +273,7 @@ TEST_CASE("the file that a debug file shares pieces with is found beside it, by 
   }
 }
 
-/// Has what it is given, or is still looking.
+/// Has the files that a test sets, or is still looking.
 class FakeRemote final : public RemoteDebugFiles {
  public:
   Answer find(const std::string& build_id) override {
@@ -286,7 +286,7 @@ class FakeRemote final : public RemoteDebugFiles {
   bool pending = false;
 };
 
-TEST_CASE("another machine is asked only for what is not here, and what it sends must fit too") {
+TEST_CASE("a server is asked only for files that are not here, and its files must match too") {
   Machine machine;
   FakeRemote remote;
   DebugFileFinder finder(machine.reader, machine.files, {}, &remote);
@@ -302,7 +302,7 @@ TEST_CASE("another machine is asked only for what is not here, and what it sends
   CHECK(remote.asked == std::vector<std::string>(4, "00112233445566778899aabbccddeeff01234567"));
 
   remote.asked.clear();
-  CHECK_FALSE(find("linked").debug);  // has no build-id to ask by
+  CHECK_FALSE(find("linked").debug);  // has no build-id for a query
   machine.host.write(kByBuildId, split_bytes("stripped.debug"));
   CHECK(find("stripped").debug);
   CHECK(remote.asked.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names from what is not in the program: separate debug files, MiniDebugInfo, and files that come later.
+// Names from outside of the program's own symbols: separate debug files, MiniDebugInfo, and files that come later.
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -50,7 +50,7 @@ TEST_CASE("a stripped program has the names of its separate debug file") {
   check_names(linked, truth_of(split("linked").c_str()));
 }
 
-TEST_CASE("a program with MiniDebugInfo has names for what it exports and for what it doesn't") {
+TEST_CASE("a program with MiniDebugInfo has names for exported and for other functions") {
   const ElfSymbols symbols = symbols_of(split("mini"));
   CHECK(symbols.source() == ElfSymbols::Source::kMiniDebugInfo);
   const Truth truth = truth_of(split("mini").c_str());
@@ -58,11 +58,11 @@ TEST_CASE("a program with MiniDebugInfo has names for what it exports and for wh
   CHECK(name_at(symbols, truth.at("victim_exported")) == "victim_alias");
 }
 
-TEST_CASE("a program's own symbols go before those of a debug file") {
+TEST_CASE("a program's own symbols are preferred to a debug file's") {
   CHECK(symbols_of(VICTIM_DEBUG, split("stripped.debug")).source() == ElfSymbols::Source::kSymtab);
 }
 
-TEST_CASE("a debug file that is damaged costs only its own names") {
+TEST_CASE("a damaged debug file costs only its own names") {
   for (const std::string& bad : {std::string("no ELF file"), split_bytes("stripped.debug").substr(0, 3000)}) {
     const Fd module = open_victim(split("mini").c_str());
     const Fd debug = file_with(bad);
@@ -72,7 +72,7 @@ TEST_CASE("a debug file that is damaged costs only its own names") {
   }
 }
 
-TEST_CASE("MiniDebugInfo that is damaged costs only its own names") {
+TEST_CASE("damaged MiniDebugInfo costs only its own names") {
   std::string bytes = split_bytes("mini");
   const std::size_t at = bytes.find(
       "\xfd"
@@ -99,7 +99,7 @@ TEST_CASE("compressed debug information doesn't matter to symbols") {
   check_names(symbols_of(VICTIM_COMPRESSED), truth_of(VICTIM_COMPRESSED));
 }
 
-// What follows goes through the symbolizer.
+// The tests below use the symbolizer.
 
 class OneModule final : public Modules {
  public:
@@ -129,7 +129,7 @@ class OneModule final : public Modules {
   ModulePtr module_;
 };
 
-/// Knows lines of its own invention, and when it is asked for them.
+/// Makes up lines, and records the queries for them.
 class LineReader final : public ForwardingReader {
  public:
   Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override {
@@ -188,7 +188,7 @@ TEST_CASE("old addresses get names once a debug package is installed") {
   CHECK(f.symbolizer.stats().debug_files_found == 1);
   CHECK(f.symbolizer.stats().loads == 2);
 
-  // Nothing more can be found: nothing is looked for.
+  // Nothing more can be found, so nothing is looked for.
   f.clock.advance_ns(120 * kNsPerSecond);
   CHECK(f.name("victim_private").name == "victim_private");
   CHECK(f.symbolizer.stats().loads == 2);
@@ -228,7 +228,7 @@ TEST_CASE("a closed module is opened once more when a debug package is installed
   CHECK(f.modules.reopens == 2);
 }
 
-TEST_CASE("an address that had a name from elsewhere is named anew as well") {
+TEST_CASE("an address that had a name from another file is named again as well") {
   Fixture f(split("stripped"));
   const SymbolChainPtr before = f.name({f.truth.at("main")}).front();
   f.host.write(kByBuildId, split_bytes("stripped.debug"));
@@ -242,7 +242,7 @@ TEST_CASE("an address that had a name from elsewhere is named anew as well") {
   CHECK(f.reader.had_debug_file);
 }
 
-TEST_CASE("what was found keeps its names when the debug package is removed again") {
+TEST_CASE("names that were found stay when the debug package is removed") {
   Fixture f(split("stripped"));
   const std::string path = f.host.write(kByBuildId, split_bytes("stripped.debug"));
   CHECK(f.name("victim_private").name == "victim_private");
@@ -261,7 +261,7 @@ class SlowRemote final : public RemoteDebugFiles {
   std::string bytes;
 };
 
-TEST_CASE("a name is pending while a debug file is on its way, and right with the first question after it came") {
+TEST_CASE("a name is pending while a debug file is downloaded, and right in the first query after that") {
   SlowRemote remote;
   Fixture f(split("stripped"), &remote);
   CHECK(f.name("main").pending);
@@ -283,7 +283,7 @@ TEST_CASE("names are kept once it is known that no debug file comes") {
   CHECK(f.cache.stats().entries == 1);
 }
 
-TEST_CASE("an inlined call stands inside the function that it was put into") {
+TEST_CASE("an inlined call is inside the function that it was inlined into") {
   Fixture f(VICTIM_DEBUG);
   f.reader.chain = {
       {"ignored", "/src/a.c", 10, false}, {"_ZN3foo3barEi", "/src/b.h", 20, true}, {"", "/src/c.h", 30, true}};
@@ -306,17 +306,17 @@ TEST_CASE("an inlined call stands inside the function that it was put into") {
   }
 }
 
-TEST_CASE("lines are asked for once for a module and question, each address once") {
+TEST_CASE("lines are looked up once per module and query, each address once") {
   Fixture f(VICTIM_DEBUG);
   const std::uint64_t offset = f.truth.at("main");
   const auto chains = f.name({offset + 2, offset, offset + 1, offset});
   CHECK(f.reader.calls == 1);
   CHECK(f.reader.asked == std::vector<std::uint64_t>{offset, offset + 1, offset + 2});
-  // Neighbours of the same line share what is kept of them.
+  // Adjacent addresses with the same line share their chain.
   CHECK(chains[0] == chains[1]);
 }
 
-TEST_CASE("a program without debug information is not asked for lines") {
+TEST_CASE("lines are not looked up in a program without debug information") {
   Fixture f(split("stripped"));
   static_cast<void>(f.name("main"));
   CHECK(f.reader.calls == 0);

@@ -13,7 +13,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// A server that answers when it is let.
+/// A server that answers when the test lets it.
 class Server {
  public:
   Debuginfod::Fetch fetch() {
@@ -52,7 +52,7 @@ class Server {
   int done_ = 0;
 };
 
-/// Asks until the outcome is there: the server has answered, its answer is just being noted.
+/// Queries until there is a result: the server has answered, and its answer is being recorded.
 RemoteDebugFiles::Answer settled(Debuginfod& debuginfod, const std::string& build_id) {
   for (;;) {
     RemoteDebugFiles::Answer answer = debuginfod.find(build_id);
@@ -61,7 +61,7 @@ RemoteDebugFiles::Answer settled(Debuginfod& debuginfod, const std::string& buil
   }
 }
 
-TEST_CASE("a file is pending until the server has sent it, and nobody waits") {
+TEST_CASE("a file is pending until the server has sent it, and no query waits") {
   ManualClock clock({0}, {0});
   Server server;
   server.content = "a debug file";
@@ -75,7 +75,7 @@ TEST_CASE("a file is pending until the server has sent it, and nobody waits") {
   CHECK(debuginfod.stats().fetched == 1);
 }
 
-TEST_CASE("what the server doesn't have is asked for again after a while only") {
+TEST_CASE("a file that the server doesn't have is requested again only after a while") {
   ManualClock clock({0}, {0});
   Server server;
   Debuginfod debuginfod(server.fetch(), clock, {.ask_again_after_ns = 60 * kNsPerSecond});
@@ -89,14 +89,14 @@ TEST_CASE("what the server doesn't have is asked for again after a while only") 
   CHECK(debuginfod.find("abcd").pending);
 }
 
-TEST_CASE("more questions than the queue holds are refused, not kept") {
+TEST_CASE("requests beyond the queue's size are refused, not kept") {
   ManualClock clock({0}, {0});
   Server server;
   Debuginfod debuginfod(server.fetch(), clock, {.max_waiting = 2});
   int pending = 0;
   for (int i = 0; i < 100; ++i) pending += debuginfod.find("id" + std::to_string(i)).pending ? 1 : 0;
   CHECK(pending >= 2);
-  CHECK(pending <= 3);  // one may be with the server already
+  CHECK(pending <= 3);  // one may already be at the server
 }
 
 TEST_CASE("it ends while the server is silent") {

@@ -8,9 +8,9 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// What is shown by default.
+/// The name that is shown by default.
 std::string shown(std::string_view mangled) { return demangle(mangled).name; }
-/// What is shown on demand.
+/// The name that is shown on demand.
 std::string whole(std::string_view mangled) {
   const DemangledName names = demangle(mangled);
   return names.full_name.empty() ? names.name : names.full_name;
@@ -70,7 +70,7 @@ TEST_CASE("C++ names are shown without parameters, and whole on demand") {
   CHECK(whole(row.mangled) == row.full_name);
 }
 
-TEST_CASE("the signs of C++ operators are no brackets") {
+TEST_CASE("brackets in names of C++ operators are not template brackets") {
   const Row row = GENERATE(values<Row>({
       {"_ZlsRSoRK1A", "operator<<", "operator<<(std::ostream&, A const&)"},
       {"_ZltI1AEbRKT_S3_", "operator< <A>", "operator< <A>(A const&, A const&)"},
@@ -96,7 +96,7 @@ TEST_CASE("the signs of C++ operators are no brackets") {
   CHECK(whole(row.mangled) == row.full_name);
 }
 
-TEST_CASE("a lambda keeps what tells it from others, and the function that it stands in") {
+TEST_CASE("a lambda keeps its distinguishing parts and the function that it is in") {
   CHECK(shown("_ZZ3fooiENKUliE_clEi") == "foo::{lambda(int)#1}::operator()");
   CHECK(whole("_ZZ3fooiENKUliE_clEi") == "foo(int)::{lambda(int)#1}::operator()(int) const");
   CHECK(shown("_ZZ4mainENKUlvE0_clEv") == "main::{lambda()#2}::operator()");
@@ -159,7 +159,7 @@ TEST_CASE("a name longer than the limit is not changed") {
   CHECK(shown(name) == name);
 }
 
-/// Runs demangle() and fails when that takes absurdly long: the limit on output is what bounds the time.
+/// Runs demangle() and fails if that takes absurdly long. The limit on output bounds the time.
 std::string demangle_in_time(const std::string& name) {
   const auto start = std::chrono::steady_clock::now();
   std::string out = whole(name);
@@ -167,7 +167,7 @@ std::string demangle_in_time(const std::string& name) {
   return out;
 }
 
-TEST_CASE("a C++ name that stands for gigabytes is shown mangled, quickly") {
+TEST_CASE("a C++ name that would expand to gigabytes is shown mangled, quickly") {
   // f<A<int, int>, B<S1, S1>, B<S3, S3>, B<S4, S4>, ...>: S<n> is the previous argument, so each doubles.
   std::string name = "_Z1fI1AIiiE1BIS1_S1_E";
   for (int i = 3; i < 35; ++i) {
@@ -209,7 +209,7 @@ std::string nested_pairs(int levels) {
   return name + "E";
 }
 
-TEST_CASE("a Rust name that stands for gigabytes is shown mangled, quickly") {
+TEST_CASE("a Rust name that would expand to gigabytes is shown mangled, quickly") {
   CHECK(demangle_in_time(nested_pairs(60)) == nested_pairs(60));
   CHECK(whole(nested_pairs(1)) == "a::<(u64, u64), ((u64, u64), (u64, u64))>");
 }

@@ -18,7 +18,7 @@ constexpr const char* kBuildId = "00112233445566778899aabbccddeeff01234567";
 ElfFacts facts_of(const std::string& path) { return read_elf_facts(open_victim(path.c_str()).get()).value(); }
 std::string split(const char* name) { return std::string(VICTIM_SPLIT) + "/" + name; }
 
-TEST_CASE("a program with symbols and debug information says so") {
+TEST_CASE("a program with symbols and debug information is recognised") {
   for (const char* victim : {VICTIM_DEBUG, VICTIM_COMPRESSED}) {
     const ElfFacts facts = facts_of(victim);
     CHECK(facts.build_id == kBuildId);
@@ -51,7 +51,7 @@ TEST_CASE("a debuglink is a file name and a checksum") {
   CHECK(facts.build_id.empty());
 }
 
-TEST_CASE("MiniDebugInfo is seen") { CHECK(facts_of(split("mini")).has_mini_debug_info); }
+TEST_CASE("MiniDebugInfo is recognised") { CHECK(facts_of(split("mini")).has_mini_debug_info); }
 
 TEST_CASE("a file that shares pieces with others names them") {
   if (std::filesystem::file_size(split("dwz.debug")) == 0) {
@@ -68,7 +68,7 @@ TEST_CASE("a file that shares pieces with others names them") {
 ElfFacts with_link(const std::string& link) {
   std::string bytes = bytes_of(split("linked").c_str());
   const std::string old = "linked.debug";
-  // The name stands in the section alone; in the debug file's path nowhere.
+  // The name is only in the section, and not in the debug file's path.
   const std::size_t at = bytes.find(old + '\0');
   REQUIRE(at != std::string::npos);
   REQUIRE(link.size() <= old.size());
@@ -78,14 +78,14 @@ ElfFacts with_link(const std::string& link) {
   return read_elf_facts(file_with(bytes).get()).value();
 }
 
-TEST_CASE("a debuglink that is no plain file name counts as none") {
+TEST_CASE("a debuglink that is not a plain file name is ignored") {
   for (const char* link : {"", ".", "..", "../../passwd", "/etc/passwd", "a/b", "a\nb", "a\x1b[2J"}) {
     CHECK(with_link(link).debug_link.empty());
   }
   CHECK(with_link("other").debug_link == "other");
 }
 
-TEST_CASE("a debuglink that lacks its end or its checksum counts as none") {
+TEST_CASE("a debuglink without its end or its checksum is ignored") {
   const std::string whole = bytes_of(split("linked").c_str());
   Elf64_Ehdr header;
   std::memcpy(&header, whole.data(), sizeof(header));
@@ -113,12 +113,12 @@ TEST_CASE("a debuglink that lacks its end or its checksum counts as none") {
   CHECK(facts_with([](Elf64_Shdr& section) { section.sh_flags = SHF_COMPRESSED; }).debug_link.empty());
 }
 
-TEST_CASE("what is no ELF file has no facts") {
+TEST_CASE("a file that is not ELF has no facts") {
   CHECK(read_elf_facts(file_with("#!/bin/sh\n").get()).error().message() == "not an ELF file");
   CHECK_FALSE(read_elf_facts(-1).ok());
 }
 
-TEST_CASE("a file cut off anywhere gives an error or fewer facts, never a crash") {
+TEST_CASE("a file truncated anywhere gives an error or fewer facts, never a crash") {
   const std::string whole = bytes_of(split("mini").c_str());
   for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 50) {
     static_cast<void>(read_elf_facts(file_with(whole.substr(0, bytes)).get()));

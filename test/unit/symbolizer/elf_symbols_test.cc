@@ -44,7 +44,7 @@ TEST_CASE("of a function and its aliases the shortest name without underscores i
   CHECK(name_at(symbols_of(VICTIM_C), truth_of(VICTIM_C).at("victim_exported")) == "victim_alias");
 }
 
-TEST_CASE("a program stripped to its dynamic symbols names what it exports and nothing else") {
+TEST_CASE("a program stripped to its dynamic symbols has only its exported names") {
   const Truth truth = truth_of(VICTIM_STRIPPED);
   const ElfSymbols symbols = symbols_of(VICTIM_STRIPPED);
   CHECK(symbols.source() == ElfSymbols::Source::kDynsym);
@@ -69,7 +69,7 @@ TEST_CASE("a label of assembly without type and size reaches to the next functio
   CHECK(name_at(symbols, truth.at("victim_after_label")) == "victim_after_label");
 }
 
-TEST_CASE("a stub of the procedure linkage table has the name of what it calls") {
+TEST_CASE("a stub of the procedure linkage table has the name of the function that it calls") {
   for (const char* victim : {VICTIM_NO_PIE, VICTIM_NO_PIE_IBT}) {
     const Truth truth = truth_of(victim);
     REQUIRE(truth.count("getppid@plt") == 1);
@@ -90,23 +90,23 @@ TEST_CASE("an offset outside the code has no name") {
   CHECK(name_at(symbols, std::uint64_t{1} << 40) == "-");
 }
 
-TEST_CASE("where the descriptor stands in the file doesn't matter, and doesn't change") {
+TEST_CASE("the descriptor's position in the file doesn't matter, and doesn't change") {
   const Fd fd = open_victim(VICTIM_C);
   REQUIRE(::lseek(fd.get(), 1234, SEEK_SET) == 1234);
   CHECK(read_elf_symbols({fd.get()}).ok());
   CHECK(::lseek(fd.get(), 0, SEEK_CUR) == 1234);
 }
 
-TEST_CASE("an image in memory gives the same as the file") {
+TEST_CASE("an image in memory has the same symbols as the file") {
   const std::string bytes = bytes_of(VICTIM_C);
   const Result<ElfSymbols> symbols = read_elf_symbols(std::as_bytes(std::span(bytes)));
   REQUIRE(symbols.ok());
   CHECK(symbols->size() == symbols_of(VICTIM_C).size());
 }
 
-// What follows gives it files that are wrong.
+// The tests below read invalid files.
 
-/// The message for a file of `bytes`; the same for a descriptor and for memory.
+/// The error for a file of `bytes`. A descriptor and memory must have the same one.
 std::string error_for(const std::string& bytes) {
   const Fd fd = file_with(bytes);
   const Result<ElfSymbols> from_file = read_elf_symbols({fd.get()});
@@ -117,7 +117,7 @@ std::string error_for(const std::string& bytes) {
   return from_file.error().message();
 }
 
-/// The victim after `change` got at its headers.
+/// The victim after `change` modified its headers.
 std::string changed(const std::function<void(Elf64_Ehdr&, Elf64_Shdr*)>& change) {
   std::string bytes = bytes_of(VICTIM_C);
   Elf64_Ehdr header;
@@ -138,7 +138,7 @@ Elf64_Shdr& of_type(Elf64_Shdr* sections, Elf64_Word type) {
 
 bool mentions(const std::string& message, const char* what) { return message.find(what) != std::string::npos; }
 
-TEST_CASE("what is no ELF file is called so") {
+TEST_CASE("a file that is not ELF is reported as such") {
   CHECK(error_for("") == "the file is empty");
   CHECK(error_for("x") == "not an ELF file");
   CHECK(error_for("#!/bin/sh\necho hello, this is a longer script than an ELF header is\n") == "not an ELF file");
@@ -146,7 +146,7 @@ TEST_CASE("what is no ELF file is called so") {
   CHECK(mentions(error_for("!<arch>\n"), "not an ELF file"));
 }
 
-TEST_CASE("a descriptor that is no regular file is refused") {
+TEST_CASE("a descriptor of a file that is not regular is refused") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const Fd reading(ends[0]);
@@ -163,7 +163,7 @@ TEST_CASE("an object file is refused") {
   CHECK(mentions(error_for(changed([](auto& h, auto*) { h.e_type = ET_REL; })), "neither a program"));
 }
 
-TEST_CASE("a file cut off anywhere gives an error or fewer symbols, never a crash") {
+TEST_CASE("a file truncated anywhere gives an error or fewer symbols, never a crash") {
   const std::string whole = bytes_of(VICTIM_C);
   for (std::size_t bytes = 0; bytes < whole.size(); bytes += 1 + bytes / 50) {
     static_cast<void>(error_for(whole.substr(0, bytes)));
@@ -177,7 +177,7 @@ TEST_CASE("section headers outside the file are an error") {
   CHECK(mentions(error_for(changed([](auto& h, auto*) { h.e_shentsize = 1; })), "wrong size"));
 }
 
-TEST_CASE("a count of sections in section 0 is not believed") {
+TEST_CASE("a count of sections in section 0 is not trusted") {
   const std::string bytes = changed([](auto& h, auto* sections) {
     h.e_shnum = 0;
     sections[0].sh_size = std::uint64_t{1} << 32;
@@ -201,7 +201,7 @@ TEST_CASE("a symbol table that claims 4 GiB is an error that says so") {
   CHECK(mentions(error_for(bytes), ".symtab: truncated or damaged: a section of 4294967296 bytes"));
 }
 
-TEST_CASE("a symbol table larger than the limit is an error even where a sparse file holds it") {
+TEST_CASE("a symbol table larger than the limit is an error even if a sparse file holds it") {
   const std::string bytes = changed([](auto&, auto* sections) {
     of_type(sections, SHT_SYMTAB).sh_offset = 0;
     of_type(sections, SHT_SYMTAB).sh_size = std::uint64_t{240} << 20;
@@ -213,7 +213,7 @@ TEST_CASE("a symbol table larger than the limit is an error even where a sparse 
   CHECK(mentions(symbols.error().message(), "larger than the limit"));
 }
 
-TEST_CASE("a symbol table whose names are elsewhere is an error") {
+TEST_CASE("a symbol table without a valid string table is an error") {
   const auto with_link = [](Elf64_Word link) {
     return changed([&](auto&, auto* sections) { of_type(sections, SHT_SYMTAB).sh_link = link; });
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForwardingReader: a DirectModuleReader of which a test replaces what it wants to see or to break.
+// ForwardingReader: a DirectModuleReader whose functions a test replaces to observe or break them.
 #pragma once
 
 #include <cstdint>

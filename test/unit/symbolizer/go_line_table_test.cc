@@ -40,7 +40,7 @@ std::optional<GoLineTable::Function> named(const GoLineTable& table, const std::
   return std::nullopt;
 }
 
-/// What all places of a function are.
+/// The chains of all places in a function.
 std::set<std::string> chains_of(const GoLineTable& table, const std::string& name) {
   std::set<std::string> chains;
   const auto function = named(table, name);
@@ -55,14 +55,14 @@ const std::set<std::string> kLines = {
     "main.outer go_chain.go:18 > main.middle go_chain.go:13 (inlined)",
     "main.outer go_chain.go:18 > main.middle go_chain.go:13 (inlined) > main.leaf go_chain.go:9 (inlined)"};
 
-/// Padding behind a function has a line or none, as the version of Go likes.
+/// Padding after a function has a line in some versions of Go and none in others.
 void check_chains(const GoLineTable& table) {
   const std::set<std::string> outer = chains_of(table, "main.outer");
   for (const std::string& line : kLines) CHECK(outer.count(line) == 1);
   CHECK(chains_of(table, "main.alone").count(*kAlone.begin()) == 1);
 }
 
-TEST_CASE("the names, lines and inlined calls of Go are read, as each version since 1.15 writes them") {
+TEST_CASE("the names, lines and inlined calls of every version of Go since 1.15 are read") {
   const std::string version = GENERATE("go_1_15", "go_1_16", "go_1_19", "go_1_24");
   INFO(version);
   const std::string bytes = recording(version);
@@ -70,12 +70,12 @@ TEST_CASE("the names, lines and inlined calls of Go are read, as each version si
   REQUIRE(table.ok());
   check_chains(*table);
   CHECK(named(*table, "main.main"));
-  // Later versions write type arguments down.
+  // Later versions record type arguments.
   CHECK(named(*table, "main.largest[...]").has_value() == (version == "go_1_19"));
   CHECK(named(*table, "main.largest[go.shape.uint64]").has_value() == (version == "go_1_24"));
 }
 
-TEST_CASE("what lies outside of Go's code has no chain") {
+TEST_CASE("an address outside of Go's code has no chain") {
   const std::string bytes = recording("go_1_24");
   const Result<GoLineTable> table = GoLineTable::parse(go_recording(bytes));
   REQUIRE(table.ok());
@@ -87,7 +87,7 @@ TEST_CASE("what lies outside of Go's code has no chain") {
   CHECK(table->locate(UINT64_MAX).empty());
 }
 
-TEST_CASE("without the function data there are names and lines, and nothing inlined") {
+TEST_CASE("without the function data there are names and lines, but no inlined calls") {
   const std::string bytes = recording("go_1_24");
   GoParts parts = go_recording(bytes);
   parts.function_data = {};
@@ -98,7 +98,7 @@ TEST_CASE("without the function data there are names and lines, and nothing inli
   for (const std::string& chain : chains) CHECK(chain.find("inlined") == std::string::npos);
 }
 
-// What follows gives it tables that are wrong.
+// The tests below read invalid tables.
 
 std::string error_of(std::string_view bytes) {
   GoParts parts;
@@ -109,7 +109,7 @@ std::string error_of(std::string_view bytes) {
 
 bool mentions(const std::string& message, const char* what) { return message.find(what) != std::string::npos; }
 
-TEST_CASE("what is no line table is called so") {
+TEST_CASE("data that is no line table is reported as such") {
   CHECK(mentions(error_of(""), "cut off"));
   CHECK(mentions(error_of("abcdefghijkl"), "format that is not known"));
   CHECK(mentions(error_of(std::string_view("\xf1\xff\xff\xff\x00\x00\x01\x07", 8)), "header is invalid"));
@@ -153,10 +153,10 @@ void use(const std::string& bytes) {
   }
 }
 
-TEST_CASE("a line table cut off anywhere, or with any byte wrong, never leads outside of it") {
+TEST_CASE("a line table truncated anywhere, or with any byte wrong, is never read outside of its bytes") {
   for (const char* version : {"go_1_15", "go_1_16", "go_1_19", "go_1_24"}) {
     const std::string whole = recording(version);
-    // Copies of exact size, for the tools that find what reads behind the end.
+    // Copies of exact size, so that sanitizers find reads past the end.
     for (std::size_t bytes = 0; bytes < whole.size(); bytes += 3) use(std::string(whole.data(), bytes));
     for (std::size_t at = 24; at < whole.size(); ++at) {
       for (const char value : {'\x00', '\x7f', '\xff'}) {
@@ -168,7 +168,7 @@ TEST_CASE("a line table cut off anywhere, or with any byte wrong, never leads ou
   }
 }
 
-TEST_CASE("calls that are inlined into each other in a circle end") {
+TEST_CASE("a circle of inlined calls ends") {
   std::string bytes = recording("go_1_24");
   GoParts parts = go_recording(bytes);
   const std::size_t data = bytes.size() - parts.function_data.size();
@@ -179,7 +179,7 @@ TEST_CASE("calls that are inlined into each other in a circle end") {
   std::uint64_t inside = outer->entry;
   while (inside < outer->end && whole->locate(inside).size() != 3) ++inside;
   REQUIRE(inside < outer->end);
-  // Each call says that it was called where the innermost one stands: {funcID and padding, name, parent pc, start
+  // Each call claims that its caller is at the innermost one's place: {funcID and padding, name, parent pc, start
   // line}.
   const auto parent = static_cast<std::uint32_t>(inside - outer->entry);
   for (std::size_t call = data; call + 16 <= bytes.size(); call += 16) {
@@ -191,14 +191,13 @@ TEST_CASE("calls that are inlined into each other in a circle end") {
 }
 
 #ifdef VICTIM_GO
-/// Of the functions of a real program, by their names in its own line table.
+/// The functions of a real program, by their names in its own line table.
 std::string name_at(const ElfSymbols& symbols, std::uint64_t offset) {
   const auto found = symbols.find(offset);
   return found ? std::string(found->name) : "-";
 }
 
-TEST_CASE(
-    "a Go program's names, lines and inlined calls are read from the file, stripped and position-independent too") {
+TEST_CASE("names, lines and inlined calls of Go are read from the file, also stripped or position-independent") {
   const std::string victim = GENERATE(as<std::string>{}, VICTIMS_GO);
   INFO(victim);
   const Fd fd = open_victim(victim.c_str());
@@ -234,7 +233,7 @@ TEST_CASE(
   CHECK(texts.count(*kAlone.begin()) == 1);
 }
 
-/// The victim with its moduledata as Go 1.27 lays it out; empty where it is so already, and before 1.20.
+/// The victim with its moduledata in Go 1.27's layout; empty if it has that already, and before 1.20.
 std::string with_layout_of_127() {
   constexpr std::size_t kTypes = 37;
   std::string bytes = bytes_of(VICTIM_GO);
@@ -249,7 +248,7 @@ std::string with_layout_of_127() {
     return value;
   };
   std::size_t at = 0;
-  // Its first word, and behind it that of the names, which are in the line table.
+  // Its first word, followed by the pointer to the names, which are in the line table.
   while (word(at) != line_table || word(at + 8) - line_table > 4096) at += 8;
   const std::size_t types = at + kTypes * 8;
   if (word(types + 8) < word(types)) return {};
@@ -258,9 +257,9 @@ std::string with_layout_of_127() {
   return bytes;
 }
 
-TEST_CASE("inlined calls of Go are found where Go 1.27 says that they are") {
+TEST_CASE("inlined calls of Go are found in Go 1.27's layout") {
   const std::string bytes = with_layout_of_127();
-  if (bytes.empty()) return;  // the test above has what there is
+  if (bytes.empty()) return;  // the test above covers it
   const Fd fd = file_with(bytes);
   ElfSections file = ElfSections::open(fd.get()).value();
   const Result<std::optional<GoModule>> module = GoModule::read(file, GoModule::With::kInlines);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoRecording: what cut_go_tables.py cut out of a Go program.
-// { text start, address of the function data, size of the line table: 64 bits each; line table; function data }
+// GoRecording: the tables that cut_go_tables.py extracted from a Go program. { text start, address of the function
+// data, size of the line table: 64 bits each; line table; function data }
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace flamed::symbolizer {
 
-/// Refers to `bytes`. Parts that don't fit are empty.
+/// Points into `bytes`. Parts that don't fit are empty.
 inline GoParts go_recording(std::string_view bytes) {
   GoParts parts;
   std::uint64_t words[3] = {};

@@ -21,7 +21,7 @@ constexpr std::uint32_t kHere = EM_X86_64;
 constexpr std::uint32_t kElsewhere = EM_AARCH64;
 #endif
 
-/// Writes a jitdump as the specification says.
+/// Writes a jitdump by the specification.
 class Dump {
  public:
   explicit Dump(std::uint32_t magic = 0x4A695444, std::uint32_t version = 1, std::uint32_t machine = kHere,
@@ -74,7 +74,7 @@ std::string at(const Result<SymbolTable>& table, std::uint64_t address) {
   return found ? std::string(found->name) : "-";
 }
 
-TEST_CASE("a jitdump names what was loaded where") {
+TEST_CASE("a jitdump names loaded code by its addresses") {
   const auto table = Dump().load(1, 0x1000, 0x20, 0, "first").load(2, 0x1040, 0x10, 1, "second; one").parse();
   CHECK(at(table, 0xfff) == "-");
   CHECK(at(table, 0x1000) == "first");
@@ -83,7 +83,7 @@ TEST_CASE("a jitdump names what was loaded where") {
   CHECK(at(table, 0x1048) == "second; one");
 }
 
-TEST_CASE("debug and unwinding information and unknown records are passed over") {
+TEST_CASE("debug and unwinding information and unknown records are skipped") {
   const auto table = Dump().other(2, 100).load(1, 0x10, 4, 0, "a").other(4, 24).other(99, 3).load(2, 0x20, 4, 1, "b");
   CHECK(at(table.parse(), 0x10) == "a");
   CHECK(at(table.parse(), 0x20) == "b");
@@ -95,11 +95,11 @@ TEST_CASE("code that was moved is found at both places") {
   CHECK(at(table, 0x5010) == "moved");
 }
 
-TEST_CASE("a move of what was never loaded tells nothing") {
+TEST_CASE("a move of code that was never loaded is ignored") {
   CHECK(Dump().move(2, 0x1000, 0x5000, 0x20, 3).parse()->empty());
 }
 
-TEST_CASE("what happened last counts, not what stands last") {
+TEST_CASE("the record with the latest time counts, not the last one in the file") {
   const auto table = Dump()
                          .load(30, 0x1000, 0x20, 2, "newest")
                          .move(20, 0x9000, 0x1000, 0x20, 1)
@@ -109,7 +109,7 @@ TEST_CASE("what happened last counts, not what stands last") {
   CHECK(at(table, 0x9000) == "older");
 }
 
-TEST_CASE("the log ends where it is closed, and at a record that is cut off or damaged") {
+TEST_CASE("the log ends at its close record, and at a truncated or damaged record") {
   Dump closed;
   closed.load(1, 0x10, 4, 0, "a").other(3, 0).load(2, 0x20, 4, 1, "b");
   CHECK(at(closed.parse(), 0x20) == "-");
@@ -134,7 +134,7 @@ TEST_CASE("the log ends where it is closed, and at a record that is cut off or d
   CHECK(at(short_load.parse(), 0x10) == "a");
 }
 
-TEST_CASE("names of a jitdump without an end, without a byte or of any length do no harm") {
+TEST_CASE("names without an end, empty or of any length are read safely") {
   Dump dump;
   dump.record(0, 40 + 5, 1).u32(7).u32(7).u64(0x10).u64(0x10).u64(4).u64(0).u32(0x41414141).u32(0x41);
   dump.cut(3);
@@ -152,11 +152,11 @@ TEST_CASE("ranges of a jitdump that wrap around are left out") {
   CHECK(at(table, 0x40) == "good");
 }
 
-TEST_CASE("a header that is longer than known is skipped whole") {
+TEST_CASE("a header longer than the known one is skipped whole") {
   CHECK(at(Dump(0x4A695444, 1, kHere, 64).load(1, 0x10, 4, 0, "a").parse(), 0x10) == "a");
 }
 
-TEST_CASE("a jitdump of another byte order, machine or version is refused, with words") {
+TEST_CASE("a jitdump of another byte order, machine or version is refused with a reason") {
   CHECK(Dump(0x4454694A).parse().error().message() == "a jitdump of the other byte order");
   CHECK(Dump(0x12345678).parse().error().message() == "not a jitdump: it begins otherwise");
   CHECK(Dump(0x4A695444, 2).parse().error().message() == "a jitdump of version 2; only version 1 is known");

@@ -62,7 +62,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE("a map is read once for as long as it stays as it is") {
+TEST_CASE("a map is read once as long as it does not change") {
   Fixture f;
   const JitFiles files{{file_of("10 10 one\n")}, "", false};
   CHECK(f.name(files, 0x10) == "one");
@@ -72,7 +72,7 @@ TEST_CASE("a map is read once for as long as it stays as it is") {
   CHECK(f.reader.reads == 1);
 }
 
-TEST_CASE("a map that has grown is read again, but not at every question") {
+TEST_CASE("a map that has grown is read again, but not at every query") {
   Fixture f;
   const JitFiles files{{file_of("10 10 one\n")}, "", false};
   CHECK(f.name(files, 0x10) == "one");
@@ -84,7 +84,7 @@ TEST_CASE("a map that has grown is read again, but not at every question") {
   CHECK(f.reader.reads == 2);
 }
 
-TEST_CASE("a map that was written anew with the same length is read again") {
+TEST_CASE("a map that was rewritten with the same length is read again") {
   Fixture f;
   const JitFiles files{{file_of("10 10 one\n")}, "", false};
   set_modified(files.files[0], 1);
@@ -110,7 +110,7 @@ TEST_CASE("a map that takes long to read and always grows is read for a tenth of
   CHECK(f.name(files, 0x20) == "two");
 }
 
-TEST_CASE("of two files that name an address, the one that was written last counts") {
+TEST_CASE("of two files with a name for an address, the one that was written last counts") {
   Fixture f;
   const JitFilePtr older = file_of("10 10 older\n30 10 only\n", "/tmp/a"), newer = file_of("10 10 newer\n", "/tmp/b");
   set_modified(older, 100);
@@ -121,7 +121,7 @@ TEST_CASE("of two files that name an address, the one that was written last coun
   CHECK(f.name(files, 0x50) == "(no entry of /tmp/a and /tmp/b covers this address)");
 }
 
-TEST_CASE("without a file the reason is that of the search") {
+TEST_CASE("without a file the reason is the search's") {
   Fixture f;
   CHECK(f.name({{}, "start node with --perf-basic-prof", false}, 0x10) == "(start node with --perf-basic-prof)");
 }
@@ -139,7 +139,7 @@ TEST_CASE("a file that can't be read gives its reason, and is tried again after 
   CHECK(f.name(files, 0x10) == "one");
 }
 
-TEST_CASE("names that were read once stay when their file can't be read any more") {
+TEST_CASE("names stay when their file can't be read any more") {
   Fixture f;
   const JitFiles files{{file_of("10 10 one\n")}, "", false};
   CHECK(f.name(files, 0x10) == "one");
@@ -156,7 +156,7 @@ TEST_CASE("a path can't smuggle control characters into a reason") {
   CHECK(f.name(files, 0x10).find_first_of("\x1b\n") == std::string::npos);
 }
 
-TEST_CASE("tables beyond the budget make room, the least recently used first, and come back when asked for") {
+TEST_CASE("tables beyond the budget are dropped, the least recently used first, and read again when needed") {
   Fixture f;
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "1" + std::to_string(1000 + i) + "0 10 function_" + std::to_string(i) + "\n";
@@ -172,7 +172,7 @@ TEST_CASE("tables beyond the budget make room, the least recently used first, an
   CHECK(f.reader.reads == 4);
 }
 
-TEST_CASE("tables of files that nobody holds any more are let go") {
+TEST_CASE("tables of files without holders are dropped") {
   Fixture f;
   {
     const JitFiles files{{file_of("10 10 one\n")}, "", false};

@@ -14,7 +14,7 @@ SymbolChainPtr chain(const std::string& name, std::uint32_t line = 0) {
   return share({symbol});
 }
 
-TEST_CASE("addresses are found by their offset, and no others") {
+TEST_CASE("exactly the kept addresses are found by their offset") {
   const KeptNames names({{30, chain("c")}, {10, chain("a")}, {20, chain("b")}});
   REQUIRE(names.find(10) != nullptr);
   CHECK(names.find(10)->front().name == "a");
@@ -24,7 +24,7 @@ TEST_CASE("addresses are found by their offset, and no others") {
   CHECK(KeptNames().find(0) == nullptr);
 }
 
-TEST_CASE("chains that are alike are kept once") {
+TEST_CASE("equal chains are kept once") {
   const std::string long_name(1000, 'x');
   std::vector<KeptNames::Named> many;
   for (std::uint64_t i = 0; i < 100; ++i) many.push_back({i, chain(long_name, static_cast<std::uint32_t>(i / 50))});

@@ -48,7 +48,7 @@ TEST_CASE("module functions and BPF programs carry their module") {
   CHECK(at(table, 0xffffffffc0300810) == "[bpf] bpf_prog_0123456789abcdef");
 }
 
-TEST_CASE("a kernel function that is only called like a BPF program belongs to the kernel") {
+TEST_CASE("a kernel function whose name resembles a BPF program's belongs to the kernel") {
   const KallsymsTable table = parse_kallsyms("ffffffff81000000 t bpf_prog_realloc\n").value();
   CHECK(at(table, 0xffffffff81000000) == "[kernel] bpf_prog_realloc");
 }
@@ -64,14 +64,14 @@ TEST_CASE("data has no name, and ends the function before it") {
   CHECK(at(table, 0xffffffff82000100) == "-");
 }
 
-TEST_CASE("the last function of a module doesn't stretch over the hole to the next") {
+TEST_CASE("the last function of a module doesn't reach over the gap to the next") {
   const KallsymsTable table = parse_kallsyms(kSnippet).value();
   CHECK(at(table, 0xffffffffc0201150) == "[nf_tables] nft_trans");
   CHECK(at(table, 0xffffffffc0280000) == "-");
   CHECK(at(table, 0xffffffffc0400000) == "-");
 }
 
-TEST_CASE("a BPF program is as long as the kernel says, up to the hole of one that was unloaded") {
+TEST_CASE("a BPF program has the kernel's length, and ends before the gap of an unloaded one") {
   const KallsymsTable table =
       parse_kallsyms(kSnippet, {{0xffffffffc0300800, 16'000}, {0xffffffffc0300000, 0x300}, {0xffffffff81000110, 1}})
           .value();
@@ -82,7 +82,7 @@ TEST_CASE("a BPF program is as long as the kernel says, up to the hole of one th
   CHECK(at(table, 0xffffffff810001ff) == "[kernel] do_one_thing");
 }
 
-TEST_CASE("a BPF program never reaches into the next symbol, whatever its length is said to be") {
+TEST_CASE("a BPF program never reaches into the next symbol, whatever length the kernel reports") {
   const KallsymsTable table = parse_kallsyms(
                                   "ffffffffc0300000 t bpf_prog_0123456789abcdef_a\t[bpf]\nffffffffc0300100 t "
                                   "bpf_prog_0123456789abcdef_b\t[bpf]\n",
@@ -116,7 +116,7 @@ TEST_CASE("text that is no kallsyms is an error") {
   CHECK_FALSE(parse_kallsyms("ffffffff81000000 D only_data\n").ok());
 }
 
-TEST_CASE("lines of another shape are skipped") {
+TEST_CASE("lines of another form are skipped") {
   const KallsymsTable table = parse_kallsyms("garbage\nffffffff81000000 T f\n\n12").value();
   CHECK(table.size() == 1);
 }
@@ -140,7 +140,7 @@ class FakeKallsyms {
 constexpr std::uint64_t kOld = 0xffffffff81000000;
 constexpr std::uint64_t kNew = 0xffffffffc0000000;
 
-TEST_CASE("whether the kernel shows its addresses is told without reading all of them") {
+TEST_CASE("whether the kernel shows its addresses is found without reading all of them") {
   const ManualClock clock{MonotonicTime{0}, WallTime{0}};
   FakeKallsyms file("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n" +
                     std::string(kSnippet));
@@ -154,7 +154,7 @@ TEST_CASE("whether the kernel shows its addresses is told without reading all of
   CHECK_FALSE(KernelSymbols(clock, {.path = "/nonexistent/kallsyms"}).check().ok());
 }
 
-TEST_CASE("a module loaded later is found, but the file is not read again more often than allowed") {
+TEST_CASE("a module loaded later is found, but the file is read again only at a limited rate") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
   KernelSymbols symbols(clock, {.path = file.path()});
@@ -175,7 +175,7 @@ TEST_CASE("a module loaded later is found, but the file is not read again more o
   CHECK(symbols.stats().loads == 2);
 }
 
-TEST_CASE("an address that can't be the kernel's is no reason to read the file again") {
+TEST_CASE("an address that can't be the kernel's does not make the file be read again") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
   KernelSymbols symbols(clock, {.path = file.path()});
@@ -185,7 +185,7 @@ TEST_CASE("an address that can't be the kernel's is no reason to read the file a
   CHECK(symbols.stats().loads == 1);
 }
 
-TEST_CASE("names age: an old table is read again even when it has an answer") {
+TEST_CASE("an old table is read again even if it has an answer") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
   KernelSymbols symbols(clock, {.path = file.path()});
@@ -196,7 +196,7 @@ TEST_CASE("names age: an old table is read again even when it has an answer") {
   CHECK(symbols.find(kOld)->name == "replaced");
 }
 
-TEST_CASE("a file that was handed over open is read from its beginning each time, and not by its path") {
+TEST_CASE("a file that was passed open is read from its beginning each time, and not by its path") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
   KernelSymbols symbols(clock, {.path = "/nonexistent/kallsyms", .file = Fd(::open(file.path().c_str(), O_RDONLY))});
@@ -208,7 +208,7 @@ TEST_CASE("a file that was handed over open is read from its beginning each time
   CHECK(symbols.find(kOld)->name == "replaced");
 }
 
-TEST_CASE("when reading fails later, the names read before stay") {
+TEST_CASE("when a later read fails, the earlier names stay") {
   ManualClock clock({0}, {0});
   FakeKallsyms file("ffffffff81000000 T old\n");
   KernelSymbols symbols(clock, {.path = file.path()});

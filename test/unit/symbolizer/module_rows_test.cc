@@ -21,7 +21,7 @@ TEST_CASE("a Go program's signal handlers return to code with the rule of a sign
   WARN("SKIP: there was no Go compiler (Debian: golang-go) when this was configured");
 }
 #else
-TEST_CASE("a Go program's signal handlers return to code with the rule of a signal frame, and no other code has it") {
+TEST_CASE("only the code that a Go program's signal handlers return to has the rule of a signal frame") {
   const std::string victim = GENERATE(as<std::string>{}, VICTIMS_GO);
   INFO(victim);
   const Fd fd = open_victim(victim.c_str());

@@ -59,7 +59,7 @@ struct Fixture {
   FakeModules modules;
   CountingReader reader;
   KernelSymbols kernel{clock, {.path = "/nonexistent/kallsyms"}};
-  // No debug file that happens to be installed here counts.
+  // Debug files that are installed on this machine must not be used.
   DirectRootFiles root_files{{.proc = "/nonexistent", .host_root = "/nonexistent"}};
   DebugFileFinder debug_files{reader, root_files};
   ModuleSymbolizer symbolizer{modules, kernel, reader, debug_files, clock};
@@ -84,7 +84,7 @@ TEST_CASE("a function of a file has its name, module and kind, and no reason") {
   CHECK(symbol.reason.empty());
 }
 
-TEST_CASE("C++ functions come out demangled") {
+TEST_CASE("C++ functions are demangled") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_cpp", open_victim(VICTIM_CPP));
   const Truth truth = truth_of(VICTIM_CPP);
@@ -105,7 +105,7 @@ TEST_CASE("a file that was deleted is named from its descriptor") {
   CHECK("/tmp/" + symbol.module == path);
 }
 
-TEST_CASE("answers stand in the order of the question, whatever the modules") {
+TEST_CASE("answers are in the order of the query, whatever the modules") {
   Fixture f;
   const ModuleId c = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
   const ModuleId cpp = f.modules.add_file(21, "victim_cpp", open_victim(VICTIM_CPP));
@@ -145,7 +145,7 @@ TEST_CASE("a module is read once") {
   CHECK(f.symbolizer.stats().table_bytes > 0);
 }
 
-TEST_CASE("a module without descriptor is unknown for the reason it gives") {
+TEST_CASE("a module without a descriptor is unknown, with its own reason") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "/usr/lib/libfoo.so.1", Fd(), "not opened yet");
   const Symbol symbol = f.name(id, 0x1a2b).front();
@@ -164,7 +164,7 @@ TEST_CASE("a module that is opened later gets names") {
   CHECK(f.name(id, offset).front().name == "main");
 }
 
-TEST_CASE("a closed module is known by the names that were kept, and says why there are no others") {
+TEST_CASE("a closed module has the names that were kept, and a reason why there are no others") {
   Fixture f;
   Module closed{{}, ModuleKind::kFile, "/mnt/usb/tool", {}, Fd(), "its file was closed"};
   closed.names = std::make_shared<const KeptNames>(
@@ -185,14 +185,14 @@ TEST_CASE("a closed module is known by the names that were kept, and says why th
   CHECK(f.name(jit, 17).front().reason == "its files were closed");
 }
 
-TEST_CASE("in place of a stack that may not be shown stands why") {
+TEST_CASE("a stack that may not be shown is replaced with the reason") {
   Fixture f;
   const Symbol symbol = f.name(kHiddenModule, 0).front();
   CHECK(symbol.name == "[not shown: not dumpable]");
   CHECK_FALSE(symbol.reason.empty());
 }
 
-TEST_CASE("nothing of a module is held on to once it is closed") {
+TEST_CASE("nothing of a closed module is kept in use") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
   f.name(id, truth_of(VICTIM_C).at("main"));
@@ -206,7 +206,7 @@ TEST_CASE("nothing of a module is held on to once it is closed") {
   CHECK(f.symbolizer.stats().table_bytes == 0);
 }
 
-TEST_CASE("a module that is replaced under its id is read anew") {
+TEST_CASE("a module whose id is reused is read again") {
   Fixture f;
   const std::uint64_t offset = truth_of(VICTIM_C).at("main");
   const ModuleId id = f.modules.add_file(20, "script", file_with("#!/bin/sh\n"));
@@ -215,7 +215,7 @@ TEST_CASE("a module that is replaced under its id is read anew") {
   CHECK(f.name(id, offset).front().name == "main");
 }
 
-TEST_CASE("an address that no symbol covers says so") {
+TEST_CASE("an address that no symbol covers has a reason") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_nameless", open_victim(VICTIM_NAMELESS));
   const Symbol symbol = f.name(id, truth_of(VICTIM_NAMELESS).at("main")).front();
@@ -247,7 +247,7 @@ TEST_CASE("memory without a file is JIT code without a name") {
   CHECK(symbol.reason == "no file behind this memory; no perf map or jitdump was looked for yet");
 }
 
-TEST_CASE("a module that nobody knows any more has a reason") {
+TEST_CASE("a module that no longer exists has a reason") {
   Fixture f;
   CHECK(f.name(ModuleId{77}, 5).front().reason == "the module is no longer known");
   CHECK(f.name(kNoModule, 5).front().reason == "no mapping covered this address");
@@ -342,7 +342,7 @@ TEST_CASE("a table larger than the budget still answers") {
   CHECK(small.stats().table_bytes == 0);
 }
 
-TEST_CASE("the table of a module that is gone is dropped when the next one is read") {
+TEST_CASE("the table of a dropped module is freed when the next one is read") {
   Fixture f;
   const ModuleId first = f.modules.add_file(20, "victim_c", open_victim(VICTIM_C));
   const ModuleId second = f.modules.add_file(21, "victim_c", open_victim(VICTIM_C));
@@ -352,7 +352,7 @@ TEST_CASE("the table of a module that is gone is dropped when the next one is re
   CHECK(f.symbolizer.stats().tables == 1);
 }
 
-/// Blocks in read_symbols() until it is let go.
+/// Blocks in read_symbols() until the test releases it.
 class BlockingReader final : public ForwardingReader {
  public:
   Result<ElfSymbols> read_symbols(const ModuleFiles& files) override {
@@ -385,7 +385,7 @@ class BlockingReader final : public ForwardingReader {
   bool released_ = false;
 };
 
-TEST_CASE("a module that takes long to read doesn't keep others waiting, and is read once for all who wait") {
+TEST_CASE("a module that takes long to read doesn't delay others, and is read once for all waiting queries") {
   ManualClock clock({0}, {0});
   FakeModules modules;
   KernelSymbols kernel(clock, {.path = "/nonexistent/kallsyms"});

@@ -28,7 +28,7 @@ Fd file_of(const std::string& text) {
   return file;
 }
 
-TEST_CASE("a perf map names the addresses of each line's range and no others") {
+TEST_CASE("a perf map names exactly the addresses in its lines' ranges") {
   const PerfMap map = parse_perf_map("1000 20 first\n1040 10 second\n").value();
   CHECK(map.entries == 2);
   CHECK(map.bad_lines == 0);
@@ -41,14 +41,14 @@ TEST_CASE("a perf map names the addresses of each line's range and no others") {
   CHECK(at(map.functions, 0x1050) == "-");
 }
 
-TEST_CASE("numbers of a perf map may have 0x before them, capital digits and zeros") {
+TEST_CASE("numbers of a perf map may have a prefix 0x, capital digits and leading zeros") {
   const PerfMap map = parse_perf_map("0x00007F5A1C000A00 0x0000000000000020 a\n0X7f5a1c000b00 1F b\n").value();
   CHECK(at(map.functions, 0x7f5a1c000a1f) == "a");
   CHECK(at(map.functions, 0x7f5a1c000b1e) == "b");
   CHECK(at(map.functions, 0x7f5a1c000b1f) == "-");
 }
 
-TEST_CASE("names of a perf map hold blanks, semicolons and whatever else stands in the line") {
+TEST_CASE("names of a perf map may have blanks, semicolons and other characters") {
   const PerfMap map =
       parse_perf_map("10 10 JS:*work one /srv/a b.js:3:9\n20 10 a;b <i>&\x1b[31m\xff\n30 10  lead\n").value();
   CHECK(at(map.functions, 0x10) == "JS:*work one /srv/a b.js:3:9");
@@ -56,14 +56,14 @@ TEST_CASE("names of a perf map hold blanks, semicolons and whatever else stands 
   CHECK(at(map.functions, 0x30) == "lead");
 }
 
-TEST_CASE("a name ends at a NUL, and at the longest that is shown") {
+TEST_CASE("a name ends at a NUL, and at the longest length that is shown") {
   const std::string text = std::string("10 10 before\0after\n20 10 ", 25) + std::string(100'000, 'x') + "\n";
   const PerfMap map = parse_perf_map(text).value();
   CHECK(at(map.functions, 0x10) == "before");
   CHECK(at(map.functions, 0x20).size() == 4096);
 }
 
-TEST_CASE("lines of a perf map that are damaged are left out and counted") {
+TEST_CASE("damaged lines of a perf map are left out and counted") {
   const PerfMap map =
       parse_perf_map(
           "10 10 good\n\nzz 10 no number\n20 no size\n20 10\n20 10 \n20 0 empty\n"
@@ -76,14 +76,14 @@ TEST_CASE("lines of a perf map that are damaged are left out and counted") {
   CHECK(at(map.functions, 0x30) == "last");
 }
 
-TEST_CASE("what is no perf map is an error, and an empty one is not") {
+TEST_CASE("text that is no perf map is an error, an empty map is not") {
   CHECK(parse_perf_map("").ok());
   CHECK(parse_perf_map("\n\n").ok());
   CHECK(parse_perf_map("root:*:19000:0:99999:7:::\n").error().message() ==
         "not a perf map: no line is of the form START SIZE name");
 }
 
-TEST_CASE("where lines of a perf map overlap the last one counts, and the rest of the others keeps its name") {
+TEST_CASE("where lines of a perf map overlap the last one counts, and the others keep the rest") {
   const PerfMap map = parse_perf_map("100 100 old\n140 40 new\n80 90 newer\n150 1 newest\n").value();
   CHECK(at(map.functions, 0x80) == "newer");
   CHECK(at(map.functions, 0x10f) == "newer");
@@ -118,7 +118,7 @@ TEST_CASE("any set of ranges gives each address the last range that holds it") {
   }
 }
 
-TEST_CASE("names that many pieces of one range repeat meet a limit") {
+TEST_CASE("the pieces that split ranges leave are limited") {
   JitRanges ranges;
   const std::string name(4000, 'x');
   ranges.add(0, 1'000'000, name);
@@ -127,14 +127,14 @@ TEST_CASE("names that many pieces of one range repeat meet a limit") {
   CHECK_FALSE(built);
 }
 
-TEST_CASE("a perf map is read from its start wherever the descriptor stands") {
+TEST_CASE("a perf map is read from its start, whatever the descriptor's position") {
   const Fd file = file_of("10 10 one\n20 10 two\n");
   const SymbolTable table = read_perf_map(file.get()).value();
   CHECK(at(table, 0x10) == "one");
   CHECK(at(table, 0x2f) == "two");
 }
 
-TEST_CASE("of a perf map that is too large the end is read") {
+TEST_CASE("the end of a too large perf map is read") {
   std::string text = "10 10 first\n";
   const std::string line = "20 10 " + std::string(4089, 'n') + "\n";
   while (text.size() <= kMaxPerfMapBytes) text += line;

@@ -38,7 +38,7 @@ TEST_CASE("an empty table finds nothing") {
   CHECK(at(table_of({}), 5) == "-");
 }
 
-TEST_CASE("a function covers its bytes and no others") {
+TEST_CASE("a function covers exactly its bytes") {
   const SymbolTable table = table_of({{100, 10, "f"}, {120, 5, "g"}});
   CHECK(at(table, 99) == "-");
   CHECK(at(table, 100) == "f+0");
@@ -79,7 +79,7 @@ TEST_CASE("a symbol outside its section is ignored") {
   CHECK(table_of({{200, 1, "f", SymbolBinding::kGlobal, 200}}).empty());
 }
 
-TEST_CASE("inside nested functions the innermost is found, and the outer resumes with its own offset") {
+TEST_CASE("the innermost of nested functions is found, and the outer one resumes with its own offset") {
   const SymbolTable table = table_of({{100, 100, "outer"}, {120, 40, "middle"}, {130, 10, "inner"}});
   CHECK(at(table, 119) == "outer+19");
   CHECK(at(table, 120) == "middle+0");
@@ -90,7 +90,7 @@ TEST_CASE("inside nested functions the innermost is found, and the outer resumes
   CHECK(at(table, 200) == "-");
 }
 
-TEST_CASE("of functions that overlap, the one that starts last is found") {
+TEST_CASE("the last-starting of overlapping functions is found") {
   const SymbolTable table = table_of({{100, 20, "a"}, {110, 30, "b"}});
   CHECK(at(table, 109) == "a+9");
   CHECK(at(table, 110) == "b+0");
@@ -136,7 +136,7 @@ TEST_CASE("functions at both ends of the address space are found") {
   CHECK(at(table, UINT64_MAX - 1) == "last+0");
 }
 
-TEST_CASE("names that add up to more than the limit are an error, not memory") {
+TEST_CASE("names that add up to more than the limit are an error and take no memory") {
   SymbolTable::Builder builder(100);
   const std::string name(60, 'x');
   builder.add(1, 1, kNoLimit, SymbolBinding::kGlobal, name);
@@ -158,7 +158,7 @@ TEST_CASE("a table costs little more than 8 bytes for a function besides its nam
   CHECK(table.bytes() < 10'000 * (8 + 15) + 1000);
 }
 
-TEST_CASE("a table agrees with a search through all symbols") {
+TEST_CASE("a table agrees with a linear search of all symbols") {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     struct Raw {

@@ -33,7 +33,7 @@ TEST_CASE("this process's vdso names its clock function") {
   const Result<ElfSymbols> vdso = read_vdso_symbols();
   INFO((vdso.ok() ? std::string() : vdso.error().message()));
   REQUIRE(vdso.ok());
-  // The truth is where the vdso's own dynamic symbol table, walked by hand, puts the function.
+  // The expected place is the one in the vdso's own dynamic symbol table, which the test reads itself.
   const char* image = reinterpret_cast<const char*>(base);  // NOLINT(performance-no-int-to-ptr)
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(image);
   const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(image + header->e_shoff);

@@ -19,7 +19,7 @@
 
 namespace flamed::symbolizer {
 
-/// File offsets of functions, as the running victim tells them.
+/// File offsets of functions, as the running victim prints them.
 using Truth = std::map<std::string, std::uint64_t>;
 
 inline Truth truth_of(const char* victim) {

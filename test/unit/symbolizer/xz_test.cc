@@ -10,7 +10,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// As "xz" with the filter's options given writes it.
+/// The output of "xz" with these filter options.
 std::string pack(const std::string& text, std::uint32_t dictionary_bytes = 1U << 20) {
   ::lzma_options_lzma options{};
   REQUIRE_FALSE(::lzma_lzma_preset(&options, 1));
@@ -29,7 +29,7 @@ bool mentions(const Result<std::string>& result, const char* what) {
   return !result.ok() && result.error().message().find(what) != std::string::npos;
 }
 
-TEST_CASE("what was packed comes out again") {
+TEST_CASE("compressed data decompresses to the original") {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{256} << 10, std::size_t{3'000'000}}) {
     std::string text(bytes, 'x');
     for (std::size_t i = 0; i < text.size(); i += 7) text[i] = static_cast<char>(i);
@@ -39,7 +39,7 @@ TEST_CASE("what was packed comes out again") {
   }
 }
 
-TEST_CASE("a small stream that holds much more than the limit is an error") {
+TEST_CASE("a small stream that expands far beyond the limit is an error") {
   const std::string bomb = pack(std::string(std::size_t{64} << 20, '\0'));
   REQUIRE(bomb.size() < 64 * 1024);
   CHECK(mentions(unpack_xz(bomb, std::size_t{1} << 20), "more than the limit of 1048576"));
@@ -59,7 +59,7 @@ TEST_CASE("a stream that asks for a dictionary of 1 GiB is an error") {
   CHECK(mentions(unpack_xz(greedy, 1000), "more memory than the limit"));
 }
 
-TEST_CASE("what is cut or damaged is an error") {
+TEST_CASE("truncated or damaged data is an error") {
   const std::string packed = pack(std::string(10'000, 'x'));
   for (std::size_t bytes = 0; bytes < packed.size(); ++bytes) {
     CHECK_FALSE(unpack_xz(packed.substr(0, bytes), 1 << 20).ok());

@@ -11,7 +11,7 @@ namespace {
 const std::string kId = "3f5a9c0d1e2b4a6f8c7d9e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d";
 const std::string kOther = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-TEST_CASE("a cgroup's path tells the unit and the container") {
+TEST_CASE("a cgroup's path names the unit and the container") {
   struct Case {
     std::string path;
     std::string unit;
@@ -78,7 +78,7 @@ TEST_CASE("a cgroup's path tells the unit and the container") {
       {"/machine.slice/machine-qemu\\x2d1\\x2dvm.scope/libvirt/emulator", "machine-qemu\\x2d1\\x2dvm.scope",
        "qemu-1-vm"},
       {"/machine.slice/systemd-nspawn@build.service/payload/system.slice/cron.service", "cron.service", "build"},
-      // What only looks like it
+      // Paths that only resemble these
       {"", "", ""},
       {"///", "", ""},
       {"/system.slice/.service", "", ""},
@@ -96,7 +96,7 @@ TEST_CASE("a cgroup's path tells the unit and the container") {
   }
 }
 
-TEST_CASE("the path comes from the unified hierarchy, or where that is not in use from an older one") {
+TEST_CASE("the path comes from the unified hierarchy, or from cgroup v1 if that is in use") {
   CHECK(parse_proc_cgroup("0::/system.slice/cron.service\n").path == "/system.slice/cron.service");
   CHECK(parse_proc_cgroup("0::/system.slice/cron.service\n").unified);
   const CgroupLine hybrid = parse_proc_cgroup(

@@ -8,14 +8,14 @@
 namespace flamed::symbolizer {
 namespace {
 
-/// Arguments with a NUL behind each, as the kernel gives them.
+/// Arguments with a NUL after each, as in the kernel's file.
 std::string raw(std::initializer_list<std::string> arguments) {
   std::string text;
   for (const std::string& argument : arguments) (text += argument) += '\0';
   return text;
 }
 
-TEST_CASE("a command line is one line that can be taken apart again") {
+TEST_CASE("a command line is one line that can be split into its arguments again") {
   const auto full = [](const std::string& text) { return format_command_line(text, CommandLines::kFull); };
   CHECK(full(raw({"/usr/bin/make", "-j8", "all"})) == "/usr/bin/make -j8 all");
   CHECK(full(raw({"sh", "-c", "echo it's $HOME", ""})) == "sh -c 'echo it'\\''s $HOME' ''");
@@ -36,7 +36,7 @@ TEST_CASE("a command line is safe to print and bounded") {
   CHECK(format_command_line(cut, CommandLines::kFull).ends_with("x..."));
 }
 
-TEST_CASE("a redacted command line has the program and names of options, and no value") {
+TEST_CASE("a redacted command line has the program and the names of options, but no values") {
   const auto redacted = [](const std::string& text) { return format_command_line(text, CommandLines::kRedacted); };
   CHECK(redacted(raw({"/bin/mysql", "-psecret", "-u", "root", "db"})) == "/bin/mysql -p*** -u ***");
   CHECK(redacted(raw({"curl", "--header", "Token: s", "--user=a:b", "-s", "http://u:p@h/"})) ==

@@ -15,7 +15,7 @@ namespace {
 const std::string kCode = test::code_line(0x400000, 0x410000, 0x1000, 7, "/bin/sh");
 const std::string kData = "410000-420000 rw-p 00011000 08:01 7                     /bin/sh x\n";
 
-TEST_CASE("of a process's mappings those that are code are read, as they stand there") {
+TEST_CASE("only a process's executable mappings are read, in their order") {
   const test::TemporaryDirectory directory;
   const std::string vsyscall = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0    [vsyscall]\n";
   CHECK(read_executable_lines(directory.write("maps", kData + kCode + kData + vsyscall)).value() == kCode + vsyscall);
@@ -24,13 +24,13 @@ TEST_CASE("of a process's mappings those that are code are read, as they stand t
   CHECK(parse_executable_maps(read_executable_lines("/proc/self/maps").value()).size() > 2);
 }
 
-TEST_CASE("a last line without its end is read, too") {
+TEST_CASE("a last line without a newline is read, too") {
   const test::TemporaryDirectory directory;
   const std::string cut = kCode.substr(0, kCode.size() - 1);
   CHECK(read_executable_lines(directory.write("maps", kData + cut)).value() == cut);
 }
 
-TEST_CASE("lines are found wherever a read ends") {
+TEST_CASE("lines are split correctly wherever a read ends") {
   const test::TemporaryDirectory directory;
   std::string all;
   std::string wanted;
@@ -43,7 +43,7 @@ TEST_CASE("lines are found wherever a read ends") {
   CHECK(read_executable_lines(directory.write("maps", all)).value() == wanted);
 }
 
-TEST_CASE("mappings of data do not count towards the limit, those of code do") {
+TEST_CASE("only executable mappings count towards the limit") {
   const test::TemporaryDirectory directory;
   const auto times = [](const std::string& line, std::size_t bytes) {
     std::string text;
@@ -57,7 +57,7 @@ TEST_CASE("mappings of data do not count towards the limit, those of code do") {
   CHECK(refused.error().message().find("more than 16 MiB of executable mappings") != std::string::npos);
 }
 
-TEST_CASE("what can't be read is an error that names it") {
+TEST_CASE("an unreadable file is an error that names it") {
   const Result<std::string> none = read_executable_lines("/nowhere/maps");
   REQUIRE_FALSE(none);
   CHECK(none.error().message().find("/nowhere/maps") != std::string::npos);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeProc: a tree that looks like /proc to who reads processes from it.
+// FakeProc: a directory tree that looks like /proc to its readers.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class FakeProc {
  public:
   [[nodiscard]] std::string path() const { return directory_.path().string(); }
 
-  /// Enters a process, or what has become of it.
+  /// Adds a process, or updates it.
   void put(const FakeProcess& process) const {
     const std::string folder = std::to_string(process.pid) + "/";
     directory_.write(folder + "stat", stat_line(process));

@@ -30,7 +30,7 @@ std::string status_text(std::uint32_t uid, std::int32_t pid) {
          "\nSigCgt:\t0000000000000000\n";
 }
 
-/// Two processes of two users, each with a root of its own, and helpers of which the first is made by a script.
+/// Two processes of two users, each with a root of its own, and helpers. A script replaces the first helper.
 struct Fixture {
   explicit Fixture(const std::string& first = "", std::int64_t limit_ns = 10 * kNsPerSecond) {
     add(kPid, ::getuid());
@@ -53,18 +53,18 @@ struct Fixture {
   std::string write(const std::string& name, const std::string& text, std::int32_t pid = kPid) const {
     return proc.directory().write(std::to_string(pid) + "/root" + name, text);
   }
-  /// Of a module that no process maps: what counts is its path.
+  /// A module that no process maps: it is opened by its path.
   [[nodiscard]] Result<Fd> open_module(const std::string& path, std::int32_t pid = kPid) {
     struct stat status {};
     ::stat((proc.path() + "/" + std::to_string(pid) + "/root" + path).c_str(), &status);
     const FileKey key{major(status.st_dev), minor(status.st_dev), status.st_ino};
-    // Whatever the disk of the test is: here it is one that is mounted as the root.
+    // The test's disk looks as if it were mounted as the root.
     proc.directory().write(std::to_string(pid) + "/mountinfo", "22 1 " + std::to_string(key.device_major) + ":" +
                                                                    std::to_string(key.device_minor) +
                                                                    " / / rw - ext4 /dev/vda1 rw\n");
     return opener->open_module({ModuleId{16}, key, path, pid, 1, 0x1000, 0x2000});
   }
-  /// Of a module of ours, which lies with the other files of the test.
+  /// A module of the test, which is beside its other files.
   [[nodiscard]] FileOwner owner() const {
     struct stat status {};
     REQUIRE(::stat(proc.path().c_str(), &status) == 0);
@@ -80,7 +80,7 @@ struct Fixture {
   std::optional<GuardedOpener> opener;
 };
 
-/// A first helper that never answers. The others have the time, too, that it is waited for.
+/// A first helper that never answers. All helpers have the same time limit.
 struct HangingFixture : Fixture {
   HangingFixture() : Fixture("exec sleep 1000", 3 * kNsPerSecond) {}
 };
@@ -90,7 +90,7 @@ std::string text_of(const Fd& file) {
   return read_fd(file.get(), 1 << 20).value();
 }
 
-TEST_CASE("what the helper opens is what is there") {
+TEST_CASE("the helper opens the right file") {
   Fixture fixture;
   fixture.write("/lib/a.so", "code");
   fixture.write("/tmp/perf-4242.map", "names");
@@ -129,7 +129,7 @@ TEST_CASE("what the helper opens is what is there") {
   CHECK(fixture.opener->stats().cpu_ns > 0);
 }
 
-TEST_CASE("why something is not there comes through") {
+TEST_CASE("the reason for a missing file is returned") {
   Fixture fixture;
   const Result<Fd> module = fixture.open_module("/lib/none.so");
   REQUIRE_FALSE(module.ok());
@@ -150,14 +150,14 @@ TEST_CASE("paths longer than any file's are left out") {
   CHECK_FALSE(files[0].file);
 }
 
-TEST_CASE("after a helper that ended another one is asked the same") {
+TEST_CASE("when a helper ends, another one gets its request") {
   Fixture fixture("exit 1");
   fixture.write("/usr/one", "1");
   CHECK(text_of(fixture.open({"/usr/one"}).front().file) == "1");
   CHECK(fixture.opener->stats().timeouts == 0);
 }
 
-TEST_CASE("a program that is no helper is an error, and not a crash") {
+TEST_CASE("a program that is not a helper is an error, and not a crash") {
   const test::FakeProc proc;
   const std::string program = GENERATE("/nonexistent/program", "/bin/true");
   const ManualClock clock({0}, {0});
@@ -167,19 +167,19 @@ TEST_CASE("a program that is no helper is an error, and not a crash") {
   CHECK(opener.stats().timeouts == 0);
 }
 
-TEST_CASE("where a user's paths lead to what does not answer, others' files and his mapped ones are still opened") {
+TEST_CASE("while a user's paths hang, other users' files and the user's mapped ones are still opened") {
   HangingFixture fixture;
   fixture.write("/usr/one", "1");
   fixture.write("/usr/one", "1", kStranger);
   CHECK(fixture.find_jit_files().error().code() == ETIMEDOUT);
   CHECK(fixture.opener->stats().timeouts == 1);
 
-  // Refused without being tried: the next helper would answer.
+  // Refused without a try, though the next helper would answer.
   CHECK(fixture.find_jit_files().error().code() == ETIMEDOUT);
   CHECK_FALSE(fixture.open({"/usr/one"}).front().file);
   CHECK(text_of(fixture.open({"/usr/one"}, kStranger).front().file) == "1");
   CHECK(fixture.find_jit_files(kStranger).ok());
-  // Asked for its mapping all the same.
+  // Its mapping is opened nevertheless.
   const Result<Fd> mapped = fixture.open_module("/usr/one");
   REQUIRE_FALSE(mapped.ok());
   CHECK(mapped.error().message() ==
@@ -189,7 +189,7 @@ TEST_CASE("where a user's paths lead to what does not answer, others' files and 
   CHECK(fixture.opener->stats().timeouts == 1);
 }
 
-TEST_CASE("files of a file system that does not answer are refused whoever asks, and those of others opened") {
+TEST_CASE("files on a file system that does not answer are refused for all users, and others opened") {
   HangingFixture fixture;
   fixture.write("/usr/one", "1");
   for (const std::int32_t pid : {kPid, kStranger}) {
@@ -213,12 +213,12 @@ TEST_CASE("files of a file system that does not answer are refused whoever asks,
   CHECK(fixture.opener->stats().timeouts == 1);
 }
 
-TEST_CASE("what has come back is asked again after a while") {
+TEST_CASE("a file system that answers again is used again after a while") {
   HangingFixture fixture;
   fixture.write("/usr/one", "1");
   CHECK_FALSE(fixture.open({"/usr/one"}).front().file);
   CHECK(fixture.opener->stats().timeouts == 1);
-  // The first helper was killed and does not wait for a file system: it ends.
+  // The first helper was killed and is not blocked in a file system, so it ends.
   for (int i = 0; i < 3000 && fixture.opener->stats().hung != 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK_FALSE(fixture.open({"/usr/one"}).front().file);
@@ -231,7 +231,7 @@ TEST_CASE("what has come back is asked again after a while") {
   CHECK(fixture.opener->stats().timeouts == 1);
 }
 
-TEST_CASE("where nobody is known to have laid links, what does not answer is refused by its folder") {
+TEST_CASE("if no user is known to own the links, paths that hang are refused by their folder") {
   HangingFixture fixture;
   const std::string one = fixture.write("/usr/one", "1");
   const std::string two = fixture.write("/lib/two", "2");
@@ -242,7 +242,7 @@ TEST_CASE("where nobody is known to have laid links, what does not answer is ref
   CHECK(fixture.opener->stats().timeouts == 1);
 }
 
-TEST_CASE("whoever stops it is not kept waiting, and neither is whoever asks then") {
+TEST_CASE("a stop does not wait, and neither do later requests") {
   Fixture fixture("exec sleep 1000", 1000 * kNsPerSecond);
   std::jthread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -254,7 +254,7 @@ TEST_CASE("whoever stops it is not kept waiting, and neither is whoever asks the
   CHECK(fixture.opener->stats().timeouts == 0);
 }
 
-/// Each question takes a second more.
+/// Each request takes a second more.
 class SlowClock final : public Clock {
  public:
   [[nodiscard]] MonotonicTime monotonic() const override { return {now_ns += kNsPerSecond}; }
@@ -263,7 +263,7 @@ class SlowClock final : public Clock {
   mutable std::int64_t now_ns = 0;
 };
 
-TEST_CASE("a place that answers slowly rests, and others are asked meanwhile") {
+TEST_CASE("a slow place is left alone for a while, and others are opened meanwhile") {
   const Fixture files;
   files.write("/usr/one", "1");
   files.write("/usr/one", "1", kStranger);

@@ -27,7 +27,7 @@ std::string status_text(std::uint32_t uid, const std::string& pids) {
   return "Name:\tprogram\nUid:" + ids + "Gid:" + ids + "NSpid:\t" + pids + "\nSigCgt:\t0000000000000000\n";
 }
 
-/// A process of our own user, whose root is a folder of the test's, and which is pid 17 in its pid namespace.
+/// A process of this user, with a folder of the test as its root, and pid 17 in its pid namespace.
 struct Fixture {
   Fixture() {
     process.pid = kOwner.pid;
@@ -36,7 +36,7 @@ struct Fixture {
     put(process);
     std::filesystem::create_directories(root() + "/tmp");
   }
-  /// The process as it is now, still pid 17 to itself.
+  /// The current process, still pid 17 in its own namespace.
   void put(const test::FakeProcess& now) const {
     proc.put(now);
     put_status(::getuid());
@@ -63,7 +63,7 @@ std::string text_of(const JitFiles& files) {
   return read_fd(files.files[0]->file.get(), 1 << 20).value();
 }
 
-TEST_CASE("a perf map is found in the process's root, by the pid that the process knows") {
+TEST_CASE("a perf map is found in the process's root, by the pid in its own namespace") {
   const Fixture fixture;
   fixture.write("/tmp/perf-4242.map", "of another process");
   fixture.write("/tmp/perf-17.map", "its own");
@@ -74,7 +74,7 @@ TEST_CASE("a perf map is found in the process's root, by the pid that the proces
   CHECK(found.why_none.empty());
 }
 
-TEST_CASE("a perf map is found where the process was told to write it") {
+TEST_CASE("a perf map is found in the folder that the process's environment names") {
   const Fixture fixture;
   const std::string where = GENERATE("TMPDIR", "DOTNET_PerfMapJitDumpPath", "argument");
   CAPTURE(where);
@@ -87,14 +87,14 @@ TEST_CASE("a perf map is found where the process was told to write it") {
   CHECK(text_of(fixture.open()) == "elsewhere");
 }
 
-TEST_CASE("folders that are no absolute paths, or do not end, are not looked into") {
+TEST_CASE("folders that are not absolute or do not end are ignored") {
   const Fixture fixture;
   using std::string_literals::operator""s;
   fixture.proc.directory().write("4242/environ", "TMPDIR=\0TMPDIR=var\0TMPDIR=/"s + std::string(10'000, 'x'));
   CHECK(fixture.open().why_none.find("no /tmp/perf-17.map") != std::string::npos);
 }
 
-TEST_CASE("what is no regular file is not used as a perf map, and does not hold anybody up") {
+TEST_CASE("a file that is not regular is not used as a perf map, and does not block") {
   const Fixture fixture;
   const std::string map = fixture.root() + "/tmp/perf-17.map";
   const std::string kind = GENERATE("a symbolic link", "a FIFO", "a folder", "a socket");
@@ -113,7 +113,7 @@ TEST_CASE("a device is not used as a perf map") {
   CHECK(fixture.open().why_none == "/tmp/perf-17.map is a device, not a file: not used");
 }
 
-TEST_CASE("somebody else's file is not used as a perf map") {
+TEST_CASE("another user's file is not used as a perf map") {
   const Fixture fixture;
   fixture.write("/tmp/perf-17.map", "x");
   const std::uint32_t us = ::getuid();
@@ -133,8 +133,8 @@ TEST_CASE("somebody else's file is not used as a perf map") {
   }
 }
 
-TEST_CASE("who started a set-user-ID program does not name its code") {
-  if (::getuid() != 0) return;  // it takes root to give files away
+TEST_CASE("the user who started a set-user-ID program can't name its code") {
+  if (::getuid() != 0) return;  // only root can change a file's owner
   const Fixture fixture;
   REQUIRE(::chown(fixture.write("/tmp/perf-17.map", "x").c_str(), 1000, 1000) == 0);
   fixture.put_status(1000);
@@ -151,7 +151,7 @@ TEST_CASE("a file that has other names is not used as a perf map") {
   CHECK(fixture.open().why_none == "/tmp/perf-17.map has more than one name (hard links): not used");
 }
 
-TEST_CASE("a folder on the way to a perf map may be a link, which leads to the process's own files only") {
+TEST_CASE("a folder in a perf map's path may be a link, but only to the process's own files") {
   const Fixture fixture;
   const test::TemporaryDirectory host;
   host.write("perf-17.map", "of the host");
@@ -163,7 +163,7 @@ TEST_CASE("a folder on the way to a perf map may be a link, which leads to the p
   CHECK(text_of(fixture.open()) == "of the container");
 }
 
-TEST_CASE("what lies on a file system that may not answer is not looked for") {
+TEST_CASE("files on a file system that may not answer are not looked up") {
   const Fixture fixture;
   fixture.proc.directory().write("4242/mountinfo",
                                  "22 1 8:1 / / rw - ext4 /dev/vda1 rw\n23 22 0:9 / /tmp rw - nfs4 server:/tmp rw\n");
@@ -172,7 +172,7 @@ TEST_CASE("what lies on a file system that may not answer is not looked for") {
         "/tmp/perf-17.map lies on nfs4, which may not answer: not used; have it written to a disk of this machine");
 }
 
-TEST_CASE("what links lead to on a file system that may not answer is not used") {
+TEST_CASE("files behind links to a file system that may not answer are not used") {
   const Fixture fixture;
   const std::string file = fixture.write("/net/perf-17.map", "x");
   struct stat status {};
@@ -190,7 +190,7 @@ TEST_CASE("what links lead to on a file system that may not answer is not used")
         "machine");
 }
 
-TEST_CASE("nothing is looked for where it can't be told what may not answer") {
+TEST_CASE("nothing is looked up if it is unknown which file systems may not answer") {
   const Fixture fixture;
   fixture.write("/tmp/perf-17.map", "x");
   const JitFiles known = fixture.open();
@@ -242,7 +242,7 @@ TEST_CASE("a file that is open already stays open, also when its name, or the pr
   CHECK(text_of(last) == "kept");
 }
 
-TEST_CASE("a file that took the place of the open one is opened instead") {
+TEST_CASE("a file that replaced the open one is opened instead") {
   const Fixture fixture;
   const std::string map = fixture.write("/tmp/perf-17.map", "old");
   const JitFiles first = fixture.open();
@@ -250,7 +250,7 @@ TEST_CASE("a file that took the place of the open one is opened instead") {
   CHECK(text_of(fixture.open(&first)) == "new");
 }
 
-TEST_CASE("the pid's next owner is not asked") {
+TEST_CASE("the pid's next process is not used") {
   const Fixture fixture;
   fixture.write("/tmp/perf-17.map", "x");
   test::FakeProcess next = fixture.process;
@@ -259,7 +259,7 @@ TEST_CASE("the pid's next owner is not asked") {
   CHECK(fixture.open().why_none == "the process ended before its perf maps and jitdumps were looked for");
 }
 
-TEST_CASE("where there is no map, what can be done is said, by the program") {
+TEST_CASE("without a map the reason has advice for the program") {
   const Fixture fixture;
   const std::string none = "no file behind this memory, and no /tmp/perf-17.map that names JIT code";
   CHECK(fixture.open().why_none == none);
@@ -270,7 +270,7 @@ TEST_CASE("where there is no map, what can be done is said, by the program") {
   process.executable = "/opt/python/bin/python3.12";
   fixture.put(process);
   CHECK(fixture.open().why_none == none + ": start python with -X perf (3.12 and later)");
-  // Whatever the program is called that has the JVM in it.
+  // Whatever the name of the program with the JVM.
   process.maps = test::code_line(0x1000, 0x2000, 0, 5, "/opt/jdk/lib/server/libjvm.so");
   fixture.put(process);
   const JitFiles java = fixture.open();

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::string_literals::operator""s;  // NOLINT(misc-unused-using-decls): clang-tidy 14 overlooks literals
 
-/// This very process, which no JVM is in, as if there were one.
+/// This process, which has no JVM, as if it had one.
 struct Fixture {
   Fixture() {
     const std::string stat = read_file("/proc/self/stat", 4096).value();
@@ -47,7 +47,7 @@ struct Fixture {
   ProcessId owner;
 };
 
-TEST_CASE("a JVM's answer of 0 is good, and others tell why not") {
+TEST_CASE("a JVM's answer of 0 is success, and others give the reason") {
   CHECK(parse_jvm_answer("0\n").ok());
   CHECK(parse_jvm_answer("0\nDumped code heap\n").ok());
   CHECK(parse_jvm_answer("").error().message() == "the JVM refused");
@@ -58,9 +58,9 @@ TEST_CASE("a JVM's answer of 0 is good, and others tell why not") {
         "the JVM can't write a perf map: JDK 17 or later is needed");
 }
 
-// Every one of these would end this process, were the signal sent: it has no handler for SIGQUIT.
+// Each of these would end this process if the signal were sent, since it has no handler for SIGQUIT.
 
-TEST_CASE("a process without a JVM in it is not asked") {
+TEST_CASE("a process without a JVM is not asked") {
   const Fixture fixture;
   fixture.put("maps", test::code_line(0x1000, 0x2000, 0, 5, "/usr/bin/program"));
   CHECK(fixture.ask() == "it has no JVM in it");
@@ -72,7 +72,7 @@ TEST_CASE("a JVM that does not handle SIGQUIT is not asked") {
   CHECK(fixture.ask() == "the JVM does not handle SIGQUIT (is it just starting, or started with -Xrs?)");
 }
 
-TEST_CASE("a JVM that was told not to listen is not asked, wherever it was told") {
+TEST_CASE("a JVM with attaching disabled is not asked, wherever that was set") {
   const std::string words = "the JVM was started with -XX:+DisableAttachMechanism";
   const Fixture fixture;
   fixture.put("cmdline", "java\0-XX:+DisableAttachMechanism\0"s);
@@ -82,19 +82,19 @@ TEST_CASE("a JVM that was told not to listen is not asked, wherever it was told"
   CHECK(fixture.ask() == words);
 }
 
-TEST_CASE("a pid's next owner is not asked") {
+TEST_CASE("a pid's next process is not asked") {
   Fixture fixture;
   fixture.owner.start_ticks += 1;
   CHECK(fixture.ask() == "the process has ended");
 }
 
-TEST_CASE("what is no socket of the JVM's own user is not connected to") {
+TEST_CASE("only a socket of the JVM's own user is connected to") {
   const Fixture fixture;
   fixture.put("root/tmp/.java_pid17", "a file");
   CHECK(fixture.ask() == "/tmp/.java_pid17 is not the JVM's socket");
 }
 
-TEST_CASE("a link in the place of /tmp leads nowhere outside of the process's root") {
+TEST_CASE("a link in place of /tmp does not lead out of the process's root") {
   const Fixture fixture;
   const std::string root = fixture.proc.path(std::to_string(fixture.owner.pid) + "/root");
   std::filesystem::remove(root + "/tmp");

@@ -32,7 +32,7 @@ TEST_CASE("a mapping holds its first address and not its end") {
   CHECK(set.find(0x2000) == nullptr);
 }
 
-TEST_CASE("a mapping of nothing changes nothing") {
+TEST_CASE("an empty mapping changes nothing") {
   MappingSet set;
   set.insert(mapping(0x1000, 0x2000, 0, 16));
   set.insert(mapping(0x1800, 0x1800, 0, 17));
@@ -48,7 +48,7 @@ TEST_CASE("a new mapping in the middle of an old one leaves both ends with their
                                                mapping(0x5000, 0x9000, 0x14000, 16)});
 }
 
-TEST_CASE("a new mapping takes the place of all that it covers, and cuts its neighbours") {
+TEST_CASE("a new mapping replaces all that it covers, and cuts its neighbours") {
   MappingSet set;
   set.insert(mapping(0x1000, 0x2000, 0, 16));
   set.insert(mapping(0x2000, 0x3000, 0, 17));
@@ -59,7 +59,7 @@ TEST_CASE("a new mapping takes the place of all that it covers, and cuts its nei
                                                mapping(0x6000, 0x7000, 0x1000, 19)});
 }
 
-TEST_CASE("a cut mapping of memory without a file still counts its offsets by address") {
+TEST_CASE("a cut mapping of memory without a file keeps its offsets, which are addresses") {
   MappingSet set;
   set.insert(mapping(0x1000, 0x9000, 0x1000, 0));
   set.insert(mapping(0x2000, 0x3000, 0, 17));
@@ -74,7 +74,7 @@ TEST_CASE("the top of the address space can be mapped") {
 
 TEST_CASE("whatever is inserted in whatever order, each address belongs to the last mapping of it") {
   constexpr std::uint64_t kSpace = 96;
-  std::mt19937 random(20260101);  // NOLINT: the same numbers in every run, so that a failure comes again
+  std::mt19937 random(20260101);  // NOLINT: the same numbers in every run, so that a failure can be repeated
   const auto below = [&](std::uint64_t limit) {
     return std::uniform_int_distribution<std::uint64_t>(0, limit)(random);
   };
@@ -102,7 +102,7 @@ TEST_CASE("whatever is inserted in whatever order, each address belongs to the l
   }
 }
 
-TEST_CASE("a place that changes hands is contested from then on, its neighbours and the same file again are not") {
+TEST_CASE("a place whose file changes is contested from then on, its neighbours and a remap of the same file are not") {
   MappingSet set;
   set.insert(mapping(0x1000, 0x2000, 0x1000, 16));
   set.insert(mapping(0x2000, 0x3000, 0, 17));
@@ -116,7 +116,7 @@ TEST_CASE("a place that changes hands is contested from then on, its neighbours 
   CHECK(set.find(0x1000)->contested);
 }
 
-TEST_CASE("a set contests what it shows differently from an earlier one, and what was contested there") {
+TEST_CASE("a set contests places that differ from an earlier set, and those contested there") {
   MappingSet before;
   before.insert(mapping(0x1000, 0x2000, 0, 16));
   before.insert(mapping(0x3000, 0x4000, 0, 17));
@@ -134,7 +134,7 @@ TEST_CASE("a set contests what it shows differently from an earlier one, and wha
   CHECK_FALSE(now.find(0x7000)->contested);
 }
 
-TEST_CASE("what is mapped of a module becomes another one's") {
+TEST_CASE("a module's mappings can be moved to another module") {
   MappingSet set;
   set.insert(mapping(0x1000, 0x2000, 0, 16));
   set.insert(mapping(0x3000, 0x4000, 0x2000, 17));

@@ -38,7 +38,7 @@ FileKey key_of(const std::string& path) {
   return {major(status.st_dev), minor(status.st_dev), status.st_ino};
 }
 
-/// What a mapping of the file shows, which on btrfs and overlayfs is not what stat(2) says.
+/// The file's identity in a mapping, which on btrfs and overlayfs differs from stat(2).
 FileKey shown_in_mapping(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   void* memory = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, file.get(), 0);
@@ -67,7 +67,7 @@ std::string maps_line(const char* range, const FileKey& key, const std::string& 
   return text + path + "\n";
 }
 
-/// A process whose root is a folder of the test's, and another one, its parent, with its own.
+/// A process with a folder of the test as its root, and its parent with another one.
 struct Fixture {
   Fixture() {
     std::filesystem::create_directories(root());
@@ -106,7 +106,7 @@ TEST_CASE("a file is found in the parent's root when the process is gone") {
   CHECK(text_of(fixture.open(key_of(file), "/lib/a.so")) == "code");
 }
 
-TEST_CASE("a file is found on the host when neither process nor parent is left") {
+TEST_CASE("a file is found on the host when process and parent have ended") {
   const Fixture fixture;
   const test::TemporaryDirectory host;
   const std::string file = host.write("a.so", "code");
@@ -114,7 +114,7 @@ TEST_CASE("a file is found on the host when neither process nor parent is left")
   CHECK(text_of(fixture.open(key_of(file), file)) == "code");
 }
 
-TEST_CASE("the descriptor can be read and nothing more, and is closed on exec") {
+TEST_CASE("the descriptor is read-only and closed on exec") {
   const Fixture fixture;
   const std::string file = fixture.write("/a.so", "code");
   const Result<Fd> opened = fixture.open(key_of(file), "/a.so");
@@ -124,20 +124,20 @@ TEST_CASE("the descriptor can be read and nothing more, and is closed on exec") 
   CHECK((::fcntl(opened->get(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("another file at the same path is refused, with a reason that a person can read") {
+TEST_CASE("another file at the same path is refused with a readable reason") {
   const Fixture fixture;
   const std::string file = fixture.write("/usr/bin/tool", "new");
   FileKey old = key_of(file);
   old.inode += 1;
   const Result<Fd> opened = fixture.open(old, "/usr/bin/tool");
   REQUIRE_FALSE(opened.ok());
-  // The host has no such file; where it stands in the process's root, another one does.
+  // The host has no such file. The process's root has another one in its place.
   CHECK(opened.error().message().find("open tool: ") != std::string::npos);
   // Others may have the same file mapped, at another place.
   CHECK(opened.error().message().find("/usr/bin") == std::string::npos);
 }
 
-TEST_CASE("a file that was replaced on the host is said to be replaced") {
+TEST_CASE("the error for a replaced file on the host says that it was replaced") {
   const Fixture fixture;
   const test::TemporaryDirectory host;
   const std::string file = host.write("tool", "old");
@@ -160,7 +160,7 @@ TEST_CASE("a file that was deleted on the host is named in the error") {
   CHECK(opened.error().message().find("open tool: No such file or directory") != std::string::npos);
 }
 
-TEST_CASE("what is no regular file is not opened, and a FIFO does not hold anybody up") {
+TEST_CASE("a file that is not regular is not opened, and a FIFO does not block") {
   const Fixture fixture;
   const std::string fifo = fixture.root() + "/fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -184,7 +184,7 @@ TEST_CASE("a device is not opened") {
   CHECK(opened.error().message().find("is not a regular file") != std::string::npos);
 }
 
-TEST_CASE("links in a container lead to files of that container only") {
+TEST_CASE("links in a container lead only to files of that container") {
   const Fixture fixture;
   const test::TemporaryDirectory host;
   const std::string secret = host.write("secret", "of the host");
@@ -205,7 +205,7 @@ TEST_CASE("dots in a path do not lead out of the process's root") {
   CHECK_FALSE(fixture.open(key_of(outside), "/../../outside").ok());
 }
 
-TEST_CASE("names that are no paths are not looked for") {
+TEST_CASE("names that are not paths are not looked up") {
   const Fixture fixture;
   for (const std::string path : {"", "[vdso]", "//anon", "a.so", "/"}) {
     CAPTURE(path);
@@ -213,7 +213,7 @@ TEST_CASE("names that are no paths are not looked for") {
   }
 }
 
-TEST_CASE("a mapping's own file is taken even when its path leads to another one") {
+TEST_CASE("a mapping's own file is used even if its path leads to another one") {
   const Fixture fixture;
   const test::TemporaryDirectory elsewhere;
   const std::string mapped = elsewhere.write("mapped", "old");
@@ -225,7 +225,7 @@ TEST_CASE("a mapping's own file is taken even when its path leads to another one
   CHECK(text_of(fixture.open(key, "/bin/tool")) == "old");
 }
 
-TEST_CASE("a mapping that has been split or moved since is found by its file") {
+TEST_CASE("a mapping that was split or moved is found by its file") {
   const Fixture fixture;
   const test::TemporaryDirectory elsewhere;
   const std::string mapped = elsewhere.write("mapped", "code");
@@ -237,7 +237,7 @@ TEST_CASE("a mapping that has been split or moved since is found by its file") {
 }
 
 TEST_CASE("another process's file at the same addresses is not mistaken for it") {
-  // The pid was given away again, and programs that are not position-independent all stand at the same address.
+  // The pid was reused, and programs that are not position-independent are all mapped at the same address.
   const Fixture fixture;
   const test::TemporaryDirectory elsewhere;
   const std::string other = elsewhere.write("other", "of another process");
@@ -268,7 +268,7 @@ TEST_CASE("another file in a mapping's place is another file, whatever its path"
   CHECK(text_of(fixture.open(now, "/bin/tool")) == "code");
 }
 
-TEST_CASE("on overlayfs the same path at the same addresses will do where the kernel tells of two files for one") {
+TEST_CASE("on overlayfs, where the kernel reports two files for one, the same path and addresses are enough") {
   const Fixture fixture;
   const test::TemporaryDirectory elsewhere;
   const std::string mapped = elsewhere.write("mapped", std::string(4096, 'x'));
@@ -284,11 +284,11 @@ TEST_CASE("on overlayfs the same path at the same addresses will do where the ke
   CHECK(text_of(fixture.open({shown.device_major, shown.device_minor + 1, shown.inode + 1}, "/bin/tool")) ==
         std::string(4096, 'x'));
   CHECK_FALSE(fixture.open({shown.device_major, shown.device_minor + 1, shown.inode + 1}, "/bin/other").ok());
-  // Both are told by overlayfs: two files.
+  // Overlayfs reports both, so they are two files.
   CHECK_FALSE(fixture.open({shown.device_major, shown.device_minor, shown.inode + 1}, "/bin/tool").ok());
 }
 
-TEST_CASE("a deleted file that a process still has mapped is opened through its mapping") {
+TEST_CASE("a deleted file that is still mapped is opened through its mapping") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.write("victim", std::string(4096, 'x'));
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -317,7 +317,7 @@ TEST_CASE("a deleted file that a process still has mapped is opened through its 
   CHECK(text_of(opened) == std::string(4096, 'x'));
 }
 
-TEST_CASE("a file that is mapped no more is found by its path, by what its mapping showed") {
+TEST_CASE("a file that is no longer mapped is found by its path and its mapping's identity") {
   const test::TemporaryDirectory directory;
   const std::string path = directory.write("victim", std::string(4096, 'x'));
   OpenRequest request{ModuleId{16}, shown_in_mapping(path), path, ::getpid(), ::getppid(), 0x1000, 0x2000};
@@ -327,7 +327,7 @@ TEST_CASE("a file that is mapped no more is found by its path, by what its mappi
   CHECK_FALSE(open_module(request, "/proc").ok());
 }
 
-TEST_CASE("a file that takes another one's place while that is being opened is never taken for it") {
+TEST_CASE("a file that replaces another one while that is being opened is never used in its place") {
   const test::FakeProc files;
   const std::string paths[] = {files.directory().write("one", "1"), files.directory().write("two", "2")};
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

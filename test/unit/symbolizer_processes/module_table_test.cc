@@ -43,7 +43,7 @@ struct Fixture {
   explicit Fixture(std::size_t limit = 100, std::size_t names_bytes = ModuleTable::kDefaultNamesBudgetBytes)
       : table(limit, clock, names_bytes) {}
 
-  /// What the `modules` thread would be given, or nothing.
+  /// The next request to the `modules` thread, or nothing.
   std::optional<OpenRequest> next() {
     std::stop_source stopped;
     stopped.request_stop();
@@ -52,7 +52,7 @@ struct Fixture {
   ModuleTable::Wanted want(ModuleId module, std::int32_t pid = 42, std::uint32_t user = kNobodys) {
     return table.want({module, {}, {}, pid, 1, 0x1000, 0x2000, user});
   }
-  /// Wants the module's file and answers the request.
+  /// Requests the module's file and answers the request.
   ModuleId open(ModuleId module, std::uint32_t user = kNobodys) { return open_as(module, some_file(), user); }
   ModuleId open_as(ModuleId module, Fd file, std::uint32_t user = kNobodys) {
     want(module, 42, user);
@@ -60,7 +60,7 @@ struct Fixture {
     REQUIRE(request);
     return table.finish(*request, std::move(file));
   }
-  /// Closes what nobody has mapped.
+  /// Closes files that are not mapped.
   ModulePtr close(ModuleId module, KeptNamesPtr names = some_names()) {
     table.note_mapped({});
     for (const ModuleTable::Abandoned& abandoned : table.abandoned(clock.monotonic())) {
@@ -104,7 +104,7 @@ TEST_CASE("the same file at another path is the same module, and under another n
   CHECK_FALSE(fixture.table.find(renamed)->file);
 }
 
-TEST_CASE("a name that is let go of leaves the file's other names") {
+TEST_CASE("a dropped name leaves the file's other names") {
   Fixture fixture;
   const ModuleId first = fixture.table.file(kLibc, "/usr/lib/libc.so.6").module;
   const ModuleId second = fixture.table.file(kLibc, "/usr/lib/libc-2.so").module;
@@ -138,7 +138,7 @@ TEST_CASE("memory without a file is one module per process, and unmapped address
   CHECK(fixture.table.find(anonymous)->owner == kOwner);
 }
 
-TEST_CASE("a module says why it has no file, until it has one") {
+TEST_CASE("a module has a reason for its missing file, until it has one") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   CHECK_FALSE(fixture.table.find(id)->file);
@@ -150,7 +150,7 @@ TEST_CASE("a module says why it has no file, until it has one") {
   CHECK(fixture.table.stats().open_files == 1);
 }
 
-TEST_CASE("a request carries the file's identity and path, and the place where it was seen") {
+TEST_CASE("a request has the file's identity and path, and the process and mapping where it was seen") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id, 77);
@@ -163,7 +163,7 @@ TEST_CASE("a request carries the file's identity and path, and the place where i
   CHECK(request->start == 0x1000);
 }
 
-TEST_CASE("a file is asked for once, however often it is wanted") {
+TEST_CASE("a file is requested once, however often it is needed") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id);
@@ -178,7 +178,7 @@ TEST_CASE("a file is asked for once, however often it is wanted") {
   CHECK_FALSE(fixture.next());
 }
 
-TEST_CASE("what has no file is never asked for") {
+TEST_CASE("a module without a file is never requested") {
   Fixture fixture;
   fixture.want(kKernelModule);
   fixture.want(kVdsoModule);
@@ -187,7 +187,7 @@ TEST_CASE("what has no file is never asked for") {
   CHECK_FALSE(fixture.next());
 }
 
-TEST_CASE("a file that could not be opened is asked for again, each time after a longer wait") {
+TEST_CASE("a file that could not be opened is requested again, each time after a longer wait") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.fail(id);
@@ -214,7 +214,7 @@ TEST_CASE("a file that opens at the second attempt is open") {
   CHECK(fixture.table.find(id)->why_no_file.empty());
 }
 
-TEST_CASE("no more files are held open than allowed: the oldest goes, says why, and may come back later") {
+TEST_CASE("open files are limited: the oldest is closed with a reason, and may be opened again later") {
   Fixture fixture(1);
   const ModuleId first = fixture.table.file(kLibc, "/lib/a.so").module;
   const ModuleId second = fixture.table.file(kOther, "/lib/b.so").module;
@@ -236,7 +236,7 @@ TEST_CASE("no more files are held open than allowed: the oldest goes, says why, 
   CHECK_FALSE(fixture.table.find(second)->file);
 }
 
-TEST_CASE("a user who has most of the open files loses his own, and others open theirs") {
+TEST_CASE("the user with the most open files loses some of their own, and others open theirs") {
   Fixture fixture(10);
   std::vector<ModuleId> many;
   for (std::uint64_t i = 0; i < 20; ++i) {
@@ -257,7 +257,7 @@ TEST_CASE("a user who has most of the open files loses his own, and others open 
   for (const ModuleId id : roots) CHECK(fixture.table.find(id)->file);
 }
 
-TEST_CASE("JIT files count for their user, and make room like others") {
+TEST_CASE("JIT files count for their user, and are closed like others") {
   Fixture fixture(2);
   const ModuleId memory = fixture.table.anonymous(kOwner);
   fixture.table.want_jit(kOwner, true, 1000);
@@ -276,7 +276,7 @@ TEST_CASE("JIT files count for their user, and make room like others") {
   CHECK(small.table.jit_files(kOwner)->why_none.find("LimitNOFILE") != std::string::npos);
 }
 
-TEST_CASE("a module that nothing names any more is forgotten and its file closed") {
+TEST_CASE("a module that nothing names any more is dropped and its file closed") {
   Fixture fixture;
   const ModuleId gone = fixture.table.file(kLibc, "/lib/a.so").module;
   const ModuleId kept = fixture.table.file(kOther, "/lib/b.so").module;
@@ -297,7 +297,7 @@ TEST_CASE("a module that nothing names any more is forgotten and its file closed
   CHECK(fixture.table.anonymous(kOwner) != memory);
 }
 
-TEST_CASE("who holds a module keeps its file open although the table has forgotten it") {
+TEST_CASE("the holder of a module keeps its file open after the table dropped it") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.open(id);
@@ -309,7 +309,7 @@ TEST_CASE("who holds a module keeps its file open although the table has forgott
   CHECK_FALSE(is_open(fd));
 }
 
-TEST_CASE("an answer for a module that was forgotten meanwhile is thrown away") {
+TEST_CASE("an answer for a module that was dropped meanwhile is discarded") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/lib/a.so").module;
   fixture.want(id);
@@ -324,7 +324,7 @@ TEST_CASE("an answer for a module that was forgotten meanwhile is thrown away") 
   CHECK(fixture.table.stats().open_files == 0);
 }
 
-TEST_CASE("files that no sample was ever in can be forgotten by themselves") {
+TEST_CASE("files without samples can be dropped separately") {
   Fixture fixture;
   const ModuleId never_wanted = fixture.table.file({8, 1, 1}, "/tmp/conftest").module;
   const ModuleId mapped = fixture.table.file({8, 1, 2}, "/lib/mapped.so").module;
@@ -340,7 +340,7 @@ TEST_CASE("files that no sample was ever in can be forgotten by themselves") {
   CHECK(fixture.table.file({8, 1, 1}, "/tmp/conftest").module != never_wanted);
 }
 
-TEST_CASE("requests that find the queue full are counted and can be made again") {
+TEST_CASE("requests to a full queue are counted and can be repeated") {
   Fixture fixture;
   std::vector<ModuleId> ids;
   for (std::uint64_t inode = 1; fixture.table.stats().refused_requests == 0; ++inode) {
@@ -356,10 +356,10 @@ TEST_CASE("requests that find the queue full are counted and can be made again")
   CHECK(request->module == ids.back());
 }
 
-TEST_CASE("what names JIT code is asked for once, and then shown by all of the process's memory without a file") {
+TEST_CASE("JIT files are requested once, and then used by all of the process's memory without a file") {
   Fixture fixture;
   fixture.table.want_jit(kOwner, true);
-  CHECK_FALSE(fixture.next());  // nothing of it is known to be needed
+  CHECK_FALSE(fixture.next());  // no sample needs it yet
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   CHECK(fixture.table.find(anonymous)->jit == nullptr);
   fixture.table.want_jit(kOwner, true);
@@ -379,7 +379,7 @@ TEST_CASE("what names JIT code is asked for once, and then shown by all of the p
   CHECK(fixture.table.stats().open_files == 1);
 }
 
-TEST_CASE("what names JIT code is looked for again with growing distance, and now and then once it was found") {
+TEST_CASE("JIT files are searched again at growing intervals, and now and then once they were found") {
   Fixture fixture;
   fixture.table.anonymous(kOwner);
   const auto asks_after = [&](std::int64_t seconds) {
@@ -401,7 +401,7 @@ TEST_CASE("what names JIT code is looked for again with growing distance, and no
   CHECK(asks_after(30));
 }
 
-TEST_CASE("the files that name JIT code are let go with the last module that they name") {
+TEST_CASE("JIT files are closed with the last module that they name") {
   Fixture fixture;
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   const ModuleId unmapped = fixture.table.unmapped(kOwner);
@@ -420,7 +420,7 @@ TEST_CASE("the files that name JIT code are let go with the last module that the
   CHECK(fixture.table.stats().open_files == 0);
 }
 
-TEST_CASE("code is new until that is cleared, and after a JVM was asked its map is looked for at once") {
+TEST_CASE("code counts as new until that is cleared, and after a request to a JVM its map is searched at once") {
   Fixture fixture;
   fixture.table.anonymous(kOwner);
   CHECK_FALSE(fixture.table.has_new_jit_code(kOwner));
@@ -438,7 +438,7 @@ TEST_CASE("code is new until that is cleared, and after a JVM was asked its map 
   CHECK(fixture.next());
 }
 
-TEST_CASE("why a JVM gave no map is part of the reason") {
+TEST_CASE("a JVM's reason for writing no map is part of the reason") {
   Fixture fixture;
   const ModuleId anonymous = fixture.table.anonymous(kOwner);
   fixture.table.want_jit(kOwner, true);
@@ -448,7 +448,7 @@ TEST_CASE("why a JVM gave no map is part of the reason") {
         "no map; flamed asked the JVM for it in vain: JDK 17 or later is needed");
 }
 
-TEST_CASE("a file that nobody has mapped is told of, closed, and known by the names that it was given") {
+TEST_CASE("a file that is not mapped is reported, closed, and known by its kept names") {
   Fixture fixture;
   const ModuleId gone = fixture.table.file(kLibc, "/mnt/tool").module;
   const ModuleId mapped = fixture.table.file(kOther, "/lib/b.so").module;
@@ -494,7 +494,7 @@ TEST_CASE("a file that nobody has mapped is told of, closed, and known by the na
   CHECK(fixture.table.find(gone) == nullptr);
 }
 
-TEST_CASE("what is mapped again within the delay stays open") {
+TEST_CASE("a file that is mapped again within the delay stays open") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/bin/cc1").module;
   fixture.open(id);
@@ -503,13 +503,13 @@ TEST_CASE("what is mapped again within the delay stays open") {
   REQUIRE(abandoned.size() == 1);
   SECTION("by a mapping") { CHECK(fixture.table.file(kLibc, "/bin/cc1").module == id); }
   SECTION("by a sample") { fixture.want(id); }
-  SECTION("by the next look") { fixture.table.note_mapped(std::vector<ModuleId>{id}); }
+  SECTION("by the next scan") { fixture.table.note_mapped(std::vector<ModuleId>{id}); }
   CHECK(fixture.table.abandoned(fixture.clock.monotonic()).empty());
   CHECK(fixture.table.close(abandoned[0].module, some_names(), "closed") == nullptr);
   CHECK(fixture.table.find(id)->file);
 }
 
-TEST_CASE("a file that was closed is the same module when it is mapped again and has not changed") {
+TEST_CASE("a closed file is the same module when it is mapped again unchanged") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/bin/tool").module;
   const Fd file(::memfd_create("tool", MFD_CLOEXEC));
@@ -524,7 +524,7 @@ TEST_CASE("a file that was closed is the same module when it is mapped again and
   const auto request = fixture.next();
   REQUIRE(request);
 
-  SECTION("it is open again, and its names are kept for the next time") {
+  SECTION("it is open again, and its names are kept") {
     CHECK(fixture.table.finish(*request, again()) == id);
     CHECK(fixture.table.find(id)->file);
     CHECK_FALSE(fixture.table.find(id)->is_closed());
@@ -535,7 +535,7 @@ TEST_CASE("a file that was closed is the same module when it is mapped again and
     REQUIRE(abandoned[0].names != nullptr);
     CHECK(abandoned[0].names->find(0x10) != nullptr);
   }
-  SECTION("what cannot be opened keeps its names") {
+  SECTION("a file that can't be opened keeps its names") {
     fixture.table.finish(*request, Error("no such file"));
     CHECK(fixture.table.find(id)->is_closed());
     CHECK(fixture.table.find(id)->why_no_file == "closed");
@@ -562,17 +562,17 @@ TEST_CASE("a file that has changed since it was closed is another module") {
   CHECK(fixture.table.find(other)->path == "/bin/tool");
   CHECK(fixture.table.find(id)->is_closed());
   CHECK(fixture.table.find(id)->names->find(0x10) != nullptr);
-  // Whoever still knows the old one is told.
+  // Users of the old module get a reason.
   CHECK(fixture.want(id).module == other);
   CHECK_FALSE(fixture.next());
   CHECK(fixture.table.file(kLibc, "/bin/tool").module == other);
-  // The old one's end leaves the new one's name.
+  // The old module's removal leaves the new module's name.
   fixture.table.retain(std::vector<ModuleId>{other});
   CHECK(fixture.table.file(kLibc, "/bin/tool").module == other);
   CHECK(fixture.table.stats().names_bytes == 0);
 }
 
-TEST_CASE("a closed file is opened once more for its names where it has not changed") {
+TEST_CASE("a closed file is opened once more for its names if it has not changed") {
   Fixture fixture;
   const ModuleId id = fixture.table.file(kLibc, "/bin/tool").module;
   CHECK_FALSE(fixture.table.reopen(id));
@@ -616,7 +616,7 @@ TEST_CASE("a closed file is opened once more for its names where it has not chan
   }
 }
 
-TEST_CASE("names of closed files stay within their budget: whoever has most loses his oldest") {
+TEST_CASE("names of closed files stay within their budget: the user with the most loses their oldest") {
   const std::size_t one = some_names()->bytes();
   Fixture fixture(100, 4 * one);
   std::vector<ModuleId> users;
@@ -654,7 +654,7 @@ TEST_CASE("JIT files are closed with the last memory of their process") {
   CHECK(fixture.table.stats().open_files == 0);
   CHECK(fixture.table.find(anonymous)->is_closed());
   CHECK(fixture.table.find(anonymous)->owner == kOwner);
-  // What was under way comes too late.
+  // A request in progress comes too late.
   fixture.table.want_jit(kOwner, true);
   CHECK_FALSE(fixture.next());
   fixture.table.finish_jit(kOwner, jit_files(1));

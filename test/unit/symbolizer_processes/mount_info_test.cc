@@ -28,7 +28,7 @@ TEST_CASE("a device's file system is found, with and without optional fields") {
   CHECK(file_system_of("1 2 0:5", {0, 5, 0}).empty());
 }
 
-TEST_CASE("what may hang on the way to a folder is known without a look at it") {
+TEST_CASE("file systems that may hang on a path are known without accessing it") {
   CHECK(type_on_the_way(kMounts, "/data") == "nfs4");
   CHECK(may_hang_on_the_way(kMounts, "/data")->device == "0:27");
   CHECK(type_on_the_way(kMounts, "/data/tmp") == "nfs4");
@@ -39,16 +39,16 @@ TEST_CASE("what may hang on the way to a folder is known without a look at it") 
   CHECK(type_on_the_way("", "/tmp").empty());
 }
 
-TEST_CASE("a process whose root may hang is looked into all the same") {
+TEST_CASE("a process's files are read even if its root may hang") {
   CHECK(type_on_the_way("22 1 0:1 / / rw - nfs4 server:/ rw\n", "/tmp").empty());
 }
 
-TEST_CASE("a mount on top of another does not hide what lies on the way") {
+TEST_CASE("a mount over another does not hide file systems earlier in the path") {
   CHECK(type_on_the_way("22 1 0:1 / /net rw - nfs4 server:/ rw\n23 1 0:2 / /net/tmp rw - tmpfs tmpfs rw\n",
                         "/net/tmp") == "nfs4");
 }
 
-TEST_CASE("of several on the way it is the innermost, and of those at one place the last") {
+TEST_CASE("among several mounts in a path the innermost counts, and the last one at the same place") {
   const auto device = [](std::string_view path) {
     return may_hang_on_the_way(
                "22 1 0:1 / /net rw - nfs4 server:/ rw\n23 22 0:2 / /net/a rw - fuse f rw\n"
@@ -60,7 +60,7 @@ TEST_CASE("of several on the way it is the innermost, and of those at one place 
   CHECK(device("/net/b") == "0:3");
 }
 
-TEST_CASE("only what this machine's kernel serves from its own disks and memory cannot hang") {
+TEST_CASE("only file systems on this machine's disks and memory cannot hang") {
   for (const char* local : {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "squashfs"}) CHECK_FALSE(may_hang(local));
   for (const char* other : {"fuse", "fuse.sshfs", "fuseblk", "nfs4", "cifs", "9p", "ceph", "virtiofs", ""}) {
     CAPTURE(other);

@@ -12,7 +12,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-TEST_CASE("of what procfs lists, numbers alone are processes") {
+TEST_CASE("only numeric entries of procfs are processes") {
   const test::FakeProc proc;
   for (const char* other : {"self", "17a", "99999999999", "sys"})
     proc.directory().write(std::string(other) + "/stat", "");
@@ -23,7 +23,7 @@ TEST_CASE("of what procfs lists, numbers alone are processes") {
   CHECK(running_pids(proc.path() + "/not mounted").empty());
 }
 
-TEST_CASE("a thread besides the first is found, if there is one") {
+TEST_CASE("a thread other than the first is found, if there is one") {
   const test::FakeProc proc;
   proc.put({.pid = 17});
   CHECK_FALSE(other_thread(proc.path(), 17));
@@ -34,7 +34,7 @@ TEST_CASE("a thread besides the first is found, if there is one") {
   CHECK_FALSE(other_thread(proc.path(), 18));
 }
 
-TEST_CASE("a process is alive while its pid is its own, and it is no zombie") {
+TEST_CASE("a process is alive while it has its pid and is not a zombie") {
   const test::FakeProc proc;
   test::FakeProcess process{.pid = 17, .start_ticks = 5};
   proc.put(process);

@@ -11,7 +11,7 @@
 namespace flamed::symbolizer {
 namespace {
 
-TEST_CASE("a line of a mapped file tells its addresses, offset, file and path") {
+TEST_CASE("a line of a mapped file has its addresses, offset, file and path") {
   const auto line = parse_maps_line("7f2c7a000000-7f2c7a021000 r-xp 00028000 fe:01 1234567    /usr/lib/libc.so.6");
   REQUIRE(line);
   CHECK(line->start == 0x7f2c7a000000);
@@ -57,7 +57,7 @@ TEST_CASE("memory without a file has the kernel's name for it or none") {
   }
 }
 
-TEST_CASE("the highest page, which holds the vsyscall, is a mapping like others") {
+TEST_CASE("the highest page, the vsyscall's, is an ordinary mapping") {
   const auto line =
       parse_maps_line("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]");
   REQUIRE(line);
@@ -100,17 +100,17 @@ TEST_CASE("a line that the kernel does not write is refused") {
   }
 }
 
-TEST_CASE("every cut of a good line is read or refused within its bytes") {
+TEST_CASE("every prefix of a valid line is read or refused within its bytes") {
   const std::string whole = "7f2c7a000000-7f2c7a021000 r-xp 00028000 fe:01 1234567    /usr/lib/libc.so.6";
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const std::string cut = whole.substr(0, size);  // a string of its own: reading past it is seen by the sanitizer
+    const std::string cut = whole.substr(0, size);  // a string of its own, so that the sanitizer catches reads past it
     const auto line = parse_maps_line(cut);
-    // The shortest cut that still is a mapping ends with the first digit of the inode.
+    // The shortest prefix that is still a mapping ends with the first digit of the inode.
     CHECK(line.has_value() == (size > whole.find("1234567")));
   }
 }
 
-TEST_CASE("of a whole text only executable mappings are kept, in order, and bad lines are left out") {
+TEST_CASE("only the executable mappings of a text are kept, in order, without malformed lines") {
   const std::vector<MapsLine> lines = parse_executable_maps(
       "1000-2000 r--p 00000000 08:01 5 /a\n"
       "2000-3000 r-xp 00001000 08:01 5 /a\n"
@@ -126,7 +126,7 @@ TEST_CASE("of a whole text only executable mappings are kept, in order, and bad 
   CHECK(parse_executable_maps("").empty());
 }
 
-TEST_CASE("stat tells comm, state, parent, CPU time and start time") {
+TEST_CASE("stat has comm, state, parent, CPU time and start time") {
   const auto stat = parse_stat("42 (bash) S 41 42 42 34816 50 4194304 1 2 3 4 5 6 7 8 20 0 1 0 123456 1000 200 1\n");
   REQUIRE(stat);
   CHECK(stat->comm == "bash");
@@ -136,7 +136,7 @@ TEST_CASE("stat tells comm, state, parent, CPU time and start time") {
   CHECK(stat->start_ticks == 123'456);
 }
 
-TEST_CASE("a comm may hold blanks, parentheses, newlines, or nothing") {
+TEST_CASE("a comm may have blanks, parentheses and newlines, or be empty") {
   const std::string rest = " R 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 77 1000 200\n";
   for (const std::string comm : {"a b", "(sd-pam)", "a) R 9 (b", ":-) (", "x\ny", "", "))))"}) {
     CAPTURE(comm);

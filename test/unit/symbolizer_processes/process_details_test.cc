@@ -45,14 +45,14 @@ TEST_CASE("a process is described by its effective user and its command line") {
   CHECK(detail->command_line == "cat -n");
 }
 
-TEST_CASE("a command line is read without asking whose the rest is") {
+TEST_CASE("a command line is read without the process's other details") {
   Fixture f;
   f.put(100, "/");
   CHECK(f.details.read_command_line(100) == "cat -n");
   CHECK(f.details.read_command_line(101).empty());
 }
 
-TEST_CASE("command lines that are off are not read") {
+TEST_CASE("command lines are not read if they are turned off") {
   Fixture f;
   f.put(100, "/");
   const ProcessDetails details(CommandLines::kOff, f.proc.path());
@@ -62,7 +62,7 @@ TEST_CASE("command lines that are off are not read") {
   CHECK(details.read_command_line(100).empty());
 }
 
-TEST_CASE("what a pid's next owner says is not taken for the process's") {
+TEST_CASE("details of a pid's next process are not taken for the process's") {
   Fixture f;
   f.put(100, "/system.slice/next.service");
   CHECK_FALSE(f.details.read({100, 4999}));
@@ -70,7 +70,7 @@ TEST_CASE("what a pid's next owner says is not taken for the process's") {
   CHECK(f.details.cgroup(77, {100, 4999}) == nullptr);
 }
 
-TEST_CASE("a cgroup is asked for once, and then known for processes that are gone") {
+TEST_CASE("a cgroup is looked up once, and then known for ended processes") {
   Fixture f;
   const std::uint64_t id = f.make_cgroup("/system.slice/cron.service");
   f.put(100, "/system.slice/cron.service");
@@ -81,7 +81,7 @@ TEST_CASE("a cgroup is asked for once, and then known for processes that are gon
   CHECK(f.details.cgroup(id, {4711, 1}) == first);
 }
 
-TEST_CASE("a process that has moved on is no witness of the cgroup that it was sampled in") {
+TEST_CASE("a process that changed its cgroup does not name the one that it was sampled in") {
   Fixture f;
   const std::uint64_t before = f.make_cgroup("/before.slice");
   f.make_cgroup("/after.slice");

@@ -16,7 +16,7 @@ constexpr const char* kStatus =
     "Name:\tUid:\nUmask:\t0022\nState:\tS (sleeping)\nPid:\t4242\nUid:\t1000\t1001\t1002\t1003\nGid:\t50\t51\t52\t53\n"
     "NSpid:\t4242\t17\t1\nSigBlk:\t0000000000000000\nSigCgt:\t0000000000000004\nCapInh:\t0\n";
 
-TEST_CASE("a status file tells users, groups, the innermost pid and what signals have handlers") {
+TEST_CASE("a status file has users, groups, the innermost pid and the signals with handlers") {
   const auto status = parse_process_status(kStatus);
   REQUIRE(status.has_value());
   CHECK(status->uid.real == 1000);
@@ -33,7 +33,7 @@ TEST_CASE("a status file tells users, groups, the innermost pid and what signals
   CHECK_FALSE(status->acts_for(0));
 }
 
-TEST_CASE("a status file without one of its lines, or with a damaged one, tells nothing") {
+TEST_CASE("a status file with a missing or damaged line is refused") {
   const std::string whole = kStatus;
   for (const char* line : {"Uid:\t", "Gid:\t", "NSpid:\t", "SigCgt:\t"}) {
     CAPTURE(line);
@@ -46,7 +46,7 @@ TEST_CASE("a status file without one of its lines, or with a damaged one, tells 
   CHECK_FALSE(parse_process_status("").has_value());
 }
 
-TEST_CASE("the kernel's own status file of this process is understood") {
+TEST_CASE("the kernel's status file of this process is read") {
   const auto status = parse_process_status(read_file("/proc/self/status", 1 << 16).value());
   REQUIRE(status.has_value());
   CHECK(status->uid.effective == ::geteuid());

@@ -19,7 +19,7 @@ namespace flamed::test {
 inline constexpr std::uint64_t kProgram = 0x400000;  ///< where programs are mapped
 inline constexpr std::uint64_t kLibrary = 0x7f0000000000;
 
-/// The clock stands at 1000 s; times of events are given as milliseconds around it.
+/// The clock is at 1000 s. Times of events are in milliseconds relative to it.
 struct ProcessTableFixture {
   static constexpr std::int64_t kStartNs = 1000 * kNsPerSecond;
 
@@ -31,7 +31,7 @@ struct ProcessTableFixture {
     table.on_mapping(at(ms), {pid, start, length, file_offset,
                               inode == 0 ? symbolizer::FileKey{} : symbolizer::FileKey{8, 1, inode}, path});
   }
-  /// fork and exec as the kernel tells of them.
+  /// fork and exec as the kernel reports them.
   void start(std::int64_t ms, std::int32_t pid, const std::string& comm, std::uint64_t inode) {
     table.on_fork(at(ms), pid, 1);
     table.on_exec(at(ms + 1), pid, comm);

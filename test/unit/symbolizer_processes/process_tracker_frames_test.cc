@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the table of processes makes frames of addresses, and what it asks for about their modules.
+// How the table of processes resolves addresses to frames, and what it requests about their modules.
 #include "symbolizer/process/process_tracker.h"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ using test::shell;
 
 // -- Addresses to frames ---------------------------------------------------------------------------------------------
 
-TEST_CASE("callers are placed one byte before their return address, the innermost where it stands") {
+TEST_CASE("callers are one byte before their return address, the innermost frame is exactly at its address") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/libc.so.6", 0);
-  // The second's call is the last instruction of the program, so that its return address is not in it any more.
+  // The second caller's call is the program's last instruction, so its return address is outside of the program.
   const auto located = fixture.locate(kShell, 10, {kLibrary, kProgram + 0x10000, kLibrary + 0x20});
   CHECK(located.trust == StackTrust::kAll);
   REQUIRE(located.frames.size() == 3);
@@ -47,7 +47,7 @@ TEST_CASE("a stack is cut at an address outside of known code") {
   CHECK(fixture.locate(kShell, 10, {kProgram, 0}).trust == StackTrust::kCut);
 }
 
-TEST_CASE("a program counter outside of known code makes /proc be read, at most once a second") {
+TEST_CASE("a program counter outside of known code triggers a read of /proc, at most once a second") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   FakeProcess now = shell();
@@ -86,7 +86,7 @@ TEST_CASE("code without a file belongs to its process, by address") {
   CHECK(fixture.modules.find(located.frames[0].module)->owner == kShell);
 }
 
-TEST_CASE("the vdso is one module for all processes, counted from its start") {
+TEST_CASE("the vdso is one module for all processes, with offsets from its start") {
   Fixture fixture;
   fixture.start(0, 100, "a", 7);
   fixture.map(5, 100, 0x7ffe00000000, 0, "[vdso]", 0x1234000, 0x2000);
@@ -95,7 +95,7 @@ TEST_CASE("the vdso is one module for all processes, counted from its start") {
   CHECK(located.frames[0] == Frame{kVdsoModule, 0xa10});
 }
 
-TEST_CASE("a stack without addresses is whole, and costs no look at /proc") {
+TEST_CASE("a stack without addresses is whole, and needs no read of /proc") {
   Fixture fixture;
   FakeProcess kernel_thread{2, 3};
   kernel_thread.comm = "kthreadd";
@@ -122,7 +122,7 @@ TEST_CASE("a running process whose mappings can't be read keeps its addresses") 
 
 // -- Modules ---------------------------------------------------------------------------------------------------------
 
-TEST_CASE("the file of a module is asked for when a sample is in it, with the place where it is mapped") {
+TEST_CASE("a module's file is requested when a sample is in it, with the place where it is mapped") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   CHECK_FALSE(fixture.next_request());
@@ -138,7 +138,7 @@ TEST_CASE("the file of a module is asked for when a sample is in it, with the pl
   CHECK_FALSE(fixture.next_request());
 }
 
-TEST_CASE("a file that could not be opened is asked for again as samples go on") {
+TEST_CASE("a file that could not be opened is requested again with further samples") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   static_cast<void>(fixture.locate(kShell, 10, {kProgram}));
@@ -153,7 +153,7 @@ TEST_CASE("a file that could not be opened is asked for again as samples go on")
   CHECK(fixture.next_request());
 }
 
-TEST_CASE("what names JIT code is asked for when a sample was in memory without a file, and once a second") {
+TEST_CASE("JIT files are requested when a sample was in memory without a file, at most once a second") {
   Fixture fixture;
   fixture.start(0, 200, "node", 8);
   fixture.map(5, 200, 0x900000, 0, "//anon");
@@ -167,7 +167,7 @@ TEST_CASE("what names JIT code is asked for when a sample was in memory without 
   CHECK_FALSE(fixture.next_request());
 }
 
-TEST_CASE("memory that .NET has mapped twice to write code into it is memory without a file") {
+TEST_CASE("memory that .NET maps twice to write code counts as memory without a file") {
   Fixture fixture;
   fixture.start(0, 200, "dotnet", 8);
   fixture.map(5, 200, 0x900000, 77, "/memfd:doublemapper (deleted)");
@@ -176,7 +176,7 @@ TEST_CASE("memory that .NET has mapped twice to write code into it is memory wit
   CHECK(fixture.place({200, 6000}, 8, 0xa00123) == "/memfd:program+1123");
 }
 
-TEST_CASE("the modules of all processes are named, also of those that ended a moment ago") {
+TEST_CASE("the modules of all processes are listed, also of those that ended a moment ago") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.start(0, 200, "ls", 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the table of processes makes of it when events were lost, and how late samples find what was mapped then.
+// How the table of processes handles lost events, and how late samples find the mappings of their time.
 #include "symbolizer/process/process_tracker.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST_CASE("after events were lost, a process is read again when it is next sampl
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
 }
 
-TEST_CASE("events that are skipped of one process leave what is known of others as it was") {
+TEST_CASE("skipped events of one process do not affect others") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.start(0, 200, "cat", 7);
@@ -49,13 +49,13 @@ TEST_CASE("events that are skipped of one process leave what is known of others 
   fixture.proc.put(now);
   fixture.set_clock(1500);
   fixture.table.on_events_lost(100, fixture.at(1000));
-  fixture.table.on_events_lost(300, fixture.at(1000));  // never heard of
+  fixture.table.on_events_lost(300, fixture.at(1000));  // an unknown process
   CHECK(fixture.place(kShell, 900, kProgram) == "/bin/sh+1000");
   CHECK(fixture.place(kShell, 1600, kProgram) == "/bin/ls+3000");
   CHECK(fixture.place({200, 200}, 1600, kProgram) == "/bin/cat+1000");
 }
 
-TEST_CASE("a process of which events are skipped all the time is read again once a second at most") {
+TEST_CASE("a process whose events are always skipped is read again at most once a second") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   const auto with_library = [&](std::uint64_t inode, const char* path) {
@@ -82,7 +82,7 @@ TEST_CASE("a process of which events are skipped all the time is read again once
   CHECK(fixture.place(kShell, 2101, kLibrary) == "/lib/second.so+0");
 }
 
-TEST_CASE("after events were lost, what was known of a process that is gone is still better than nothing") {
+TEST_CASE("after events were lost, the old mappings of an ended process are still used") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.table.on_events_lost(fixture.at(0), fixture.at(0));
@@ -90,7 +90,7 @@ TEST_CASE("after events were lost, what was known of a process that is gone is s
   CHECK(fixture.locate(kShell, 5, {kProgram}).trust == StackTrust::kAll);
 }
 
-TEST_CASE("after events were lost, one new mapping does not make the others forgotten") {
+TEST_CASE("after events were lost, one new mapping does not discard the others") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -101,7 +101,7 @@ TEST_CASE("after events were lost, one new mapping does not make the others forg
   CHECK(located.frames.size() == 2);
 }
 
-TEST_CASE("a look at /proc does not place samples that are older than it where events tell otherwise") {
+TEST_CASE("a read of /proc does not resolve older samples if events contradict it") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
@@ -122,7 +122,7 @@ TEST_CASE("a look at /proc does not place samples that are older than it where e
   CHECK(fixture.table.resolve(kShell, fixture.at(2000)).earlier_maps == nullptr);
 }
 
-TEST_CASE("an exec that a look at /proc has seen already still comes between the samples before and after it") {
+TEST_CASE("an exec that a read of /proc already covered still separates the samples before and after it") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
@@ -138,7 +138,7 @@ TEST_CASE("an exec that a look at /proc has seen already still comes between the
   CHECK(fixture.place(kShell, 1700, kProgram) == "/bin/ls+1000");
 }
 
-TEST_CASE("while events were lost, only places that never changed hands are believed") {
+TEST_CASE("while events were lost, only places with a single file are trusted") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
@@ -151,7 +151,7 @@ TEST_CASE("while events were lost, only places that never changed hands are beli
   fixture.set_clock(2000);
   fixture.table.on_events_lost(fixture.at(1000), fixture.at(1000));
   CHECK(fixture.place(kShell, 900, kLibrary) == "/lib/second.so+1000");
-  // Another library may have been there in between, as it was before.
+  // Another library may have been mapped there in between, as before.
   const auto inside = fixture.locate(kShell, 1500, {kLibrary, kProgram + 0x20});
   CHECK(inside.trust == StackTrust::kDoubt);
   CHECK(inside.frames.size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE("while events were lost, only places that never changed hands are beli
   CHECK(fixture.locate(kShell, 2000, {kLibrary, kProgram + 0x20}).trust == StackTrust::kAll);
 }
 
-TEST_CASE("while events were lost, what /proc shows in another's place is not believed of samples from before") {
+TEST_CASE("while events were lost, a file that /proc shows in another's place is not used for earlier samples") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
@@ -178,7 +178,7 @@ TEST_CASE("while events were lost, what /proc shows in another's place is not be
   CHECK(fixture.place(kShell, 2001, kLibrary) == "/lib/second.so+1000");
 }
 
-TEST_CASE("an exec among lost events begins no certainty: a mapping that came unheard is not taken for a later one's") {
+TEST_CASE("an exec among lost events does not end the doubt: a mapping is not taken for its successor") {
   Fixture fixture;
   fixture.table.on_events_lost(fixture.at(0), fixture.at(2000));
   fixture.start(100, 100, "sh", 7);
@@ -198,7 +198,7 @@ TEST_CASE("an exec among lost events begins no certainty: a mapping that came un
   }
 }
 
-TEST_CASE("what /proc shows where no event told of a mapping is not believed of samples from before the look") {
+TEST_CASE("a mapping that no event reported is not trusted for samples from before /proc was read") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   FakeProcess now = shell();
@@ -211,7 +211,7 @@ TEST_CASE("what /proc shows where no event told of a mapping is not believed of 
   CHECK(fixture.place(kShell, 2001, kLibrary) == "/lib/second.so+1000");
 }
 
-TEST_CASE("after events were lost, places that changed hands in a process that is gone are not believed") {
+TEST_CASE("after events were lost, places whose file changed in an ended process are not trusted") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(3, 100, kLibrary, 8, "/lib/first.so");
@@ -222,7 +222,7 @@ TEST_CASE("after events were lost, places that changed hands in a process that i
   CHECK(fixture.locate(kShell, 20, {kProgram}).trust == StackTrust::kAll);
 }
 
-TEST_CASE("modules that only samples from before a look at /proc are in are named among those that are mapped") {
+TEST_CASE("modules that only samples before a read of /proc need are listed as mapped") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   const ModuleId shell_file = fixture.locate(kShell, 5, {kProgram}).frames.at(0).module;
@@ -238,7 +238,7 @@ TEST_CASE("modules that only samples from before a look at /proc are in are name
   CHECK(std::count(modules.begin(), modules.end(), shell_file) == 1);
 }
 
-TEST_CASE("a process that events should have told of is believed from the look at /proc on") {
+TEST_CASE("a process that events should have announced is trusted from the read of /proc on") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.set_clock(2000);
@@ -246,7 +246,7 @@ TEST_CASE("a process that events should have told of is believed from the look a
   CHECK(fixture.locate(kShell, 2000, {kProgram}).trust == StackTrust::kAll);
 }
 
-TEST_CASE("where nobody tells of events, what /proc shows is believed of earlier samples too") {
+TEST_CASE("without a source of events, mappings from /proc are used for earlier samples too") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -258,7 +258,7 @@ TEST_CASE("where nobody tells of events, what /proc shows is believed of earlier
   CHECK(fixture.place(kShell, 1500, kLibrary) == "/lib/second.so+1000");
 }
 
-TEST_CASE("editions of tables are found by their number, until others took their place long ago") {
+TEST_CASE("editions of tables are found by their number, until others replaced them long ago") {
   TableEditions editions;
   std::vector<std::shared_ptr<const MappingSet>> maps;
   std::vector<std::uint16_t> numbers;
@@ -278,7 +278,7 @@ TEST_CASE("editions of tables are found by their number, until others took their
   CHECK(editions.find(numbers[19]) == maps[19].get());
 }
 
-TEST_CASE("after events were lost, processes that are no more are ended") {
+TEST_CASE("after events were lost, processes that no longer exist are ended") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.proc.put({200, 6000});

@@ -27,7 +27,7 @@ using test::shell;
 
 // -- Looking at /proc ------------------------------------------------------------------------------------------------
 
-TEST_CASE("a scan enters the processes that run, and nothing else that stands in /proc") {
+TEST_CASE("a scan adds running processes, and nothing else in /proc") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.proc.put({200, 6000});
@@ -45,7 +45,7 @@ TEST_CASE("a scan enters the processes that run, and nothing else that stands in
   CHECK(fixture.place(kShell, 1, kLibrary + 0x123) == "/lib/libc.so.6+28123");
 }
 
-TEST_CASE("a scan of a /proc that is not there enters nobody") {
+TEST_CASE("a scan of a missing /proc adds no process") {
   ManualClock clock{MonotonicTime{0}, WallTime{0}};
   ModuleTable modules(10, clock);
   ProcessTracker table(modules, clock, "/nonexistent/proc");
@@ -53,7 +53,7 @@ TEST_CASE("a scan of a /proc that is not there enters nobody") {
   CHECK(table.known().running() == 0);
 }
 
-TEST_CASE("a scan leaves zombies out: nobody will tell of their end") {
+TEST_CASE("a scan leaves zombies out, since no event will report their end") {
   Fixture fixture;
   FakeProcess zombie{100, 5000};
   zombie.state = 'Z';
@@ -79,7 +79,7 @@ TEST_CASE("the mark of a deleted executable is not part of its path") {
   CHECK(fixture.place(kShell, 3, 0x500000) == "/tmp/plugin.so+1000");
 }
 
-TEST_CASE("a process that is gone before anything could be read keeps its addresses as they are") {
+TEST_CASE("a process that ended before anything could be read keeps its plain addresses") {
   Fixture fixture;
   Process& process = fixture.table.resolve({999, 1}, fixture.at(0));
   CHECK(process.ended);
@@ -93,7 +93,7 @@ TEST_CASE("a process that is gone before anything could be read keeps its addres
   CHECK(fixture.modules.find(located.frames[0].module)->owner == ProcessId{999, 1});
 }
 
-TEST_CASE("an address that is none of user space cuts the stack also where no mappings are known") {
+TEST_CASE("an address outside of user space cuts the stack also if no mappings are known") {
   Fixture fixture;
   const auto located = fixture.locate({999, 1}, 0, {0x401000, 0xffff800000000000, 0x402000});
   CHECK(located.trust == StackTrust::kCut);
@@ -102,7 +102,7 @@ TEST_CASE("an address that is none of user space cuts the stack also where no ma
 
 // -- Following events ------------------------------------------------------------------------------------------------
 
-TEST_CASE("a process that forks, execs and maps is known without a look at /proc") {
+TEST_CASE("a process that forks, execs and maps is known without a read of /proc") {
   Fixture fixture;
   fixture.start(10, 100, "cc1", 7);
   fixture.map(13, 100, kLibrary, 8, "/lib/libc.so.6", 0x28000);
@@ -147,7 +147,7 @@ TEST_CASE("a new thread is no new process") {
   CHECK(fixture.place(kShell, 11, kProgram) == "/bin/sh+1000");
 }
 
-TEST_CASE("exec forgets what was mapped before, and the program mapped first is the new executable") {
+TEST_CASE("exec discards the mappings, and the first program mapped after it is the new executable") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.map(5, 100, kLibrary, 8, "/lib/libc.so.6");
@@ -171,7 +171,7 @@ TEST_CASE("the exec of a child leaves its parent as it was") {
   CHECK(fixture.table.resolve(kShell, fixture.at(13)).comm == "sh");
 }
 
-TEST_CASE("events from before the look at /proc change nothing") {
+TEST_CASE("events from before the read of /proc change nothing") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -183,7 +183,7 @@ TEST_CASE("events from before the look at /proc change nothing") {
   CHECK(fixture.table.known().ended() == 0);
 }
 
-TEST_CASE("the end of a pid's earlier owner does not end the one that was seen alive since") {
+TEST_CASE("the end of a pid's earlier process does not end the one that was seen alive since") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -193,7 +193,7 @@ TEST_CASE("the end of a pid's earlier owner does not end the one that was seen a
   CHECK(fixture.table.known().running() == 0);
 }
 
-TEST_CASE("events from after the look at /proc count") {
+TEST_CASE("events from after the read of /proc count") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -201,7 +201,7 @@ TEST_CASE("events from after the look at /proc count") {
   CHECK(fixture.place(kShell, 11, kProgram) == "/bin/new+1000");
 }
 
-TEST_CASE("a mapping of an unknown process makes it be read from /proc") {
+TEST_CASE("a mapping of an unknown process triggers a read of /proc") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.map(-1, 100, 0x900000, 30, "/lib/seen.so");
@@ -209,7 +209,7 @@ TEST_CASE("a mapping of an unknown process makes it be read from /proc") {
   CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
 }
 
-TEST_CASE("one mapping of a process whose others are not known does not pass for all of them") {
+TEST_CASE("a single mapping of a process whose others are unknown is not taken for all of them") {
   Fixture fixture;
   fixture.table.on_fork(fixture.at(1), 100, 99);
   fixture.map(2, 100, 0x900000, 30, "/lib/plugin.so");
@@ -217,7 +217,7 @@ TEST_CASE("one mapping of a process whose others are not known does not pass for
   process.maps += code_line(0x900000, 0x910000, 0x1000, 30, "/lib/plugin.so");
   fixture.proc.put(process);
   fixture.set_clock(3);
-  // The program counter is in known code, so that alone gives no reason to look.
+  // The program counter is in known code, so it does not trigger a read.
   CHECK(fixture.locate(kShell, 4, {0x900000, kProgram + 0x10}).trust == StackTrust::kAll);
 }
 
@@ -228,20 +228,21 @@ TEST_CASE("a mapping whose end would lie beyond the address space is ignored") {
   CHECK(fixture.table.resolve(kShell, fixture.at(6)).maps->mappings().size() == 1);
 }
 
-TEST_CASE("a process that goes on mapping at new addresses is read again before its mappings fill the memory") {
+TEST_CASE("a process that keeps mapping at new addresses is read again before its mappings fill the memory") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(1)));
   for (std::uint64_t i = 0; i < 65'600; ++i) {
-    // Downwards would move all of the set's memory each time; the kernel mostly maps downwards, but slower than this.
+    // Mapping downwards would move all of the set's memory each time. The kernel mostly maps downwards, but slower than
+    // this.
     fixture.map(2000, 100, 0x7f1000000000 + i * 0x10000, 0, "//anon");
   }
   CHECK(fixture.table.resolve(kShell, fixture.at(2001)).maps->mappings().size() < 1000);
   CHECK(fixture.place(kShell, 2002, kProgram) == "/bin/sh+1000");
 }
 
-TEST_CASE("of a process that maps more and more and whose mappings can't be read, those that are known are let go") {
+TEST_CASE("the known mappings of a process that maps ever more and can't be read are dropped") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -251,12 +252,12 @@ TEST_CASE("of a process that maps more and more and whose mappings can't be read
   const Process& process = fixture.table.resolve(kShell, fixture.at(2000));
   CHECK(process.maps->mappings().size() < 100);
   CHECK(process.stale);
-  // What is mapped from then on is known again.
+  // Later mappings are known again.
   fixture.map(2001, 100, 0x900000, 30, "/lib/plugin.so");
   CHECK(fixture.place(kShell, 2002, 0x900000) == "/lib/plugin.so+1000");
 }
 
-TEST_CASE("mappings that can't be read are tried after ever longer pauses") {
+TEST_CASE("mappings that can't be read are retried after ever longer pauses") {
   Fixture fixture;
   fixture.proc.directory().write("100/stat", test::stat_line(shell()));
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(0)));
@@ -277,7 +278,7 @@ TEST_CASE("mappings that can't be read are tried after ever longer pauses") {
 
 // -- Changes to tell -------------------------------------------------------------------------------------------------
 
-TEST_CASE("changes are told of processes that were sampled, once") {
+TEST_CASE("changes of sampled processes are reported once") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.start(0, 200, "other", 8);
@@ -295,9 +296,9 @@ TEST_CASE("changes are told of processes that were sampled, once") {
   CHECK(fixture.changed() == std::vector<ProcessId>{kShell});
 }
 
-TEST_CASE("what is to be told of a process is told although its start turns out to be another tick meanwhile") {
+TEST_CASE("a pending change is reported although the process's start moved to another tick") {
   Fixture fixture;
-  // In the middle of a tick: nobody looks at /proc for its start.
+  // In the middle of a tick, so its start is not read from /proc.
   fixture.start(5, 100, "make", 7);
   fixture.table.on_fork(fixture.at(6), 101, 100);
   Process& child = fixture.table.resolve({101, 100'000}, fixture.at(7));
@@ -316,7 +317,7 @@ TEST_CASE("what is to be told of a process is told although its start turns out 
   CHECK(told == std::vector<ProcessId>{real, real});
 }
 
-TEST_CASE("a comm of an unknown process is of no use") {
+TEST_CASE("a comm of an unknown process is ignored") {
   Fixture fixture;
   fixture.table.on_comm(100, "x");
   CHECK(fixture.table.known().running() == 0);
@@ -324,7 +325,7 @@ TEST_CASE("a comm of an unknown process is of no use") {
 
 // -- Ends and reused pids --------------------------------------------------------------------------------------------
 
-TEST_CASE("a late sample of an ended process finds its mappings, until the time for that is over") {
+TEST_CASE("a late sample of an ended process finds its mappings, for a limited time") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   static_cast<void>(fixture.table.resolve(kShell, fixture.at(5)));
@@ -338,7 +339,7 @@ TEST_CASE("a late sample of an ended process finds its mappings, until the time 
   CHECK(fixture.table.known().ended() == 0);
 }
 
-TEST_CASE("a sample that comes after a process's end puts off when it is forgotten") {
+TEST_CASE("a sample after a process's end extends how long the process is kept") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.table.on_exit(fixture.at(10), 100, 100);
@@ -349,7 +350,7 @@ TEST_CASE("a sample that comes after a process's end puts off when it is forgott
   CHECK(fixture.table.known().ended() == 0);
 }
 
-TEST_CASE("a command line that was asked for after the process's end is taken back") {
+TEST_CASE("a command line that was read after the process's end is withdrawn") {
   Fixture fixture;
   for (const std::int64_t asked_ms : {9, 11}) {
     fixture.start(0, 100, "sh", 7);
@@ -371,7 +372,7 @@ TEST_CASE("a command line that was asked for after the process's end is taken ba
   }
 }
 
-TEST_CASE("where events were lost, or nobody tells of them, no end is promised") {
+TEST_CASE("if events were lost or have no source, no end is certain") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   Process& process = fixture.table.resolve(kShell, fixture.at(5));
@@ -381,7 +382,7 @@ TEST_CASE("where events were lost, or nobody tells of them, no end is promised")
   CHECK_FALSE(fixture.table.will_tell_of_end(process));
 }
 
-TEST_CASE("a process that ended before its first sample came is found by its pid") {
+TEST_CASE("a process that ended before its first sample arrived is found by its pid") {
   Fixture fixture;
   fixture.start(0, 100, "true", 7);
   fixture.table.on_exit(fixture.at(10), 100, 100);
@@ -390,7 +391,7 @@ TEST_CASE("a process that ended before its first sample came is found by its pid
   CHECK(fixture.table.known().ended() == 1);
 }
 
-TEST_CASE("a process goes on without the thread that it began with, until the last thread ends") {
+TEST_CASE("a process goes on without its first thread, until the last thread ends") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   static_cast<void>(fixture.place(kShell, 5, kProgram));
@@ -407,7 +408,7 @@ TEST_CASE("a process goes on without the thread that it began with, until the la
   CHECK(fixture.table.known().running() == 1);
   CHECK_FALSE(fixture.table.resolve(kShell, fixture.at(20)).ended);
   CHECK(fixture.place(kShell, 20, kProgram) == "/bin/sh+1000");
-  // Also where the mappings have to be read again.
+  // Also if the mappings have to be read again.
   fixture.table.on_events_lost(fixture.at(30), fixture.at(30));
   fixture.set_clock(40);
   CHECK(fixture.place(kShell, 50, kProgram) == "/bin/sh+1000");
@@ -419,7 +420,7 @@ TEST_CASE("a process goes on without the thread that it began with, until the la
   CHECK(fixture.table.resolve(kShell, fixture.at(55)).last_seen == fixture.at(60));
 }
 
-TEST_CASE("the end of any other thread ends nobody") {
+TEST_CASE("the end of any other thread ends no process") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   fixture.table.on_fork(fixture.at(6), 100, 100);
@@ -427,7 +428,7 @@ TEST_CASE("the end of any other thread ends nobody") {
   CHECK(fixture.table.known().running() == 1);
 }
 
-TEST_CASE("a scan enters a process whose first thread has ended while others go on") {
+TEST_CASE("a scan adds a process whose first thread has ended while others go on") {
   Fixture fixture;
   FakeProcess zombie = shell();
   zombie.state = 'Z';
@@ -438,13 +439,13 @@ TEST_CASE("a scan enters a process whose first thread has ended while others go 
   CHECK(fixture.place(kShell, 1, kProgram) == "/bin/sh+1000");
 }
 
-TEST_CASE("the end of an unknown process is nothing") {
+TEST_CASE("the end of an unknown process is ignored") {
   Fixture fixture;
   fixture.table.on_exit(fixture.at(10), 100, 100);
   CHECK(fixture.table.known().ended() == 0);
 }
 
-TEST_CASE("a pid that comes back is another process, told apart by its start") {
+TEST_CASE("a reused pid is another process, with another start") {
   Fixture fixture;
   fixture.start(0, 100, "first", 7);
   static_cast<void>(fixture.table.resolve({100, 5000}, fixture.at(5)));
@@ -454,7 +455,7 @@ TEST_CASE("a pid that comes back is another process, told apart by its start") {
   CHECK(fixture.place({100, 5000}, 9, kProgram) == "/bin/first+1000");
 }
 
-TEST_CASE("a fork to a pid whose end was missed ends its old owner") {
+TEST_CASE("a fork to a pid whose end was missed ends the old process") {
   Fixture fixture;
   fixture.start(0, 100, "first", 7);
   static_cast<void>(fixture.table.resolve({100, 5000}, fixture.at(5)));
@@ -464,7 +465,7 @@ TEST_CASE("a fork to a pid whose end was missed ends its old owner") {
   CHECK(fixture.place({100, 5002}, 30, kProgram) == "/bin/second+1000");
 }
 
-TEST_CASE("a sample with a later start shows that the pid has a new owner") {
+TEST_CASE("a sample with a later start shows that the pid was reused") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -476,7 +477,7 @@ TEST_CASE("a sample with a later start shows that the pid has a new owner") {
   CHECK(fixture.table.resolve(kShell, fixture.at(5)).ended);
 }
 
-TEST_CASE("a sample with an earlier start leaves the pid's present owner alone") {
+TEST_CASE("a sample with an earlier start does not change the pid's present process") {
   Fixture fixture;
   fixture.proc.put(shell());
   fixture.table.scan();
@@ -490,14 +491,14 @@ TEST_CASE("a sample with an earlier start leaves the pid's present owner alone")
   CHECK(fixture.changed().empty());
 }
 
-TEST_CASE("what /proc shows of a pid's next owner is not taken for the one that was sampled") {
+TEST_CASE("details in /proc of a pid's next process are not taken for the sampled one's") {
   Fixture fixture;
   fixture.proc.put(shell(100, 7000));
   Process& gone = fixture.table.resolve({100, 5000}, fixture.at(5));
   CHECK(gone.ended);
   CHECK(gone.maps == nullptr);
 
-  // Likewise when a process that is known is looked at once more.
+  // Likewise when a known process is read again.
   fixture.start(10, 200, "first", 70);
   static_cast<void>(fixture.place({200, 8000}, 20, kProgram));
   FakeProcess next = shell(200, 9000);
@@ -507,7 +508,7 @@ TEST_CASE("what /proc shows of a pid's next owner is not taken for the one that 
   CHECK(fixture.place({200, 8000}, 2000, kProgram) == "/bin/first+1000");
 }
 
-TEST_CASE("a closed file is opened anew when it is mapped again, and what it has become is what the process runs") {
+TEST_CASE("a closed file is opened again when it is mapped again, and processes use its new module") {
   Fixture fixture;
   const Fd file(::memfd_create("tool", MFD_CLOEXEC));
   const auto again = [&] { return Fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0)); };
@@ -543,7 +544,7 @@ TEST_CASE("a closed file is opened anew when it is mapped again, and what it has
   CHECK(fixture.locate(second, 6100, {kProgram, kProgram + 2}).frames ==
         std::vector<Frame>{{after, 0x1000}, {after, 0x1001}});
   CHECK_FALSE(fixture.next_request());
-  // Whoever maps it from now on has it at once.
+  // Later mappings get it at once.
   fixture.start(6200, 300, "tool", 7);
   CHECK(fixture.locate({300, 5620}, 6210, {kProgram}).frames.at(0).module == after);
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr uid_t kAlice = 64101;
 constexpr uid_t kBob = 64102;
 
-/// A tree of ours.
+/// A directory tree of the test.
 struct Fixture {
   test::TemporaryDirectory tree;
   RootDirectory root = RootDirectory::open(tree.path().string()).value();
@@ -47,7 +47,7 @@ struct Fixture {
 
 const std::string kRefused = std::to_string(EACCES);
 
-TEST_CASE("what everybody may read is opened, whoever asks") {
+TEST_CASE("a world-readable file is opened for every user") {
   const Fixture fixture;
   fixture.tree.write("usr/lib/debug/a", "a");
   CHECK(fixture.read("/usr/lib/debug/a") == "a");
@@ -59,7 +59,7 @@ TEST_CASE("what everybody may read is opened, whoever asks") {
   CHECK(fixture.read("/usr/lib/debug") != "a");
 }
 
-TEST_CASE("what not everybody may read is not opened") {
+TEST_CASE("a file that is not world-readable is not opened") {
   const Fixture fixture;
   fixture.tree.write("usr/secret", "s");
   for (const mode_t mode : {0600U, 0640U, 0604U, 0000U}) {
@@ -77,7 +77,7 @@ TEST_CASE("what not everybody may read is not opened") {
   CHECK(fixture.read("/usr/secret") == "s");
 }
 
-TEST_CASE("its owner's own is opened for the owner, on the one file system where owners are believed") {
+TEST_CASE("an owner's private file is opened for the owner, only on the file system whose owners are trusted") {
   const Fixture fixture;
   fixture.tree.write("home/debug", "d");
   fixture.mode("home/debug", 0600);
@@ -90,7 +90,7 @@ TEST_CASE("its owner's own is opened for the owner, on the one file system where
   CHECK(fixture.read("/home/debug", us) == kRefused);
 }
 
-TEST_CASE("links are followed inside of the tree, and end somewhere") {
+TEST_CASE("links are followed inside of the tree, up to a limit") {
   const Fixture fixture;
   const uid_t us = ::getuid();
   fixture.tree.write("usr/lib/debug/a", "a");
@@ -109,8 +109,8 @@ TEST_CASE("links are followed inside of the tree, and end somewhere") {
   CHECK(fixture.read("/" + deep + "a", us) == kRefused);
 }
 
-TEST_CASE("a link that is neither root's nor the reader's is not followed") {
-  if (::getuid() != 0) return;  // it takes root to give files away
+TEST_CASE("a link that belongs neither to root nor to the reader is not followed") {
+  if (::getuid() != 0) return;  // only root can change a file's owner
   const Fixture fixture;
   fixture.tree.write("usr/a", "a");
   fixture.link("usr/a", "link");
@@ -119,14 +119,14 @@ TEST_CASE("a link that is neither root's nor the reader's is not followed") {
   CHECK(fixture.read("/link", kAlice) == "a");
   CHECK(fixture.read("/link", kBob) == kRefused);
   CHECK(fixture.read("/link", 0) == kRefused);
-  // A folder's name may be a link as well.
+  // A folder may be a link as well.
   fixture.link("usr", "folder");
   fixture.give("folder", kAlice);
   CHECK(fixture.read("/folder/a", kBob) == kRefused);
 }
 
-TEST_CASE("a link does not lead to what is its maker's to link to and not to read") {
-  if (::getuid() != 0) return;  // it takes root to give files away
+TEST_CASE("a link does not lead to a file that its owner may not read") {
+  if (::getuid() != 0) return;  // only root can change a file's owner
   const Fixture fixture;
   fixture.tree.write("root/secret", "s");
   fixture.mode("root/secret", 0600);
@@ -139,7 +139,7 @@ TEST_CASE("a link does not lead to what is its maker's to link to and not to rea
   CHECK(fixture.read("/link", kAlice) == kRefused);
 }
 
-TEST_CASE("who may read of others' files by an access control list is not asked") {
+TEST_CASE("access control lists are not consulted") {
   if (::getuid() != 0) return;
   const Fixture fixture;
   const std::string path = fixture.tree.write("usr/a", "a");
@@ -151,7 +151,7 @@ TEST_CASE("who may read of others' files by an access control list is not asked"
   CHECK(fixture.read("/usr/a") == kRefused);
 }
 
-TEST_CASE("what the kernel shows as files is not opened") {
+TEST_CASE("files of kernel file systems are not opened") {
   const RootDirectory host = RootDirectory::open("/").value();
   for (const char* path :
        {"/proc/version", "/proc/self/status", "/proc/sys/kernel/hostname", "/sys/kernel/uevent_seqnum"}) {

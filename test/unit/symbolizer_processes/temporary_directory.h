@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TemporaryDirectory: a place for the files of one test, gone with it.
+// TemporaryDirectory: a directory for the files of one test, removed with it.
 #pragma once
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ class TemporaryDirectory {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string path(std::string_view name) const { return (path_ / name).string(); }
 
-  /// Folders on the way are made.
+  /// Creates missing parent folders.
   std::string write(std::string_view name, std::string_view text) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());

@@ -86,7 +86,7 @@ std::map<std::string, std::uint64_t> places_of(const std::string& path, std::siz
   return places;
 }
 
-/// The line of a victim's source that carries "// @mark".
+/// The line of a victim's source with "// @mark".
 std::uint32_t line_of(const std::string& file, const std::string& mark) {
   std::ifstream source(std::string(VICTIM_SOURCES) + "/" + file);
   std::string text;
@@ -98,7 +98,7 @@ std::uint32_t line_of(const std::string& file, const std::string& mark) {
   return 0;
 }
 
-/// "function file:line", without directories, for each frame, outermost first; "+" before what was inlined.
+/// "function file:line", without directories, for each frame, outermost first; "+" before inlined frames.
 std::vector<std::string> written(const SourceChain& chain) {
   std::vector<std::string> frames;
   for (const SourceFrame& frame : chain) {
@@ -114,7 +114,7 @@ std::string at(const std::string& function, const std::string& file, const std::
 
 using Chains = std::map<std::string, std::vector<std::string>>;
 
-/// What must be found at each place, whoever compiled the victim.
+/// What must be found at each place, for every compiler.
 Chains expected() {
   const std::string main = "victim_inlines.cc";
   const std::string other = "victim_inlines_other.cc";
@@ -131,7 +131,7 @@ Chains expected() {
   };
 }
 
-/// What was found, of the places that have an expectation.
+/// What was found at the places with an expectation.
 Chains found(const ModuleFiles& files, const std::map<std::string, std::uint64_t>& places) {
   std::vector<std::uint64_t> offsets;
   for (const auto& [name, offset] : places) offsets.push_back(offset);
@@ -172,7 +172,7 @@ TEST_CASE("Lambdas are named as their compiler names them", "[source_locator]") 
                                                           at("+" + name, "victim_inlines.cc", "lambda")});
 }
 
-TEST_CASE("Functions without linkage are named all the same", "[source_locator]") {
+TEST_CASE("Functions without linkage are named too", "[source_locator]") {
   const Fd fd = open_file(victim("dwarf5"));
   const std::uint64_t place = places_of(victim("dwarf5"))["place_in_local"];
   const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
@@ -204,14 +204,14 @@ TEST_CASE("A module without debug information gives empty chains", "[source_loca
   CHECK(*chains == std::vector<SourceChain>(2));
 }
 
-TEST_CASE("Skeletons of split debug information give lines alone", "[source_locator]") {
+TEST_CASE("Skeletons of split debug information give only lines", "[source_locator]") {
   const std::string form = GENERATE("split", "split4");
   CAPTURE(form);
   const Chains chains = found(victim(form));
   CHECK(chains.at("place_in_method") == std::vector<std::string>{at("", "victim_inlines.cc", "method")});
 }
 
-TEST_CASE("Answers stand in the order of the question, repeated and unknown offsets included", "[source_locator]") {
+TEST_CASE("Answers are in the order of the query, including repeated and unknown offsets", "[source_locator]") {
   const Fd fd = open_file(victim("dwarf5"));
   auto places = places_of(victim("dwarf5"));
   const std::vector<std::uint64_t> offsets = {places["place_in_other"], UINT64_MAX, places["place_in_method"], 0,
@@ -231,7 +231,7 @@ TEST_CASE("Names come from the file that several debug files share", "[source_lo
   const Fd module = open_file(victim("dwz_dwarf4"));
   const Fd shared = open_file(victim("dwz_shared"));
   CHECK(found({module.get(), -1, shared.get()}, places_of(victim("dwz_dwarf4"))) == expected());
-  // Without it, lines are still there, and no name is a wrong one.
+  // Without it, there are still lines, and no wrong names.
   const Chains without = found({module.get()}, places_of(victim("dwz_dwarf4")));
   for (const auto& [place, frames] : expected()) {
     INFO(place);
@@ -255,7 +255,7 @@ TEST_CASE("References in a circle give a function without a name", "[source_loca
   CHECK((*chains)[0] == SourceChain{SourceFrame{}});
 }
 
-TEST_CASE("Of functions nested without end, a chain has the outermost and some of the others", "[source_locator]") {
+TEST_CASE("A chain of endlessly nested functions has the outermost and some of the others", "[source_locator]") {
   const Fd fd = open_file(victim("crafted"));
   const std::uint64_t place = places_of(victim("crafted"), 3)["place_deep"];
   const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
@@ -268,7 +268,7 @@ TEST_CASE("Of functions nested without end, a chain has the outermost and some o
   CHECK(std::all_of(chain.begin() + 1, chain.end(), [](const SourceFrame& frame) { return frame.inlined; }));
 }
 
-TEST_CASE("An entry that says its sibling is before it doesn't send the reader back", "[source_locator]") {
+TEST_CASE("An entry whose sibling is before it doesn't send the reader back", "[source_locator]") {
   const Fd fd = open_file(victim("crafted"));
   const std::uint64_t place = places_of(victim("crafted"), 3)["place_backward"];
   const auto chains = locate_sources({fd.get()}, std::span(&place, 1));
@@ -276,7 +276,7 @@ TEST_CASE("An entry that says its sibling is before it doesn't send the reader b
   CHECK(written((*chains)[0]) == std::vector<std::string>{"behind :0"});
 }
 
-TEST_CASE("A compressed section that claims more than it can hold is as good as none", "[source_locator]") {
+TEST_CASE("A compressed section that claims an impossible size is ignored", "[source_locator]") {
   const std::string path = victim("compressed");
   const auto places = places_of(path);
   std::string bytes = bytes_of(path);

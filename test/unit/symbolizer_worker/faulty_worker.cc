@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A spawner whose children do on command what a file made by an attacker might bring them to do. The command is the
-// first name of a request to demangle; everything else is read as flamed reads it.
+// A spawner whose children do on command what an attacker's file might make them do. The command is the first name in a
+// request to demangle. Everything else works as in flamed.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -67,7 +67,7 @@ const std::map<std::string, std::function<void()>>& commands() {
          std::vector<std::vector<char>> all;
          for (;;) all.emplace_back(std::size_t{1} << 20, 'x');
        }},
-      // Answers that are none.
+      // Invalid answers.
       {"say nothing", [] { ::_exit(0); }},
       {"say noise",
        [] {
@@ -101,7 +101,7 @@ const std::map<std::string, std::function<void()>>& commands() {
          const std::vector<char> zeros(1 << 16);
          for (;;) say(zeros.data(), zeros.size());
        }},
-      // What the filter is there for.
+      // Actions that the filter must block.
       {"open", [] { ::open("/etc/passwd", O_RDONLY); }},
       {"create", [] { ::open("/tmp/flamed-worker-was-here", O_RDWR | O_CREAT, 0600); }},
       {"socket", [] { ::socket(AF_INET, SOCK_STREAM, 0); }},

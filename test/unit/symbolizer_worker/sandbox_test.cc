@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kNotTried = 77;
 
-/// What wait(2) says of a process that has done `action`, whose result it exits with.
+/// The wait(2) status of a process that runs `action` and exits with its result.
 int status_after(const std::function<int()>& action) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(action());
@@ -34,7 +34,7 @@ int status_after(const std::function<int()>& action) {
   return status;
 }
 
-/// Under the spawner's filter.
+/// Runs under the spawner's filter.
 int status_as_spawner(const std::function<int()>& action) {
   const Result<SystemCallFilter> filter = SystemCallFilter::for_spawning();
   REQUIRE(filter.ok());
@@ -95,7 +95,7 @@ TEST_CASE("the spawner can make a child and end it") {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("behind Landlock no file can be opened or made, and what is open can be read") {
+TEST_CASE("under Landlock no file can be opened or created, and open files can be read") {
   const Fd open_before(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   const int status = status_after([&] {
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

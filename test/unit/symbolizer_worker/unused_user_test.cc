@@ -40,7 +40,7 @@ class FakeProc {
 
 bool nobody_has_one(uid_t /*user*/) { return false; }
 
-TEST_CASE("a user that has a process or an account is not taken") {
+TEST_CASE("a uid with a process or an account is not used") {
   const FakeProc proc;
   const auto number = [](uid_t i) { return std::to_string(kFirstUnusedUser + i); };
   UserSearch search{nobody_has_one, 0, proc.path()};
@@ -51,7 +51,7 @@ TEST_CASE("a user that has a process or an account is not taken") {
   CHECK(find_unused_user(search) == kFirstUnusedUser + 3);
   search.has_account = [](uid_t user) { return user == kFirstUnusedUser + 3; };
   CHECK(find_unused_user(search) == kFirstUnusedUser + 4);
-  // Those who search at once begin at different places, and come round.
+  // Simultaneous searches begin at different places, and wrap around.
   search.begin_at = 5 * kUnusedUsers + 7;
   CHECK(find_unused_user(search) == kFirstUnusedUser + 7);
   search.begin_at = kUnusedUsers - 1;
@@ -61,7 +61,7 @@ TEST_CASE("a user that has a process or an account is not taken") {
   CHECK_FALSE(find_unused_user(search).has_value());
 }
 
-TEST_CASE("a user that this user namespace does not have is not taken") {
+TEST_CASE("a uid that this user namespace does not map is not used") {
   const FakeProc proc;
   const UserSearch search{nobody_has_one, 0, proc.path()};
   proc.add("self/uid_map", "         0       1000          1\n         1     100000      65535\n");

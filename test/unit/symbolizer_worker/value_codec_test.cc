@@ -37,7 +37,7 @@ Bytes encoded(const T& value) {
   return writer.bytes();
 }
 
-/// Decodes with what a request would add. Returns what is wrong, or an empty text.
+/// Decodes with the request's context. Returns the error, or an empty text.
 template <typename T>
 std::string decode(std::span<const std::byte> bytes, T& value, std::size_t count = 0) {
   MemorySource source(bytes);
@@ -52,7 +52,7 @@ std::string decode(std::span<const std::byte> bytes, T& value, std::size_t count
   return good ? "" : reader.damage();
 }
 
-/// No prefix of the bytes is a value, and nor are the bytes with one more.
+/// Checks that no prefix of the bytes is a value, and neither are the bytes with one more.
 template <typename T>
 void check_every_cut(const T& value, std::size_t count = 0) {
   Bytes bytes = encoded(value);
@@ -100,7 +100,7 @@ TEST_CASE("facts arrive as they were sent, field by field") {
   check_every_cut(some_facts());
 }
 
-TEST_CASE("a debug link that leads to another directory is damage") {
+TEST_CASE("a debug link with a directory is damage") {
   for (const char* link : {"../shadow", "/etc/shadow", "..", "."}) {
     ElfFacts facts = some_facts();
     facts.debug_link = link;
@@ -132,7 +132,7 @@ TEST_CASE("the symbols of a real program arrive as they were sent") {
   CHECK(different == 0);
 }
 
-TEST_CASE("a symbol table with nested functions arrives as it was sent, and no part of it for the whole") {
+TEST_CASE("a symbol table with nested functions arrives as it was sent, and a part of it is refused") {
   SymbolTable arrived;
   REQUIRE(decode(encoded(small_table()), arrived).empty());
   CHECK(arrived.find(0x1050)->name == "nested");
@@ -163,7 +163,7 @@ Bytes with(Bytes bytes, std::size_t at, std::uint32_t number) {
   return bytes;
 }
 
-TEST_CASE("a symbol table that would lead its reader astray is damage") {
+TEST_CASE("an inconsistent symbol table is damage") {
   // base (8), starts: count (8) and 4 bytes each, wide starts: count (8), names: count (8) and 4 bytes each.
   const Bytes good = encoded(small_table());
   std::uint64_t ranges = 0;
@@ -179,7 +179,7 @@ TEST_CASE("a symbol table that would lead its reader astray is damage") {
   CHECK(decode(open_ended, table) == "a name has no end");
 }
 
-TEST_CASE("a name that is long enough to hurt when it is copied often is damage") {
+TEST_CASE("a name so long that copies of it are costly is damage") {
   const auto table_with = [](std::size_t length) {
     WireWriter writer;
     const std::vector<std::uint32_t> starts = {0, 16};
@@ -200,7 +200,7 @@ TEST_CASE("a name that is long enough to hurt when it is copied often is damage"
   CHECK(decode(table_with(4097), table) == "a name is too long");
 }
 
-TEST_CASE("source chains arrive as they were sent, and share their texts on the way") {
+TEST_CASE("source chains arrive as they were sent, with shared texts sent once") {
   const std::vector<SourceChain> sent = some_chains();
   std::vector<SourceChain> arrived;
   CHECK(decode(encoded(sent), arrived, sent.size()).empty());
@@ -230,7 +230,7 @@ TEST_CASE("source chains that are not one for each address, or would fill the me
   CHECK(decode(bomb.bytes(), arrived, 1) == "the chains are too large");
 }
 
-TEST_CASE("what is beyond the limits of source chains stays behind, and the rest arrives") {
+TEST_CASE("source chains beyond the limits are left out, and the rest arrives") {
   std::vector<SourceChain> sent = some_chains();
   sent[0] = SourceChain(5000, SourceFrame{"deep", "", 1, true});
   std::vector<SourceChain> arrived;

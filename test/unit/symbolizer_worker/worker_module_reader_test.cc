@@ -43,7 +43,7 @@ WorkerModuleReader::Options with_demangle_limits(std::int64_t wall_ns, std::uint
   return changed;
 }
 
-/// What a request says whose child does `command` (faulty_worker.cc).
+/// The error of a request whose child runs `command` (faulty_worker.cc).
 Error error_of(WorkerModuleReader& reader, const std::string& command) {
   const std::vector<std::string> names = {command};
   const Result<std::vector<DemangledName>> names_back = reader.demangle(names);
@@ -82,7 +82,7 @@ pid_t pid_of(const WorkerModuleReader& reader) {
   return at == std::string::npos ? -1 : static_cast<pid_t>(std::stol(detail.substr(at + 4)));
 }
 
-TEST_CASE("a worker answers every kind of request as a reader in this process does") {
+TEST_CASE("a worker answers every kind of request like a reader in this process") {
   WorkerModuleReader reader(options());
   DirectModuleReader direct;
   const Fd file = own_program();
@@ -108,7 +108,7 @@ TEST_CASE("a worker answers every kind of request as a reader in this process do
   CHECK(outcomes(reader, Outcome::kOk) == 6);
 }
 
-TEST_CASE("a file that can't be read is the file's error, in the words of who read it") {
+TEST_CASE("an unreadable file is reported with the reader's own error") {
   WorkerModuleReader reader(options());
   DirectModuleReader direct;
   const Fd file(::memfd_create("no elf", MFD_CLOEXEC));
@@ -117,7 +117,7 @@ TEST_CASE("a file that can't be read is the file's error, in the words of who re
   CHECK(outcomes(reader, Outcome::kError) == 1);
 }
 
-TEST_CASE("a request with many names goes both ways at once, whatever a socket holds") {
+TEST_CASE("a request with many names is written and read at the same time, whatever the socket's buffer") {
   WorkerModuleReader reader(options());
   const std::vector<std::string> names(50'000, "_ZN3foo3barEv");
   const auto demangled = reader.demangle(names);
@@ -127,7 +127,7 @@ TEST_CASE("a request with many names goes both ways at once, whatever a socket h
   CHECK(reader.demangle({})->empty());
 }
 
-TEST_CASE("names that take the demangler a large stack are demangled without a thread") {
+TEST_CASE("names that need a large stack are demangled without a thread") {
   std::string name = "_ZN";
   for (int i = 0; i < 300; ++i) name += "9namespace";
   name += "1fEv";
@@ -138,7 +138,7 @@ TEST_CASE("names that take the demangler a large stack are demangled without a t
   CHECK(demangled->front().name.rfind("namespace::", 0) == 0);
 }
 
-TEST_CASE("a child that crashes or ends early costs its own request, and the error says what happened") {
+TEST_CASE("a child that crashes or ends early fails only its own request, with what happened") {
   WorkerModuleReader reader(options());
   CHECK(error_of(reader, "crash").message() == "the ELF worker was killed by SIGSEGV while reading names");
   CHECK(error_of(reader, "exit").message() == "the ELF worker ended with exit code 7 while reading names");
@@ -147,7 +147,7 @@ TEST_CASE("a child that crashes or ends early costs its own request, and the err
   CHECK(reader.stats().starts == 1);
 }
 
-TEST_CASE("a child that runs or hangs for too long is ended, and waited for no longer") {
+TEST_CASE("a child that runs or hangs for too long is killed") {
   WorkerModuleReader hasty(with_demangle_limits(300 * kNsPerMs, 10));
   for (const char* command : {"spin", "hang", "say too much", "say it slowly"}) {
     INFO(command);
@@ -165,7 +165,7 @@ TEST_CASE("a child that runs or hangs for too long is ended, and waited for no l
   CHECK(error_of(thrifty, "spin").message() == "the ELF worker used more than 1 s of CPU time to read names");
 }
 
-TEST_CASE("an answer that is none is an error, however it is wrong") {
+TEST_CASE("every kind of invalid answer is an error") {
   WorkerModuleReader reader(with_demangle_limits(2 * kNsPerSecond, 2, 1U << 20));
   CHECK(error_of(reader, "say nothing").message() == "the ELF worker gave a damaged answer (it ends too early)");
   CHECK(error_of(reader, "say noise").message() == "the ELF worker gave a damaged answer (it has no head)");
@@ -189,7 +189,7 @@ TEST_CASE("memory beyond the limit is an error of the request") {
   check_is_well(reader);
 }
 
-TEST_CASE("a child can't open, connect, start, signal, trace or map anything, nor lift its limits") {
+TEST_CASE("a child can't open, connect, start, signal, trace or map anything, or raise its limits") {
   WorkerModuleReader reader(options());
   if (!is_filtered(reader)) {
     WARN("not tried: " << reader.state().detail);
@@ -214,7 +214,7 @@ TEST_CASE("the worker has no rights, no environment and no descriptor but its so
   CHECK(status["CapEff"] == "0000000000000000");
   CHECK(status["NoNewPrivs"] == "1");
   if (is_filtered(reader)) CHECK(status["Seccomp"] == "2");
-  if (::getuid() != 0) return;  // the rest can be given up, and looked at, by root only
+  if (::getuid() != 0) return;  // only root can drop and inspect the rest
   CHECK(status["Uid"] == "65534\t65534\t65534\t65534");
   CHECK(status["Gid"] == "65534\t65534\t65534\t65534");
   CHECK(status["Groups"].empty());
@@ -227,11 +227,11 @@ TEST_CASE("the worker has no rights, no environment and no descriptor but its so
   CHECK(environment.empty());
 }
 
-TEST_CASE("a worker that was killed is replaced within the request, and its status is taken") {
+TEST_CASE("a killed worker is replaced within the request, and is reaped") {
   WorkerModuleReader reader(options());
   for (int i = 0; i < 5; ++i) {
     const pid_t pid = pid_of(reader);
-    // By its own user or root; the test may be neither any more.
+    // Its own user or root may kill it. The test may be neither any more.
     if (::kill(pid, SIGKILL) != 0) return;
     check_is_well(reader);
     CHECK(pid_of(reader) != pid);
@@ -240,12 +240,12 @@ TEST_CASE("a worker that was killed is replaced within the request, and its stat
   CHECK(reader.stats().starts == 6);
 }
 
-TEST_CASE("requests whose worker is killed under them again and again are answered or say so") {
+TEST_CASE("requests whose worker is killed again and again are answered or fail with that reason") {
   WorkerModuleReader reader(options());
   std::atomic<bool> stop = false;
   std::jthread killer([&] {
     while (!stop) {
-      // None while there is no worker; kill() takes -1 for everybody.
+      // No pid while there is no worker: kill() would take -1 for all processes.
       if (const pid_t pid = pid_of(reader); pid > 0) ::kill(pid, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
@@ -274,12 +274,12 @@ TEST_CASE("requests whose worker is killed under them again and again are answer
   killer.join();
   CHECK(good > excused);
   CHECK(others == 0);
-  // Starts are rationed; after a moment there is one again.
+  // Starts are limited in rate. After a moment one is allowed again.
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   check_is_well(reader);
 }
 
-TEST_CASE("a worker that is stopped is given up after one request, and the next one gets another worker") {
+TEST_CASE("a stopped worker is abandoned after one request, and the next request gets another worker") {
   WorkerModuleReader reader(with_demangle_limits(300 * kNsPerMs, 2));
   const pid_t pid = pid_of(reader);
   if (::kill(pid, SIGSTOP) != 0) return;
@@ -288,7 +288,7 @@ TEST_CASE("a worker that is stopped is given up after one request, and the next 
   CHECK(pid_of(reader) != pid);
 }
 
-TEST_CASE("a worker whose limits somebody has lowered is replaced within the request") {
+TEST_CASE("a worker whose limits were lowered from outside is replaced within the request") {
   WorkerModuleReader reader(options());
   std::uint64_t starts = 1;
   for (const auto& [resource, most] :
@@ -306,7 +306,7 @@ TEST_CASE("a worker whose limits somebody has lowered is replaced within the req
   }
 }
 
-TEST_CASE("where no worker does its work the state says so until one does, and not every request starts another") {
+TEST_CASE("while no worker works, the state says so, and not every request starts another") {
   if (::getuid() != 0) {
     WARN("SKIP: only root starts workers that then may start nothing");
     return;
@@ -336,7 +336,7 @@ TEST_CASE("where no worker does its work the state says so until one does, and n
   CHECK(reader.stats().starts == 3);
 }
 
-TEST_CASE("requests overlap up to their number, and background work has places of its own") {
+TEST_CASE("requests run in parallel up to a limit, and background work has places of its own") {
   WorkerModuleReader::Options narrow = with_demangle_limits(kNsPerSecond, 5);
   narrow.max_queries = 2;
   narrow.max_background = 1;
@@ -351,10 +351,10 @@ TEST_CASE("requests overlap up to their number, and background work has places o
   CHECK(reader.stats().in_flight == 0);
 }
 
-TEST_CASE("CPU time of what nobody waits for is accounted for by itself") {
+TEST_CASE("CPU time of background work is accounted separately") {
   WorkerModuleReader reader(options());
   const Fd file = own_program();
-  // A child's is known when the worker has taken its status and told of it.
+  // A child's CPU time is known when the worker has reaped and reported it.
   const auto background_grows_beyond = [&](std::int64_t ns) {
     for (int tries = 0; tries < 500 && reader.cpu_use().background_ns <= ns; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -376,7 +376,7 @@ TEST_CASE("CPU time of what nobody waits for is accounted for by itself") {
   CHECK(background_grows_beyond(for_names));
 }
 
-TEST_CASE("where no worker can be started, requests say why, and not every one tries again") {
+TEST_CASE("if no worker can be started, requests fail with the reason, and not every one tries again") {
   WorkerModuleReader::Options options;
   options.program.path = "/nonexistent/worker";
   WorkerModuleReader reader(options);
@@ -393,7 +393,7 @@ TEST_CASE("where no worker can be started, requests say why, and not every one t
   CHECK(other.state().detail == "files are not read for now: the ELF worker exited while it was started");
 }
 
-TEST_CASE("a reader that is stopped ends what it is at, and begins nothing more") {
+TEST_CASE("a stopped reader ends its current request, and begins no other") {
   WorkerModuleReader reader(options());
   const auto start = std::chrono::steady_clock::now();
   std::jthread asker([&] { CHECK(error_of(reader, "hang").code() == EAGAIN); });
@@ -405,7 +405,7 @@ TEST_CASE("a reader that is stopped ends what it is at, and begins nothing more"
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::milliseconds(1500));
 }
 
-TEST_CASE("no process is left when the reader ends, whatever its children are at") {
+TEST_CASE("no process is left when the reader ends, whatever its children do") {
   pid_t pid = -1;
   std::jthread asker;
   {

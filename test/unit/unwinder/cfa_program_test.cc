@@ -30,7 +30,7 @@ FrameState initial_state() {
 }
 
 struct Outcome {
-  /// Where each state ends, for all but the last.
+  /// The end of each state but the last.
   std::vector<std::uint64_t> ends;
   std::vector<FrameState> states;
   CfaError error = CfaError::kNone;
@@ -52,7 +52,7 @@ Outcome run(const Bytes& instructions, const CfaContext& context = x86_64()) {
   }
 }
 
-TEST_CASE("Without instructions the CIE's state holds throughout") {
+TEST_CASE("Without instructions the CIE's state holds everywhere") {
   const Outcome outcome = run({});
   CHECK(outcome.ends.empty());
   CHECK(outcome.last() == initial_state());
@@ -69,13 +69,13 @@ TEST_CASE("Each form of advance moves the location by its operand times the code
         std::vector<std::uint64_t>{kStart + 8, kStart + 20, kStart + 0x414, kStart + 0x40414, kStart + 0xc0414});
 }
 
-TEST_CASE("Advances by nothing don't end a row") { CHECK(run({0x40, 0x02, 0, 0x00}).ends.empty()); }
+TEST_CASE("Advances by zero don't end a row") { CHECK(run({0x40, 0x02, 0, 0x00}).ends.empty()); }
 
 TEST_CASE("DW_CFA_set_loc moves the location to an encoded address") {
   CHECK(run(Bytes{0x01}.u64(kStart + 0x30)).ends == std::vector<std::uint64_t>{kStart + 0x30});
 }
 
-TEST_CASE("A location that goes back, can't be read or overflows is an error") {
+TEST_CASE("A location that decreases, can't be read or overflows is an error") {
   CHECK(run(Bytes{0x01}.u64(kStart - 1)).error == CfaError::kBadLocation);
   CfaContext context = x86_64();
   context.pointer_encoding = 0x9b;
@@ -100,7 +100,7 @@ TEST_CASE("Definitions of the CFA give its register and its offset") {
   CHECK(cfa({0x0c, 10, 0}) == std::pair(10, 0));
 }
 
-TEST_CASE("A CFA offset beyond 32 bits is unsupported, not cut") {
+TEST_CASE("A CFA offset beyond 32 bits is unsupported, not truncated") {
   CHECK(run(Bytes{0x0c, 7}.uleb(std::uint64_t{1} << 32)).last().cfa.kind == CfaState::Kind::kUnsupported);
   CHECK(run(Bytes{0x0c, 7}.uleb(~std::uint64_t{0})).last().cfa.kind == CfaState::Kind::kUnsupported);
   CHECK(run(Bytes{0x0e}.uleb(std::uint64_t{1} << 31)).last().cfa.kind == CfaState::Kind::kUnsupported);
@@ -108,7 +108,7 @@ TEST_CASE("A CFA offset beyond 32 bits is unsupported, not cut") {
   CHECK(run(Bytes{0x0c}.uleb(1000).uleb(8)).last().cfa.kind == CfaState::Kind::kUnsupported);
 }
 
-TEST_CASE("Each rule for the frame pointer is kept as it was said") {
+TEST_CASE("Each rule for the frame pointer is kept as it is written") {
   const auto fp = [](const Bytes& instructions) { return run(instructions).last().fp; };
   CHECK(fp({0x86, 2}) == RegisterState{.kind = Kind::kAtCfa, .offset = -16});
   CHECK(fp({0x05, 6, 2}) == RegisterState{.kind = Kind::kAtCfa, .offset = -16});
@@ -133,11 +133,11 @@ TEST_CASE("Rules for registers that no caller's frame depends on are skipped") {
   CHECK(run(others).last() == initial_state());
 }
 
-TEST_CASE("DW_CFA_GNU_args_size says nothing about registers") {
+TEST_CASE("DW_CFA_GNU_args_size does not affect registers") {
   CHECK(run({0x2e, 0x90, 0x01}).last() == initial_state());
 }
 
-TEST_CASE("DW_CFA_restore gives back the CIE's rule") {
+TEST_CASE("DW_CFA_restore restores the CIE's rule") {
   CHECK(run({0x86, 2, 0x41, 0xc6}).last().fp == RegisterState{});
   CHECK(run({0x86, 2, 0x41, 0x06, 6}).last().fp == RegisterState{});
   CHECK(run({0x07, 16, 0x41, 0xc0 + 16}).last().ra == initial_state().ra);
@@ -152,7 +152,7 @@ TEST_CASE("DW_CFA_restore in a CIE is an error: there is nothing to restore") {
   CHECK(program.error() == CfaError::kNoInitialState);
 }
 
-TEST_CASE("Remembered states come back whole, the CFA with them, last first") {
+TEST_CASE("Remembered states are restored whole, with the CFA, last first") {
   const Outcome outcome = run({0x0a, 0x0e, 16, 0x86, 2, 0x0a, 0x0e, 24, 0x41, 0x0b, 0x41, 0x0b});
   REQUIRE(outcome.states.size() == 3);
   CHECK(outcome.states[0].cfa.offset == 24);
@@ -161,7 +161,7 @@ TEST_CASE("Remembered states come back whole, the CFA with them, last first") {
   CHECK(outcome.states[2] == initial_state());
 }
 
-TEST_CASE("Restoring without a remembered state, or remembering without end, is an error") {
+TEST_CASE("Restoring without a remembered state, or remembering too many, is an error") {
   CHECK(run({0x0b}).error == CfaError::kStackEmpty);
   Bytes many;
   for (std::size_t i = 0; i <= RememberedStates{}.size(); ++i) many.u8(0x0a);
@@ -176,7 +176,7 @@ TEST_CASE("Changing the register or offset of a CFA that is an expression is an 
   }
 }
 
-TEST_CASE("Operands that reach over the end are an error, whatever the instruction") {
+TEST_CASE("Operands beyond the end are an error, for every instruction") {
   for (const Bytes& cut : {Bytes{0x86}, Bytes{0x02}, Bytes{0x03, 1}, Bytes{0x04, 1, 2, 3}, Bytes{0x1d, 1},
                            Bytes{0x05, 6}, Bytes{0x0c, 7}, Bytes{0x0e}, Bytes{0x0f, 2, 0x77}, Bytes{0x10, 6, 9, 0x77},
                            Bytes{0x2e}, Bytes{0x09, 6}, Bytes{0x01, 1, 2, 3, 4, 5, 6}}) {
@@ -190,7 +190,7 @@ TEST_CASE("Unknown instructions are an error, as their operands can't be skipped
   CHECK(run({0x2d}).error == CfaError::kUnknownInstruction);  // arm64's, or SPARC's
 }
 
-TEST_CASE("On arm64 DW_CFA_AARCH64_negate_ra_state signs the return address, and unsigns it") {
+TEST_CASE("On arm64 DW_CFA_AARCH64_negate_ra_state toggles whether the return address is signed") {
   CfaContext context = x86_64();
   context.architecture = Architecture::kArm64;
   context.ra_register = 30;
@@ -201,7 +201,7 @@ TEST_CASE("On arm64 DW_CFA_AARCH64_negate_ra_state signs the return address, and
   CHECK_FALSE(outcome.states[2].ra_signed);
 }
 
-TEST_CASE("take_changed tells rows of other registers from rows that matter") {
+TEST_CASE("take_changed ignores changes of other registers") {
   const CfaContext context = x86_64();
   const FrameState initial = initial_state();
   const Bytes instructions{0x41, 0x83, 2, 0x41, 0x0e, 16};

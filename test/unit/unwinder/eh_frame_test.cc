@@ -47,7 +47,7 @@ FrameSection debug_section(const Bytes& bytes) {
   return section;
 }
 
-TEST_CASE("A function's record gives its address, size and the state it starts from") {
+TEST_CASE("A function's record has its address, size and initial state") {
   EhFrame frames;
   frames.fde(frames.cie(x86_64_start()), 0x40'1000, 0x20, {});
   const Seen seen = read(frames);
@@ -62,7 +62,7 @@ TEST_CASE("A function's record gives its address, size and the state it starts f
 
 TEST_CASE("An empty section has no functions") { CHECK(read(section({})).all == std::vector{Next::kFinished}); }
 
-TEST_CASE("Functions find their own CIE among several, also one that comes later") {
+TEST_CASE("Functions find their own CIE among several, also a later one") {
   EhFrame frames;
   const std::size_t first = frames.cie(x86_64_start());
   const std::size_t second = frames.cie({0x0c, 7, 16, 0x90, 1});
@@ -76,7 +76,7 @@ TEST_CASE("Functions find their own CIE among several, also one that comes later
   CHECK(seen.cies[2].initial.cfa.offset == 8);
 }
 
-TEST_CASE("Augmentations of gcc and clang are understood: personality, exception tables, signal frames, arm64 keys") {
+TEST_CASE("Augmentations of gcc and clang are read: personality, exception tables, signal frames, arm64 keys") {
   const auto augmentation = GENERATE(0, 1, 2, 3, 4);
   EhFrame frames;
   std::size_t cie = 0;
@@ -144,7 +144,7 @@ TEST_CASE("A CIE with an unknown augmentation, version or damaged instructions l
   CHECK(seen.all == std::vector{Next::kBadCie, Next::kFde, Next::kFinished});
 }
 
-TEST_CASE("A function that names no CIE, or a function as its CIE, is skipped") {
+TEST_CASE("A function without a CIE, or with a function as its CIE, is skipped") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   const std::size_t fde = frames.fde(cie, 0x1000, 1, {});
@@ -164,7 +164,7 @@ TEST_CASE("A CIE of more than 4 KiB is refused") {
   CHECK(read(frames).all == std::vector{Next::kBadCie, Next::kFinished});
 }
 
-TEST_CASE("A function's record that is cut short is skipped, the next one is not") {
+TEST_CASE("A truncated function's record is skipped, the next one is not") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   Bytes cut;
@@ -175,7 +175,7 @@ TEST_CASE("A function's record that is cut short is skipped, the next one is not
   CHECK(read(frames).all == std::vector{Next::kBadFde, Next::kBadFde, Next::kFde, Next::kFinished});
 }
 
-TEST_CASE("A length beyond the section, or a reserved one, ends the reading as damage") {
+TEST_CASE("A length beyond the section, or a reserved one, ends the read as damage") {
   const auto length = GENERATE(0x100U, 0xffff'fff0U, 0xffff'fffeU);
   EhFrame frames;
   frames.fde(frames.cie(x86_64_start()), 0x1000, 1, {});
@@ -189,7 +189,7 @@ TEST_CASE("A section that ends within a length is damaged") {
   CHECK(read(section(Bytes{0xff, 0xff, 0xff, 0xff}.u64(~std::uint64_t{0}))).all == std::vector{Next::kDamaged});
 }
 
-TEST_CASE("A terminator ends a section of unknown size, and is skipped where the size is known") {
+TEST_CASE("A terminator ends a section of unknown size, and is skipped if the size is known") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.bytes().u32(0);
@@ -200,7 +200,7 @@ TEST_CASE("A terminator ends a section of unknown size, and is skipped where the
   CHECK(read(known).all == std::vector{Next::kFinished});
 }
 
-TEST_CASE("Records with 64-bit lengths are read in .eh_frame, where the CIE's distance stays 4 bytes") {
+TEST_CASE("Records with 64-bit lengths are read in .eh_frame, where the CIE's offset stays 4 bytes") {
   Bytes bytes;
   Bytes cie;
   cie.u32(0).u8(1).text("zR").uleb(1).sleb(-8).u8(16).uleb(1).u8(0x00).append(x86_64_start());
@@ -242,7 +242,7 @@ TEST_CASE(".debug_frame in 64-bit DWARF has 8-byte ids, and its CIE may come aft
   CHECK(seen.fdes[0].begin == 0x40'1000);
 }
 
-TEST_CASE("A version 4 CIE for 4-byte addresses is read so; with segments or odd sizes it is refused") {
+TEST_CASE("A version 4 CIE with 4-byte addresses is read; with segments or odd sizes it is refused") {
   const auto read_with = [](unsigned address_size, unsigned segment_size) {
     Bytes cie;
     cie.u32(0xffff'ffff).u8(4).text("").u8(address_size).u8(segment_size).uleb(1).sleb(-8).uleb(16);

@@ -116,7 +116,7 @@ std::string error(const Image& image) {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("A program gives its .eh_frame, executable segments and PLT") {
+TEST_CASE("A program's .eh_frame, executable segments and PLT are found") {
   const ElfUnwindSource source = read(VICTIM_EH_FRAME);
   REQUIRE(source.sections.size() == 1);
   CHECK(source.sections[0].format() == Format::kEhFrame);
@@ -165,7 +165,7 @@ TEST_CASE("A program with .debug_frame only has rows for its own functions, plai
   REQUIRE_FALSE(source.sections.empty());
   CHECK(source.sections.back().format() == Format::kDebugFrame);
 
-  // What the startup files say in .eh_frame is there as well, but not the functions of the program.
+  // The startup files' .eh_frame is there as well, but not for the program's functions.
   ElfUnwindSource only_eh_frame = read(path);
   std::erase_if(only_eh_frame.sections, [](const auto& section) { return section.format() == Format::kDebugFrame; });
   const UnwindRows without = rows_by_address(only_eh_frame);
@@ -175,13 +175,13 @@ TEST_CASE("A program with .debug_frame only has rows for its own functions, plai
   for (std::size_t i = 0; i < kSkippedKinds; ++i) CHECK(with.stats.skipped[i] == without.stats.skipped[i]);
 }
 
-TEST_CASE("A detached debug file, whose .eh_frame is elsewhere, has no unwind information and is no error") {
+TEST_CASE("A separate debug file, without .eh_frame, has no unwind information and is no error") {
   Image image(VICTIM_EH_FRAME);
   image.change_section(".eh_frame", [](Elf64_Shdr& shdr) { shdr.sh_type = SHT_NOBITS; });
   CHECK(read(image.span()).sections.empty());
 }
 
-TEST_CASE("Other machines and 32-bit code are told apart") {
+TEST_CASE("Other machines and 32-bit code are distinguished") {
   Image image(VICTIM_EH_FRAME);
   Elf64_Ehdr header = image.header();
   header.e_machine = EM_AARCH64;
@@ -192,7 +192,7 @@ TEST_CASE("Other machines and 32-bit code are told apart") {
   CHECK(read(image.span()).machine == ElfUnwindSource::Machine::kOther);
 }
 
-TEST_CASE("Sizes that the file can't hold are errors that name the section") {
+TEST_CASE("Sizes beyond the file are errors that name the section") {
   const auto huge = GENERATE(std::uint64_t{1} << 40, ~std::uint64_t{0} - 16, std::uint64_t{64} << 20);
   Image image(VICTIM_EH_FRAME);
   image.change_section(".eh_frame", [&](Elf64_Shdr& shdr) { shdr.sh_size = huge; });
@@ -238,10 +238,10 @@ TEST_CASE("Overlapping executable segments and pointers to nowhere are damage") 
   CHECK(contains(error(nowhere), "PT_GNU_EH_FRAME"));
 }
 
-TEST_CASE("A file cut at any place is an error or has less in it, and never more than its bytes are read") {
+TEST_CASE("A file truncated anywhere is an error or has less, and is never read past its end") {
   const Image image(VICTIM_EH_FRAME);
   for (std::size_t size = 0; size < image.size(); size += 61) {
-    // A copy of its own, so that a sanitizer sees any read beyond it.
+    // A copy of its own, so that a sanitizer catches reads past its end.
     const std::vector<std::byte> cut(image.first(size).begin(), image.first(size).end());
     const Result<ElfUnwindSource> source = read_elf_unwind_source(cut);
     if (size < sizeof(Elf64_Ehdr)) CHECK_FALSE(source.ok());
@@ -249,7 +249,7 @@ TEST_CASE("A file cut at any place is an error or has less in it, and never more
   }
 }
 
-TEST_CASE("What is no ELF file, or no regular file, is refused") {
+TEST_CASE("A file that is not ELF, or not regular, is refused") {
   const std::string text = "#!/bin/sh\n";
   CHECK_FALSE(read_elf_unwind_source(std::as_bytes(std::span(text))).ok());
   const Fd device(::open("/dev/zero", O_RDONLY | O_CLOEXEC));

@@ -10,7 +10,7 @@
 namespace flamed::unwinder {
 namespace {
 
-/// `bytes` stand at 0x1000.
+/// `bytes` are at 0x1000.
 std::optional<std::uint64_t> pointer(const Bytes& bytes, unsigned encoding, std::uint8_t address_size = 8) {
   const PointerBases bases{
       .section = bytes.span().data(), .address = 0x1000, .text = 0x2000, .data = 0x3000, .address_size = address_size};
@@ -20,7 +20,7 @@ std::optional<std::uint64_t> pointer(const Bytes& bytes, unsigned encoding, std:
   return address;
 }
 
-TEST_CASE("Encoded pointers of every format and base give the address meant") {
+TEST_CASE("Encoded pointers of every format and base have the right address") {
   CHECK(pointer(Bytes().u64(0x1122334455667788), 0x00) == 0x1122334455667788);
   CHECK(pointer(Bytes().u32(0x11223344), 0x00, 4) == 0x11223344);
   CHECK(pointer(Bytes().uleb(300), 0x01) == 300);

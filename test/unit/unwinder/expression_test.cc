@@ -20,7 +20,7 @@ TEST_CASE("The linkers' PLT expression is recognised with any threshold") {
   CHECK(cfa(plt(5)) == CfaState{.kind = Kind::kPlt, .reg = 7, .offset = 8, .addend = 5});
 }
 
-TEST_CASE("What only resembles the PLT expression is unsupported") {
+TEST_CASE("Expressions that only resemble the PLT's are unsupported") {
   CHECK(cfa(plt(16)).kind == Kind::kUnsupported);                  // pc & 15 is never 16
   CHECK(cfa(Bytes(plt(11)).u8(0x22)).kind == Kind::kUnsupported);  // goes on
   CHECK(cfa({0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x34, 0x24, 0x22}).kind == Kind::kUnsupported);  // << 4
@@ -28,7 +28,7 @@ TEST_CASE("What only resembles the PLT expression is unsupported") {
   CHECK(recognise_cfa_expression(plt(11), Architecture::kArm64).kind == Kind::kUnsupported);
 }
 
-TEST_CASE("A saved stack pointer in the frame is recognised, with what is added to it") {
+TEST_CASE("A saved stack pointer in the frame is recognised, with its offset") {
   CHECK(cfa({0x76, 0x78, 0x06}) == CfaState{.kind = Kind::kDeref, .reg = 6, .offset = -8, .addend = 0});
   CHECK(cfa(Bytes{0x77}.sleb(88).append({0x06, 0x23, 8})) ==
         CfaState{.kind = Kind::kDeref, .reg = 7, .offset = 88, .addend = 8});
@@ -36,11 +36,11 @@ TEST_CASE("A saved stack pointer in the frame is recognised, with what is added 
   CHECK(cfa({0x92, 7, 8, 0x06}) == CfaState{.kind = Kind::kDeref, .reg = 7, .offset = 8, .addend = 0});
 }
 
-TEST_CASE("A register plus an offset needs no expression and is taken as such") {
+TEST_CASE("A register plus an offset is read as a plain rule") {
   CHECK(cfa({0x77, 8}) == CfaState{.kind = Kind::kRegister, .reg = 7, .offset = 8, .addend = 0});
 }
 
-TEST_CASE("Other, cut and overflowing expressions are unsupported") {
+TEST_CASE("Other, truncated and overflowing expressions are unsupported") {
   CHECK(cfa({}).kind == Kind::kUnsupported);
   CHECK(cfa({0x77}).kind == Kind::kUnsupported);
   CHECK(cfa({0x77, 8, 0x06, 0x23}).kind == Kind::kUnsupported);

@@ -47,7 +47,7 @@ TEST_CASE("Rows are cut at the ends of segments and begin with the rule that hol
   CHECK(all(*rows) == List{{0x1000, 2}, {0x1800, 3}, {0x1c00, 0}, {0x1e00, 3}, {0x2600, 2}, {0x2e00, 0}});
 }
 
-TEST_CASE("Segments may stand in the file in another order than in memory") {
+TEST_CASE("Segments may be in another order in the file than in memory") {
   const std::array<CodeSegment, 2> segments{CodeSegment{.address = 0x1000, .offset = 0x9000, .size = 0x1000},
                                             CodeSegment{.address = 0x3000, .offset = 0x1000, .size = 0x1000}};
   const Result<UnwindRows> rows = by_file_offset(sample(), segments);
@@ -55,7 +55,7 @@ TEST_CASE("Segments may stand in the file in another order than in memory") {
   CHECK(all(*rows) == List{{0x1000, 2}, {0x1800, 0}, {0x9000, 2}, {0x9800, 3}, {0xa000, 0}});
 }
 
-TEST_CASE("A segment before the first row has nothing known") {
+TEST_CASE("A segment before the first row has no known rule") {
   const std::array<CodeSegment, 2> segments{CodeSegment{.address = 0x0, .offset = 0x0, .size = 0x800},
                                             CodeSegment{.address = 0x1000, .offset = 0x1000, .size = 0x800}};
   const Result<UnwindRows> rows = by_file_offset(sample(), segments);
@@ -63,7 +63,7 @@ TEST_CASE("A segment before the first row has nothing known") {
   CHECK(all(*rows) == List{{0x1000, 2}, {0x1800, 0}});
 }
 
-TEST_CASE("Segments that share bytes, or spread over 4 GiB, are refused") {
+TEST_CASE("Segments that share bytes, or span over 4 GiB, are refused") {
   const std::array<CodeSegment, 2> shared{CodeSegment{.address = 0x1000, .offset = 0x1000, .size = 0x1000},
                                           CodeSegment{.address = 0x3000, .offset = 0x1800, .size = 0x1000}};
   CHECK_FALSE(by_file_offset(sample(), shared).ok());

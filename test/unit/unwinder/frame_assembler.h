@@ -66,7 +66,7 @@ class Bytes {
   std::vector<std::byte> bytes_;
 };
 
-/// What compilers write for x86-64: the CFA is rsp + 8, the return address is just below it.
+/// As compilers write it for x86-64: the CFA is rsp + 8, the return address is just below it.
 inline Bytes x86_64_start() { return Bytes{0x0c, 7, 8, 0x90, 1}; }
 
 /// An .eh_frame at kAddress, for functions at any place.
@@ -74,7 +74,7 @@ class EhFrame {
  public:
   static constexpr std::uint64_t kAddress = 0x50'0000;
 
-  /// A CIE with augmentation "zR", whose addresses are encoded as `encoding` says; returns its offset.
+  /// A CIE with augmentation "zR" and addresses in `encoding`. Returns its offset.
   std::size_t cie(const Bytes& instructions, unsigned encoding = 0x1b) {
     return cie_with("zR", Bytes{encoding}, instructions);
   }

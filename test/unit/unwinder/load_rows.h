@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From an ELF file to its rows, as the daemon does it.
+// Builds an ELF file's rows as the daemon does.
 #pragma once
 
 #include <optional>

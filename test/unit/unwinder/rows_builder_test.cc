@@ -75,7 +75,7 @@ TEST_CASE("A function with a frame pointer gets a row for each step of its prolo
   CHECK(rows.stats.rows_before_merging == 4);
 }
 
-TEST_CASE("Rows come sorted by address whatever the order of the records") {
+TEST_CASE("Rows are sorted by address whatever the order of the records") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.fde(cie, kCode + 0x200, 0x10, {});
@@ -94,7 +94,7 @@ TEST_CASE("Neighbours with the same rule become one row, within a function and a
   CHECK(rows.stats.rows_before_merging == 4);
 }
 
-TEST_CASE("Gaps between functions are rows that say nothing is known, unless taken for padding") {
+TEST_CASE("Gaps between functions are rows without a known rule, unless taken for padding") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.fde(cie, kCode, 0x11, {});
@@ -105,7 +105,7 @@ TEST_CASE("Gaps between functions are rows that say nothing is known, unless tak
   CHECK(offsets(build(frames, 15)) == std::vector<std::uint32_t>{0, 0x30, 0x40, 0x50});
 }
 
-TEST_CASE("Of two functions at the same address the first record wins; of overlapping ones the one that begins first") {
+TEST_CASE("At the same address the first record wins; of overlapping functions the one that begins first") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.fde(cie, kCode, 0x20, {0x0e, 16});
@@ -121,7 +121,7 @@ TEST_CASE("Of two functions at the same address the first record wins; of overla
   CHECK(rows.stats.count(Skipped::kOverlap) == 3);
 }
 
-TEST_CASE("Records outside executable code are counted and left out; those that reach over its end are cut") {
+TEST_CASE("Records outside of executable code are counted and left out; those past its end are cut") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.fde(cie, 0, 0x10, {});
@@ -133,7 +133,7 @@ TEST_CASE("Records outside executable code are counted and left out; those that 
   CHECK(offsets(rows) == std::vector<std::uint32_t>{0xf'fff8, 0x10'0000});
 }
 
-TEST_CASE("From a damaged instruction to the function's end nothing is claimed to be known") {
+TEST_CASE("From a damaged instruction to the function's end no rule is known") {
   EhFrame frames;
   frames.fde(frames.cie(x86_64_start()), kCode, 0x10, {0x44, 0x0e, 16, 0x44, 0x3f});
   const UnwindRows rows = build(frames);
@@ -151,7 +151,7 @@ TEST_CASE("An undefined return address means that the stack ends here") {
   CHECK(rule == outermost);
 }
 
-TEST_CASE("gcc's dynamically realigned frames come out exactly") {
+TEST_CASE("gcc's dynamically realigned frames have exact rules") {
   // lea 8(%rsp),%r10: CFA is r10. Later: CFA is *(rbp - 8), rbp is saved at rbp.
   Rule by_register = sp_plus(0);
   by_register.cfa = CfaKind::kRegisterOffset;
@@ -166,21 +166,21 @@ TEST_CASE("gcc's dynamically realigned frames come out exactly") {
   CHECK(rule_of({0x0c, 10, 0, 0x10, 6, 2, 0x76, 0, 0x0f, 3, 0x76, 0x78, 0x06}).first == realigned);
 }
 
-TEST_CASE("Assembly that keeps the caller's stack pointer in its frame comes out exactly") {
+TEST_CASE("Assembly that saves the caller's stack pointer in its frame has exact rules") {
   Rule rule = sp_plus(88);
   rule.cfa = CfaKind::kSpDeref;
   rule.cfa_addend = 8;
   CHECK(rule_of({0x0f, 6, 0x77, 0xd8, 0x00, 0x06, 0x23, 8}).first == rule);
 }
 
-TEST_CASE("The PLT's expression comes out with its threshold") {
+TEST_CASE("The PLT's expression has its threshold") {
   Rule rule = sp_plus(8);
   rule.cfa = CfaKind::kPlt;
   rule.plt_threshold = 11;
   CHECK(rule_of({0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}).first == rule);
 }
 
-TEST_CASE("glibc's signal trampoline is the rule that signal_frame_rule says") {
+TEST_CASE("glibc's signal trampoline has the rule of signal_frame_rule") {
   Bytes trampoline{0x0f, 4, 0x77, 0xa0, 0x01, 0x06};                        // CFA: *(rsp + 160)
   trampoline.append({0x10, 16, 3, 0x77, 0xa8, 0x01});                       // rip: at rsp + 168
   trampoline.append({0x10, 6, 3, 0x77, 0xf8, 0x00});                        // rbp: at rsp + 120
@@ -193,7 +193,7 @@ TEST_CASE("glibc's signal trampoline is the rule that signal_frame_rule says") {
   CHECK(rule_of(trampoline).first == plain);
 }
 
-TEST_CASE("what signal handlers return to has the rule of a signal frame from the byte before it on") {
+TEST_CASE("the code that signal handlers return to has the rule of a signal frame, from the byte before it on") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   frames.fde(cie, kCode + 0x10, 0x20, {0x41, 0x0e, 16});
@@ -237,7 +237,7 @@ TEST_CASE("what signal handlers return to has the rule of a signal frame from th
   }
 }
 
-TEST_CASE("what signal handlers return to changes nothing where it lies outside of the code") {
+TEST_CASE("a return address of signal handlers outside of the code changes nothing") {
   const AddressRange outside = GENERATE(AddressRange{kCode - 4, 16}, AddressRange{kCode + 0xf'fff8, 16},
                                         AddressRange{kCode, ~std::uint64_t{0}}, AddressRange{kCode, 0});
   const Result<UnwindRows> rows =
@@ -247,7 +247,7 @@ TEST_CASE("what signal handlers return to changes nothing where it lies outside 
   CHECK(rows->stats.count(Skipped::kNotCode) == 1);
 }
 
-TEST_CASE("what signal handlers return to may be the first code there is, and all of it") {
+TEST_CASE("the code that signal handlers return to may be the first code, or all of it") {
   const AddressRange all{kCode, 0x10'0000};
   const Result<UnwindRows> rows =
       build_rows(BuildInput{.sections = {}, .code = {&kAllCode, 1}, .signal_returns = {&all, 1}});
@@ -256,7 +256,7 @@ TEST_CASE("what signal handlers return to may be the first code there is, and al
   CHECK(rows->find(kCode) == signal_frame_rule(Architecture::kX86_64));
 }
 
-TEST_CASE("A return address or frame pointer in another register is said with its number") {
+TEST_CASE("A return address or frame pointer in another register has that register's number") {
   Rule vfork = sp_plus(0);
   vfork.ra = RaKind::kInRegister;
   vfork.ra_offset = 0;
@@ -269,7 +269,7 @@ TEST_CASE("A return address or frame pointer in another register is said with it
   CHECK(rule_of({0x09, 6, 11}).first == rule);
 }
 
-TEST_CASE("What a rule can't express is unsupported and counted by its kind") {
+TEST_CASE("State that a rule can't express is unsupported and counted by its kind") {
   const auto check = [](const Bytes& instructions, Skipped kind) {
     const auto [rule, stats] = rule_of(instructions);
     CHECK(rule.cfa == CfaKind::kUnsupported);
@@ -284,7 +284,7 @@ TEST_CASE("What a rule can't express is unsupported and counted by its kind") {
   check({0x09, 7, 10}, Skipped::kSpRule);
 }
 
-TEST_CASE("A frame pointer that can't be expressed loses the frame pointer, not the caller") {
+TEST_CASE("A frame pointer that can't be expressed costs the frame pointer, not the caller") {
   const auto [rule, stats] = rule_of({0x16, 6, 3, 0x77, 8, 0x06});
   Rule expected = sp_plus(8);
   expected.fp = FpKind::kUnknown;
@@ -296,7 +296,7 @@ TEST_CASE("A frame pointer that can't be expressed loses the frame pointer, not 
   CHECK(no_loss.count(Skipped::kFpExpression) == 0);
 }
 
-TEST_CASE("The caller's stack pointer may be said to be the CFA in words of its own") {
+TEST_CASE("An explicit rule that the caller's stack pointer is the CFA is accepted") {
   CHECK(rule_of({0x14, 7, 0}).first == sp_plus(8));
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("Without a defined CFA nothing is known") {
   CHECK(rows.find(kCode) == Rule{});
 }
 
-TEST_CASE("A damaged section gives what came before the damage and says so") {
+TEST_CASE("A damaged section has its rows before the damage and is reported") {
   EhFrame frames;
   frames.fde(frames.cie(x86_64_start()), kCode, 0x10, {});
   CHECK_FALSE(build(frames).stats.cut_short);
@@ -327,7 +327,7 @@ TEST_CASE("No sections or no code give no rows") {
   CHECK(no_sections->find(kCode) == Rule{});
 }
 
-TEST_CASE("Two sections complete each other, and where both speak the first wins") {
+TEST_CASE("Two sections complete each other, and the first wins where both have a rule") {
   EhFrame first;
   first.fde(first.cie(x86_64_start()), kCode, 0x10, {});
   EhFrame second;
@@ -362,7 +362,7 @@ TEST_CASE("Each limit is an error that names it") {
   CHECK(try_build(frames, {.max_functions = 4, .max_rows = 5, .max_rules = 6}).ok());
 }
 
-TEST_CASE("The limit of CPU time ends the reading of a section of endless small records") {
+TEST_CASE("The limit of CPU time ends the read of a section of endless small records") {
   EhFrame frames;
   const std::size_t cie = frames.cie(x86_64_start());
   for (std::uint64_t i = 0; i < 10'000; ++i) frames.fde(cie, kCode + i * 0x10, 0x10, {});
@@ -371,7 +371,7 @@ TEST_CASE("The limit of CPU time ends the reading of a section of endless small 
   CHECK(rows.error().message().find("CPU time") != std::string::npos);
 }
 
-TEST_CASE("Executable ranges out of order, or spread over more than 4 GiB, are refused") {
+TEST_CASE("Executable ranges out of order, or over a span of more than 4 GiB, are refused") {
   const std::array<AddressRange, 2> unordered{AddressRange{0x2000, 0x1000}, AddressRange{0x1000, 0x1000}};
   CHECK_FALSE(build_rows(BuildInput{.sections = {}, .code = unordered}).ok());
   const std::array<AddressRange, 2> spread{AddressRange{0, 0x1000}, AddressRange{std::uint64_t{1} << 32, 0x1000}};

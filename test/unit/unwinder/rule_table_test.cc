@@ -13,7 +13,7 @@ Rule sp_plus(std::int32_t offset) {
   return rule;
 }
 
-TEST_CASE("A rule table starts with the rules for nothing known and for nothing expressible") {
+TEST_CASE("A rule table starts with the rules for " not known " and " unsupported "") {
   RuleTable table;
   CHECK(table.size() == 2);
   CHECK(table.rule(kNoneRule) == Rule{});
@@ -21,7 +21,7 @@ TEST_CASE("A rule table starts with the rules for nothing known and for nothing 
   CHECK(table.intern(Rule{}) == kNoneRule);
 }
 
-TEST_CASE("Equal rules get one number, different rules different numbers, through growth") {
+TEST_CASE("Equal rules get the same number, different rules different numbers, while the table grows") {
   RuleTable table;
   for (std::int32_t i = 0; i < 10'000; ++i) REQUIRE(table.intern(sp_plus(i * 8)).has_value());
   CHECK(table.size() == 10'002);
@@ -33,7 +33,7 @@ TEST_CASE("Equal rules get one number, different rules different numbers, throug
   }
 }
 
-TEST_CASE("A full table still knows its rules but takes no more") {
+TEST_CASE("A full table finds its rules but takes no more") {
   RuleTable table(3);
   CHECK(table.intern(sp_plus(8)).has_value());
   CHECK_FALSE(table.intern(sp_plus(16)).has_value());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This program walks its own stack by its own rows, from within known chains of calls through code without frame
-// pointers, and compares with glibc's backtrace(), which uses another reader of .eh_frame (libgcc's).
+// This program walks its own stack by its own rows, in known chains of calls through code without frame pointers. It
+// compares the result with glibc's backtrace(), which uses another reader of .eh_frame (libgcc's).
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
@@ -37,7 +37,7 @@ constexpr Architecture kHost = Architecture::kX86_64;
 constexpr Architecture kHost = Architecture::kArm64;
 #endif
 
-/// What this process has mapped.
+/// The mappings of this process.
 class OwnModules {
  public:
   OwnModules() { ::dl_iterate_phdr(&OwnModules::add, this); }
@@ -122,7 +122,7 @@ WalkFrame frame_of(const ucontext_t& context) {
   return frame;
 }
 
-/// Both walks from here. The first address differs: two places in this function.
+/// Both walks start here. Their first addresses differ: they are two places in this function.
 void take_stack(void* argument) {
   static const OwnModules modules;
   Walk& walk = *static_cast<Walk*>(argument);
@@ -135,7 +135,7 @@ void take_stack(void* argument) {
   ucontext_t context;
   if (::getcontext(&context) != 0) return;
   WalkFrame frame = frame_of(context);
-  // getcontext() gives the place after its call, like a return address.
+  // getcontext() returns the place after its call, like a return address.
   frame.interrupted = false;
   while (walk.ours.size() < addresses.size()) {
     walk.ours.push_back(frame.pc);
@@ -179,7 +179,7 @@ TEST_CASE("A callback of the C library's qsort is traced through the library") {
   check(walk, 5);
 }
 
-TEST_CASE("A signal handler on a stack of its own is traced to what it interrupted") {
+TEST_CASE("A signal handler on a stack of its own is traced to the code that it interrupted") {
   Walk walk;
   known_chain_signal(take_stack, &walk);
   check(walk, 7);
@@ -192,7 +192,7 @@ TEST_CASE("A thread's stack ends, whole, where the thread started") {
   check(walk, 8);
 }
 
-TEST_CASE("A stack taken where an exception was caught is whole") {
+TEST_CASE("A stack taken in an exception handler is whole") {
   Walk walk;
   try {
     known_chain_deep(

@@ -46,7 +46,7 @@ TEST_CASE("A frame without a frame pointer steps to its caller, whose pc is a re
   CHECK(frame.lookup_address() == 0x40'1233);
 }
 
-TEST_CASE("A frame with a frame pointer gives the caller's frame pointer, too") {
+TEST_CASE("A frame with a frame pointer yields the caller's frame pointer, too") {
   WalkFrame frame = at(0x1000, 0x1100);
   Rule rule = rule_with(CfaKind::kFpOffset, 16);
   rule.fp = FpKind::kAtCfa;
@@ -57,7 +57,7 @@ TEST_CASE("A frame with a frame pointer gives the caller's frame pointer, too") 
   CHECK(frame.fp == 0x2200);
 }
 
-TEST_CASE("A realigned frame reads its CFA from memory and its caller's frame pointer at its own") {
+TEST_CASE("A realigned frame reads its CFA from memory and the caller's frame pointer at its own frame pointer") {
   WalkFrame frame = at(0x1000, 0x1100);
   Rule rule = rule_with(CfaKind::kFpDeref, -8);
   rule.fp = FpKind::kAtFp;
@@ -82,7 +82,7 @@ TEST_CASE("A PLT stub has one more word on the stack from its threshold on") {
   CHECK(after.pc == 0xbbbb);
 }
 
-TEST_CASE("Through a signal frame the interrupted registers come back, also from another stack below") {
+TEST_CASE("A signal frame restores the interrupted registers, also on another stack") {
   WalkFrame frame = at(0x8000);
   const Memory memory{{{0x8000 + 160, 0x1000}, {0x8000 + 120, 0x1100}, {0x8000 + 168, 0x40'5678}}};
   CHECK(step(signal_frame_rule(kX86), kX86, frame, memory) == StepResult::kNext);
@@ -93,7 +93,7 @@ TEST_CASE("Through a signal frame the interrupted registers come back, also from
   CHECK(frame.lookup_address() == 0x40'5678);
 }
 
-TEST_CASE("On arm64 a signal frame gives back lr, which an interrupted leaf function needs") {
+TEST_CASE("On arm64 a signal frame restores lr, which an interrupted leaf function needs") {
   WalkFrame frame = at(0x8000);
   const Rule rule = signal_frame_rule(Architecture::kArm64);
   const auto offset = [](std::int32_t value) { return 0x8000 + static_cast<std::uint64_t>(value); };
@@ -108,7 +108,7 @@ TEST_CASE("On arm64 a signal frame gives back lr, which an interrupted leaf func
   CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kNext);
   CHECK(frame.pc == 0x40'9999);
   CHECK(frame.sp == 0x1000);
-  // A caller's lr is not known: it has called.
+  // A caller's lr is not known, since the call overwrote it.
   CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kNotGrowing);
   leaf.cfa_offset = 16;
   CHECK(step(leaf, Architecture::kArm64, frame, memory) == StepResult::kUnknownRegister);
@@ -150,7 +150,7 @@ TEST_CASE("Rules by other registers work in the interrupted frame only") {
   CHECK(vfork.sp == 0x1000);
 }
 
-TEST_CASE("Each way to end a walk has its reason") {
+TEST_CASE("Each end of a walk has its reason") {
   WalkFrame frame = at(0x1000);
   Rule rule;
   CHECK(step(rule, kX86, frame, Memory{}) == StepResult::kNoInformation);

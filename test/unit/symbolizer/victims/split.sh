@@ -1,7 +1,6 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# split.sh OBJCOPY NM XZ DWZ PROGRAM PROGRAM_WITHOUT_BUILD_ID FOLDER: makes of two programs with debug information what
-# distributions make of them. FOLDER gets:
+# SPDX-License-Identifier: Apache-2.0 split.sh OBJCOPY NM XZ DWZ PROGRAM PROGRAM_WITHOUT_BUILD_ID FOLDER: processes two
+# programs with debug information as distributions do. FOLDER gets:
 #   stripped, stripped.debug          the first: program without symbols, separate debug file; they share a build-id
 #   linked, linked.debug              the second: the program names the debug file and its checksum
 #   mini                              the first with MiniDebugInfo
@@ -16,7 +15,7 @@ rm -f stripped stripped.debug linked linked.debug mini dwz.debug dwz.alternate
 "$objcopy" --only-keep-debug "$without_id" linked.debug
 "$objcopy" --strip-all --add-gnu-debuglink=linked.debug "$without_id" linked
 
-# As in GDB's manual: the functions that .dynsym does not have.
+# As in GDB's manual: the functions that are not in .dynsym.
 "$nm" -D "$program" --format=posix --defined-only | cut -d ' ' -f 1 | sed 's/@.*//' | sort >mini.dynamic
 "$nm" "$program" --format=posix --defined-only | awk '$2 == "T" || $2 == "t" { print $1 }' | sort >mini.all
 comm -13 mini.dynamic mini.all >mini.keep

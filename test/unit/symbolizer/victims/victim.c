@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that knows where its functions are: prints "<name>\t<file offset in hex>" for each, from the addresses that
-// the compiler and the dynamic linker gave them and from its own /proc/self/maps. No symbol table is involved.
+// A program that prints "<name>\t<file offset in hex>" for each of its functions. It computes the offsets from their
+// addresses at run time and its own /proc/self/maps, without any symbol table.
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ int victim_alias(int x) __attribute__((alias("victim_exported")));
 int __victim_alias_with_underscores(int x) __attribute__((alias("victim_exported")));
 
 #if defined(__x86_64__)
-// As hand-written assembly often is: neither type nor size.
+// Like much hand-written assembly: neither type nor size.
 __asm__(
     ".text\n"
     ".globl victim_label\n"
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   print_place("victim_after_label", (uintptr_t)victim_after_label);
 #endif
 #ifdef VICTIM_PRINTS_PLT
-  // Compiled without PIC, a function of another module has the address of its stub in this one.
+  // Without PIC, the address of another module's function is that of its stub in this one.
   print_place("getppid@plt", (uintptr_t)getppid);
 #endif
   return victim_private(argc) == -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C++ functions, and the truth about where they are: "<demangled name>\t<file offset in hex>".
+// C++ functions. Prints where they are: "<demangled name>\t<file offset in hex>".
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions inlined into one another. Each PLACE is a symbol at a known instruction; the marks in comments tell the
-// test the lines that it expects.
+// Functions inlined into one another. Each PLACE is a symbol at a known instruction. The marks in comments show the
+// test the expected lines.
 #include "victim_inlines.h"
 
 namespace shapes {

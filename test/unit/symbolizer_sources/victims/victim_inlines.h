@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One instruction that has a name. Only for code that is in the program once.
+// One instruction with a name, for code that is in the program only once.
 #define PLACE(name) __asm__ volatile(".globl " #name "\n" #name ":\n\tnop")
 
 int other(int value);

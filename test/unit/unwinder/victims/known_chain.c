@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps the compiler from seeing what memory is used for, and from turning the call before it into a jump. */
+/* Hides the use of memory from the compiler, and keeps it from turning the call before into a jump. */
 #define USE(pointer) __asm__ volatile("" : : "r"(pointer) : "memory")
 #define OWN_FRAME __attribute__((noinline, noclone))
 

@@ -13,11 +13,11 @@ typedef void (*known_chain_callback)(void* argument);
 int known_chain_deep(int depth, known_chain_callback callback, void* argument);
 /* A frame that is realigned to 64 bytes, with a part of variable size. */
 int known_chain_realigned(int size, known_chain_callback callback, void* argument);
-/* From within the C library's qsort(). */
+/* Calls back from the C library's qsort(). */
 int known_chain_qsort(known_chain_callback callback, void* argument);
-/* From a signal handler that runs on a stack of its own. */
+/* Calls back from a signal handler on a stack of its own. */
 int known_chain_signal(known_chain_callback callback, void* argument);
-/* From a new thread. */
+/* Calls back from a new thread. */
 int known_chain_thread(known_chain_callback callback, void* argument);
 
 #ifdef __cplusplus
