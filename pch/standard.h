@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The standard library's headers that most sources include: compiled once for each room, as Meson's cpp_pch. It only
-// saves build time: a source includes what it uses, and builds without this.
+// The standard headers that most sources include, precompiled once for each room (Meson's cpp_pch). They only save
+// build time: each source includes what it uses, and builds without them.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Has systemd read the unit and the sysusers file. The program needn't be installed for it: the unit checked is a copy
-# that starts something which is.
+# Lets systemd check the unit and the sysusers file. The program needn't be installed: a copy of the unit is checked
+# that starts an installed program instead.
 set -eu
 unit=$1
 sysusers=$2
@@ -11,10 +11,10 @@ done
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$unit" >"$work/flamed.service"
-# verify prints what it does not like and still ends with 0 for an unknown key.
+# verify prints a warning for an unknown key, but still ends with 0.
 systemd-analyze verify "$work/flamed.service" >"$work/said" 2>&1 || { cat "$work/said"; exit 1; }
 if grep "flamed.service" "$work/said"; then exit 1; fi
-# Tenths of systemd's exposure level. A hardening line that gets lost shows here.
+# Tenths of systemd's exposure level, which rises if a hardening line gets lost.
 systemd-analyze security --offline=true --threshold=19 "$work/flamed.service" >"$work/said" || { cat "$work/said"; exit 1; }
 tail -n 1 "$work/said"
 

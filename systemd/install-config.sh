@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the configuration, but never over one that is there: someone may have edited it.
+# Installs the configuration, but never over an existing one, which may have been edited.
 set -eu
 source=$1
 target=${DESTDIR:-}$2

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel programs as one compiler makes them: does the running kernel take all of them, and do samples come out?
-// There is a program of this for each compiler (meson.build), which has its object; FLAMED_BINARY is the daemon with
-// the same object, FLAMED_BPF_COMPILER the compiler's name.
+// Checks that the running kernel loads all kernel programs as one compiler builds them, and that they take samples.
+// Each compiler has a test program of its own with its object (meson.build). FLAMED_BINARY is the daemon with the same
+// object, FLAMED_BPF_COMPILER the compiler's name.
 #include <sys/utsname.h>
 
 #include <cstdio>
@@ -33,7 +33,7 @@ std::string why(const Result<T>& result) {
   return result ? "" : result.error().message();
 }
 
-/// Is the running kernel of this version or a later one?
+/// Has the running kernel this version or a later one?
 bool kernel_is_from(int major, int minor) {
   utsname name{};
   int running_major = 0;
@@ -46,7 +46,7 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   const bool use_unwind_tables = GENERATE(true, false);
   const bool read_by_type = GENERATE(false, true);
   INFO("unwind tables: " << use_unwind_tables << ", kernel memory read by type: " << read_by_type);
-  // Registers can be read by type since bpf_task_pt_regs().
+  // Registers can be read by type in kernels with bpf_task_pt_regs().
   if (read_by_type && !kernel_is_from(5, 15)) return;
 
   Result<KernelProgram> program = KernelProgram::load_variant({use_unwind_tables, read_by_type});
@@ -61,7 +61,7 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   symbolizer::KernelSymbols symbols(clock);
   const Result<flamed_kernel_orc> orc =
       daemon::find_kernel_orc([&](const std::vector<std::string_view>& names) { return symbols.addresses(names); });
-  if (!orc) return;  // kernel_walk_test says why
+  if (!orc) return;  // kernel_walk_test reports the reason
   const Status kernel_walk = program->walks().load_kernel_walk(orc);
   INFO(why(kernel_walk));
   CHECK(kernel_walk);
@@ -77,7 +77,7 @@ TEST_CASE("stacks of a program without frame pointers are whole") {
   ::uname(&name);
   const char* compiler = std::getenv("FLAMED_BPF_COMPILER");
   REQUIRE(compiler != nullptr);
-  // Not by WARN, which would break the line that test/vm reads.
+  // Not with WARN, which would break the line that test/vm reads.
   std::printf("compiler %s on Linux %s: loads, %llu of %llu stacks whole, %.2f %%\n", compiler, name.release,
               static_cast<unsigned long long>(whole), static_cast<unsigned long long>(total(stacks)),
               100.0 * static_cast<double>(whole) / static_cast<double>(total(stacks)));

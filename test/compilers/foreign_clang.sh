@@ -3,8 +3,8 @@
 # Makes clang of another Debian release runnable here: foreign_clang.sh SUITE FOLDER
 #
 # Unpacks clang and the headers that the kernel programs include from SUITE (trixie) into FOLDER/tree, and writes
-# FOLDER/clang, which runs that clang with those headers alone. Nothing is installed or mounted. Needs root and
-# mmdebstrap. Does nothing where FOLDER/clang is there already.
+# FOLDER/clang, which runs that clang with those headers only. Nothing is installed or mounted. Needs root and
+# mmdebstrap. Does nothing if FOLDER/clang exists.
 set -euo pipefail
 
 suite=$1
@@ -26,7 +26,7 @@ root=${compiler%/bin/*}
 headers=$(echo "$root"/lib/clang/*/include)
 cat >"$folder/clang.new" <<EOF
 #!/bin/sh
-# clang of $suite. Headers of this machine are left out.
+# clang of $suite, without this machine's headers.
 n=\$#
 for argument; do
   case \$argument in

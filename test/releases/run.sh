@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proves that a bare Debian is enough: makes a minimal tree of a release, puts the last commit into it, and lets
-# `./dev run` and `./dev test` install, build and run everything there, on the running kernel.
+# Checks that a bare Debian is enough: makes a minimal tree of a release, puts the last commit into it, and runs `./dev
+# run` and `./dev test` there, which install, build and run everything on the running kernel.
 #
 #   test/releases/run.sh SUITE               ./dev run until it answers, then ./dev test; SUITE: bookworm, trixie, sid
 #   test/releases/run.sh SUITE COMMAND...    that command instead, in the copied tree, e.g. ./dev build
 #
-# Root, mmdebstrap, git, curl and python3 are needed here; nothing of what flamed needs is. The packages come from wherever
-# this machine's own apt gets Debian's, and from nowhere else. RELEASE_KEEP=1 leaves the tree in place for a look.
+# Needs root, mmdebstrap, git, curl and python3 here, and none of flamed's dependencies. The packages come only from the
+# mirrors of this machine's apt. RELEASE_KEEP=1 keeps the tree for inspection.
 #
-# All mounts are made in a mount namespace of this run's own and go away with it. The tree is removed only from outside
-# that namespace, only when nothing is mounted below it, and never across a file system's border.
+# All mounts are made in a mount namespace of this run and end with it. The tree is removed only from outside of that
+# namespace, only if nothing is mounted below it, and never across file systems.
 set -euo pipefail
 
 source_dir=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
@@ -62,7 +62,7 @@ make_tree() {
   ! grep -q 'https:' "$work_dir/sources.list" || include=(--include=ca-certificates)
   mmdebstrap --mode=root --variant=minbase "${include[@]}" "$suite" "$tree" "$work_dir/sources.list"
 
-  # The way to the network is the machine's; nothing else of it is.
+  # Only the network configuration is the machine's.
   cp --dereference /etc/resolv.conf /etc/hosts "$tree/etc/"
   apt-config dump | grep -E '^Acquire::(http|https|Check-[A-Za-z-]+)\b' >"$tree/etc/apt/apt.conf.d/99machine" || true
   if [[ -d /usr/local/share/ca-certificates ]]; then
@@ -92,8 +92,8 @@ in_tree() { # in_tree COMMAND...: replaces this shell
   for name in CI http_proxy https_proxy no_proxy; do
     [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
   done
-  # The tree becomes the root of a mount namespace of its own, and the machine's root leaves it: in a chroot nobody may make
-  # a user namespace, or keep a mount namespace's mounts to itself, as tests do.
+  # The tree becomes the root of a mount namespace of its own, without the machine's root. In a chroot no process may
+  # create a user namespace, or keep a mount namespace's mounts private, as tests do.
   # shellcheck disable=SC2016  # The inner shells expand these.
   exec unshare --mount --propagation private bash -ec '
     cd "$1"
@@ -106,7 +106,7 @@ in_tree() { # in_tree COMMAND...: replaces this shell
 
 check_run() {
   echo "=== $suite: ./dev run"
-  # A session of its own, so that packages and compilers that it started end with it.
+  # A session of its own, so that the package tools and compilers that it starts end with it.
   (
     export -f in_tree
     export tree inside

@@ -8,9 +8,9 @@ readonly url=http://127.0.0.1:9090
 flamed=$(systemctl show --property ExecStart --value flamed | grep -o 'path=[^ ]*' | cut -d= -f2)
 readonly flamed
 
-# By how much the host's other work slows this machine down, see run.sh.
+# How much the host's load slows this machine down, see run.sh.
 stretch=$(grep -o 'flamed.stretch=[0-9]*' /proc/cmdline | cut -d= -f2)
-# From the death of a daemon to the next one's samples.
+# The time from a daemon's end to the next one's samples.
 readonly back_limit_ms=$((3000 * ${stretch:-1}))
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
@@ -119,7 +119,7 @@ drop_in() { # drop_in [LINE...]: these lines, and no others, on top of the unit
   systemctl reset-failed flamed 2>/dev/null || true
 }
 
-# Debian's kernels come up with 3; the packaged sysctl.d file has made 2 of it before the service started.
+# Debian's kernels start with 3. The packaged sysctl.d file sets 2 before the service starts.
 paranoid_is_2() { [[ $(cat /proc/sys/kernel/perf_event_paranoid) == 2 ]]; }
 
 paranoid_3_is_refused_with_its_remedy() {
@@ -137,7 +137,7 @@ paranoid_3_works_with_the_drop_in() {
   service_starts && [[ $(status_of "$(main_pid)" CapEff) == 000001c000280004 ]]
 }
 
-# Before 5.11 maps and programs count as locked memory, and nothing says that this is why they are refused.
+# Before 5.11 maps and programs count as locked memory, and the kernel's error does not say so.
 short_locked_memory_is_refused_with_its_remedy() {
   local said status=0
   said=$(timeout 60 systemd-run --quiet --pipe --wait --property=User=flamed --property=LimitMEMLOCK=64K \
@@ -152,8 +152,8 @@ another_answers() { # another_answers PID: a daemon that isn't PID
   [[ $now != "$1" && $now != 0 ]] && answers
 }
 
-# A real CPU has a new daemon sample after 0.1 s. An emulated one takes about 2, and stands still when the machine below
-# has something else to do (3.8 s were seen): the middle one of three must keep the limit, and none may take twice as long.
+# On a real CPU a new daemon samples after 0.1 s. On an emulated one it takes about 2 s, and longer while the host is
+# busy (up to 3.8 s): the median of three must keep the limit, and none may take twice as long.
 killed_comes_back() {
   local before took=()
   for _ in 1 2 3; do
@@ -163,13 +163,13 @@ killed_comes_back() {
     within 30 another_answers "$before" && samples_flow || return 1
     took+=("$(back_ms)")
   done
-  systemctl reset-failed flamed # with those below it could be ten starts within five minutes, see the unit
+  systemctl reset-failed flamed # with the later ones there could be ten starts within five minutes, see the unit
   echo "NOTE samples again ${took[*]} ms after SIGKILL"
   mapfile -t took < <(printf '%s\n' "${took[@]}" | sort -n)
   ((took[1] <= back_limit_ms && took[2] <= 2 * back_limit_ms))
 }
 
-# Short of memory beyond what can be given back, the kernel ends it.
+# Without memory that the daemon can free, the kernel kills it.
 oom_comes_back() {
   local before
   before=$(main_pid)
@@ -180,7 +180,7 @@ oom_comes_back() {
   echo "NOTE ended by the kernel for memory, samples again $(back_ms) ms later"
 }
 
-# Into the file system of the journal go its own messages until nothing does any more; the daemon has something to say.
+# Fills the journal's file system with its own messages, while the daemon logs too.
 full_disk_is_survived() {
   local status=0
   mkdir -p /var/log/journal
@@ -198,7 +198,7 @@ full_disk_is_survived() {
   return $status
 }
 
-# The wall clock as the monotonic one says that it would be, had nobody set it.
+# Sets the wall clock to what it would be without the steps, by the monotonic clock.
 set_clock_back_right() { date --set "@$(awk -v at="$1" -v up="$2" '{ printf "%.2f", at + $1 - up }' /proc/uptime)" >/dev/null; }
 
 clock_steps_lose_nothing() {
@@ -218,21 +218,21 @@ clock_steps_lose_nothing() {
   gaps=$(curl -sf "$url/metrics" | awk '/^flamed_gaps_total\{reason="clock_set"/ { print $2 }')
   systemctl restart flamed && within 60 answers || return 1
   ended=$(journalctl --no-pager --output cat --unit flamed | grep 'ended: ' | tail -n 1)
-  echo "NOTE five steps of the clock, ${gaps:-no} gaps told; $ended"
+  echo "NOTE five steps of the clock, ${gaps:-no} gaps reported; $ended"
   [[ ${gaps:-0} -gt 0 ]] || return 1
   awk '{ for (i = 1; i < NF; ++i) if ($(i + 1) == "samples") taken = $i; else if ($(i + 1) == "whole") whole = $i
          else if ($(i + 1) == "truncated") truncated = $i; else if ($(i + 1) ~ /^lost/) lost = $i }
     END { exit !(taken > 500 && lost == 0 && taken == whole + truncated) }' <<<"${ended#*ended: }"
 }
 
-# When the journal was told of TEXT last, in ms since boot.
-told_ms() { # told_ms TEXT
+# When the journal got TEXT last, in ms since boot.
+logged_ms() { # logged_ms TEXT
   journalctl --no-pager --quiet --output short-monotonic --unit flamed | grep -F "$1" | tail -n 1 |
     awk -F '[][]' '{ printf "%d", $2 * 1000 }'
 }
 
-# How long it was, at the last restart, from the end of a daemon to the samples of the next one.
-back_ms() { echo $(($(told_ms ' CPUs at ') - $(told_ms 'Main process exited'))); }
+# The time from a daemon's end to the next one's samples, at the last restart.
+back_ms() { echo $(($(logged_ms ' CPUs at ') - $(logged_ms 'Main process exited'))); }
 
 # A stopped daemon feeds no watchdog: systemd ends it and starts another.
 hung_comes_back() {
@@ -240,11 +240,11 @@ hung_comes_back() {
   before=$(main_pid)
   stopped=$(awk '{ printf "%d", $1 * 1000 }' /proc/uptime)
   kill -STOP "$before"
-  sleep 36 # asking meanwhile would take the emulated CPUs from who starts
+  sleep 36 # queries would take the emulated CPUs from the starting daemon
   within 60 another_answers "$before" && samples_flow || return 1
-  ended=$(told_ms 'Main process exited')
+  ended=$(logged_ms 'Main process exited')
   echo "NOTE ended $((ended - stopped)) ms after it hung, samples again $(back_ms) ms after that"
-  # A second for systemd's own work on top of the unit's 30.
+  # The unit's 30 seconds and one for systemd's own work.
   ((ended - stopped <= 31000 && $(back_ms) <= back_limit_ms))
 }
 
@@ -256,7 +256,7 @@ cpu_is_sampled() { # cpu_is_sampled CPU
   kill $victim
   return $status
 }
-# Events of a CPU that went offline on the way to sleep are dead, and nothing tells.
+# The events of a CPU that went offline for the suspend are dead, and nothing reports it.
 suspend_is_survived() {
   rtcwake --mode mem --seconds 3 || return 1
   local cpu
@@ -270,7 +270,7 @@ suspend_is_survived() {
 
 journal_is_clean() {
   local bad
-  # What was done to it above is systemd's to tell, and it is told at "warning" and above.
+  # systemd, and not flamed, reports what the tests did to the daemon, at "warning" and above.
   bad=$(journalctl --no-pager --output cat --unit flamed --priority warning _COMM=flamed)
   [[ -z $bad ]] || {
     echo "$bad"
@@ -284,7 +284,7 @@ is_before() { # is_before MAJOR.MINOR: the running kernel
   [[ $(printf '%s\n' "$(uname -r | cut -d. -f1,2)" "$1" | sort -V | head -n 1) != "$1" ]]
 }
 
-# The kernel programs of each compiler: a line for each, of which run.sh makes a table.
+# Tests the kernel programs of each compiler, and prints a line for each, which run.sh lists.
 compilers() {
   local test name
   for test in compilers/compiler_test_*; do
@@ -300,7 +300,7 @@ compilers() {
   done
 }
 
-# Until the machine is turned off.
+# Lasts until the machine is turned off.
 locked_down() {
   echo confidentiality >/sys/kernel/security/lockdown || return 1
   grep -q '\[confidentiality\]' /sys/kernel/security/lockdown || return 1
@@ -310,7 +310,7 @@ locked_down() {
   known_chain_is_seen
 }
 
-# Before 5.15 nothing else reads the kernel's memory.
+# Before 5.15 there is no other way to read the kernel's memory.
 lockdown_is_refused() {
   local said status=0
   echo confidentiality >/sys/kernel/security/lockdown || return 1
@@ -320,10 +320,10 @@ lockdown_is_refused() {
 }
 
 kernel_tests() {
-  # What depends on the kernel. What measures loads, shares and minutes of churn would measure the emulation here.
+  # Only tests that depend on the kernel. Tests of loads, shares and minutes of churn would measure the emulation here.
   local tests=('[#hotplug_test]' '[#kernel_walk_test]' '[#unwind_test]' 'the worker has no capabilities*' 'no process of the worker*' 'a known call chain*'
     'a program that lives in system calls*' 'a program whose file was deleted*' 'a stack deeper than a record*'
-    'SIGTERM ends the daemon*' 'a program that only its own mount namespace has*' '*functions are named below*'
+    'SIGTERM ends the daemon*' 'a program that exists only in its own mount namespace*' '*functions are named below*'
     'a BPF program has its own name*' 'a program in a container is named*' '[#verifier_test]')
   FLAMED_BINARY=$flamed FLAMED_VICTIMS=$PWD/victims FLAMED_EMULATED=1 \
     ./kernel_tests --filenames-as-tags --durations yes "$(IFS=,; echo "${tests[*]}")"
@@ -333,7 +333,7 @@ echo "NOTE $(uname -srv), $(systemctl --version | head -n 1)"
 check "kernel.perf_event_paranoid is 2" paranoid_is_2
 sysctl -q kernel.kptr_restrict=1
 check "the service starts, answers and samples" service_starts || {
-  echo END # nothing below can be seen without it
+  echo END # the checks below need it
   exit 1
 }
 check "it runs as the user flamed with five capabilities" runs_as_its_own_user

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Inside the tree of the virtual machine: puts one suite's newest kernel for clouds that can be fetched into /boot.
+# Runs inside of the virtual machine's tree: puts the newest available cloud kernel of one suite into /boot.
 #
 #   install_kernel.sh SOURCES_LIST   of that suite alone
 #
-# linux-image-cloud-amd64 is called the same in every suite and names the newest kernel of its series; some suites offer
-# later series on top. It is asked and not fetched: the lists of a release that is supported no longer name packages, it
-# among them, that the archive does not hold any more. For the same reason older kernels follow.
+# linux-image-cloud-amd64 has the same name in every suite and names the newest kernel of its series; some suites have
+# later series besides. It is looked up and not fetched: the lists of an unsupported release name packages that are no
+# longer in the archive, such as this one. So older kernels are tried next.
 set -eu
 
 sources=$1
@@ -17,7 +17,7 @@ alone() { # alone COMMAND ARGUMENT...: apt, with this suite only
   "$command" -o Dir::Etc::sourcelist="$sources" -o Dir::Etc::sourceparts=- -o Acquire::Retries=3 "$@"
 }
 
-# Files alone: scripts of a later release's package ask for tools of that release.
+# Only files: scripts of a later release's package need tools of that release.
 unpack() { # unpack RELEASE
   for package in /var/cache/apt/archives/linux-*-"$1"_*.deb; do
     dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C /
@@ -30,7 +30,7 @@ unpack() { # unpack RELEASE
   update-initramfs -c -k "$1"
 }
 
-alone apt-get update -q || true # it told what is missing, and the rest may do
+alone apt-get update -q || true # it printed what is missing, and the rest may be enough
 newest=$(alone apt-cache depends linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-[0-9]\)/\1/p')
 for kernel in $(alone apt-cache search --names-only '^linux-image-[0-9]+[.][0-9]+[.][0-9].*-cloud-amd64$' | cut -d ' ' -f 1 |
   sort -rV | awk -v newest="$newest" '$0 == newest { from_here = 1 } from_here'); do

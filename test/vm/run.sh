@@ -15,10 +15,10 @@ shift
 readonly here build_dir work_dir=$build_dir/vm
 readonly boot_limit_s=${VM_LIMIT_S:-1500}
 
-# Whose kernels are booted: 5.10, 6.1, 6.12, and the newest one of backports.
+# The releases whose kernels are booted: 5.10, 6.1, 6.12, and the newest one of backports.
 readonly kernels_of=(bullseye bookworm trixie trixie-backports)
 
-# What flamed itself is linked with comes on top, see libraries().
+# Besides these, flamed's shared libraries, see libraries().
 readonly packages=(systemd systemd-sysv dbus udev kmod initramfs-tools zstd curl iproute2 procps python3 strace)
 
 die() {
@@ -32,8 +32,8 @@ for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3 strip; do
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
 
-# The packages that hold the shared libraries of the built programs. By name, since packages and the dynamic linker do
-# not agree whether they stand in /lib or /usr/lib.
+# The packages with the shared libraries of the built programs. Searched by file name, since packages and the dynamic
+# linker disagree on /lib and /usr/lib.
 libraries() {
   ldd "$build_dir/flamed" "$build_dir/test/kernel/kernel_tests" | awk '$2 == "=>" { print $3 }' | sort -u |
     xargs -n 1 readlink -f | sed 's|.*/|*/|' | xargs dpkg-query --search |
@@ -53,8 +53,8 @@ make_base() { # make_base TAR
       --customize-hook='rm "$1/tmp/install_kernel.sh" "$1/tmp/'"$suite"'.list"')
   done
   "$here/../support/apt_sources.py" "$release" >"$work_dir/sources.list"
-  # mmdebstrap mounts /proc, /sys and /dev into the tree: in a mount namespace of its own, where nothing that is removed
-  # here later can reach them. Only the tar comes out.
+  # mmdebstrap mounts /proc, /sys and /dev into the tree, in a mount namespace of its own, so that a later removal here
+  # can't reach them. Only the tar file leaves it.
   # shellcheck disable=SC2016  # mmdebstrap's shell expands these.
   unshare --mount --propagation private -- mmdebstrap --mode=root --variant=minbase \
     --include="$(IFS=,; echo "${packages[*]}")" --include="$(libraries | paste -sd,)" "${hooks[@]}" \
@@ -63,7 +63,7 @@ make_base() { # make_base TAR
   mv "$work_dir/new.tar" "$1"
 }
 
-# The disk: the base, the tree as `meson install` lays it out, and the tests in /opt/flamed-tests.
+# The disk has the base, the installed tree (`meson install`), and the tests in /opt/flamed-tests.
 make_disk() { # make_disk TREE DISK
   local tests=$1/opt/flamed-tests
   DESTDIR=$1 meson install -C "$build_dir" --no-rebuild --quiet
@@ -78,16 +78,16 @@ make_disk() { # make_disk TREE DISK
   install -m 0644 "$here/flamed-tests.service" "$1/etc/systemd/system/"
   ln -sf ../flamed-tests.service "$1/etc/systemd/system/multi-user.target.wants/flamed-tests.service"
   echo flamed-vm >"$1/etc/hostname"
-  # Sparse; 1 GiB is left for journals and what tests write.
+  # Sparse; 1 GiB is left for journals and the tests' files.
   mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
 }
 
-# Emulated with as many threads as the guest has CPUs. What the guest says comes out of its second serial line. A kernel
-# that panics ends the machine (-no-reboot). On a busy host some did because their timer seemed not to work, and 6.12's memory
-# allocator did because QEMU 7.2 spoils the flags of cmpxchg16b: so neither is used.
+# Emulated with one thread for each of the guest's CPUs. The guest's output is on its second serial line. A kernel panic
+# ends the machine (-no-reboot). On a busy host some kernels panicked because their timer seemed not to work, and 6.12's
+# memory allocator did because QEMU 7.2 corrupts the flags of cmpxchg16b, so neither is used.
 boot() { # boot DISK KERNEL_RELEASE LOG
   local status=0 stretch arguments limit_s
-  # How many processes share a CPU here: by so much the guest's one short time limit is stretched, and the whole run's.
+  # The number of processes that share a CPU here stretches the guest's one short time limit, and that of the whole run.
   stretch=$(awk -v cpus="$(nproc)" '{ print ($1 > cpus ? int($1 / cpus + 0.5) : 1) }' /proc/loadavg)
   arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
   arguments+=" flamed.stretch=$stretch"

@@ -13,7 +13,7 @@ Rule sp_plus(std::int32_t offset) {
   return rule;
 }
 
-TEST_CASE("A rule table starts with the rules for " not known " and " unsupported "") {
+TEST_CASE("A rule table starts with the rules for unknown and unsupported frames") {
   RuleTable table;
   CHECK(table.size() == 2);
   CHECK(table.rule(kNoneRule) == Rule{});

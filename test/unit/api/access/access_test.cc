@@ -386,7 +386,7 @@ TEST_CASE("only callers who see everything learn where the kernel lies in memory
   CHECK(host.ask_as(0, "/profile?format=folded").body.find("ffffffffa1234560") != std::string::npos);
 }
 
-TEST_CASE("" nothing ever matched " is about what the viewer may see") {
+TEST_CASE("a note that nothing ever matched is about what the viewer may see") {
   Host host;
   for (const char* filter : {"comm=bobs-worker", "unit=bobs-worker.service", "tid=777202", "focus=bobs_secret"}) {
     INFO(filter);

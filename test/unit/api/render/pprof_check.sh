@@ -1,5 +1,6 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 Checks that go tool pprof reads flamed's profiles correctly. $1 writes a profile.
+# SPDX-License-Identifier: Apache-2.0
+# Checks that go tool pprof reads flamed's profiles correctly. $1 writes a profile.
 set -eu
 if ! command -v go >/dev/null; then
   echo "SKIP: go tool pprof is not there"

@@ -495,7 +495,7 @@ TEST_CASE("a caller outside of known code cuts the stack, with that reason") {
   CHECK(stacks[0].find(";/bin/cc1+1000 1") != std::string::npos);
 }
 
-TEST_CASE("a stack that broke before the process had tables has the reason " new process "") {
+TEST_CASE("a stack that broke before the process had tables has the reason of a new process") {
   Pipeline pipeline;
   SampleFields fields = sample_of(100, {kProgram, 0x1234, kProgram + 8});
   fields.flags = FLAMED_AWAITS_TABLES;

@@ -1,6 +1,7 @@
 #!/bin/sh
-# SPDX-License-Identifier: Apache-2.0 split.sh OBJCOPY NM XZ DWZ PROGRAM PROGRAM_WITHOUT_BUILD_ID FOLDER: processes two
-# programs with debug information as distributions do. FOLDER gets:
+# SPDX-License-Identifier: Apache-2.0
+# split.sh OBJCOPY NM XZ DWZ PROGRAM PROGRAM_WITHOUT_BUILD_ID FOLDER: processes two programs with debug information as
+# distributions do. FOLDER gets:
 #   stripped, stripped.debug          the first: program without symbols, separate debug file; they share a build-id
 #   linked, linked.debug              the second: the program names the debug file and its checksum
 #   mini                              the first with MiniDebugInfo
