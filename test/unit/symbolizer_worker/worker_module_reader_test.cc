@@ -168,7 +168,7 @@ TEST_CASE("a child that runs or hangs for too long is killed") {
 TEST_CASE("every kind of invalid answer is an error") {
   WorkerModuleReader reader(with_demangle_limits(2 * kNsPerSecond, 2, 1U << 20));
   CHECK(error_of(reader, "say nothing").message() == "the ELF worker gave a damaged answer (it ends too early)");
-  CHECK(error_of(reader, "say noise").message() == "the ELF worker gave a damaged answer (it has no head)");
+  CHECK(error_of(reader, "say noise").message() == "the ELF worker gave a damaged answer (it has no header)");
   CHECK(error_of(reader, "say too much").message() == "the ELF worker gave a damaged answer (it is too large)");
   CHECK(error_of(reader, "say half").message() == "the ELF worker gave a damaged answer (it ends too early)");
   CHECK(error_of(reader, "say it endlessly").message() == "the ELF worker gave a damaged answer (it is too large)");

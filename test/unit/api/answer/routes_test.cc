@@ -339,8 +339,8 @@ TEST_CASE("a comparison with time before flamed's start says so in text formats,
   CHECK(table.starts_with("warning: before: " + before + "\nwarning: " + alone + "\n    before     after "));
   // Partly before the start.
   const std::string partly =
-      "flamed began to sample at 2026-01-31T14:05:20Z, after the window's start: nothing is "
-      "known of the time before.";
+      "flamed began to sample at 2026-01-31T14:05:20Z, after the window's start: there are no "
+      "samples from before.";
   const std::string query = "/diff?from=now-5s&base_from=now-1m&base_to=now-5s&format=";
   CHECK(fixture.get(query + "folded").body.starts_with("# before: " + partly + "\n"));
   CHECK(fixture.get(query + "top-text").body.starts_with("warning: before: " + partly + "\n"));
