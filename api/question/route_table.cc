@@ -44,7 +44,7 @@ constexpr std::array<ParameterSpec, 10> kSelection{{
     {"container", kTexts, "containers, by name, id or the first 12 digits of one"},
     {"cgroup", kTexts, "control groups by path, with all below them"},
     {"uid", kIntegers, "effective users", {}, 0, kLargestUid},
-    {"tree", kProcesses, "processes with all their descendants"},
+    {"tree", kProcesses, "processes with their children, at any depth"},
     {"side", kChoice, "which part of the stacks", kSides, 0, 0, "both"},
 }};
 
