@@ -88,7 +88,8 @@ Response pprof_response(const AnswerContext& context, const store::StackProfile&
   Result<std::string> encoded = render_pprof(stacks);
   if (!encoded) return error_response(encoded.error());
   Response response{200, "application/octet-stream", std::move(*encoded)};
-  response.headers.emplace_back("Content-Disposition", "attachment; filename=\"profile.pb.gz\"");
+  // Without a file name: browsers would prefer it to the one that the page's link has.
+  response.headers.emplace_back("Content-Disposition", "attachment");
   add_fact_headers(response, stacks, stacks.total_samples, symbolised_share(stacks));
   return settle(std::move(response), stacks.used, context);
 }

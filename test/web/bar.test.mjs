@@ -151,6 +151,16 @@ describe("the bar", () => {
     assert.equal(samples, 1800);
   });
 
+  it("saves what it exports under names that say what it is", async () => {
+    await open(page, `${daemon.url}/?pid=4242`);
+    for (const [label, name] of [["Folded stacks", "checkout-api-2026-01-31-1350.folded.txt"], ["pprof", "checkout-api-2026-01-31-1350.pb.gz"]]) {
+      await page.click("#export-button");
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click(`#export a:has-text("${label}")`)]);
+      assert.equal(download.suggestedFilename(), name);
+      await download.cancel();
+    }
+  });
+
   it("opens what is shown in speedscope, from the daemon alone", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     await page.click("#export-button");
