@@ -35,13 +35,17 @@ export class Browser {
 
   // A page with a log of what went wrong: console errors, exceptions, requests that leave `origin`.
   // `now` is what the page takes for the time, or null for the machine's.
-  async page(origin, { width = 1280, height = 800, colorScheme = "light", reducedMotion = "no-preference", now = NOW, timeZone = "" } = {}) {
+  async page(origin, { width = 1280, height = 800, density = 1, colorScheme = "light", reducedMotion = "no-preference", now = NOW, timeZone = "" } = {}) {
     const page = await this.context.newPage();
     await page.setViewportSize({ width, height });
     await page.emulateMedia({ colorScheme, reducedMotion });
     if (now !== null) await page.clock.setFixedTime(now);
     if (timeZone !== "") {
       const session = await this.context.newCDPSession(page);
+    if (density !== 1) {
+      const session = await this.context.newCDPSession(page);
+      await session.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: density, mobile: false });
+    }
       await session.send("Emulation.setTimezoneOverride", { timezoneId: timeZone });
     }
     page.troubles = [];

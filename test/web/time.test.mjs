@@ -279,6 +279,23 @@ describe("the timeline", () => {
 
 describe("the heat map", () => {
   it("opens by a button, stays open in the address, and says in words what it shows", async () => {
+  it("labels its axes in letters of one size, whatever the screen's density", async () => {
+    for (const density of [1, 2]) {
+      const dense = await browser.page(daemon.url, { density });
+      await dense.addInitScript(() => {
+        window.fonts = [];
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (...all) {
+          if (this.canvas.closest("#timeline") !== null) window.fonts.push(parseFloat(/([\d.]+)px/.exec(this.font)[1]) / devicePixelRatio);
+          return fillText.apply(this, all);
+        };
+      });
+      await open(dense, daemon.url);
+      assert.deepEqual([...new Set(await dense.evaluate(() => window.fonts))], [12]);
+      await dense.close();
+    }
+  });
+
     await open(page, `${daemon.url}/?pid=4242`);
     await answered(page, () => page.click("#heat-toggle"));
     assert.equal((await address(page)).heat, "1");

@@ -128,7 +128,8 @@ export class Chart {
     const area = (colour: string, width: number): uPlot.Series => ({
       fill: () => this.#colour(colour), stroke: () => this.#colour(colour), width, paths: stepped, points: { show: false }, spanGaps: false,
     });
-    const font = () => `11.5px ${getComputedStyle(this.box).fontFamily}`;
+    // uPlot scales the number for the screen's density, and takes only whole ones for it.
+    const font = () => `12px ${getComputedStyle(this.box).fontFamily}`;
     const options: uPlot.Options = {
       width: Math.max(100, this.box.clientWidth),
       height: Math.max(60, this.box.clientHeight),
