@@ -10,6 +10,8 @@ import { createInterface } from "node:readline";
 
 import { chromium } from "playwright-core";
 
+import { binary } from "./columns.mjs";
+
 // The moment at which the fixture server's clock stands: FakeSources::kNowNs.
 export const NOW = Date.UTC(2026, 0, 31, 14, 5, 30);
 
@@ -144,6 +146,15 @@ export const painted = (page) =>
       if (colours.size < 1000) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     }
     return { colours: colours.size, share: count / (data.length / 4) };
+  });
+
+// Has the page's clients find `change(answer)` instead of the daemon's answer to questions of `path`.
+export const answerInstead = (page, path, change) =>
+  page.route((url) => url.pathname === path, async (route) => {
+    const isBinary = route.request().url().includes("columns-binary");
+    const answer = await page.context().request.get(route.request().url().replace("columns-binary", "columns"));
+    const changed = change(await answer.json(), new URL(route.request().url()));
+    await (isBinary ? route.fulfill({ body: binary(changed) }) : route.fulfill({ json: changed }));
   });
 
 export const text = (page, selector) => page.$eval(selector, (element) => element.textContent);

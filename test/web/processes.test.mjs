@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { answered, inspect, open, text } from "./browser.mjs";
+import { answerInstead, answered, inspect, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 // The rows in the document: those in sight, and a few around them.
@@ -137,6 +137,35 @@ describe("the processes", () => {
     assert.equal(await text(page, "#processes-count"), "111 of 10000");
     assert.ok(took < 500, `${took} ms`);
     assert.ok((await page.$$eval("*", (all) => all.length)) < 2000);
+  });
+
+  it("are described one by one as they are seen, and not anew while the graph is walked", async () => {
+    await answerInstead(page, "/processes", (answer) => {
+      const [one] = answer.processes;
+      return { ...answer, processes: Array.from({ length: 2000 }, (_, i) => ({ ...one, id: `${i + 1}@${i}`, pid: i + 1, comm: `p${i}`, executable: `/bin/p${i}` })) };
+    });
+    // What is shown of a process is read from its answer.
+    await page.addInitScript(() => {
+      window.described = 0;
+      const parse = JSON.parse;
+      JSON.parse = (text) => {
+        const value = parse(text);
+        for (const process of value?.processes ?? []) {
+          const line = process.command_line;
+          Object.defineProperty(process, "command_line", { get: () => { window.described++; return line; } });
+        }
+        return value;
+      };
+    });
+    await open(page, daemon.url);
+    assert.equal(await text(page, "#processes-count"), "2000");
+    const described = () => page.evaluate(() => window.described);
+    const before = await described();
+    assert.ok(before > 0 && before < 200, `${before} descriptions`);
+    await page.focus("#graph");
+    for (const key of ["ArrowDown", "Enter", "ArrowDown", "Enter", "Escape"]) await page.keyboard.press(key);
+    await page.waitForTimeout(100);
+    assert.equal(await described(), before);
   });
 
   it("stand above figures that each lead to what they mean", async () => {

@@ -51,16 +51,20 @@ export function duration(ms: number) {
   return parts.filter(([value]) => value > 0).slice(0, 2).map(([value, unit]) => `${value} ${unit}`).join(" ");
 }
 
+// In the reader's own time zone: "2026-01-31 14:05:30". By hand, since toLocaleString() makes a formatter at each call.
+export function dateTime(ms: number) {
+  const date = new Date(ms);
+  const two = (number: number) => String(number).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
 // In the reader's own time zone; the date only where the two differ in it or it is not today.
 export function span(fromMs: number, toMs: number) {
-  const from = new Date(fromMs);
-  const to = new Date(toMs);
-  const day = (date: Date) => date.toLocaleDateString("en-CA");
-  const clock = (date: Date) => date.toLocaleTimeString("en-GB");
-  const today = day(new Date());
-  const withDate = (date: Date) => `${day(date)} ${clock(date)}`;
-  if (day(from) === day(to)) return `${day(from) === today ? clock(from) : withDate(from)} – ${clock(to)}`;
-  return `${withDate(from)} – ${withDate(to)}`;
+  const [from, to, now] = [fromMs, toMs, Date.now()].map(dateTime);
+  const day = (text: string) => text.slice(0, 10);
+  const clock = (text: string) => text.slice(11);
+  if (day(from) === day(to)) return `${day(from) === day(now) ? clock(from) : from} – ${clock(to)}`;
+  return `${from} – ${to}`;
 }
 
 // A new element with a class and text: never markup.

@@ -58,7 +58,10 @@ const usage = computed(() => {
   };
 });
 
-const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: view.value.filter, open: open.value, closed: closed.value })));
+// The view changes with every zoom, and the list does not.
+const filter = computed(() => view.value.filter);
+const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: filter.value, open: open.value, closed: closed.value })));
+const found = computed(() => (usage.value === null ? 0 : matching(usage.value, filter.value).length));
 
 function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
   const next = new Set(set);
@@ -99,7 +102,7 @@ function TreeRow({ row, index, isActive }: RowProperties) {
   return (
     <div id={identity(row.key)} class={`row ${row.kind}${chosen ? " selected" : ""}${row.isEnded ? " ended" : ""}${isActive ? " active" : ""}`} role="treeitem"
       aria-level={row.level} aria-posinset={row.position} aria-setsize={row.beside} aria-selected={chosen} aria-expanded={row.isOpen ?? undefined} data-id={row.kind === "process" ? row.selects.pid![0] : row.kind === "machine" ? "" : row.key}
-      title={row.title} style={{ transform: `translateY(${index * ROW_PX}px)` }} onClick={choose}>
+      title={row.title()} style={{ transform: `translateY(${index * ROW_PX}px)` }} onClick={choose}>
       <span class="share" aria-hidden="true" style={{ transform: `scaleX(${all === 0 || row.kind === "machine" ? 0 : row.cpuSeconds / all})` }} />
       <span class={`twisty level-${row.level}${row.isOpen === null ? " none" : row.isOpen ? " open" : ""}`} aria-hidden="true" />
       <span class="name"><bdi>{row.name}</bdi> <small>{row.more}{row.isEnded && <> <abbr title="ended">†<span class="visually-hidden"> ended</span></abbr></>}</small></span>
@@ -197,19 +200,17 @@ export function Processes() {
 
   const first = Math.max(0, top.value - BEYOND);
   const last = Math.min(all.length, top.value + Math.ceil(height.value / ROW_PX) + BEYOND);
-  const { filter } = view.value;
   const known = usage.value;
-  const found = known === null ? 0 : matching(known, filter).length;
   const problem = processes.problem.value;
   return (
     <section class="processes" aria-labelledby="processes-title">
       <div class="pane-head">
         <h2 id="processes-title">Processes</h2>
-        <span id="processes-count" class="count" role="status">{known === null ? "" : filter.trim() === "" ? found : `${found} of ${known.processes.length}`}</span>
+        <span id="processes-count" class="count" role="status">{known === null ? "" : filter.value.trim() === "" ? found.value : `${found.value} of ${known.processes.length}`}</span>
       </div>
       <label class="filter">
         <span class="visually-hidden">Find a process</span>
-        <input id="process-filter" ref={field} type="search" placeholder="Name, pid, command or unit" autocomplete="off" spellcheck={false} value={filter}
+        <input id="process-filter" ref={field} type="search" placeholder="Name, pid, command or unit" autocomplete="off" spellcheck={false} value={filter.value}
           onInput={(event) => look({ filter: event.currentTarget.value }, "replace")} onKeyDown={inField} />
         <kbd aria-hidden="true">p</kbd>
       </label>
@@ -222,7 +223,7 @@ export function Processes() {
           </div>
         </div>
         {problem !== null && known === null && <p class="none">{printable(problem.detail ?? problem.title ?? "")}</p>}
-        {known !== null && found === 0 && <p class="none">{filter.trim() === "" ? "No process used CPU in this window." : "No process matches."}</p>}
+        {known !== null && found.value === 0 && <p class="none">{filter.value.trim() === "" ? "No process used CPU in this window." : "No process matches."}</p>}
       </div>
     </section>
   );

@@ -2,7 +2,7 @@
 // Who used CPU, as the rows of a tree: unit or container, process, thread. Pure.
 import type { ProcessUsage, Steps, ThreadUsage } from "../answers";
 import type { Selection } from "../state";
-import { printable } from "../text";
+import { dateTime, printable } from "../text";
 
 export interface Row {
   key: string;
@@ -12,7 +12,7 @@ export interface Row {
   kind: "machine" | "group" | "process" | "thread";
   name: string;
   more: string;
-  title: string;
+  title: () => string; // made when a row is drawn: there are thousands that never are
   cpuSeconds: number;
   steps: readonly number[] | null; // CPU time in each step of the window
   isOpen: boolean | null; // null: there is nothing below it
@@ -86,8 +86,8 @@ function describe(process: ProcessUsage): string {
   add("unit", unit);
   add("container", container);
   if (unit === null && container === null) add("cgroup", cgroup);
-  if (started !== null) add("started", new Date(started).toLocaleString("en-CA", { hour12: false }));
-  if (ended !== null) add("ended", new Date(ended).toLocaleString("en-CA", { hour12: false }));
+  if (started !== null) add("started", dateTime(Date.parse(started)));
+  if (ended !== null) add("ended", dateTime(Date.parse(ended)));
   return lines.join("\n");
 }
 
@@ -112,7 +112,7 @@ export function rowsOf(usage: Usage, { filter, closed, open }: Shown): Row[] {
   const found = matching(usage, filter);
   if (filter.trim() === "") {
     rows.push({
-      key: "machine", level: 1, position: 1, beside: 1, kind: "machine", name: "Whole machine", more: "", title: "All processes",
+      key: "machine", level: 1, position: 1, beside: 1, kind: "machine", name: "Whole machine", more: "", title: () => "All processes",
       cpuSeconds: usage.cpuSeconds, steps: usage.machineSteps, isOpen: null, isEnded: false, selects: {},
     });
   }
@@ -121,14 +121,14 @@ export function rowsOf(usage: Usage, { filter, closed, open }: Shown): Row[] {
     const threads = usage.threads.get(process.id) ?? [];
     threads.forEach(({ tid, comm, cpu_seconds }, index) => rows.push({
       key: `thread ${process.id} ${tid}`, level, position: index + 1, beside: threads.length, kind: "thread", name: printable(comm, 100), more: `${tid}`,
-      title: `Thread ${tid} ${printable(comm, 100)}`, cpuSeconds: cpu_seconds, steps: null, isOpen: null, isEnded: false, selects: { pid: [process.id], tid: [String(tid)] },
+      title: () => `Thread ${tid} ${printable(comm, 100)}`, cpuSeconds: cpu_seconds, steps: null, isOpen: null, isEnded: false, selects: { pid: [process.id], tid: [String(tid)] },
     }));
   };
   const addProcess = (process: ProcessUsage, level: number, position: number, beside: number) => {
     const isOpen = open.has(process.id);
     rows.push({
       key: `process ${process.id}`, level, position, beside, kind: "process", name: printable(process.comm, 200),
-      more: `${process.pid}`, title: describe(process), cpuSeconds: process.cpu_seconds,
+      more: `${process.pid}`, title: () => describe(process), cpuSeconds: process.cpu_seconds,
       steps: usage.steps.get(process.id) ?? null, isOpen, isEnded: process.ended !== null, selects: { pid: [process.id] },
     });
     if (isOpen) addThreads(process, level + 1);
@@ -143,7 +143,7 @@ export function rowsOf(usage: Usage, { filter, closed, open }: Shown): Row[] {
     if (!("processes" in top)) return addProcess(top, 1, index + 1, tops.length);
     const isOpen = !closed.has(top.key);
     rows.push({
-      key: top.key, level: 1, position: index + 1, beside: tops.length, kind: "group", name: top.name, more: `${top.processes.length}`, title: top.title,
+      key: top.key, level: 1, position: index + 1, beside: tops.length, kind: "group", name: top.name, more: `${top.processes.length}`, title: () => top.title,
       cpuSeconds: top.cpuSeconds, steps: stepsOf(top, usage.steps), isOpen, isEnded: top.processes.every(({ ended }) => ended !== null), selects: top.selects,
     });
     if (isOpen) top.processes.forEach((process, at) => addProcess(process, 2, at + 1, top.processes.length));
