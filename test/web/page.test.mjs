@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { Daemon, answered, loaded, mirror, open, painted, shot, text } from "./browser.mjs";
+import { Daemon, answerInstead, answered, loaded, mirror, NOW, open, painted, shot, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 describe("the page", () => {
@@ -72,6 +72,35 @@ describe("the page", () => {
     await loaded(page, 2);
     await page.fill("#when", "now-1h");
     await page.keyboard.press("Enter");
+  it("tells at which rate the window was sampled, and not which one is configured", async () => {
+    await answerInstead(page, "/profile", (answer) => ({ ...answer, quality: { ...answer.quality, frequencies: [{ hz: 24.75, share: 1 }] } }));
+    await open(page, daemon.url);
+    assert.match(await text(page, "#facts"), / at 24\.8 Hz/);
+    await page.unroute(() => true);
+    await answerInstead(page, "/profile", (answer) => ({ ...answer, quality: { ...answer.quality, frequencies: [{ hz: 99, share: 0.7 }, { hz: 24.75, share: 0.3 }] } }));
+    await open(page, daemon.url);
+    assert.match(await text(page, "#facts"), / at 24\.8 to 99 Hz/);
+  });
+
+  it("counts CPUs over the time in which there was something to sample", async () => {
+    const cpus = async () => Number(/([\d.]+) CPUs/.exec(await text(page, "#facts"))[1]);
+    const begun = { started: new Date(NOW - 150_000).toISOString() };
+    await answerInstead(page, "/profile", (answer) => ({ ...answer, processes: answer.processes.map((process) => ({ ...process, ...begun })) }));
+    await open(page, `${daemon.url}/?pid=4242`);
+    assert.equal(await cpus(), Number((104.7 / 150).toFixed(2))); // and not over a quarter of an hour
+    // Of each second a tenth: all of the window is a tenth as long.
+    await open(page, `${daemon.url}/?offset_from=240&offset_to=340`);
+    const part = await page.evaluate(async () => (await fetch("/processes?offset_from=240&offset_to=340")).json());
+    assert.equal(await cpus(), Number((part.cpu_seconds / 90).toFixed(2)));
+    // The machine slept for ten minutes of these twenty.
+    const asleep = "from=2026-01-31T12:25:30Z&to=2026-01-31T12:45:30Z";
+    await page.unroute(() => true);
+    await answerInstead(page, "/profile", (answer) => ({ ...answer, missing: [{ from_ms: NOW - 5700_000, to_ms: NOW - 5100_000, reason: "suspended", cpu: null }] }));
+    await open(page, `${daemon.url}/?${asleep}`);
+    const awake = await page.evaluate(async (window) => (await fetch(`/processes?${window}`)).json(), asleep);
+    assert.equal(await cpus(), Number((awake.cpu_seconds / 600).toFixed(2)));
+  });
+
     await loaded(page, 3);
     await page.fill("#search", "scan");
     const address = new URL(await page.evaluate(() => location.href));

@@ -168,6 +168,14 @@ describe("the processes", () => {
     assert.equal(await described(), before);
   });
 
+  it("are those of the part of each second that is looked at", async () => {
+    await open(page, `${daemon.url}/?offset_from=240&offset_to=330`);
+    const { cpu_seconds } = await page.evaluate(async () => (await fetch("/processes?offset_from=240&offset_to=330")).json());
+    const whole = await page.evaluate(async () => (await fetch("/processes")).json());
+    assert.ok(cpu_seconds < whole.cpu_seconds / 2);
+    assert.match((await rows(page))[0].text, new RegExp(`Whole machine *${cpu_seconds.toFixed(1)} s`));
+  });
+
   it("stand above figures that each lead to what they mean", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const facts = await page.$$eval("#facts .fact", (all) => all.map((fact) => [fact.querySelector("dt").textContent, fact.querySelector("dd").textContent, fact.querySelector("a").getAttribute("href")]));

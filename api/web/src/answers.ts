@@ -33,6 +33,7 @@ export interface About {
   frequency_hz: number;
   samples: number;
   cpu_seconds: number;
+  missing: { from_ms: number; to_ms: number; reason: string; cpu: number | null }[]; // cpu null: of all, or not known
   quality: Quality;
   visible_uid: number | null; // null: everybody's processes; else those of this user alone, since nobody else's may be seen
   matched_ever: boolean | null; // whether what is asked for has samples at any time; null: not known
@@ -108,7 +109,6 @@ export interface Timeline extends About {
   steps: Steps;
   lost: { from_ms: number; to_ms: number; samples: number }[];
   gaps: { from_ms: number; to_ms: number }[];
-  missing: { from_ms: number; to_ms: number; cpu: number | null }[];
   processes: (Process & { steps: Steps })[];
 }
 

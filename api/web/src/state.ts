@@ -219,10 +219,10 @@ export function windowAndSelection(asked: Question): URLSearchParams {
   return parameters;
 }
 
-export function windowOnly({ from, to }: Question): URLSearchParams {
+// What is asked of all processes, to choose from them.
+export function windowOnly(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
-  put(parameters, "from", from);
-  put(parameters, "to", to);
+  for (const key of ["from", "to", "offset_from", "offset_to"] as const) put(parameters, key, asked[key]);
   return parameters;
 }
 

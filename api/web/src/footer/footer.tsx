@@ -4,7 +4,9 @@ import type { ComponentChildren } from "preact";
 
 import "./footer.css";
 import type { Counts, Coverage } from "../answers";
-import { about } from "../questions";
+import { rateText, sampledMs } from "../facts";
+import { about, findProcess } from "../questions";
+import { SELECTORS, question } from "../state";
 import { count, duration, percent, seconds, span } from "../text";
 
 type Level = "" | "warn" | "bad";
@@ -45,12 +47,21 @@ function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined
   return <Fact about="coverage" name="Coverage" level={level} title={title}>{covered === null ? "not known" : percent(covered, 1)}</Fact>;
 }
 
+// Of the selected processes, where nothing else is selected and all of them are known.
+function selectedLives() {
+  const asked = question.value;
+  if (SELECTORS.some((selector) => selector !== "pid" && selector !== "tid" && asked[selector].length > 0)) return [];
+  const lives = asked.pid.map(findProcess);
+  return lives.every((process) => process !== undefined) ? lives : [];
+}
+
 function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   const { quality, window: { used }, samples, before } = facts;
   const truncated = sum(quality.truncated);
   const lost = sum(quality.lost);
   const length = used.to_ms - used.from_ms; // without the time before flamed began
-  const wasSampled = quality.frequencies.length > 0;
+  const rate = rateText(facts);
+  const sampled = sampledMs(facts, { ...question.value, lives: selectedLives() });
   const whole = quality.whole + truncated === 0 ? 1 : quality.whole / (quality.whole + truncated);
   const named = facts.symbolised_share;
   return (
@@ -60,8 +71,8 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
       )}
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
-      <Fact about="samples" name="Samples" more={`at ${Number(facts.frequency_hz.toFixed(1))} Hz${before === undefined ? "" : `, before ${count(before.samples)}`}`} title="Number of samples, and the sampling frequency">{count(samples)}</Fact>
-      <Fact about="cpu" name="CPU" more={wasSampled && length > 0 ? `${((1000 * facts.cpu_seconds) / length).toFixed(2)} CPUs` : ""} title="CPU time used, and the average number of busy CPUs in the sampled part of the window">
+      <Fact about="samples" name="Samples" more={[rate === "" ? "" : `at ${rate}`, before === undefined ? "" : `before ${count(before.samples)}`].filter((text) => text !== "").join(", ")} title="Number of samples, and how often the window was sampled">{count(samples)}</Fact>
+      <Fact about="cpu" name="CPU" more={rate !== "" && sampled > 0 ? `${((1000 * facts.cpu_seconds) / sampled).toFixed(2)} CPUs` : ""} title="CPU time used, and the average number of CPUs busy with it while it could be sampled">
         {seconds(facts.cpu_seconds)}
       </Fact>
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />

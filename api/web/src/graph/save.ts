@@ -2,6 +2,7 @@
 // What is shown, as a picture to take away.
 import { effect } from "@preact/signals";
 
+import { rateText } from "../facts";
 import { pictures } from "../pictures";
 import { isDiff, profile } from "../questions";
 import { question, view } from "../state";
@@ -27,7 +28,7 @@ function describe(): string[] {
     lines.push(`${time(answer.after)}, compared with ${time(answer.before)}`);
     lines.push(`${count(answer.after.samples)} samples, before ${count(answer.before.samples)}`);
   } else {
-    lines.push(`${time(answer)} · ${count(answer.samples)} samples at ${answer.frequency_hz} Hz`);
+    lines.push(`${time(answer)} · ${count(answer.samples)} samples at ${rateText(answer)}`);
   }
   const { focus, ignore, hide } = question.peek();
   const filters = Object.entries({ focus, ignore, hide }).filter(([, value]) => value !== "").map(([key, value]) => `${key} ${printable(value, 200)}`);
