@@ -454,6 +454,23 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
+  it("asks first for what a screen can show of a live window too, and for the rest when somebody searches it", async () => {
+    const asked = [];
+    await page.route("**/profile?**", async (route) => {
+      const url = new URL(route.request().url());
+      asked.push(url.searchParams.get("max_nodes"));
+      if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
+      await route.fulfill({ response: await page.context().request.get(url.href) });
+    });
+    await show("");
+    await page.waitForTimeout(1500);
+    assert.deepEqual(asked, ["25000"]);
+    await page.fill("#search", "tcp_sendmsg");
+    await page.waitForFunction(() => document.querySelector("#search-result").textContent === "8.60 % matched");
+    assert.deepEqual(asked, ["25000", null]);
+    assert.deepEqual(page.troubles, []);
+  });
+
   it("fetches the rest of a window that is over once what a screen can show of it stands there", async () => {
     const asked = [];
     await page.route("**/profile?**", async (route) => {

@@ -6,17 +6,16 @@ import type { About, Coverage, Diff, Process, Processes, Profile, Side } from ".
 import { addressWith } from "./api";
 import { Asking } from "./asking";
 import { readProfile } from "./graph/answer";
-import { base, isLive, profileParameters, question, windowOnly } from "./state";
+import { base, profileParameters, question, windowOnly } from "./state";
 
 // More than a screen can show, and a few times sooner there than all that the daemon gives.
 const FIRST_NODES = 25000;
 
-// The rest of a window that is over is fetched when this is painted: see graph/shown.ts. What is asked again as time goes
-// on is asked for at once.
+// The rest is fetched when this is painted: see graph/shown.ts.
 export const profile = new Asking<Profile | Diff>(() => {
   const parameters = profileParameters(question.value, base.value);
   parameters.set("format", "columns-binary");
-  if (!isLive.value) parameters.set("max_nodes", String(FIRST_NODES));
+  parameters.set("max_nodes", String(FIRST_NODES));
   return addressWith(base.value === null ? "/profile" : "/diff", parameters);
 }, { read: readProfile });
 

@@ -116,13 +116,16 @@ const triedAgain = signal<{ of: Profile | Diff } | null>(null);
 
 const ONLY_LARGEST = "Search and table count only the largest frames.";
 
+// A live window is asked again before long: all of it is worth asking only for who searches it or counts it.
+const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.mode === "table" || view.value.mode === "sandwich");
+
 // All that the daemon gives of a window, once what a screen can show of it stands there.
 effect(() => {
   const answer = profile.answer.value;
   const tree = graph.value?.model ?? null;
   const pauseMs = triedAgain.value !== null && triedAgain.value.of === answer ? 0 : PAUSE_MS;
   ofRest.value = null;
-  if (answer === null || tree === null || isAsked.value || isLive.peek()) return undefined;
+  if (answer === null || tree === null || isAsked.value || !wantsRest.value) return undefined;
   const abort = new AbortController();
   const fetchRest = async () => {
     if (!tree.frames.hasPruned()) return;
@@ -130,7 +133,8 @@ effect(() => {
     try {
       const { graph: whole } = await get<Profile | Diff>(addressOf(answer, []), { signal: abort.signal }, readProfile);
       if (abort.signal.aborted) return;
-      if (whole.model.total === tree.total) {
+      // Of a live window late samples may have come since.
+      if (whole.model.total === tree.total || isLive.peek()) {
         completed.value = { of: tree, model: whole.model };
         ofRest.value = null;
       } else {
