@@ -403,6 +403,31 @@ describe("the graph", () => {
     await inspect(page, "diff-table");
   });
 
+  it("compares totals beside the functions' own time, by shares or by CPU time", async () => {
+    await show("&from=now-10m&to=now-5m&base_from=now-5m&base_to=now&view=table");
+    const heads = await page.$$eval(".head [role=columnheader]", (all) => all.map((head) => head.textContent.replace(/ [↓↑]/, "")));
+    assert.deepEqual(heads, ["Function", "Self before", "After", "Change of self", "Total before", "After", "Change of total", "Chance"]);
+    const cells = (name) => page.$eval(`.rows [data-name="${name}"]`, (row) => [...row.querySelectorAll(".number, .change")].map((cell) => cell.textContent));
+    // It does nothing itself, and calls all.
+    await page.click('.head button:has-text("Change of total")');
+    assert.equal((await query()).sort, "-change-total");
+    const changes = await page.$$eval(".rows .function-row", (rows) => rows.map((row) => Math.abs(Number(row.querySelectorAll(".change span")[1].textContent.replace(/[+−±<]/, "")))));
+    assert.ok(changes[0] > 0 && changes.every((change, i) => i === 0 || change <= changes[i - 1]), changes.join());
+    await page.click('.head button:has-text("After") >> nth=1');
+    const [, , , before, after, change] = await cells("main");
+    assert.match(before, /^100\.0 %$/);
+    assert.match(change, /^[+−±]/);
+    assert.ok(Math.abs(parseFloat(after) - parseFloat(before) - Number(change.replace("−", "-").replace("±", ""))) < 0.2);
+    await answered(page, () => page.click('#normalise button:has-text("CPU time")'));
+    assert.equal((await query()).normalise, "time");
+    // Of a CPU, and not of all samples.
+    assert.equal((await query()).sort, "-total");
+    const [, , , busy] = await cells("main");
+    assert.ok(parseFloat(busy) < 50, busy);
+    assert.equal(await page.getAttribute('#normalise button:has-text("CPU time")', "aria-pressed"), "true");
+    await inspect(page, "diff-totals");
+  });
+
   it("marks nothing as significant where nothing has changed", async () => {
     await show("&from=now-5m&base_pid=4242&base_from=now-5m&view=table");
     assert.equal((await page.$$(".mark b")).length, 0);

@@ -73,7 +73,7 @@ export function functionRows(model: Model, node: number, told: FunctionColumns |
   return rows;
 }
 
-export type SortKey = "name" | "self" | "total" | "change";
+export type SortKey = "name" | "self" | "total" | "change" | "change-total";
 
 export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDescending: boolean): FunctionRow[] {
   const ranks = model.frames.ranks();
@@ -82,6 +82,7 @@ export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDesc
     if (key === "name") return sign * ranks[row.frame];
     // What is significant before all else, be it ever so small.
     if (key === "change") return sign * (Math.abs(row.changeSelf) + (row.isSignificant ? 1e9 : 0));
+    if (key === "change-total") return sign * Math.abs(row.changeTotal);
     return sign * row[key];
   };
   const measures = new Float64Array(model.frames.size);

@@ -4,8 +4,9 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
+import { isDiff as comparesSides, profile } from "../questions";
 import { look, view } from "../state";
-import { count, printable } from "../text";
+import { count, printable, seconds } from "../text";
 import { openNameMenu } from "./actions";
 import { labelOf } from "./colours";
 import { type FunctionRow, type SortKey, functionRows, sortRows } from "./functions";
@@ -16,7 +17,7 @@ const ROW = 28;
 const HEAD = 30;
 const SPARE = 6; // rows beyond each edge
 
-const KEYS: readonly SortKey[] = ["name", "self", "total", "change"];
+const KEYS: readonly SortKey[] = ["name", "self", "total", "change", "change-total"];
 
 const sorting = computed<{ key: SortKey; isDescending: boolean }>(() => {
   const { sort } = view.value;
@@ -64,7 +65,33 @@ function Share({ part, whole }: { part: number; whole: number }) {
   );
 }
 
-function Row({ row, index, isSelected, largest }: { row: FunctionRow; index: number; isSelected: boolean; largest: number }) {
+// Of one side of a comparison: a share of that side, or of a CPU, as the two are compared.
+function Figure({ samples, scale }: { samples: number; scale: number }) {
+  const facts = profile.answer.value;
+  const each = facts === null || !comparesSides(facts) || facts.after.samples === 0 ? 0 : facts.after.cpu_seconds / facts.after.samples;
+  return (
+    <div role="gridcell" class="cell number" title={`${count(samples)} samples, ${seconds(samples * each)}`}><span>{share(samples * scale, 1)}</span></div>
+  );
+}
+
+function Change({ change, largest }: { change: number; largest: number }) {
+  return (
+    <div role="gridcell" class="cell change">
+      <i class={change > 0 ? "more" : "less"} style={{ width: `${largest === 0 ? 0 : (50 * Math.abs(change)) / largest}%` }} />
+      <span>{changeText(change)}</span>
+    </div>
+  );
+}
+
+interface RowProperties {
+  row: FunctionRow;
+  index: number;
+  isSelected: boolean;
+  isNarrow: boolean;
+  largest: { self: number; total: number }; // changes
+}
+
+function Row({ row, index, isSelected, isNarrow, largest }: RowProperties) {
   const tree = model.value!;
   const { frames, sides } = tree;
   const f = row.frame;
@@ -81,12 +108,16 @@ function Row({ row, index, isSelected, largest }: { row: FunctionRow; index: num
         </>
       ) : (
         <>
-          <Share part={row.selfBefore} whole={sides.before[zoomed.value]} />
-          <Share part={row.self} whole={sides.after[zoomed.value]} />
-          <div role="gridcell" class="cell change">
-            <i class={row.changeSelf > 0 ? "more" : "less"} style={{ width: `${largest === 0 ? 0 : (50 * Math.abs(row.changeSelf)) / largest}%` }} />
-            <span>{changeText(row.changeSelf)}</span>
-          </div>
+          <Figure samples={row.selfBefore} scale={sides.scales.before} />
+          <Figure samples={row.self} scale={sides.scales.after} />
+          <Change change={row.changeSelf} largest={largest.self} />
+          {!isNarrow && (
+            <>
+              <Figure samples={row.totalBefore} scale={sides.scales.before} />
+              <Figure samples={row.total} scale={sides.scales.after} />
+              <Change change={row.changeTotal} largest={largest.total} />
+            </>
+          )}
           <div role="gridcell" class="cell mark" title={`${Math.abs(row.z ?? 0).toFixed(1)} standard deviations of chance`}>
             {row.isSignificant ? <b>significant</b> : <small>may be chance</small>}
           </div>
@@ -123,7 +154,13 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
   const isDiff = tree.sides !== null;
   const first = Math.max(0, Math.floor(scrolled.value / ROW) - SPARE);
   const last = Math.min(list.length, Math.ceil((scrolled.value + height.value) / ROW) + SPARE);
-  const largest = isDiff ? list.reduce((most, row) => Math.max(most, Math.abs(row.changeSelf)), 0) : 0;
+  const largest = { self: 0, total: 0 };
+  if (isDiff) {
+    for (const row of list) {
+      largest.self = Math.max(largest.self, Math.abs(row.changeSelf));
+      largest.total = Math.max(largest.total, Math.abs(row.changeTotal));
+    }
+  }
 
   const take = (index: number, how: "push" | "replace" = "replace") => {
     const row = list[index];
@@ -165,9 +202,16 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
             <Head name="name" sortKey="name">Function</Head>
             {isDiff ? (
               <>
-                <div role="columnheader" class="cell number">Before</div>
+                <div role="columnheader" class="cell number">{isNarrow ? "Before" : "Self before"}</div>
                 <Head name="number" sortKey="self">After</Head>
-                <Head name="change" sortKey="change">Change of self</Head>
+                <Head name="change" sortKey="change">{isNarrow ? "Change" : "Change of self"}</Head>
+                {!isNarrow && (
+                  <>
+                    <div role="columnheader" class="cell number">Total before</div>
+                    <Head name="number" sortKey="total">After</Head>
+                    <Head name="change" sortKey="change-total">Change of total</Head>
+                  </>
+                )}
                 <div role="columnheader" class="cell mark">Chance</div>
               </>
             ) : (
@@ -187,7 +231,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
             menuAt(indexOf(event), event.clientX, event.clientY);
           }}>
           {list.slice(first, last).map((row, i) => (
-            <Row key={row.frame} row={row} index={first + i} isSelected={first + i === selected} largest={largest} />
+            <Row key={row.frame} row={row} index={first + i} isSelected={first + i === selected} isNarrow={isNarrow} largest={largest} />
           ))}
         </div>
         {list.length === 0 && <p class="nothing">No function matches.</p>}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the graph is shown, and how to get out of where one is in it.
-import { base, type ColourBy, type Mode, look, view } from "../state";
+import { base, type Baseline, type ColourBy, type Mode, compare, look, view } from "../state";
 import { count, printable } from "../text";
 import { share } from "./labels";
 import { found, legend, matchedShare, model, searchProblem, zoomTo, zoomed } from "./shown";
@@ -10,6 +10,10 @@ const MODES: readonly [Mode, string, string][] = [
   ["flame", "Flame", "Callers below what they call"],
   ["sandwich", "Sandwich", "All callers and callees of one function"],
   ["table", "Table", "Functions, sorted"],
+];
+const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
+  ["", "Share", "Shares of each side's samples"],
+  ["time", "CPU time", "CPU time per time, as parts of a CPU"],
 ];
 const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "module"], ["name", "function"]];
 
@@ -29,12 +33,19 @@ export function Toolbar() {
           </select>
         </label>
       ) : (
-        <label class="choice">Colours
+        <>
+          <div class="segments" role="group" aria-label="Compare by" id="normalise">
+            {NORMALISE.map(([key, label, title]) => (
+              <button key={label} type="button" title={title} aria-pressed={base.value!.normalise === key} onClick={() => compare({ normalise: key })}>{label}</button>
+            ))}
+          </div>
+          <label class="choice">Colours
           <select id="palette" value={palette} onChange={(event) => look({ palette: event.currentTarget.value as "" | "blind" }, "replace")}>
             <option value="">red and blue</option>
             <option value="blind">colour-blind safe</option>
           </select>
-        </label>
+          </label>
+        </>
       )}
       <label class="choice"><input id="collapse" type="checkbox" checked={collapse} onChange={(event) => look({ collapse: event.currentTarget.checked })} /> Collapse recursion</label>
     </div>
