@@ -123,6 +123,30 @@ describe("the page's states", () => {
     }
   });
 
+  it("notices within six seconds that the daemon is gone, and says how old a live window is", async () => {
+    const going = await Daemon.start(process.env.FLAMED_FIXTURE);
+    const live = await browser.page(going.url, { now: null });
+    await open(live, `${going.url}/?from=now-1h`); // asked again every 40 s
+    const bright = await live.$eval("#live", (button) => getComputedStyle(button).color);
+    assert.equal(await live.$("#updated"), null);
+    await going.stop();
+    await live.waitForSelector("#away", { timeout: 6000 });
+    assert.match(await text(live, "#away"), /flamed does not answer/);
+    await live.waitForFunction(() => /^updated \d+ s ago$/.test(document.querySelector("#updated")?.textContent ?? ""));
+    assert.notEqual(await live.$eval("#live", (button) => getComputedStyle(button).color), bright);
+    await live.close();
+  });
+
+  it("asks again for a quarter of an hour within ten seconds", async () => {
+    const live = await browser.page(daemon.url, { now: null });
+    await live.clock.install({ time: NOW });
+    await open(live, daemon.url);
+    const before = await loads(live);
+    await live.clock.fastForward(9_500);
+    await live.waitForFunction((wanted) => Number(document.body.dataset.loaded) >= wanted, before + 1, { timeout: 4000 });
+    await live.close();
+  });
+
   it("keeps all that it shows in the address", async () => {
     const address = "/?from=13:50&to=14:00&unit=checkout&side=user&focus=Server&search=json&view=flame&colour=module&processes=batch#zoom=_start&zoom=main";
     await open(page, daemon.url + address);

@@ -40,10 +40,13 @@ export class Asking<Answer> {
   readonly progress: ReadonlySignal<Progress | null>;
   // How long the latest answer took.
   tookMs = 0;
+  // performance.now() when it had come.
+  readonly answeredAt: ReadonlySignal<number>;
 
   readonly #answer = signal<Answer | null>(null);
   readonly #problem = signal<Problem | null>(null);
   readonly #progress = signal<Progress | null>(null);
+  readonly #answeredAt = signal(0);
   readonly #again = signal(0);
   #abort: AbortController | null = null;
 
@@ -55,6 +58,7 @@ export class Asking<Answer> {
     this.answer = this.#answer;
     this.problem = this.#problem;
     this.progress = this.#progress;
+    this.answeredAt = this.#answeredAt;
     const asked = computed(address);
     effect(() => {
       const next = asked.value;
@@ -133,6 +137,7 @@ export class Asking<Answer> {
         this.#finish(abort);
         this.#problem.value = null;
         this.#answer.value = answer;
+        this.#answeredAt.value = performance.now();
       });
     } catch (error) {
       if (aborted.aborted || wasAborted(error)) return;

@@ -3,16 +3,19 @@
 import { signal } from "@preact/signals";
 
 import type { Health } from "./answers";
-import { Unreachable, get } from "./api";
+import { Refused, Unreachable, get } from "./api";
 
 export const health = signal<Health | null>(null);
 // No answer came to the latest question. The page finds out by itself when the daemon is back.
 export const isAway = signal(false);
 
 const RETRY_MS = 2000;
+// An outage is noticed after both at the latest.
+const BEAT_MS = 2500;
+const LONGEST_BEAT_MS = 3000;
 const LONGEST_WAIT_MS = 5000;
 
-const ask = <Answer>(path: string) => get<Answer>(path, { signal: AbortSignal.timeout(LONGEST_WAIT_MS) });
+const ask = <Answer>(path: string, longestMs = LONGEST_WAIT_MS) => get<Answer>(path, { signal: AbortSignal.timeout(longestMs) });
 
 export async function askHealth() {
   try {
@@ -34,6 +37,19 @@ export function lostDaemon() {
   isAway.value = true;
   health.value = null;
   timer = setTimeout(lookForDaemon, RETRY_MS);
+}
+
+// Asks now and then whether the daemon is there, while somebody looks.
+export async function listenForDaemon() {
+  if (!isAway.peek() && !document.hidden) {
+    try {
+      await ask<Health>("/readyz", LONGEST_BEAT_MS);
+    } catch (error) {
+      // One that starts or refuses is there.
+      if (!(error instanceof Refused)) lostDaemon();
+    }
+  }
+  setTimeout(listenForDaemon, BEAT_MS);
 }
 
 export async function lookForDaemon() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window that ends now is asked for again as time goes on: once for each sixtieth of its length, which is about a
-// pixel column of the timeline or two, and never for more than a twentieth of the time.
-import { effect } from "@preact/signals";
+// A window that ends now is asked for again as time goes on: once for each ninetieth of its length, which is about a
+// pixel column of the timeline, and never for more than a fifth of the time.
+import { computed, effect, signal } from "@preact/signals";
 
 import { round } from "./asking";
 import { isAway } from "./daemon";
@@ -49,7 +49,22 @@ export function step(by: -1 | 1) {
   return ask({ from: atOnce(to - length), to: atOnce(to) });
 }
 
+const refreshMs = (lengthMs: number) => Math.min(Math.max(lengthMs / 90, SHORTEST_MS), LONGEST_MS);
+
+// How long a live window may stay as it is before it is called old.
+const OLD_MS = 5000;
+const now = signal(0);
+// Seconds since what is shown was answered, where it should be newer by now; else null.
+export const oldSeconds = computed(() => {
+  const window = askedWindow.value;
+  if (!isLive.value || window === null) return null;
+  const age = now.value - profile.answeredAt.value;
+  const isOld = age > OLD_MS + Math.max(refreshMs(window.to_ms - window.from_ms), 5 * profile.tookMs) + profile.tookMs;
+  return age > 0 && (isAway.value || isOld) ? Math.round(age / 1000) : null;
+});
+
 export function keepLive() {
+  setInterval(() => (now.value = performance.now()), 1000);
   let timer = 0;
   let isDue = false;
   const tick = () => {
@@ -60,8 +75,7 @@ export function keepLive() {
     clearTimeout(timer);
     const window = askedWindow.value;
     if (!isLive.value || isAway.value || window === null) return;
-    const sixtieth = (window.to_ms - window.from_ms) / 60;
-    timer = setTimeout(tick, Math.max(Math.min(Math.max(sixtieth, SHORTEST_MS), LONGEST_MS), 20 * profile.tookMs));
+    timer = setTimeout(tick, Math.max(refreshMs(window.to_ms - window.from_ms), 5 * profile.tookMs));
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && isDue) tick();

@@ -7,7 +7,7 @@ import { render } from "preact";
 
 import { App } from "./app";
 import { isSettled, round } from "./asking";
-import { askHealth, whenBack } from "./daemon";
+import { askHealth, listenForDaemon, whenBack } from "./daemon";
 import { startReader } from "./graph/workers";
 import { keepLive } from "./live";
 import { heading } from "./title";
@@ -16,6 +16,7 @@ startReader();
 whenBack(() => round.value++);
 render(<App />, document.getElementById("app")!);
 keepLive();
+void listenForDaemon();
 
 effect(() => {
   document.title = `${heading.value.name} – flamed`;

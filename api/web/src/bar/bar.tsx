@@ -9,10 +9,10 @@ import { prepareSearch } from "../graph/shown";
 import { BACK, DONE, FORWARD, LINK, MOON, PAUSE, PLAY, QUESTION, SUN, SYSTEM } from "../icons";
 import { showKeys, useKeys } from "../keys";
 import { lastingAddress } from "../link";
-import { goLive, pause, step } from "../live";
+import { goLive, oldSeconds, pause, step } from "../live";
 import { about, askedWindow, profile } from "../questions";
 import { ask, isLive, look, question, view } from "../state";
-import { span } from "../text";
+import { duration, span } from "../text";
 import { THEMES, setTheme, theme } from "../theme";
 import { AddFilter, Chips } from "./chips";
 import { Export } from "./export";
@@ -88,11 +88,15 @@ function When() {
 
 function Live() {
   const live = isLive.value;
+  const old = oldSeconds.value;
   return (
-    <button type="button" id="live" class={live ? "tool with-text live" : "tool with-text"} aria-pressed={live} title={live ? "Pause: keep this window  l" : "Continue to now  l"}
-      onClick={live ? pause : goLive}>
-      {live ? PAUSE : PLAY}<span>Live</span>
-    </button>
+    <>
+      <button type="button" id="live" class={`tool with-text${old === null ? "" : " old"}`} aria-pressed={live} title={live ? "Pause: keep this window  l" : "Continue to now  l"}
+        onClick={live ? pause : goLive}>
+        {live ? PAUSE : PLAY}<span>Live</span>
+      </button>
+      {old !== null && <span id="updated" class="updated">updated {duration(1000 * old)} ago</span>}
+    </>
   );
 }
 
