@@ -179,10 +179,12 @@ describe("the processes", () => {
   it("stand above figures that each lead to what they mean", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const facts = await page.$$eval("#facts .fact", (all) => all.map((fact) => [fact.querySelector("dt").textContent, fact.querySelector("dd").textContent, fact.querySelector("a").getAttribute("href")]));
-    assert.deepEqual(facts.map(([name]) => name), ["Window", "Samples", "CPU", "Coverage", "Whole", "Named", "Lost"]);
+    assert.deepEqual(facts.map(([name]) => name), ["Window", "Samples", "CPU", "Coverage", "Stacks", "Names", "Lost"]);
     assert.equal(facts[1][1], "10,470 at 100 Hz");
-    assert.equal(facts[4][1], "99.4 % depth limit 60");
-    assert.equal(facts[6][1], "12 ring full 12");
+    assert.equal(facts[4][1], "0.57 % are cut too deep");
+    assert.equal(facts[6][1], "12 samples flamed came too late");
+    // Nothing is wrong with deep stacks.
+    assert.equal(await page.$("#facts .warn, #facts .bad"), null);
     const help = await browser.page(daemon.url);
     await help.goto(`${daemon.url}/help`);
     for (const [, , href] of facts) assert.ok(await help.$(`h2${href.slice(href.indexOf("#"))}`), href);

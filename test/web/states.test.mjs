@@ -196,6 +196,35 @@ describe("the page's states", () => {
     });
   }
 
+  it("gives the graph most of the screen", async () => {
+    const screen = await browser.page(daemon.url, { width: 1440, height: 900 });
+    const height = () => screen.$eval("#stage", (stage) => stage.clientHeight);
+    await open(screen, daemon.url);
+    assert.ok((await height()) >= 28 * 20, `${await height()} pixels`);
+    // Also with a selection, and with a remark of the daemon's, which is in the footer until somebody wants to read it.
+    await open(screen, `${daemon.url}/?pid=4242&from=now-24h`);
+    assert.ok((await height()) >= 540, `${await height()} pixels`);
+    assert.match(await text(screen, "footer #warnings"), /began to sample at/);
+    await screen.click("#warnings");
+    assert.equal(await screen.getAttribute("#warnings", "aria-expanded"), "true");
+    await screen.close();
+    const phone = await browser.page(daemon.url, { width: 360, height: 740 });
+    await open(phone, daemon.url);
+    const { top } = await phone.$eval("#stage", (stage) => stage.getBoundingClientRect().toJSON());
+    assert.ok(top < 740 - 5 * 20, `begins at ${top}`);
+    await phone.close();
+  });
+
+  it("has a link that leads past everything to the graph", async () => {
+    for (const view of ["icicle", "table", "sandwich"]) {
+      await open(page, `${daemon.url}/?view=${view}`);
+      await page.keyboard.press("Tab");
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the flame graph");
+      await page.keyboard.press("Enter");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "stage");
+    }
+  });
+
   it("does not move for those who asked for less motion", async () => {
     const calm = await browser.page(daemon.url, { reducedMotion: "reduce" });
     let letGo;

@@ -127,9 +127,9 @@ describe("the timeline", () => {
     assert.ok(Math.abs(Date.parse(moved.from) - Date.parse("2026-01-31T13:20:00Z")) < 30_000, moved.from);
     const edge = await page.$eval(".brush.window .brush-to", (element) => element.getBoundingClientRect().toJSON());
     await answered(page, async () => {
-      await page.mouse.move(edge.x + 4, edge.y + 30);
+      await page.mouse.move(edge.x + 4, edge.y + 15);
       await page.mouse.down();
-      await page.mouse.move(edge.x + 4 - width * (600 / 10800), edge.y + 30);
+      await page.mouse.move(edge.x + 4 - width * (600 / 10800), edge.y + 15);
       await page.mouse.up();
     });
     const shortened = await address(page);
@@ -201,6 +201,30 @@ describe("the timeline", () => {
     assert.equal((await address(page)).pid, "4242@90000");
   });
 
+  it("ranks the processes of the chosen window, and not of all that is retained", async () => {
+    await open(page, `${daemon.url}/?from=2026-01-31T13:05:30Z&to=2026-01-31T13:25:30Z`);
+    await answered(page, () => page.click("#timeline-top"));
+    const names = await page.$$eval(".timeline-legend li", (items) => items.map((item) => item.textContent));
+    assert.deepEqual(names, ["backup", "checkout-api", "java", "others"]);
+  });
+
+  it("is scaled to what is selected, and dims what is outside of the window", async () => {
+    const filled = (selector, part) => page.$eval(selector, (canvas, [from, to]) => {
+      const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      // Orange, as user code is.
+      for (let y = 0; y < height; y++) for (let x = Math.floor(from * width); x < to * width; x++) if (data[4 * (y * width + x)] > 200 && data[4 * (y * width + x) + 2] < 120 && data[4 * (y * width + x) + 3] === 255) count++;
+      return count / ((to - from) * width * height);
+    }, part);
+    // One process of two busy CPUs fills as much of the height as the machine would.
+    await open(page, `${daemon.url}/?pid=31337`);
+    const share = await filled("#timeline canvas", [0.95, 0.99]);
+    assert.ok(share > 0.15, `${share}`);
+    const ground = (pseudo) => page.$eval(".brush.window", (band, which) => getComputedStyle(band, which).backgroundColor, pseudo);
+    assert.match(await ground(undefined), /rgba\(0, 0, 0, 0\)|transparent/);
+    assert.match(await ground("::before"), /0\.62/);
+  });
+
   it("shows what is selected before the whole machine", async () => {
     await open(page, `${daemon.url}/?pid=2222`);
     const told = await text(page, "#timeline-text");
@@ -226,7 +250,7 @@ describe("the timeline", () => {
     await answered(page, () => page.click("#timeline-out"));
     assert.equal((await address(page)).line, undefined);
     assert.ok(await page.isDisabled("#timeline-all"));
-    await answered(page, () => page.dblclick(OVER, { position: { x: 200, y: 50 } }));
+    await answered(page, () => page.dblclick(OVER, { position: { x: 200, y: 25 } }));
     assert.equal((await address(page)).line, `${NOW - 900_000}-${NOW}`);
   });
 
@@ -255,6 +279,23 @@ describe("the timeline", () => {
     await other.stop();
   });
 
+  it("labels its axes in letters of one size, whatever the screen's density", async () => {
+    for (const density of [1, 2]) {
+      const dense = await browser.page(daemon.url, { density });
+      await dense.addInitScript(() => {
+        window.fonts = [];
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (...all) {
+          if (this.canvas.closest("#timeline") !== null) window.fonts.push(parseFloat(/([\d.]+)px/.exec(this.font)[1]) / devicePixelRatio);
+          return fillText.apply(this, all);
+        };
+      });
+      await open(dense, daemon.url);
+      assert.deepEqual([...new Set(await dense.evaluate(() => window.fonts))], [12]);
+      await dense.close();
+    }
+  });
+
   it("is told in the reader's own time zone", async () => {
     const far = await browser.page(daemon.url, { timeZone: "Asia/Kathmandu" });
     await open(far, daemon.url);
@@ -279,27 +320,10 @@ describe("the timeline", () => {
 
 describe("the heat map", () => {
   it("opens by a button, stays open in the address, and says in words what it shows", async () => {
-  it("labels its axes in letters of one size, whatever the screen's density", async () => {
-    for (const density of [1, 2]) {
-      const dense = await browser.page(daemon.url, { density });
-      await dense.addInitScript(() => {
-        window.fonts = [];
-        const { fillText } = CanvasRenderingContext2D.prototype;
-        CanvasRenderingContext2D.prototype.fillText = function (...all) {
-          if (this.canvas.closest("#timeline") !== null) window.fonts.push(parseFloat(/([\d.]+)px/.exec(this.font)[1]) / devicePixelRatio);
-          return fillText.apply(this, all);
-        };
-      });
-      await open(dense, daemon.url);
-      assert.deepEqual([...new Set(await dense.evaluate(() => window.fonts))], [12]);
-      await dense.close();
-    }
-  });
-
     await open(page, `${daemon.url}/?pid=4242`);
     await answered(page, () => page.click("#heat-toggle"));
     assert.equal((await address(page)).heat, "1");
-    assert.equal(await page.getAttribute("#heat-toggle", "aria-expanded"), "true");
+    assert.equal(await page.getAttribute("#heat-toggle", "aria-pressed"), "true");
     // Answers are written together, at a quarter of the second.
     assert.match(await text(page, "#heat-text"), /^10,470 samples in 900 seconds\. The busiest part of the second is (240|260|280|300) to (260|280|300|320) ms, with /);
     assert.ok((await colours(page, "#heat")) >= 3);

@@ -22,7 +22,6 @@ export interface Quality {
 export interface Coverage {
   cpu_seconds_accounted: number | null;
   share: number | null;
-  reason?: string;
 }
 
 // What each answer about a window begins with.
@@ -33,8 +32,8 @@ export interface About {
   frequency_hz: number;
   samples: number;
   cpu_seconds: number;
-  missing: { from_ms: number; to_ms: number; reason: string; cpu: number | null }[]; // cpu null: of all, or not known
   quality: Quality;
+  missing: { from_ms: number; to_ms: number; reason: string; cpu: number | null }[]; // cpu null: of all, or not known
   visible_uid: number | null; // null: everybody's processes; else those of this user alone, since nobody else's may be seen
   matched_ever: boolean | null; // whether what is asked for has samples at any time; null: not known
   warnings: string[];

@@ -12,7 +12,7 @@ import { Timeline } from "./time/timeline";
 export function App() {
   return (
     <>
-      <a class="skip" href="#graph">Skip to the flame graph</a>
+      <a class="skip" href="#stage">Skip to the flame graph</a>
       <Bar />
       <Away />
       <main class="panes">

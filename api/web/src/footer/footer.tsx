@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the profile that is shown is made of, and how far to trust it. Each figure leads to what it means.
+import { computed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
 import "./footer.css";
 import type { Counts, Coverage } from "../answers";
 import { rateText, sampledMs } from "../facts";
-import { about, findProcess } from "../questions";
+import { about, findProcess, processes, profile } from "../questions";
 import { SELECTORS, question } from "../state";
-import { count, duration, percent, seconds, span } from "../text";
+import { count, duration, percent, printable, seconds, span } from "../text";
 
 type Level = "" | "warn" | "bad";
 
 const sum = (reasons: Counts) => Object.values(reasons).reduce((total, number) => total + number, 0);
 
-const told = (reasons: Counts) =>
-  Object.entries(reasons).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a)
-    .map(([reason, number]) => `${reason.replaceAll("_", " ")} ${count(number)}`).join(", ");
+// Reasons for cut stacks and lost samples, as one says them.
+const WORDS: Record<string, string> = {
+  new_process: "new processes", depth_limit: "too deep", kernel_depth_limit: "too deep in the kernel", rows_pending: "tables still being built",
+  broken_frame_pointer: "broken frame pointers", no_unwind_information: "no unwind information", unreadable_stack: "stack not in memory",
+  store_full: "memory budget used up", ring_full: "flamed came too late", too_old: "came too late to be stored",
+};
+const told = (reasons: Counts, most = 2) =>
+  Object.entries(reasons).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a).slice(0, most)
+    .map(([reason]) => WORDS[reason] ?? reason.replaceAll("_", " ")).join(", ");
 
-// Not rounded up: 100 % is said only of all.
-const share = (part: number) => (part >= 1 ? "100 %" : `${(Math.floor(part * 1000) / 10).toFixed(1)} %`);
+// These are cut on a machine on which nothing is wrong.
+const USUAL: ReadonlySet<string> = new Set(["new_process", "depth_limit", "kernel_depth_limit", "rows_pending"]);
+const unusual = (reasons: Counts) => sum(Object.fromEntries(Object.entries(reasons).filter(([reason]) => !USUAL.has(reason))));
 
 interface FactProperties {
   about: string; // the section of the page of explanations
@@ -39,12 +47,12 @@ function Fact({ about: section, name, level = "", title, more = "", children }: 
 }
 
 function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined; cpuSeconds: number }) {
-  if (coverage === undefined) return null;
-  const { share: covered, cpu_seconds_accounted: accounted, reason } = coverage;
-  const title = accounted === null ? `Not known: ${reason ?? "the kernel's accounts don't have it"}` : `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted)} that the kernel accounted`;
+  if (coverage === undefined || coverage.share === null) return null;
+  const { share: covered, cpu_seconds_accounted: accounted } = coverage;
+  const title = `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted ?? 0)} that the kernel accounted`;
   // Chance alone moves it by a few per cent: only what that does not explain is marked.
-  const level: Level = covered !== null && covered < 0.8 ? "warn" : "";
-  return <Fact about="coverage" name="Coverage" level={level} title={title}>{covered === null ? "not known" : percent(covered, 1)}</Fact>;
+  const level: Level = covered < 0.8 ? "warn" : "";
+  return <Fact about="coverage" name="Coverage" level={level} title={title}>{percent(covered, 1)}</Fact>;
 }
 
 // Of the selected processes, where nothing else is selected and all of them are known.
@@ -62,12 +70,14 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   const length = used.to_ms - used.from_ms; // without the time before flamed began
   const rate = rateText(facts);
   const sampled = sampledMs(facts, { ...question.value, lives: selectedLives() });
-  const whole = quality.whole + truncated === 0 ? 1 : quality.whole / (quality.whole + truncated);
+  const stored = quality.whole + truncated;
+  // Of the machine, as the lost ones are: those have no process.
+  const taken = (processes.answer.value?.samples ?? samples) + lost;
   const named = facts.symbolised_share;
   return (
     <>
       {facts.visible_uid !== null && (
-        <Fact about="seen" name="Seen" level="warn" more={`uid ${facts.visible_uid}`} title="Who may see whose processes">own processes only</Fact>
+        <Fact about="seen" name="Seen" more={`uid ${facts.visible_uid}`} title="Who may see whose processes">own processes only</Fact>
       )}
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
@@ -76,15 +86,35 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
         {seconds(facts.cpu_seconds)}
       </Fact>
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />
-      <Fact about="whole" name="Whole" level={whole < 0.95 ? "warn" : ""} more={told(quality.truncated)} title="Share of stacks with their outermost part">{share(whole)}</Fact>
+      <Fact about="whole" name="Stacks" level={unusual(quality.truncated) > 0.05 * stored ? "warn" : ""} more={told(quality.truncated)} title="Stacks without their outermost part, and why">
+        {truncated === 0 ? "all whole" : `${percent(truncated, stored)} are cut`}
+      </Fact>
       {named !== undefined && (
-        <Fact about="named" name="Named" level={named < 0.9 ? "warn" : ""} title="Share of functions with a name, weighted by samples">{share(named)}</Fact>
+        <Fact about="named" name="Names" level={named < 0.9 ? "warn" : ""} title="Functions without a name, weighted by samples">{named >= 1 ? "all known" : `${percent(1 - named, 1)} unknown`}</Fact>
       )}
-      {/* A lost sample has no process, so it is no share of what is selected. */}
-      <Fact about="lost" name="Lost" level={lost > 0 ? "bad" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be stored">
-        {lost === 0 ? "none" : count(lost)}
+      <Fact about="lost" name="Lost" level={lost > 0.01 * taken ? "bad" : lost > 0.001 * taken ? "warn" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be stored">
+        {lost === 0 ? "nothing" : `${count(lost)} ${lost === 1 ? "sample" : "samples"}`}
       </Fact>
     </>
+  );
+}
+
+// Where there is nothing to show the graph's place has them.
+const remarks = computed(() => {
+  const facts = about.value;
+  return facts === null || profile.problem.value !== null || facts.samples + (facts.before?.samples ?? 0) === 0 ? [] : facts.warnings;
+});
+
+// What the daemon remarks on the answer: one line until somebody wants to read it all.
+function Remarks() {
+  const isOpen = useSignal(false);
+  const list = remarks.value;
+  if (list.length === 0) return null;
+  return (
+    <button type="button" id="warnings" class={isOpen.value ? "remarks open" : "remarks"} aria-expanded={isOpen} title={list.map((text) => printable(text)).join("\n")}
+      onClick={() => (isOpen.value = !isOpen.value)}>
+      {list.map((text) => <span key={text}>{printable(text)} </span>)}
+    </button>
   );
 }
 
@@ -93,6 +123,7 @@ export function Footer() {
   return (
     <footer class="facts" aria-label="What this profile is made of">
       <dl id="facts">{facts !== null && <Facts facts={facts} />}</dl>
+      <Remarks />
     </footer>
   );
 }

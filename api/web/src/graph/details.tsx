@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is known of the frame that is selected.
+// All that is known of the frame that is selected: a line, and more of it on demand.
+import { useSignal } from "@preact/signals";
+
 import { printable } from "../text";
 import { labelOf } from "./colours";
 import { shown, model, selectedNode, zoomed } from "./shown";
@@ -9,6 +11,7 @@ export function Details() {
   const tree = model.value;
   const now = shown.value;
   const node = selectedNode.value;
+  const isOpen = useSignal(false);
   if (tree === null || now === null || tree.total === 0) return null;
   const { frames } = tree;
   const f = tree.frame[node];
@@ -20,7 +23,7 @@ export function Details() {
     ["No name", frames.reason(f)],
   ];
   return (
-    <section class="details" id="details" aria-label="Selected frame">
+    <section class={isOpen.value ? "details open" : "details"} id="details" aria-label="Selected frame">
       <p class="name">
         <i style={{ backgroundColor: now.palette.colours[now.palette.of(node)] }} />
         <bdi>{printable(name)}</bdi>
@@ -34,6 +37,7 @@ export function Details() {
           <div key={label} class={label === "No name" ? "bad" : ""}><dt>{label}</dt><dd><code>{printable(text, 500)}</code></dd></div>
         ))}
       </dl>
+      <button type="button" class="details-more" aria-expanded={isOpen} onClick={() => (isOpen.value = !isOpen.value)}>{isOpen.value ? "less" : "more"}</button>
     </section>
   );
 }

@@ -83,12 +83,7 @@ function Fetching() {
   );
 }
 
-const HINTS = {
-  icicle: "Click zooms · right click for more · Esc resets · arrows move",
-  flame: "Click zooms · right click for more · Esc resets · arrows move",
-  sandwich: "Choose a function on the left; click zooms a half",
-  table: "Enter shows callers and callees · right click for more",
-};
+const HINTS = { sandwich: "Choose a function on the left; click zooms a half", table: "Enter shows callers and callees · right click for more" };
 
 const KEYS: readonly Key[] = [
   { key: "arrows", shown: "← → ↑ ↓", what: "To callers, callees, neighbours" },
@@ -107,9 +102,7 @@ export function Graph() {
   const facts = answer === null ? null : isDiff(answer) ? answer.after : answer;
   const isEmpty = facts !== null && facts.samples === 0 && !(answer !== null && isDiff(answer) && answer.before.samples > 0);
   const { name, more } = heading.value;
-  const warnings = answer === null || isEmpty || problem !== null ? [] : (answer.warnings ?? []);
   const notice = problem !== null ? describe(problem) : isEmpty ? describeEmpty(facts) : null;
-  const isGraph = mode.value === "icicle" || mode.value === "flame";
   return (
     <section class="profile" aria-labelledby="profile-title">
       <div class="pane-head">
@@ -120,24 +113,20 @@ export function Graph() {
         <Crumbs />
         <SearchResult />
       </div>
-      <ul id="warnings" class="warnings" aria-label="Warnings">
-        {warnings.map((warning) => <li key={warning}>{printable(warning)}</li>)}
-      </ul>
-      <div class={isAsked.value ? "stage busy" : "stage"} id="stage">
+      <div class={isAsked.value ? "stage busy" : "stage"} id="stage" tabIndex={-1}>
         <Waiting asking={profile} what="the profile" />
         <Fetching />
         <Stage isInert={notice !== null} />
         {notice}
       </div>
-      {notice === null && isGraph && <Details />}
       <p id="graph-help" class="visually-hidden">
         Arrow keys move between frames: to the largest callee, to the caller, to neighbours. Enter zooms into a frame, Backspace out of
         it, Escape shows all, the menu key or Shift F10 opens its menu.
       </p>
       <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>
       <div class="under">
-        {notice === null ? <Legend /> : <span />}
-        <p class="hint">{HINTS[mode.value]}</p>
+        {notice !== null ? <span /> : mode.value === "sandwich" || mode.value === "table" ? <p class="hint">{HINTS[mode.value]}</p> : <Details />}
+        {notice === null && <Legend />}
       </div>
     </section>
   );

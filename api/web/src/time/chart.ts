@@ -43,6 +43,7 @@ export class Chart {
   #retained: Span | null = null;
   #layers: readonly Layer[] = [];
   #view: Span = { from: 0, to: 1 };
+  #most = 0; // busy CPUs of the layers in it
   #drag: { from: number; x: number; brush: Brush; before: Span | null } | null = null;
 
   constructor(private readonly box: HTMLElement, private readonly options: ChartOptions) {
@@ -135,10 +136,11 @@ export class Chart {
       height: Math.max(60, this.box.clientHeight),
       legend: { show: false },
       cursor: { drag: { x: false, y: false, setScale: false }, y: false, points: { show: false } },
-      padding: [8, 10, 0, 0],
+      padding: [14, 10, 0, 0],
       scales: {
         x: { time: false, range: () => [this.#view.from / 1000, this.#view.to / 1000] },
-        y: { range: (_plot, _least, most) => [0, Math.max(0.1, (Number.isFinite(most) ? most : 0) * 1.08)] },
+        // By what is selected: the whole machine behind it may go beyond.
+        y: { range: () => [0, Math.max(0.1, this.#most * 1.08)] },
       },
       axes: [
         {
@@ -174,12 +176,13 @@ export class Chart {
       this.#shape = shape;
       this.#remake();
     }
+    const starts = history.userMs.map((_, index) => Math.max(history.startMs + index * history.stepMs, history.from) / 1000);
     const sums = stacked(this.#layers.map(({ cpuMs }) => busyCpus(history, cpuMs))).reverse();
+    this.#most = Math.max(0, ...sums[0].map((value, index) => (starts[index] < this.#view.to / 1000 && starts[index] + history.stepMs / 1000 > this.#view.from / 1000 ? (value ?? 0) : 0)));
     const behind = this.#background;
     const machine = behind === null || behind.stepMs !== history.stepMs || behind.startMs !== history.startMs
       ? history.userMs.map(() => 0)
       : busyCpus(behind, behind.userMs.map((user, index) => user + behind.kernelMs[index])).slice(0, history.userMs.length);
-    const starts = history.userMs.map((_, index) => Math.max(history.startMs + index * history.stepMs, history.from) / 1000);
     // The last step reaches to the end. What is not known is drawn as nothing, and hatched: uPlot would leave out the step
     // before it too.
     const columns = [[...starts, history.to / 1000], ...[machine, ...sums].map((values) => [...values, values.at(-1)].map((value) => value ?? 0))];

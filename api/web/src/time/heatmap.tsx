@@ -177,16 +177,20 @@ function Map() {
   );
 }
 
+export function HeatToggle() {
+  const isOpen = view.value.heat;
+  return <button type="button" id="heat-toggle" aria-pressed={isOpen} title="Samples by second and part of the second" onClick={() => look({ heat: !isOpen })}>Within the second</button>;
+}
+
 export function HeatMap() {
   const { offset_from, offset_to } = question.value;
   const isOpen = view.value.heat;
   const isChosen = isPart.value || around.value !== null;
+  if (!isOpen && !isChosen) return null;
   return (
     <section class="heatmap" aria-labelledby="heat-title">
       <div class="heat-head">
-        <h2 id="heat-title">
-          <button type="button" id="heat-toggle" aria-expanded={isOpen} onClick={() => look({ heat: !isOpen })}>Within the second</button>
-        </h2>
+        <h2 id="heat-title">Within the second</h2>
         {isPart.value && <span id="heat-part" class="heat-part">{offsets(Number(offset_from || 0), Number(offset_to || 1000))} of each second</span>}
         {isChosen && <button type="button" id="heat-all" class="heat-all" onClick={chooseAll}>Show all again</button>}
         {isOpen && heatmap.answer.value !== null && <HeatLegend most={heatmap.answer.value.most} />}

@@ -76,6 +76,19 @@ export function appended(history: History, tail: History): History | null {
   };
 }
 
+// Values of the steps of `from`, as they fall on those of `onto`.
+export function resampled(cpuMs: readonly number[], from: Pick<History, "startMs" | "stepMs">, onto: Pick<History, "startMs" | "stepMs" | "userMs">): number[] {
+  return onto.userMs.map((_, index) => {
+    const begin = (onto.startMs + index * onto.stepMs - from.startMs) / from.stepMs; // in steps of `from`
+    const end = begin + onto.stepMs / from.stepMs;
+    let sum = 0;
+    for (let step = Math.max(0, Math.floor(begin)); step < Math.min(cpuMs.length, end); step++) {
+      sum += cpuMs[step] * (Math.min(step + 1, end) - Math.max(step, begin));
+    }
+    return sum;
+  });
+}
+
 // How much of step `index` is known: it may begin before the history does, end after it, or lie in a gap.
 function knownMs(history: History, index: number) {
   const from = Math.max(history.startMs + index * history.stepMs, history.from);

@@ -4,16 +4,17 @@ import { computed, effect, signal, useComputed, useSignal, useSignalEffect } fro
 import { useEffect, useRef } from "preact/hooks";
 
 import "./timeline.css";
-import type { Timeline as Answer } from "../answers";
+import type { Processes, Timeline as Answer } from "../answers";
 import { addressWith } from "../api";
 import { Asking, round } from "../asking";
-import { askedWindow, isDiff, profile } from "../questions";
+import { askedWindow, isDiff, processes, profile } from "../questions";
 import { base, compare, go, isMachine, look, question, select, view, windowAndSelection } from "../state";
 import { Waiting } from "../states";
 import { count, duration, printable } from "../text";
 import { isDark } from "../theme";
 import { Chart, type Layer } from "./chart";
-import { type History, appended, busyCpus, historyOf, meanCpus, missingCpus, nextFrom, stepAt } from "./history";
+import { HeatToggle } from "./heatmap";
+import { type History, type Line, appended, busyCpus, historyOf, meanCpus, missingCpus, nextFrom, resampled, stepAt } from "./history";
 import { type Span, asText, before, contains, fromText, length } from "./span";
 import { moment, zone } from "./ticks";
 
@@ -24,7 +25,10 @@ const MOST_TOLD = 5;
 // A history that has grown by so much is asked for anew, in steps that fit it.
 const MOST_GROWTH = 1.3;
 
-const shown = computed(() => fromText(view.value.line));
+const line = computed(() => view.value.line);
+const shown = computed(() => fromText(line.value));
+const isPart = computed(() => !isMachine.value || question.value.side !== "");
+const top = computed(() => Math.min(view.value.top, TOP_COLOURS.length));
 
 // A history that is asked for whole once, and then only for what is new.
 class Growing {
@@ -39,7 +43,7 @@ class Growing {
       round.value;
       const asked = parameters();
       if (asked === null) return null;
-      const key = `${asked} ${view.value.line}`;
+      const key = `${asked} ${line.value}`;
       const have = this.history.peek();
       const canGrow = have !== null && key === this.#key && have.userMs.length < MOST_GROWTH * this.#steps;
       if (!canGrow) this.#key = key;
@@ -69,39 +73,54 @@ class Growing {
 const retained = signal<Span | null>(null);
 
 const machine = new Growing(() => {
-  const parameters = new URLSearchParams();
-  if (isMachine.value && view.value.top > 0) parameters.set("processes", String(view.value.top));
-  return parameters;
+  return new URLSearchParams();
 });
 
 const part = new Growing(() => {
-  if (isMachine.value && question.value.side === "") return null;
+  if (!isPart.value) return null;
   const parameters = windowAndSelection(question.value);
   parameters.delete("from");
   parameters.delete("to");
-  if (view.value.top > 0) parameters.set("processes", String(view.value.top));
   return parameters;
 });
 
-const isPart = computed(() => !isMachine.value || question.value.side !== "");
+// The busiest processes of the chosen window, most CPU time first; what they did at all times is drawn.
+const ranking = new Asking<Processes>(() => (top.value > 0 && isPart.value ? addressWith("/processes", windowAndSelection(question.value)) : null), { after: profile });
+const ranked = computed(() => ((isPart.value ? ranking : processes).answer.value?.processes ?? []).slice(0, top.value).map(({ id }) => id));
+
+const busiest = new Growing(() => {
+  if (ranked.value.length === 0) return null;
+  const parameters = windowAndSelection(question.value);
+  for (const key of ["from", "to", "pid"]) parameters.delete(key);
+  for (const id of [...ranked.value].sort()) parameters.append("pid", id);
+  parameters.set("processes", String(ranked.value.length));
+  return parameters;
+});
+
 const history = computed(() => (isPart.value ? part.history.value : machine.history.value));
+
+const lines = computed<Line[]>(() => {
+  const whole = history.value;
+  const known = busiest.history.value;
+  if (whole === null || known === null || top.value === 0) return [];
+  return ranked.value.flatMap((id) => known.processes.filter((line) => line.id === id)).map((line) => ({ ...line, cpuMs: resampled(line.cpuMs, known, whole) }));
+});
 
 effect(() => {
   const whole = history.value;
   if (whole !== null && shown.value === null) retained.value = { from: whole.from, to: whole.to };
 });
 
-function layersOf(history: History, top: number): Layer[] {
-  if (top === 0 || history.processes.length === 0) {
+function layersOf(history: History, lines: readonly Line[]): Layer[] {
+  if (lines.length === 0) {
     return [
       { name: "user", colour: "--user", cpuMs: history.userMs },
       { name: "kernel", colour: "--kernel", cpuMs: history.kernelMs },
     ];
   }
-  const lines = history.processes.slice(0, TOP_COLOURS.length);
   const others = history.userMs.map((user, index) => Math.max(0, user + history.kernelMs[index] - lines.reduce((sum, line) => sum + line.cpuMs[index], 0)));
   return [
-    ...lines.map((line, index) => ({ name: line.name, colour: TOP_COLOURS[index], cpuMs: line.cpuMs })),
+    ...lines.slice(0, TOP_COLOURS.length).map((line, index) => ({ name: line.name, colour: TOP_COLOURS[index], cpuMs: line.cpuMs })),
     ...(others.some((ms) => ms > 0) ? [{ name: "others", colour: "--others", cpuMs: others }] : []),
   ];
 }
@@ -160,11 +179,11 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   );
 }
 
-function Legend({ layers, history }: { layers: readonly Layer[]; history: History }) {
+function Legend({ layers }: { layers: readonly Layer[] }) {
   return (
     <ul class="timeline-legend" aria-label="Layers of the timeline">
       {layers.map((layer, index) => {
-        const line = view.value.top > 0 ? history.processes[index] : undefined;
+        const line = lines.value[index];
         const swatch = <i class="swatch" data-colour={layer.colour} />;
         return (
           <li key={line?.id ?? layer.name}>
@@ -185,7 +204,7 @@ export function Timeline() {
   const chart = useRef<Chart | null>(null);
   const hovered = useSignal<number | null>(null);
   const isPinning = useSignal(false);
-  const layers = useComputed(() => (history.value === null ? [] : layersOf(history.value, view.value.top)));
+  const layers = useComputed(() => (history.value === null ? [] : layersOf(history.value, lines.value)));
 
   useEffect(() => {
     chart.current = new Chart(box.current!, {
@@ -230,10 +249,10 @@ export function Timeline() {
     <section class={isPinning.value ? "timeline pinning" : "timeline"} aria-labelledby="timeline-title">
       <div class="timeline-head">
         <h2 id="timeline-title">CPU use</h2>
-        {whole !== null && <Legend layers={layers.value} history={whole} />}
+        {whole !== null && <Legend layers={layers.value} />}
         <p id="timeline-readout" class="timeline-readout">{whole !== null && <Readout history={whole} ms={hovered.value} />}</p>
         <div class="timeline-tools" role="group" aria-label="Timeline">
-          <button type="button" id="timeline-top" aria-pressed={view.value.top > 0} onClick={() => look({ top: view.value.top > 0 ? 0 : TOP })}>Top processes</button>
+          <button type="button" id="timeline-top" aria-pressed={top.value > 0} title="The busiest of the chosen window" onClick={() => look({ top: top.value > 0 ? 0 : TOP })}>Top processes</button>
           {base.value === null ? (
             <>
               <button type="button" id="timeline-pin" aria-pressed={isPinning.value} aria-describedby="timeline-pin-help" onClick={() => (isPinning.value = !isPinning.value)}>Draw baseline</button>
@@ -242,9 +261,10 @@ export function Timeline() {
           ) : (
             <button type="button" id="timeline-unpin" onClick={() => compare(null)}>Stop comparing</button>
           )}
+          <HeatToggle />
           <button type="button" id="timeline-in" aria-label="Zoom in" title="Zoom in" onClick={() => chart.current?.zoom(0.5)}>+</button>
-          <button type="button" id="timeline-out" aria-label="Zoom out" title="Zoom out" disabled={view.value.line === ""} onClick={() => chart.current?.zoom(2)}>−</button>
-          <button type="button" id="timeline-all" disabled={view.value.line === ""} onClick={() => look({ line: "" })}>All</button>
+          <button type="button" id="timeline-out" aria-label="Zoom out" title="Zoom out" disabled={line.value === ""} onClick={() => chart.current?.zoom(2)}>−</button>
+          <button type="button" id="timeline-all" disabled={line.value === ""} onClick={() => look({ line: "" })}>All</button>
         </div>
       </div>
       <div class="timeline-stage">
