@@ -190,7 +190,7 @@ describe("the graph", () => {
         const how = { clientX: at.x, clientY: at.y, bubbles: true, pointerType: "touch" };
         canvas.dispatchEvent(new PointerEvent("pointerdown", how));
         if (wait > 0) await new Promise((resolve) => {
-          new MutationObserver(resolve).observe(document.body, { childList: true });
+          new MutationObserver(resolve).observe(document.body, { childList: true, subtree: true });
         });
         canvas.dispatchEvent(new PointerEvent("pointerup", how));
         canvas.dispatchEvent(new MouseEvent("click", how));

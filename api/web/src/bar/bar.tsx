@@ -73,7 +73,7 @@ function When() {
     if (event.key === "Escape") input.current!.blur();
   };
   return (
-    <form id="window-form" class="when" role="search" aria-label="Time" noValidate onSubmit={submit}>
+    <form id="window-form" class="when" aria-label="Time" noValidate onSubmit={submit}>
       <button type="button" id="step-back" class="tool" aria-label="Step back" title="Step back  [" onClick={() => step(-1)}>{BACK}</button>
       <input id="when" ref={input} type="text" autocomplete="off" spellcheck={false} autocapitalize="off" value={draft.value ?? shown} aria-label="Window of time"
         aria-describedby="when-help" aria-invalid={isRefused ? "true" : undefined} onFocus={() => input.current!.select()}

@@ -56,11 +56,11 @@ export function Export() {
   };
   return (
     <Menu id="export" label="Export" icon={EXPORT}>
-      <h3>Picture of the graph</h3>
+      <h2>Picture of the graph</h2>
       <button type="button" class="entry" disabled={drawn === null} onClick={() => draw("svg")}>Vector picture<small>.svg</small></button>
       <button type="button" class="entry" disabled={drawn === null} onClick={() => draw("png")}>Bitmap<small>.png</small></button>
       <hr />
-      <h3>{base.value === null ? "Profile" : "Comparison"}</h3>
+      <h2>{base.value === null ? "Profile" : "Comparison"}</h2>
       {(base.value === null ? PROFILE : DIFF).map(({ format, label, ending }) => (
         <a key={format} href={address(format)} download={`${fileName()}.${ending}`} onClick={close}>{label}<small>.{ending}</small></a>
       ))}

@@ -84,7 +84,7 @@ export function openMenu(title: string, groups: readonly (readonly Entry[])[], x
   });
   menu.addEventListener("contextmenu", (event) => event.preventDefault());
 
-  document.body.append(menu);
+  document.querySelector("main")!.append(menu);
   const { width, height } = menu.getBoundingClientRect();
   const margin = 6;
   const left = Math.max(margin, Math.min(x, innerWidth - width - margin));

@@ -36,7 +36,7 @@ export class Tooltip {
   constructor() {
     this.#box.hidden = true;
     this.#box.setAttribute("role", "presentation");
-    document.body.append(this.#box);
+    document.querySelector("main")!.append(this.#box);
   }
 
   end() {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What axe-core finds in each state of the page, light and dark, on a desk and on a phone: nothing.
+import { describe, it } from "node:test";
+
+import { inspect, open } from "./browser.mjs";
+import { browser, daemon, useFixture } from "./fixture.mjs";
+
+const STATES = {
+  machine: "",
+  process: "?pid=4242@90000#zoom=_start&zoom=main",
+  flame: "?view=flame&search=json",
+  sandwich: "?pid=4242&view=sandwich",
+  table: "?view=table",
+  diff: "?from=now-10m&base_from=now-20m&base_to=now-10m",
+  "diff-table": "?pid=4242&from=now-10m&base_from=now-20m&base_to=now-10m&view=table&normalise=time",
+  heat: "?pid=4242&heat=1&offset_from=240&offset_to=330&top=5",
+  units: "?by=unit&from=now-24h",
+  families: "?by=tree&from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z",
+  empty: "?pid=600",
+  refused: "?from=teatime",
+};
+// Opened within a state.
+const OPENED = {
+  menu: async (page) => {
+    await page.focus("#graph");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Shift+F10");
+  },
+  tooltip: async (page) => {
+    const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+    await page.mouse.move(box.x + box.width / 2, box.y + 30);
+  },
+  export: (page) => page.click("#export-button"),
+  filters: (page) => page.click("#filters-button"),
+  keys: (page) => page.click("#keys-button"),
+  details: (page) => page.click(".details-more"),
+};
+const SCREENS = { desk: { width: 1440, height: 900 }, phone: { width: 360, height: 740 } };
+
+describe("axe-core finds nothing", () => {
+  useFixture();
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [screen, size] of Object.entries(SCREENS)) {
+      it(`on a ${screen}, ${colorScheme}`, async () => {
+        const page = await browser.page(daemon.url, { ...size, colorScheme, reducedMotion: "reduce" });
+        for (const [state, query] of Object.entries(STATES)) {
+          await open(page, `${daemon.url}/${query}`);
+          await inspect(page, `axe-${state}-${screen}-${colorScheme}`);
+        }
+        for (const [state, act] of Object.entries(OPENED)) {
+          await open(page, daemon.url);
+          await act(page);
+          await inspect(page, `axe-${state}-${screen}-${colorScheme}`);
+        }
+        await page.goto(`${daemon.url}/help`);
+        await inspect(page, `axe-help-${screen}-${colorScheme}`);
+        await page.close();
+      });
+    }
+  }
+});
