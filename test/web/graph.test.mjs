@@ -285,8 +285,11 @@ describe("the graph", () => {
     assert.equal((await query()).collapse, undefined);
   });
 
-  it("goes from the whole machine to a process by its frame", async () => {
+  it("goes from the whole machine to a program or a process by its frame", async () => {
     await open(page, daemon.url);
+    await answered(page, () => menu("/usr/bin/java", "Only this program"));
+    assert.equal((await query()).exe, "/usr/bin/java");
+    await open(page, `${daemon.url}/?by=pid`);
     await answered(page, () => menu("java (31337)", "Only this process"));
     assert.equal((await query()).pid, "31337");
   });

@@ -18,10 +18,16 @@ describe("the page", () => {
     await shot(page, "machine");
   });
 
-  it("shows the whole machine with one frame for each process below the root", async () => {
+  it("shows the whole machine with one frame for each program below the root, or whatever the list is by", async () => {
     await open(page, daemon.url);
     const second = (await mirror(page)).filter((frame) => frame.depth === 1);
-    assert.ok(second.some((frame) => frame.name === "checkout-api (4242)" && frame.value === 10470));
+    assert.ok(second.some((frame) => frame.text.startsWith("checkout-api, ") && frame.value === 10470));
+    await open(page, `${daemon.url}/?from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z`);
+    assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("cc1plus ×12, ")));
+    await answered(page, () => page.selectOption("#by", "unit"));
+    assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("user@1000.service, ")));
+    await answered(page, () => page.selectOption("#by", "pid"));
+    assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("cc1plus (2301), ")));
     assert.ok(second.every((frame) => frame.kind === "root"));
   });
 
@@ -66,12 +72,6 @@ describe("the page", () => {
     assert.match(await text(page, "#facts"), /CPU0 s(?!.*CPUs)/);
   });
 
-  it("keeps what is looked at in the address, through reload and back", async () => {
-    await open(page, daemon.url);
-    await page.click('[data-id="31337@70000"]');
-    await loaded(page, 2);
-    await page.fill("#when", "now-1h");
-    await page.keyboard.press("Enter");
   it("tells at which rate the window was sampled, and not which one is configured", async () => {
     await answerInstead(page, "/profile", (answer) => ({ ...answer, quality: { ...answer.quality, frequencies: [{ hz: 24.75, share: 1 }] } }));
     await open(page, daemon.url);
@@ -101,6 +101,12 @@ describe("the page", () => {
     assert.equal(await cpus(), Number((awake.cpu_seconds / 600).toFixed(2)));
   });
 
+  it("keeps what is looked at in the address, through reload and back", async () => {
+    await open(page, daemon.url);
+    await page.click('[data-id="31337@70000"]');
+    await loaded(page, 2);
+    await page.fill("#when", "now-1h");
+    await page.keyboard.press("Enter");
     await loaded(page, 3);
     await page.fill("#search", "scan");
     const address = new URL(await page.evaluate(() => location.href));

@@ -17,16 +17,65 @@ const rows = (page) =>
 describe("the processes", () => {
   useFixture();
 
-  it("stand below their units, those that used most CPU first", async () => {
+  const BUILD = "from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z";
+  const names = async () => (await rows(page)).map(({ name, level }) => [name, level]);
+
+  it("stand by program, those that used most CPU first, and those of one program together", async () => {
     await open(page, daemon.url);
     const list = await rows(page);
-    assert.deepEqual(list.slice(0, 5).map(({ name, level }) => [name, level]),
-      [["Whole machine", 1], ["checkout-api", 1], ["java", 1], ["batch.service", 1], ["batch-59", 2]]);
-    assert.match(list[1].text, /4242.*105 s61\.8 %/);
-    assert.match(list[3].text, /60.*18\.3 s10\.8 %/);
+    assert.deepEqual((await names()).slice(0, 3), [["Whole machine", 1], ["checkout-api", 1], ["java", 1]]);
+    assert.match(list[1].text, /4242 · checkout\.service.*105 s61\.8 %/);
+    assert.match(list[2].text, /31337 · 3f1c9a0b7d2e/);
     assert.ok(list[0].isSelected);
     assert.equal(await text(page, "#processes-count"), "65");
     await inspect(page, "processes");
+    await open(page, `${daemon.url}/?${BUILD}`);
+    const build = (await rows(page)).find(({ name }) => name === "cc1plus");
+    assert.match(build.text, /^cc1plus ×12/);
+    assert.equal(build.isOpen, "false");
+    await page.click('[data-id="exe cc1plus"] .twisty');
+    assert.equal((await rows(page)).filter(({ name, level }) => name === "cc1plus" && level === 2).length, 12);
+    await answered(page, () => page.click('[data-id="exe cc1plus"] .name'));
+    assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get("exe")), "cc1plus");
+    assert.ok((await rows(page)).find(({ id }) => id === "exe cc1plus").isSelected);
+  });
+
+  it("stand by unit, container, user, parent or by themselves, as one likes", async () => {
+    await open(page, `${daemon.url}/?${BUILD}`);
+    const by = async (what) => {
+      await page.selectOption("#by", what);
+      assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get("by")), what);
+      return names();
+    };
+    // One process does not stand for its unit or its container.
+    const units = await by("unit");
+    assert.ok(units.some(([name]) => name === "checkout.service"));
+    assert.ok(units.every(([, level]) => level === 1));
+    await page.click('[data-id="unit user@1000.service"] .twisty');
+    assert.deepEqual((await names()).filter(([, level]) => level === 2), [["cc1plus", 2], ["make", 2]]);
+    assert.ok((await by("container")).some(([name]) => name === "3f1c9a0b7d2e"));
+    assert.ok((await by("user")).some(([name]) => name === "User 1000"));
+    await by("tree");
+    await page.click('[data-id="tree 2300@31000"] .twisty');
+    assert.equal((await names()).filter(([name, level]) => name === "cc1plus" && level === 2).length, 12);
+    assert.equal((await by("pid")).filter(([name, level]) => name === "cc1plus" && level === 1).length, 12);
+    await inspect(page, "processes-flat");
+  });
+
+  it("are in sight where one of a closed group is looked at", async () => {
+    await open(page, `${daemon.url}/?${BUILD}&pid=2305`);
+    assert.ok((await rows(page)).find(({ isSelected }) => isSelected)?.name === "cc1plus");
+  });
+
+  it("have the course of their CPU use beside them, also groups and those that are not among the busiest", async () => {
+    // As if there were more than one answer tells of.
+    await answerInstead(page, "/timeline", (answer) => ({ ...answer, processes: answer.processes.slice(0, 2) }));
+    await open(page, `${daemon.url}/?by=unit`);
+    const drawn = (id) => page.waitForSelector(`[data-id="${id}"] .sparkline path`, { state: "attached" });
+    await drawn("unit batch.service");
+    await page.click('[data-id="unit batch.service"] .twisty');
+    await drawn("9059@95000");
+    assert.deepEqual(page.troubles, []);
   });
 
   it("are marked where they have ended", async () => {
@@ -38,10 +87,11 @@ describe("the processes", () => {
   });
 
   it("show a unit, a process or a thread when they are clicked", async () => {
-    await open(page, daemon.url);
+    await open(page, `${daemon.url}/?by=unit`);
     await answered(page, () => page.click('[data-id="unit batch.service"] .name'));
-    assert.equal(await page.evaluate(() => location.search), "?unit=batch.service");
+    assert.equal(await page.evaluate(() => location.search), "?unit=batch.service&by=unit");
     assert.match(await text(page, "#facts"), /Samples1,830 /);
+    await answered(page, () => page.selectOption("#by", ""));
     await answered(page, () => page.click('[data-id="31337@70000"] .name'));
     await answered(page, () => page.click('[data-id="31337@70000"] .twisty'));
     const threads = (await rows(page)).filter(({ id }) => id?.startsWith("thread"));
@@ -51,12 +101,21 @@ describe("the processes", () => {
     assert.ok((await rows(page)).find(({ id }) => id === threads[0].id).isSelected);
   });
 
-  it("can be closed by unit", async () => {
+  it("are found by what runs them and by the pod that they are in", async () => {
+    const id = "a".repeat(64);
+    await answerInstead(page, "/processes", (answer) => {
+      const [one] = answer.processes;
+      const inside = (pid, comm, cgroup) => ({ ...one, id: `${pid}@1`, pid, comm, executable: `/bin/${comm}`, command_line: null, unit: null, container: id, cgroup });
+      return { ...answer, processes: [
+        inside(1, "web", `/system.slice/docker-${id}.scope`), inside(2, "db", `/machine.slice/libpod-${id}.scope`),
+        inside(3, "queue", `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f2e_3d4c.slice/cri-containerd-${id}.scope`),
+      ] };
+    });
     await open(page, daemon.url);
-    await page.click('[data-id="unit batch.service"] .twisty');
-    const list = await rows(page);
-    assert.equal(list.find(({ name }) => name === "batch.service").isOpen, "false");
-    assert.ok(list.every(({ name }) => !name.startsWith("batch-")));
+    for (const [typed, found] of [["docker", "web"], ["podman", "db"], ["kubernetes", "queue"], ["pod1f2e-3d4c", "queue"], ["aaaaaaaa", "web,db,queue"]]) {
+      await page.fill("#process-filter", typed);
+      assert.equal((await names()).map(([name]) => name).join(), found, typed);
+    }
   });
 
   it("are found by typing a name, pid, command line or unit", async () => {

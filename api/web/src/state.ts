@@ -34,6 +34,8 @@ export interface Baseline extends Selection {
 
 export type Mode = "icicle" | "flame" | "sandwich" | "table";
 export type ColourBy = "kind" | "module" | "name";
+// Of processes: "" is by program.
+export type Grouping = "" | "unit" | "container" | "user" | "tree" | "pid";
 
 export interface View {
   mode: Mode;
@@ -41,6 +43,7 @@ export interface View {
   palette: "" | "blind"; // blind: the differences' colours are told apart by the colour-blind too
   search: string;
   filter: string; // of the processes
+  by: Grouping; // what the list has at its first level, and the graph of many processes
   collapse: boolean; // recursion as one frame
   heat: boolean; // the heat map is open
   around: string; // "FROM-TO" in milliseconds: what the heat map shows, while the window is a part of that
@@ -61,13 +64,13 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", collapse: false, heat: false, around: "", line: "", top: 0, sort: "", zoom: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, heat: false, around: "", line: "", top: 0, sort: "", zoom: [], frame: "",
   callers: [], callees: [],
 };
 
 // The view's names in the address; the question's are its own, the baseline's have base_ before them.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
   zoom: "zoom", frame: "frame", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the
@@ -75,7 +78,7 @@ const VIEW_KEYS: Record<keyof View, string> = {
 const IN_FRAGMENT = new Set(["zoom", "frame", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
   side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "sandwich", "table"],
-  colour: ["kind", "module", "name"], palette: ["blind"],
+  colour: ["kind", "module", "name"], palette: ["blind"], by: ["unit", "container", "user", "tree", "pid"],
 };
 
 type Value = string | number | boolean | readonly string[];
@@ -146,6 +149,8 @@ export const question = signal(first.question);
 export const base = signal(first.base);
 export const view = signal(first.view);
 
+export const by = computed(() => view.value.by);
+
 // Whether the window ends now.
 export const isLive = computed(() => /^(now)?$/.test(question.value.to.trim()));
 
@@ -210,7 +215,17 @@ function put(parameters: URLSearchParams, key: string, value: Value) {
   else if (value !== "") parameters.set(key, String(value));
 }
 
-const SHAPE = ["group", "focus", "ignore", "hide", "names"] as const;
+const SHAPE = ["focus", "ignore", "hide", "names"] as const;
+
+// What the graph of many processes has below its root, as /profile calls it; "" is what fits.
+export function groupOf(asked: Question, by: Grouping): string {
+  const used = SELECTORS.filter((selector) => asked[selector].length > 0);
+  if (asked.group !== "" || used.includes("pid")) return asked.group;
+  // One program is one tree, however many processes it has.
+  if (used.length === 1 && used[0] === "exe" && asked.exe.length === 1) return "none";
+  if (by === "") return "exe";
+  return by === "unit" || by === "container" ? by : "process";
+}
 
 // What /processes, /threads, /timeline and /heatmap take.
 export function windowAndSelection(asked: Question): URLSearchParams {
@@ -231,6 +246,7 @@ export function profileParameters(asked: Question, compared: Baseline | null): U
   const parameters = windowAndSelection(asked);
   put(parameters, "offset_from", asked.offset_from);
   put(parameters, "offset_to", asked.offset_to);
+  put(parameters, "group", groupOf(asked, by.value));
   for (const key of SHAPE) put(parameters, key, asked[key]);
   if (asked.lines) parameters.set("lines", "1");
   if (!asked.inlines) parameters.set("inlines", "0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be done with a frame.
-import { ask, look, question, select, view } from "../state";
+import { type Selector, ask, groupOf, look, question, select, view } from "../state";
 import { printable } from "../text";
 import { copy } from "./copy";
 import type { Model } from "./model";
@@ -39,6 +39,10 @@ function filtersFor(name: string): Entry[] {
   ];
 }
 
+// What stands below the root, by what it is of.
+const ONLY: Record<string, { what: string; selector: Selector }> = {
+  exe: { what: "program", selector: "exe" }, unit: { what: "unit", selector: "unit" }, container: { what: "container", selector: "container" },
+};
 const PROCESS = /\((\d+)(?:\/\d+)?\)$/;
 
 export function openFrameMenu(model: Model, node: number, x: number, y: number, returnTo: HTMLElement, zoom?: (node: number) => void) {
@@ -55,6 +59,9 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
     around.push({ label: "Search for it", act: () => look({ search: name }) });
   }
   const pid = frames.kind(f) === "root" ? PROCESS.exec(name)?.[1] : undefined;
+  const by = groupOf(question.peek(), view.peek().by);
+  const only = ONLY[by];
+  if (only !== undefined && model.depth[node] === 1 && !name.startsWith("[")) around.push({ label: `Only this ${only.what}`, act: () => ask({ [only.selector]: [name] }) });
   if (pid !== undefined) around.push({ label: "Only this process", hint: `pid ${pid}`, act: () => select({ pid: [pid] }) });
 
   const filters = isCode ? filtersFor(name) : [];

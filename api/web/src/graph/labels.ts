@@ -28,16 +28,28 @@ export function fitted(text: string, letters: number) {
   return `${text.slice(0, letters - 1)}…`;
 }
 
+// Of what stands below the root: programs come with their paths, and are many processes.
+function placeName(name: string, programs: ReadonlyMap<string, number>) {
+  if (!name.startsWith("/")) return name;
+  const many = programs.get(name) ?? 1;
+  return `${name.slice(name.lastIndexOf("/") + 1)}${many > 1 ? ` ×${many}` : ""}`;
+}
+
 // The texts of a model's frames, made when they are first shown.
 export class Labels {
   readonly #texts: (string | undefined)[];
 
-  constructor(readonly model: Model) {
+  // `programs`: how many processes each program has, by its path.
+  constructor(
+    readonly model: Model,
+    private readonly programs: ReadonlyMap<string, number> = new Map(),
+  ) {
     this.#texts = new Array<string | undefined>(model.frames.size);
   }
 
   frame(f: number) {
-    return (this.#texts[f] ??= printable(this.model.frames.name(f), LONGEST));
+    const { frames } = this.model;
+    return (this.#texts[f] ??= printable(frames.kind(f) === "root" ? placeName(frames.name(f), this.programs) : frames.name(f), LONGEST));
   }
 
   // On a rectangle. In a comparison the change stands in it as well: colour is not for everybody.
@@ -49,7 +61,7 @@ export class Labels {
   // In a sentence, to be read out.
   spoken(node: number) {
     const { model } = this;
-    const name = printable(model.name(node), 200);
+    const name = printable(this.frame(model.frame[node]), 200);
     if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${count(model.value[node])} samples`;
     const { after, before } = model.sides;
     const mark = model.sides.significant[node] === 1 ? ", significant" : "";

@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 
 import type { Diff, Profile, Window } from "../answers";
 import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
-import { isDiff, profile } from "../questions";
+import { isDiff, processes, profile } from "../questions";
 import { base, isLive, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
 import { readProfile } from "./answer";
@@ -238,20 +238,23 @@ const diffPalette = computed(() => view.value.palette);
 
 const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value);
 
-const looks = computed(() => {
-  const tree = model.value;
-  return tree === null ? null : { palette: paletteOf(tree), labels: new Labels(tree) };
+const colours = computed(() => (model.value === null ? null : paletteOf(model.value)));
+export const legend = computed(() => colours.value?.legend ?? []);
+
+const programs = computed(() => {
+  const counts = new Map<string, number>();
+  for (const { executable } of processes.answer.value?.processes ?? []) if (executable !== null) counts.set(executable, (counts.get(executable) ?? 0) + 1);
+  return counts;
 });
-export const legend = computed(() => looks.value?.palette.legend ?? []);
+const labels = computed(() => (model.value === null ? null : new Labels(model.value, programs.value)));
 
 export const mode = computed(() => view.value.mode);
 const direction = computed<Direction>(() => (mode.value === "flame" ? "up" : "down"));
 
 export const shown = computed<Shown | null>(() => {
   const tree = model.value;
-  const look = looks.value;
-  if (tree === null || look === null) return null;
-  return { model: tree, ...look, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
+  if (tree === null || colours.value === null || labels.value === null) return null;
+  return { model: tree, palette: colours.value, labels: labels.value, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
 });
 
 // ---- One function, and what is around it ----

@@ -4,38 +4,34 @@ import { computed, signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import "./processes.css";
-import type { ThreadUsage, Threads, Timeline } from "../answers";
+import type { ThreadUsage, Threads } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
 import { useKeys } from "../keys";
 import { processes, profile } from "../questions";
-import { SELECTORS, look, question, select, view, windowOnly } from "../state";
+import { type Grouping, SELECTORS, by, look, question, select, view, windowOnly } from "../state";
 import { Waiting } from "../states";
 import { brief, percent, printable } from "../text";
-import { lengthOf } from "./length";
-import { type Row, cpuOf, matching, rowsOf } from "./rows";
+import { activity, courses, inSight } from "./courses";
+import { type Row, cpuOf, keysAround, matching, rowsOf } from "./rows";
 import { Sparkline } from "./sparkline";
 
 const ROW_PX = 30; // as in processes.css
+const LEVEL_PX = 16;
 const BEYOND = 6; // rows above and below those in sight
-const STEPS = 48;
-const MOST_LINES = 64; // as many processes as /timeline tells of
 
-const open = signal<ReadonlySet<string>>(new Set());
-const closed = signal<ReadonlySet<string>>(new Set());
+const GROUPINGS: readonly [Grouping, string][] = [
+  ["", "program"], ["unit", "unit"], ["container", "container"], ["user", "user"], ["tree", "parent"], ["pid", "nothing"],
+];
 
-const activity = new Asking<Timeline>(() => {
-  const parameters = windowOnly(question.value);
-  parameters.set("processes", String(MOST_LINES));
-  const length = lengthOf(question.value);
-  if (length !== null) parameters.set("step", String(Math.min(86400, Math.max(1, Math.ceil(length / 1000 / STEPS)))));
-  return addressWith("/timeline", parameters);
-}, { after: profile });
+const open = signal<ReadonlySet<string>>(new Set()); // keys of rows
 
+const PROCESS = "process ";
 const threads = new Asking<Threads>(() => {
-  if (open.value.size === 0) return null;
+  const ids = [...open.value].filter((key) => key.startsWith(PROCESS)).map((key) => key.slice(PROCESS.length));
+  if (ids.length === 0) return null;
   const parameters = windowOnly(question.value);
-  for (const id of open.value) parameters.append("pid", id);
+  for (const id of ids) parameters.append("pid", id);
   return addressWith("/threads", parameters);
 }, { after: profile });
 
@@ -54,13 +50,14 @@ const usage = computed(() => {
     cpuSeconds: answer.cpu_seconds,
     machineSteps: lines === null ? null : cpuOf(lines.steps),
     steps: new Map((lines?.processes ?? []).map(({ id, steps }) => [id, cpuOf(steps)])),
+    courses: courses.value,
     threads: byProcess,
   };
 });
 
 // The view changes with every zoom, and the list does not.
 const filter = computed(() => view.value.filter);
-const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: filter.value, open: open.value, closed: closed.value })));
+const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: filter.value, by: by.value, open: open.value })));
 const found = computed(() => (usage.value === null ? 0 : matching(usage.value, filter.value).length));
 
 function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
@@ -69,10 +66,7 @@ function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
   return next;
 }
 
-function toggle({ kind, key, selects }: Row) {
-  if (kind === "group") closed.value = toggled(closed.peek(), key);
-  if (kind === "process") open.value = toggled(open.peek(), selects.pid![0]);
-}
+const toggle = ({ key }: Row) => (open.value = toggled(open.peek(), key));
 
 // The same processes and threads as `row`, with pids written with or without their start.
 function isSelected(row: Row): boolean {
@@ -104,7 +98,7 @@ function TreeRow({ row, index, isActive }: RowProperties) {
       aria-level={row.level} aria-posinset={row.position} aria-setsize={row.beside} aria-selected={chosen} aria-expanded={row.isOpen ?? undefined} data-id={row.kind === "process" ? row.selects.pid![0] : row.kind === "machine" ? "" : row.key}
       title={row.title()} style={{ transform: `translateY(${index * ROW_PX}px)` }} onClick={choose}>
       <span class="share" aria-hidden="true" style={{ transform: `scaleX(${all === 0 || row.kind === "machine" ? 0 : row.cpuSeconds / all})` }} />
-      <span class={`twisty level-${row.level}${row.isOpen === null ? " none" : row.isOpen ? " open" : ""}`} aria-hidden="true" />
+      <span class={`twisty${row.isOpen === null ? " none" : row.isOpen ? " open" : ""}`} aria-hidden="true" style={{ marginLeft: `${(row.level - 1) * LEVEL_PX}px` }} />
       <span class="name"><bdi>{row.name}</bdi> <small>{row.more}{row.isEnded && <> <abbr title="ended">†<span class="visually-hidden"> ended</span></abbr></>}</small></span>
       <Sparkline steps={row.steps} />
       <span class="cpu"><span>{brief(row.cpuSeconds)}</span><small>{row.kind === "machine" ? "" : percent(row.cpuSeconds, all)}</small></span>
@@ -132,6 +126,8 @@ export function Processes() {
   // What is looked at is in sight when the page is opened.
   const isFilled = useComputed(() => rows.value.length > 0);
   useEffect(() => {
+    const process = usage.peek()?.processes.find(({ id, pid }) => question.peek().pid.some((asked) => asked === id || asked === String(pid)));
+    if (process !== undefined) open.value = new Set([...open.peek(), ...keysAround(usage.peek()!, process, by.peek())]);
     const index = rows.peek().findIndex(isSelected);
     if (index > 0) show(index);
   }, [isFilled.value]);
@@ -139,7 +135,7 @@ export function Processes() {
   const all = rows.value;
   const active = Math.max(0, all.findIndex(({ key }) => key === activeKey.value));
 
-  function inSight() {
+  function scrolled() {
     top.value = Math.floor(list.current!.scrollTop / ROW_PX);
   }
   function show(index: number) {
@@ -148,7 +144,7 @@ export function Processes() {
     if (y < box.scrollTop) box.scrollTop = y;
     else if (y + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = y + ROW_PX - box.clientHeight;
     // The event comes a frame later, and the row that is named as active must stand in the document until then too.
-    inSight();
+    scrolled();
   }
   function activate(index: number) {
     const bounded = Math.max(0, Math.min(all.length - 1, index));
@@ -190,7 +186,7 @@ export function Processes() {
       list.current!.focus();
       activate(0);
     } else if (event.key === "Enter" && view.peek().filter.trim() !== "") {
-      const first = all.find(({ kind }) => kind === "process");
+      const first = all.find((row) => row.kind !== "thread" && canBeSelected(row));
       if (first !== undefined) select(first.selects);
     } else if (event.key === "Escape") {
       look({ filter: "" }, "replace");
@@ -200,26 +196,35 @@ export function Processes() {
 
   const first = Math.max(0, top.value - BEYOND);
   const last = Math.min(all.length, top.value + Math.ceil(height.value / ROW_PX) + BEYOND);
+  const drawn = all.slice(first, last);
+  useEffect(() => {
+    inSight.value = drawn;
+  });
   const known = usage.value;
   const problem = processes.problem.value;
   return (
     <section class="processes" aria-labelledby="processes-title">
       <div class="pane-head">
         <h2 id="processes-title">Processes</h2>
+        <label class="choice by">by
+          <select id="by" aria-label="Group by" value={by.value} onChange={(event) => look({ by: event.currentTarget.value as Grouping, zoom: [], frame: "" })}>
+            {GROUPINGS.map(([value, label]) => <option key={value} value={value}>{label}</option>)}
+          </select>
+        </label>
         <span id="processes-count" class="count" role="status">{known === null ? "" : filter.value.trim() === "" ? found.value : `${found.value} of ${known.processes.length}`}</span>
       </div>
       <label class="filter">
         <span class="visually-hidden">Find a process</span>
-        <input id="process-filter" ref={field} type="search" placeholder="Name, pid, command or unit" autocomplete="off" spellcheck={false} value={filter.value}
+        <input id="process-filter" ref={field} type="search" placeholder="Name, pid, command, unit or container" autocomplete="off" spellcheck={false} value={filter.value}
           onInput={(event) => look({ filter: event.currentTarget.value }, "replace")} onKeyDown={inField} />
         <kbd aria-hidden="true">p</kbd>
       </label>
       <div class="process-box">
         <Waiting asking={processes} what="the list of processes" />
         <div id="process-list" class="process-list" ref={list} role="tree" tabIndex={0} aria-labelledby="processes-title" aria-activedescendant={all.length > 0 ? identity(all[active].key) : undefined}
-          onScroll={inSight} onKeyDown={move}>
+          onScroll={scrolled} onKeyDown={move}>
           <div class="process-space" role="none" style={{ height: `${all.length * ROW_PX}px` }}>
-            {all.slice(first, last).map((row, index) => <TreeRow key={row.key} row={row} index={first + index} isActive={row.key === activeKey.value} />)}
+            {drawn.map((row, index) => <TreeRow key={row.key} row={row} index={first + index} isActive={row.key === activeKey.value} />)}
           </div>
         </div>
         {problem !== null && known === null && <p class="none">{printable(problem.detail ?? problem.title ?? "")}</p>}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU use over the window, of the rows in sight: that of the busiest processes comes in one answer, and that of groups
+// that have others too, and of processes further down, is asked for row by row.
+import { computed, effect, signal } from "@preact/signals";
+
+import type { Timeline } from "../answers";
+import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
+import { Asking } from "../asking";
+import { profile } from "../questions";
+import { type Selection, question, windowOnly } from "../state";
+import { lengthOf } from "./length";
+import { type Row, cpuOf } from "./rows";
+
+const STEPS = 48;
+const MOST_LINES = 64; // as many processes as one answer of /timeline tells of
+const PAUSE_MS = 150; // while one scrolls nothing is asked
+
+function parameters(): URLSearchParams {
+  const asked = windowOnly(question.value);
+  const length = lengthOf(question.value);
+  if (length !== null) asked.set("step", String(Math.min(86400, Math.max(1, Math.ceil(length / 1000 / STEPS)))));
+  return asked;
+}
+
+export const activity = new Asking<Timeline>(() => {
+  const asked = parameters();
+  asked.set("processes", String(MOST_LINES));
+  return addressWith("/timeline", asked);
+}, { after: profile });
+
+// By the row's key.
+export const courses = signal<ReadonlyMap<string, readonly number[]>>(new Map());
+
+// Those that the list draws.
+export const inSight = signal<readonly Row[]>([]);
+
+interface Wanted {
+  key: string;
+  selects: Partial<Selection>;
+}
+// A text, so that it changes only with what is wanted: courses that have come are wanted until the next answer.
+const wanted = computed(() => {
+  const known = activity.answer.value;
+  if (known === null) return "[]";
+  const told = new Set(known.processes.map(({ id }) => `process ${id}`));
+  const rows = inSight.value.filter(({ key, kind, steps, selects }) =>
+    !told.has(key) && (kind === "group" || kind === "process") && Object.keys(selects).length > 0 && (steps === null || courses.peek().has(key)));
+  return JSON.stringify(rows.map(({ key, selects }): Wanted => ({ key, selects })));
+});
+
+async function ask(rows: readonly Wanted[], window: { from_ms: number; to_ms: number }, signal: AbortSignal) {
+  for (const { key, selects } of rows) {
+    const asked = parameters();
+    asked.set("from", String(window.from_ms));
+    asked.set("to", String(window.to_ms));
+    for (const [selector, values] of Object.entries(selects)) for (const value of values as readonly string[]) asked.append(selector, value);
+    const { steps } = await get<Timeline>(addressWith("/timeline", asked), { signal });
+    if (signal.aborted) return;
+    courses.value = new Map(courses.peek()).set(key, cpuOf(steps));
+  }
+}
+
+effect(() => {
+  const rows = JSON.parse(wanted.value) as Wanted[];
+  const window = activity.answer.value?.window.asked;
+  if (rows.length === 0 || window === undefined) return undefined;
+  const abort = new AbortController();
+  const timer = setTimeout(() => {
+    ask(rows, window, abort.signal).catch((error: unknown) => {
+      // Without a course a row is as good: the next answer may have it.
+      if (!wasAborted(error) && !(error instanceof Refused) && !(error instanceof Unreachable)) console.error(error);
+    });
+  }, PAUSE_MS);
+  return () => {
+    clearTimeout(timer);
+    abort.abort();
+  };
+});
