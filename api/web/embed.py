@@ -48,7 +48,7 @@ class Asset(NamedTuple):
 
 
 class Page:
-    """Files that name each other, each under the hash of what it is once the names in it are settled."""
+    """Files that refer to each other, each under the hash of its content after the names in it were replaced."""
 
     def __init__(self, files):
         self.files = {file.name: file for file in files}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon answers, as docs/api.md has it; only the members that the page uses.
+// The daemon's answers as in docs/api.md, with only the members that the page uses.
 
 import type { GraphAnswer } from "./graph/graph_answer";
 
@@ -24,7 +24,7 @@ export interface Coverage {
   share: number | null;
 }
 
-// What each answer about a window begins with.
+// The common part of answers about a window.
 export interface About {
   window: { asked: Window; used: Window };
   resolution_ms: number;
@@ -34,8 +34,9 @@ export interface About {
   cpu_seconds: number;
   quality: Quality;
   missing: { from_ms: number; to_ms: number; reason: string; cpu: number | null }[]; // cpu null: of all, or not known
-  visible_uid: number | null; // null: everybody's processes; else those of this user alone, since nobody else's may be seen
-  matched_ever: boolean | null; // whether what is asked for has samples at any time; null: not known
+  visible_uid: number | null; // null: all users' processes; otherwise only this user's, the only ones that the viewer
+                              // may see
+  matched_ever: boolean | null; // whether the selection has samples at any time; null: not known
   warnings: string[];
 }
 
@@ -82,7 +83,7 @@ export interface Profile extends About {
   graph: GraphAnswer;
 }
 
-// What is to be known of one side of a comparison.
+// One side of a comparison.
 export interface Side extends About {
   coverage: Coverage;
 }

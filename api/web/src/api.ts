@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the daemon. Everything that the page shows, curl can ask for too: see docs/api.md.
+// Requests to the daemon. curl can get everything that the page shows: see docs/api.md.
 import type { Problem } from "./answers";
 
-// The daemon answered that it can't: `problem` is its application/problem+json.
+// The daemon refused: `problem` is its application/problem+json.
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail ?? problem.title ?? "The request was refused.");
   }
 }
 
-// No answer came: the daemon is gone, or restarting.
+// No answer came: the daemon has ended or is restarting.
 export class Unreachable extends Error {}
 
 export const wasAborted = (error: unknown) => error instanceof DOMException && error.name === "AbortError";
 
-// "asking" until the first byte of an answer has come; `bytes` are those of the answer as it is unpacked.
+// "asking" until the first byte of an answer has arrived; `bytes` is the size of the answer so far, decompressed.
 export interface Progress {
   stage: "asking" | "receiving";
   bytes: number;
@@ -54,7 +54,7 @@ async function bytesOf(response: Response, since: number, onProgress: Options["o
   return whole.buffer;
 }
 
-// Makes an answer of its bytes, and may keep these. Rejects with a SyntaxError where they are cut off.
+// Decodes an answer from its bytes, and may keep them. Rejects with a SyntaxError if they are cut off.
 export type Read<Answer> = (bytes: ArrayBuffer) => Answer | Promise<Answer>;
 
 const asJson = (bytes: ArrayBuffer) => JSON.parse(new TextDecoder().decode(bytes)) as unknown;
@@ -77,7 +77,7 @@ export async function get<Answer>(address: string, { signal, onProgress }: Optio
   } catch (error) {
     if (wasAborted(error) || error instanceof Refused) throw error;
     if (!response.ok) throw new Refused({ status: response.status, title: `Status ${response.status}` });
-    // While its bytes came, or at a place where there should be more of them.
+    // While its bytes arrived, or where more of them should follow.
     if (error instanceof TypeError || error instanceof SyntaxError) throw new Unreachable("the answer was cut off");
     throw error;
   }

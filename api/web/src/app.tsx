@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where everything stands.
+// The layout of the page.
 import { Bar } from "./bar/bar";
 import { Footer } from "./footer/footer";
 import { Graph } from "./graph/graph";

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question that is asked again whenever what it depends on changes, and its latest answer.
+// A query that is sent again whenever its inputs change, and its latest answer.
 import { type ReadonlySignal, batch, computed, effect, signal, untracked } from "@preact/signals";
 
 import type { Problem } from "./answers";
 import { type Progress, type Read, Refused, Unreachable, get, wasAborted } from "./api";
 import { lostDaemon } from "./daemon";
 
-// All questions are asked anew when it grows: time went on, or the daemon is back.
+// All queries are sent again when it grows: time went on, or the daemon is back.
 export const round = signal(0);
 
 const underWay = signal(0);
-// Whether everything that is to be seen has been answered.
+// Whether all visible queries have been answered.
 export const isSettled = computed(() => underWay.value === 0);
 
 export const CANCELLED: Problem = { title: "Cancelled", detail: "The query was cancelled before its answer came." };
@@ -18,25 +18,25 @@ export const CANCELLED: Problem = { title: "Cancelled", detail: "The query was c
 interface Options<Answer> {
   // For answers that are not plain JSON.
   read?: Read<Answer>;
-  // The question whose answer is waited for more: this one is put once that is painted. They share the daemon's threads,
-  // and on a small host they share its CPUs with the browser, too.
+  // A more urgent query: this one is sent once that one's answer is painted. They share the daemon's threads, and on a
+  // small host they share its CPUs with the browser, too.
   after?: Asking<unknown>;
 }
 
-// The second question is put in any case when for so long the answer to the first has neither begun nor ended.
+// The second query is sent anyway if the answer to the first has neither begun nor ended for this long.
 const PATIENCE_MS = 1000;
 
-// Until what is there now has been painted. In a page that nobody sees nothing ever is.
+// Waits until the current content has been painted. In a hidden page nothing ever is.
 const painted = () => new Promise<void>((resolve) => {
   requestAnimationFrame(() => setTimeout(resolve));
 });
 
 export class Asking<Answer> {
-  // Stays while the next is under way, and when that is refused.
+  // Stays while the next one is on its way, and if that is refused.
   readonly answer: ReadonlySignal<Answer | null>;
   // Why there is no newer answer.
   readonly problem: ReadonlySignal<Problem | null>;
-  // null: nothing is under way.
+  // null: no request is on its way.
   readonly progress: ReadonlySignal<Progress | null>;
   // How long the latest answer took.
   tookMs = 0;
@@ -52,7 +52,7 @@ export class Asking<Answer> {
 
   readonly #options: Options<Answer>;
 
-  // `address` reads signals, and gives what to ask, or null for nothing.
+  // `address` reads signals, and returns the address to request, or null for none.
   constructor(address: () => string | null, options: Options<Answer> = {}) {
     this.#options = options;
     this.answer = this.#answer;
@@ -96,9 +96,9 @@ export class Asking<Answer> {
     underWay.value--;
   }
 
-  // Until the latest answer has been painted, or that takes too long.
+  // Waits until the latest answer has been painted, or for the longest time.
   async #isDone() {
-    // What is to be asked changes for all questions at once, but one after the other hears of it.
+    // The inputs change for all queries at once, but the queries are notified one after the other.
     await Promise.resolve();
     if (this.#abort === null) return;
     const stage = computed(() => this.#progress.value?.stage);
@@ -132,7 +132,7 @@ export class Asking<Answer> {
       } }, this.#options.read);
       if (aborted.aborted) return;
       this.tookMs = performance.now() - since;
-      // At once, since whoever sees the answer may ask the next question.
+      // At once, since an observer of the answer may send the next query.
       batch(() => {
         this.#finish(abort);
         this.#problem.value = null;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the daemon is there and well.
+// Whether the daemon is reachable and healthy.
 import { signal } from "@preact/signals";
 
 import type { Health } from "./answers";
 import { Refused, Unreachable, get } from "./api";
 
 export const health = signal<Health | null>(null);
-// No answer came to the latest question. The page finds out by itself when the daemon is back.
+// The latest query got no answer. The page notices by itself when the daemon is back.
 export const isAway = signal(false);
 
 const RETRY_MS = 2000;
@@ -27,7 +27,7 @@ export async function askHealth() {
 
 let timer = 0;
 let onBack: () => void = () => {};
-// What to do when the daemon answers again.
+// Called when the daemon answers again.
 export function whenBack(callback: () => void) {
   onBack = callback;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs on buttons, drawn on a grid of 20 with lines in the colour of the text beside them.
+// Icons of buttons, drawn on a grid of 20 with lines in the colour of their text.
 
 const icon = (path: string) => (
   <svg viewBox="0 0 20 20" aria-hidden="true"><path d={path} /></svg>

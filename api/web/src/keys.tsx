@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that work wherever the focus is, and the dialog that lists them with those that parts of the page have to themselves.
+// Keys that work everywhere on the page, and the dialog that lists them and the keys of the page's parts.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import "./keys.css";
 
 export interface Key {
-  key: string; // as KeyboardEvent.key has it; several that do the same are told in `shown`
+  key: string; // as KeyboardEvent.key; `shown` lists several keys for the same action
   shown?: string;
   what: string;
-  act?: () => void; // without it, the part of the page that has the focus handles the key itself
+  act?: () => void; // without it, the focused part of the page handles the key itself
 }
 
 interface Group {
@@ -25,7 +25,7 @@ export function addKeys(name: string, keys: readonly Key[]): () => void {
   return () => (groups.value = groups.peek().filter((other) => other !== group));
 }
 
-// For a component: while it is there.
+// For a component, while it is mounted.
 export function useKeys(name: string, keys: readonly Key[]) {
   useEffect(() => addKeys(name, keys), []);
 }
@@ -47,7 +47,7 @@ export function KeysDialog() {
   useKeys("Everywhere", [{ key: "?", what: "This list", act: () => dialog.current?.showModal() }]);
   const sections = new Map<string, Key[]>();
   for (const { name, keys } of groups.value) sections.set(name, [...(sections.get(name) ?? []), ...keys]);
-  // A click beside the content is one on the dialog itself.
+  // A click outside of the content hits the dialog itself.
   const closeBeside = (event: MouseEvent) => {
     if (event.target === dialog.current) dialog.current?.close();
   };

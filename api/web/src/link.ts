@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An address that shows the same to whoever opens it, whenever: "now" and the defaults become the times that they were.
+// An address that shows the same to everyone at any time: "now" and the defaults become fixed times.
 import { isDiff, profile } from "./questions";
 import { type Changes, addressOf, changed } from "./state";
 
 const atOnce = (ms: number) => new Date(ms).toISOString();
 
-// The windows of what is shown, as times that stay what they are.
+// The shown windows, as fixed times.
 export function pinned(): Changes {
   const answer = profile.answer.value;
   if (answer === null) return {};

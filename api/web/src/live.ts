@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window that ends now is asked for again as time goes on: once for each ninetieth of its length, which is about a
-// pixel column of the timeline, and never for more than a fifth of the time.
+// A window that ends now is requested again as time goes on: once for each ninetieth of its length, which is about one
+// pixel column of the timeline, and for a fifth of the time at most.
 import { computed, effect, signal } from "@preact/signals";
 
 import { round } from "./asking";
@@ -31,7 +31,7 @@ export function asDuration(ms: number): string {
   return text;
 }
 
-// As long a window as now, ending now.
+// A window of the same length that ends now.
 export function goLive() {
   const window = askedWindow.peek();
   if (window === null) return ask({ from: "", to: "" });

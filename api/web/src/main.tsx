@@ -22,7 +22,7 @@ effect(() => {
   document.title = `${heading.value.name} – flamed`;
 });
 
-// How often everything asked for was answered, once it has been painted: for tests to wait for.
+// How often all queries have been answered and painted. Tests wait for it.
 effect(() => {
   if (!isSettled.value) return;
   requestAnimationFrame(() => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A button that opens something beside itself. The browser's own popover closes it: by Escape, or by a click elsewhere.
+// A button that opens a popover beside itself. The browser closes that on Escape or a click elsewhere.
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
@@ -30,7 +30,7 @@ export function Menu({ id, label, icon, text, children, onOpen }: Properties) {
     menu.style.top = `${from.bottom + 6}px`;
     menu.querySelector<HTMLElement>("a, button, input, select")?.focus();
   };
-  // Up and down between entries; letters are left to fields.
+  // Up and Down move between entries. Letters are left to fields.
   const move = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step === undefined || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;

@@ -15,6 +15,6 @@ export function save(content: Blob, name: string) {
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has taken hold of it by then; it would keep it until the page is closed.
+  // The browser has its own reference by then. The address would keep the data until the page is closed.
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }

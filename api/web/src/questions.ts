@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page asks, as it follows from what is looked at.
+// The page's queries, derived from its state.
 import { computed } from "@preact/signals";
 
 import type { About, Coverage, Diff, Process, Processes, Profile, Side } from "./answers";
@@ -8,7 +8,7 @@ import { Asking } from "./asking";
 import { readProfile } from "./graph/answer";
 import { base, profileParameters, question, windowOnly } from "./state";
 
-// More than a screen can show, and a few times sooner there than all that the daemon gives.
+// More than a screen can show, and a few times faster than all that the daemon has.
 const FIRST_NODES = 25000;
 
 // The rest is fetched when this is painted: see graph/shown.ts.
@@ -19,19 +19,19 @@ export const profile = new Asking<Profile | Diff>(() => {
   return addressWith(base.value === null ? "/profile" : "/diff", parameters);
 }, { read: readProfile });
 
-// Of the whole machine: the list is there to choose another process from.
+// For the whole machine, so that another process can be chosen from the list.
 export const processes = new Asking<Processes>(() => addressWith("/processes", windowOnly(question.value)), { after: profile });
 
 export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in answer;
 
-// Of the profile that is shown; of a comparison, of its later side.
+// Of the shown profile; in a comparison, of its later side.
 export const about = computed<(About & { coverage: Coverage; symbolised_share?: number; before?: Side }) | null>(() => {
   const answer = profile.answer.value;
   if (answer === null) return null;
   return isDiff(answer) ? { ...answer.after, warnings: answer.warnings, before: answer.before } : answer;
 });
 
-// The window that was asked for, in milliseconds, once an answer has said what "now" and "14:05" are.
+// The requested window in milliseconds, once an answer has resolved "now" and "14:05".
 export const askedWindow = computed(() => about.value?.window.asked ?? processes.answer.value?.window.asked ?? null);
 
 // By "pid@start", or by the pid alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked at. It lives in the address, so that back, reload and a sent link show the same: what is asked of the
-// daemon under the names that docs/api.md has, and how the answer is shown beside it.
+// The page's state. It is in the address, so that back, reload and a sent link show the same: the query under the API's
+// names (docs/api.md), and how its answer is shown.
 import { batch, computed, signal } from "@preact/signals";
 
 export const SELECTORS = ["pid", "tid", "comm", "exe", "unit", "container", "cgroup", "uid", "tree"] as const;
@@ -9,7 +9,7 @@ export type Selector = (typeof SELECTORS)[number];
 // Values of one selector are alternatives.
 export type Selection = Record<Selector, readonly string[]> & { side: "" | "user" | "kernel" };
 
-// Times as people write them ("now-15m", "14:05"); "" is the daemon's default: the last 15 minutes.
+// Times as entered ("now-15m", "14:05"); "" is the daemon's default: the last 15 minutes.
 export interface Question extends Selection {
   from: string;
   to: string;
@@ -25,7 +25,7 @@ export interface Question extends Selection {
   inlines: boolean;
 }
 
-// What the question is compared with: another window, another selection (where one is given), or both.
+// The baseline of a comparison: another window, another selection (if given), or both.
 export interface Baseline extends Selection {
   from: string;
   to: string;
@@ -40,19 +40,19 @@ export type Grouping = "" | "unit" | "container" | "user" | "tree" | "pid";
 export interface View {
   mode: Mode;
   colour: ColourBy;
-  palette: "" | "blind"; // blind: the differences' colours are told apart by the colour-blind too
+  palette: "" | "blind"; // blind: colours of differences that colour-blind users can distinguish too
   search: string;
   filter: string; // of the processes
   by: Grouping; // what the list has at its first level, and the graph of many processes
   collapse: boolean; // recursion as one frame
   heat: boolean; // the heat map is open
-  around: string; // "FROM-TO" in milliseconds: what the heat map shows, while the window is a part of that
-  line: string; // likewise, what the timeline shows; "" is all that is retained
-  top: number; // so many processes have lines of their own in the timeline
+  around: string; // "FROM-TO" in milliseconds: the heat map's range, while the window is a part of it
+  line: string; // likewise the timeline's range; "" is the retained history
+  top: number; // the number of processes with lines of their own in the timeline
   sort: string; // of the table: a column, with "-" before it for the largest first
-  zoom: readonly string[]; // names from below the root down to the frame that is shown whole
-  frame: string; // the function that is selected: the sandwich's middle, the table's row
-  callers: readonly string[]; // as `zoom`, of the sandwich's halves
+  zoom: readonly string[]; // names from below the root down to the zoomed frame
+  frame: string; // the selected function: the sandwich's middle, the table's row
+  callers: readonly string[]; // like `zoom`, for the sandwich's halves
   callees: readonly string[];
 }
 
@@ -68,7 +68,7 @@ const FIRST_VIEW: View = {
   callers: [], callees: [],
 };
 
-// The view's names in the address; the question's are its own, the baseline's have base_ before them.
+// The view's names in the address. The query's are the API's, the baseline's have the prefix base_.
 const VIEW_KEYS: Record<keyof View, string> = {
   mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
   zoom: "zoom", frame: "frame", callers: "callers", callees: "callees",
@@ -144,7 +144,7 @@ export function addressOf({ question, base, view }: State): string {
 
 const first = fromAddress(new URL(location.href));
 
-// Read them anywhere; write them by go() and its kin below, so that the address follows.
+// Read them anywhere. Write them only by go() and the functions below, so that the address follows.
 export const question = signal(first.question);
 export const base = signal(first.base);
 export const view = signal(first.view);
@@ -158,7 +158,7 @@ export const isMachine = computed(() => SELECTORS.every((selector) => question.v
 
 const same = (a: object | null, b: object | null) => JSON.stringify(a) === JSON.stringify(b);
 
-// Signals change only where their content does: showing something else asks nothing again.
+// Signals change only with their content, so that a change of the view sends no query.
 function take(next: State) {
   batch(() => {
     if (!same(question.peek(), next.question)) question.value = next.question;
@@ -181,15 +181,15 @@ export function changed({ question: asked, base: compared, view: shown }: Change
   };
 }
 
-// "push" is a step that "back" undoes; "replace" is for changes too small for that, as typing.
+// "push" is a step that "back" undoes; "replace" is for smaller changes, such as typing.
 export function go(changes: Changes, how: "push" | "replace" = "push") {
   const next = changed(changes);
-  // A place in one process's graph is none in another's.
+  // A place in one process's graph does not exist in another's.
   const asked = changes.question;
   if (asked !== undefined && changes.view?.zoom === undefined && [...SELECTORS, "group" as const].some((key) => key in asked)) {
     next.view = { ...next.view, zoom: [], frame: "" };
   }
-  // And one among a function's callers is none among another's.
+  // A place among a function's callers does not exist among another's.
   if (next.view.frame !== view.peek().frame) next.view = { ...next.view, callers: [], callees: [] };
   const address = addressOf(next);
   if (address !== location.pathname + location.search + location.hash) {
@@ -201,14 +201,14 @@ export function go(changes: Changes, how: "push" | "replace" = "push") {
 
 export const ask = (changes: Partial<Question>, how?: "push" | "replace") => go({ question: changes }, how);
 export const look = (changes: Partial<View>, how?: "push" | "replace") => go({ view: changes }, how);
-// With null: no more comparing.
+// null ends the comparison.
 export const compare = (changes: Partial<Baseline> | null, how?: "push" | "replace") => go({ base: changes }, how);
-// Other processes and threads than before, in the same window.
+// Selects other processes and threads in the same window.
 export const select = (selection: Partial<Selection>) => ask({ ...NO_SELECTION, side: question.peek().side, ...selection });
 
 addEventListener("popstate", () => take(fromAddress(new URL(location.href))));
 
-// ---- As the daemon is asked ----
+// ---- Queries of the daemon ----
 
 function put(parameters: URLSearchParams, key: string, value: Value) {
   if (Array.isArray(value)) for (const each of value) parameters.append(key, each);
@@ -227,7 +227,7 @@ export function groupOf(asked: Question, by: Grouping): string {
   return by === "unit" || by === "container" ? by : "process";
 }
 
-// What /processes, /threads, /timeline and /heatmap take.
+// The parameters of /processes, /threads, /timeline and /heatmap.
 export function windowAndSelection(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const key of ["from", "to", ...SELECTORS, "side"] as const) put(parameters, key, asked[key]);
@@ -241,7 +241,7 @@ export function windowOnly(asked: Question): URLSearchParams {
   return parameters;
 }
 
-// What /profile takes, and with a baseline /diff.
+// The parameters of /profile, and with a baseline of /diff.
 export function profileParameters(asked: Question, compared: Baseline | null): URLSearchParams {
   const parameters = windowAndSelection(asked);
   put(parameters, "offset_from", asked.offset_from);

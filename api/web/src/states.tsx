@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a region shows instead of an answer, or while it waits for one.
+// The content of a region without an answer, or while it waits for one.
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
@@ -21,7 +21,7 @@ interface NoticeProperties {
   isBad?: boolean;
 }
 
-// In the middle of a region that has nothing else to show. The first action is the likeliest.
+// In the middle of an otherwise empty region. The first action is the most likely one.
 export function Notice({ title, sentences, actions = [], isBad = false }: NoticeProperties) {
   return (
     <div class={isBad ? "notice bad" : "notice"} id="notice" role="status">
@@ -41,7 +41,7 @@ export function Notice({ title, sentences, actions = [], isBad = false }: Notice
 
 const PATIENCE_MS = 700;
 
-// A line along the region's upper edge, and when it takes long, how far it is and how to end it.
+// A line along the region's upper edge, and after a while its progress and a button to cancel.
 export function Waiting({ asking, what }: { asking: Asking<unknown>; what: string }) {
   const isLong = useSignal(false);
   const progress = asking.progress.value;
@@ -66,7 +66,7 @@ export function Waiting({ asking, what }: { asking: Asking<unknown>; what: strin
   );
 }
 
-// Over everything that is still shown, which stays readable.
+// Over the content that is still shown, which stays readable.
 export function Away(): ComponentChildren {
   if (!isAway.value) return null;
   return (

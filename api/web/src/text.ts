@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and numbers as text. Names come from profiled programs, which choose them.
+// Names and numbers as text. Profiled programs choose the names.
 
-// Characters that are not seen or that change how their neighbours are: controls, marks of writing direction,
-// zero-width characters. Shown by their number, so that one name can't look like another.
+// Characters that are invisible or change their neighbours: controls, marks of writing direction, zero-width
+// characters. Shown by their number, so that one name can't look like another.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 export function printable(name: string, limit = 4000) {
@@ -11,7 +11,7 @@ export function printable(name: string, limit = 4000) {
   return shown === "" ? "[unnamed]" : shown;
 }
 
-// By thousands, as toLocaleString("en-US") writes whole numbers; that takes 30 ms when it is first asked.
+// With thousands separators, as toLocaleString("en-US") writes whole numbers. Its first call takes 30 ms.
 export function count(number: number) {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 }
@@ -36,7 +36,7 @@ export function seconds(value: number) {
   return `${(value / 3600).toFixed(1)} h`;
 }
 
-// In three digits and a unit, for columns.
+// With three digits and a unit, for columns.
 export function brief(value: number) {
   if (value === 0) return "0 s";
   if (value < 0.9995) return `${Math.max(1, Math.round(value * 1000))} ms`;
@@ -58,7 +58,7 @@ export function dateTime(ms: number) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-// In the reader's own time zone; the date only where the two differ in it or it is not today.
+// In the reader's time zone, with the date only if the two have different dates or it is not today's.
 export function span(fromMs: number, toMs: number) {
   const [from, to, now] = [fromMs, toMs, Date.now()].map(dateTime);
   const day = (text: string) => text.slice(0, 10);
@@ -67,7 +67,7 @@ export function span(fromMs: number, toMs: number) {
   return `${from} – ${to}`;
 }
 
-// A new element with a class and text: never markup.
+// A new element with a class and text, never markup.
 export function element<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className = "", text?: string): HTMLElementTagNameMap[Tag] {
   const made = document.createElement(tag);
   if (className) made.className = className;

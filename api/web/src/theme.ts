@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light, dark, or as the system has it. This belongs to the reader and not to what is looked at, so that it is kept by
-// the browser, and a link that somebody sends does not change it.
+// Light, dark, or the system's theme. It belongs to the reader and not to the page's state, so the browser stores it,
+// and a sent link does not change it.
 import { computed, effect, signal } from "@preact/signals-core";
 
 export type Theme = "system" | "light" | "dark";
@@ -28,17 +28,17 @@ export function setTheme(value: Theme) {
   try {
     localStorage.setItem(KEY, value);
   } catch {
-    // It holds until the page is left, then.
+    // Then it holds until the page is closed.
   }
 }
 
-// A colour or font of tokens.css, for what is painted on a canvas. Read within an effect it follows the theme.
+// A colour or font of tokens.css, for a canvas. Read within an effect it follows the theme.
 export function token(name: string): string {
   isDark.value;
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// Not an effect of a component: canvases read tokens as soon as the signal changes.
+// Not an effect of a component, since canvases read tokens as soon as the signal changes.
 effect(() => {
   document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is selected, in words.
+// The selection in words.
 import { computed } from "@preact/signals";
 
 import { findProcess } from "./questions";
@@ -10,7 +10,7 @@ const LABELS: Record<string, string> = {
   pid: "process", tid: "thread", comm: "threads", exe: "program", unit: "unit", container: "container", cgroup: "cgroup", uid: "user", tree: "tree of",
 };
 
-// A name for people, and what is needed to tell it from others of the same name.
+// A readable name, and what distinguishes it from others with the same name.
 export const heading = computed<{ name: string; more: string }>(() => {
   if (isMachine.value) return { name: "Whole machine", more: "" };
   const asked = question.value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of the page: when, what to look for, what is left out, and how to take it away.
+// The head of the page: the window, the search, the filters and the exports.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -42,7 +42,7 @@ function HealthLabel() {
   );
 }
 
-// What the field says while nobody writes in it: as it was asked for where that moves with the time, else as times.
+// The field's text while it is not edited: relative times as they were entered, others as clock times.
 function windowText(): string {
   const { from, to } = question.value;
   const window = askedWindow.value;
@@ -52,7 +52,7 @@ function windowText(): string {
 
 function When() {
   const input = useRef<HTMLInputElement>(null);
-  const draft = useSignal<string | null>(null); // what is being written; forgotten where it is not sent
+  const draft = useSignal<string | null>(null); // the text being edited; dropped if it is not submitted
   useKeys("Bar", [
     { key: "t", what: "Jump to a time", act: () => input.current?.select() },
     { key: "[", what: "Step back by a window", act: () => step(-1) },
@@ -142,7 +142,7 @@ function CopyLink() {
       state.value = "copied";
       setTimeout(() => (state.value = ""), COPIED_MS);
     } catch {
-      // Pages that come by plain HTTP from another host may not write there.
+      // Pages over plain HTTP from another host may not write to the clipboard.
       state.value = "shown";
     }
   };

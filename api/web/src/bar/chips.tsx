@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is selected and left out, each with a way to take it back; and a form to select and leave out more.
+// The selectors and filters, each with a button to remove it, and a form to add more.
 import { useSignal } from "@preact/signals";
 
 import { findProcess } from "../questions";
@@ -42,7 +42,7 @@ function chosen(selector: Selector, value: string): string {
 
 const without = (values: readonly string[], value: string) => values.filter((other) => other !== value);
 
-// Of the side to compare with: only what differs from the question's.
+// For the side to compare with: only selectors that differ from the query's.
 function baseline(): string {
   const compared = base.value!;
   const times = compared.from === "" && compared.to === "" ? "" : [compared.from, compared.to || "now"].map((time) => Date.parse(time));

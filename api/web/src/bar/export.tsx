@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown, to take away: the same question with fixed times, in other formats.
+// Exports of the shown profile: the same query with fixed times, in other formats.
 import { addressWith } from "../api";
 import { EXPORT } from "../icons";
 import { useKeys } from "../keys";
@@ -37,7 +37,7 @@ function address(format: string): string {
   return addressWith(compared === null ? "/profile" : "/diff", parameters);
 }
 
-// A file name for what is shown: "checkout-api-2026-01-31-1405".
+// A file name for the shown profile: "checkout-api-2026-01-31-1405".
 function fileName(): string {
   const name = heading.value.name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60).replace(/^[-.]+|[-.]+$/g, "") || "profile";
   const when = askedWindow.value === null ? "" : `-${new Date(askedWindow.value.from_ms).toISOString().slice(0, 16).replace("T", "-").replace(":", "")}`;

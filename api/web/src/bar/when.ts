@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people write when they mean a time, as the window to ask for. Pure. Times of day are the reader's, like all that
-// the page shows; the question that comes of them has the time zone with it.
+// Parses times that people enter into a window. Pure. Times of day are in the reader's time zone, like all times on the
+// page. The resulting query includes the time zone.
 
 export interface Asked {
   from: string;
@@ -29,7 +29,7 @@ interface Moment {
   isDay: boolean;
 }
 
-// A time of day without a date is the latest one that is over; or, in a window, that of the day of `beside`.
+// A time of day without a date is the latest past one; or, in a window, the one on the day of `beside`.
 function moment(text: string, now: Date, beside?: number): Moment | null {
   if (/^\d{9,}(\.\d+)?$/.test(text)) {
     const number = Number(text);
@@ -46,15 +46,15 @@ function moment(text: string, now: Date, beside?: number): Moment | null {
   const day = startOfDay(date.toLowerCase(), date === "" && beside !== undefined ? new Date(beside) : now);
   if (Number.isNaN(day)) return null;
   if (hour === undefined) return { ms: day, isDay: true };
-  // By its parts, not by adding milliseconds: days on which clocks are changed are longer or shorter.
+  // By date fields and not by milliseconds, since days with a change of the clocks are longer or shorter.
   const at = new Date(day);
   at.setHours(Number(hour), Number(minute), Number(second), Math.round(Number(fraction) * 1000));
   if (date === "" && beside === undefined && at > now) at.setDate(at.getDate() - 1);
   return { ms: at.getTime(), isDay: false };
 }
 
-// The window that `text` asks for; around a single moment as much time as is shown now (`lengthMs`), but no more than ten
-// minutes. What is no time is handed on as it is: the daemon says what times look like.
+// The window that `text` names. Around a single moment it is as long as the current one (`lengthMs`), but ten minutes
+// at most. Other text is passed on unchanged, so that the daemon answers with the valid forms.
 export function parseWhen(text: string, now: Date, lengthMs: number): Asked {
   const written = text.trim();
   if (written === "") return { from: "", to: "" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the profile that is shown is made of, and how far to trust it. Each figure leads to what it means.
+// Figures about the shown profile and its quality. Each figure links to its explanation.
 import { computed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be done with a frame.
+// Actions on a frame.
 import { type Selector, ask, groupOf, look, question, select, view } from "../state";
 import { printable } from "../text";
 import { copy } from "./copy";
@@ -9,24 +9,24 @@ import { showSandwich } from "./shown";
 
 const LONGEST = 1000; // bytes of an expression; the daemon takes 1024
 
-// An expression of RE2 that matches this name and no other.
+// An RE2 expression that matches exactly this name.
 export function exactly(name: string) {
   const quoted = name.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
   if (new TextEncoder().encode(quoted).length + 2 <= LONGEST) return `^${quoted}$`;
-  // Of so long a name its beginning has to do.
+  // For such a long name its beginning has to be enough.
   let start = name.slice(0, 240);
   if (/[\ud800-\udbff]$/.test(start)) start = start.slice(0, -1);
   return `^${start.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&")}`;
 }
 
-// What matches one or the other; only the latter where both are too long.
+// An expression that matches either; only the latter if both together are too long.
 export function either(first: string, second: string) {
   if (first === "" || first === second) return second;
   const both = `${first}|${second}`;
   return new TextEncoder().encode(both).length <= LONGEST ? both : second;
 }
 
-// As the daemon's filters see a name: without the line that may stand behind it.
+// The name as the daemon's filters see it: without a line after it.
 const bare = (name: string) => (question.peek().lines ? name.replace(/ [^ ]+:\d+$/, "") : name);
 
 function filtersFor(name: string): Entry[] {
@@ -76,7 +76,7 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
   return openMenu(printable(name, 120), [around, filters, copies], x, y, returnTo);
 }
 
-// Of a function wherever it is, as the table has it.
+// For a function in all places, as in the table.
 export function openNameMenu(model: Model, f: number, x: number, y: number, returnTo: HTMLElement) {
   const name = model.frames.name(f);
   const inGraph = (mode: "icicle" | "flame") => look({ mode, search: name });

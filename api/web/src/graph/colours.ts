@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of frames. A palette has few of them, so that what is painted can be painted colour by colour. All are light
-// enough for dark text on them: contrast with INK is at least 4.5:1.
+// Colours of frames. A palette has few of them, so that frames can be painted colour by colour. All are light enough
+// for dark text: their contrast with INK is at least 4.5:1.
 
 import { type Frames, KINDS, type Kind, hashOf } from "./frames";
 import type { Model } from "./model";
 
 export const INK = "#1a1410";
-// The ground of what was looked for.
+// The background of search matches.
 export const FOUND = "#ec7fdd";
 
 export type Colouring = "kind" | "module" | "name";
-// "blind": told apart whatever the kind of colour blindness.
+// "blind": distinguishable with every kind of colour blindness.
 export type DiffPalette = "" | "blind";
 
 export interface LegendEntry {
@@ -20,7 +20,7 @@ export interface LegendEntry {
 
 export interface Palette {
   colours: string[];
-  // Of each node (not frame: in a comparison, places of one function differ) the index of its colour.
+  // The index of each node's colour (not frame's: in a comparison, nodes of one function differ).
   of: (node: number) => number;
   legend: LegendEntry[];
 }
@@ -58,7 +58,7 @@ function kindsOf(frames: Frames) {
   return KINDS.filter((_, index) => kind.includes(index));
 }
 
-// Neighbours are told apart by small differences that are the same in every profile.
+// Neighbours differ slightly in colour, in the same way in every profile.
 const SHADES = 24;
 
 function byKind(frames: Frames, isDark: boolean): Palette {
@@ -75,7 +75,7 @@ function byKind(frames: Frames, isDark: boolean): Palette {
   return { colours, of: (f) => kind[f] * SHADES + (frames.hash(f) % SHADES), legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
 }
 
-// Hues a golden angle apart: the first few, which are most of the graph, differ most.
+// Hues at golden angles: the first few, which cover most of the graph, differ most.
 const HUES = 48;
 const LISTED = 8;
 
@@ -102,7 +102,7 @@ function byModule(model: Model, isDark: boolean): Palette {
     if (hash === undefined) hashes.set(index, (hash = hashOf(frames.module(f))));
     return hash;
   });
-  // The modules that used most CPU themselves.
+  // The modules with the most self time.
   const own = new Map<string, { samples: number; colour: number }>();
   for (let i = 0; i < model.size; i++) {
     const f = model.frame[i];
@@ -119,15 +119,15 @@ function byModule(model: Model, isDark: boolean): Palette {
 
 // ---- Comparisons ----
 
-const STEPS = 8; // each way
-// Growth and shrinkage. Orange and blue differ for all the usual kinds of colour blindness, also in print: the growing
-// side is the darker one there.
+const STEPS = 8; // each way Growth and shrinkage. Orange and blue differ for all the usual kinds of colour blindness,
+// also in print, where growth is darker.
 const DIFF_TONES: Record<DiffPalette, { more: [number, number]; less: [number, number] }> = {
   "": { more: [6, 86], less: [222, 80] },
   blind: { more: [30, 100], less: [205, 85] },
 };
 
-// Twice the change is not twice the colour: most are small, and a change of a point of share is worth seeing.
+// The colour is not proportional to the change: most changes are small, and one of a percentage point should be
+// visible.
 function step(change: number, largest: number) {
   if (change === 0 || largest === 0) return 0;
   return Math.sign(change) * Math.min(STEPS, Math.ceil(Math.sqrt(Math.abs(change) / largest) * STEPS));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an answer with format=columns-binary: JSON, and behind it columns of numbers as they lie in memory. docs/api.md has
-// the layout. Nothing in it is believed: each column must lie within the answer, and each index within what it points to.
-// That each node hangs below another is found where the tree is made of them (model.ts).
+// Reads an answer with format=columns-binary: JSON, followed by columns of numbers in their memory layout
+// (docs/api.md). Nothing in it is trusted: each column must be within the answer, and each index within its target.
+// model.ts checks that each node has a parent when it builds the tree.
 
 import { type FrameColumns, type FrameData, frameData } from "./frames";
 import { type ModelData, type NodeColumns, type Numbers, type Scales, modelData } from "./model";
 import { type TextData, checkTexts } from "./texts";
 
-// What stands beside the tree. The members are those of docs/api.md.
+// The members beside the tree, as in docs/api.md.
 export type Head = Record<string, unknown>;
 
-// Of a comparison: all functions, those whose own samples changed most beyond chance first.
+// For a comparison: all functions, those with the most significant change of self samples first.
 export interface FunctionColumns {
   frame: Uint32Array;
   self: Numbers;
@@ -39,12 +39,12 @@ type Members = Record<string, unknown>;
 const isObject = (value: unknown): value is Members => typeof value === "object" && value !== null && !Array.isArray(value);
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-// The columns of an object of the head, by name.
+// The columns of an object in the head, by name.
 class Table {
   constructor(
     private readonly members: Members,
     private readonly data: ArrayBuffer,
-    private readonly start: number, // of the data
+    private readonly start: number, // where the data start
     private readonly path: string,
   ) {}
 
@@ -91,18 +91,18 @@ class Table {
     return new Kind(this.data, this.start + at, count);
   }
 
-  // Copies, so that none keeps all of the answer.
+  // Copies, so that none keeps the whole answer in memory.
   numbers(name: string): Numbers {
     const column = this.column(name);
     return column instanceof Float64Array ? column.slice() : new Uint32Array(column);
   }
 
-  // Each less than `below`. Where there is no such column, an empty one.
+  // Each less than `below`. An empty column if there is none.
   indices(name: string, below = 2 ** 32): Uint32Array {
     if (!this.has(name)) return new Uint32Array(0);
     const values = this.numbers(name);
     if (!(values instanceof Uint32Array)) throw new Error(`the answer's column ${this.path}${name} has fractions`);
-    // Narrow columns can't point far.
+    // A narrow type can't exceed a large bound.
     if (below >= 2 ** (8 * this.column(name).BYTES_PER_ELEMENT)) return values;
     let largest = 0;
     for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
@@ -174,7 +174,7 @@ interface Side {
   window: { used: { from_ms: number; to_ms: number } };
 }
 
-// What a sample of each side is worth, as the daemon has normalised.
+// The weight of a sample of each side, as the daemon normalised it.
 function scalesOf(head: Head): Scales | null {
   if (head.before === undefined || head.after === undefined) return null;
   const worth = ({ samples, cpu_seconds, window }: Side) => {
@@ -186,7 +186,7 @@ function scalesOf(head: Head): Scales | null {
   return { after: worth(head.after as Side), before: worth(head.before as Side) };
 }
 
-// Throws a SyntaxError where the answer is cut off.
+// Throws a SyntaxError if the answer is cut off.
 export function readColumns(bytes: ArrayBuffer): Columns {
   const { head, columns } = Table.of(bytes);
   const frames = frameData(framesOf(columns));
@@ -196,7 +196,7 @@ export function readColumns(bytes: ArrayBuffer): Columns {
   };
 }
 
-// What a worker hands over.
+// The data that a worker transfers.
 export interface Read {
   head: Head;
   frames: FrameData;

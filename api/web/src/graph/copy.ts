@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a text on the clipboard. Where the page came over plain HTTP from another host, browsers have only the old way.
+// Copies a text to the clipboard. For a page over plain HTTP from another host, browsers offer only the old way.
 
 export async function copy(text: string): Promise<boolean> {
   if (navigator.clipboard !== undefined && window.isSecureContext) {
@@ -7,7 +7,7 @@ export async function copy(text: string): Promise<boolean> {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // Not allowed: the old way may be.
+      // Not allowed, but the old way may be.
     }
   }
   const area = document.createElement("textarea");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is known of the frame that is selected: a line, and more of it on demand.
+// The details of the selected frame: one line, and more on demand.
 import { useSignal } from "@preact/signals";
 
 import { printable } from "../text";

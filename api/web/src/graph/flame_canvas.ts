@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph on a canvas, and the hands on it. The canvas is as large as what is seen of it and is painted anew as its box
-// scrolls: one as tall as the deepest stack would be too large for browsers. Callers stand above what they call, or below.
+// A graph on a canvas, with its input handling. The canvas is as large as its visible part and is repainted as its box
+// scrolls: one as tall as the deepest stack would be too large for browsers. Callers are above their callees, or below.
 
 import type { Palette } from "./colours";
 import type { Labels } from "./labels";
@@ -10,11 +10,11 @@ import type { Model } from "./model";
 import { type Ink, Painter } from "./painter";
 
 const ZOOM_MS = 160;
-const MOST_STEPS = 30; // frames that a zoom takes at most, whatever the clock says
+const MOST_STEPS = 30; // the most animation frames of a zoom, whatever the clock says
 const LONG_PRESS_MS = 500;
 const STILL = 8; // pixels that a finger may move in a long press
 
-// For whoever watches; only the latest is kept.
+// For observers; only the latest is kept.
 function measure(name: string, start: number) {
   performance.clearMeasures(name);
   performance.measure(name, { start, end: performance.now() });
@@ -24,7 +24,7 @@ export interface Hands {
   onZoom: (node: number) => void;
   // With -1 for none.
   onHover: (node: number, x: number, y: number) => void;
-  // By a key, or by the first touch.
+  // With a key, or by the first touch.
   onSelect: (node: number) => void;
   onMenu: (node: number, x: number, y: number) => void;
   say: (text: string) => void;
@@ -37,9 +37,9 @@ export interface Shown {
   ink: Ink;
   direction: Direction;
   zoomed: number;
-  // By frame, 1 where it matches; null when nothing is looked for.
+  // By frame, 1 if it matches; null without a search.
   found: Uint8Array | null;
-  // performance.now() when the answer had come that this is made of; null where there is more to it.
+  // performance.now() when the whole answer of this graph had arrived; null if more went into it.
   since: number | null;
 }
 
@@ -54,12 +54,12 @@ export class FlameCanvas {
   readonly #painter = new Painter();
   readonly #endings: (() => void)[] = [];
   #shown: Shown | null = null;
-  #view: View | null = null; // what is shown once the zoom has come to rest
-  #from: View | null = null; // where it came from
+  #view: View | null = null; // the view after the zoom
+  #from: View | null = null; // the view before the zoom
   #zoomedAt = 0;
   #steps = 0;
   #frameRequest = 0;
-  #laidOut = { width: 0, height: 0 }; // the box, when what it holds was last fitted to it
+  #laidOut = { width: 0, height: 0 }; // the box's size when its content was last fitted
   #mirrorTimer = 0;
   #isMirrorOld = false;
   #painted: Model | null = null;
@@ -69,7 +69,7 @@ export class FlameCanvas {
   #longPress = 0;
   #pressed: { x: number; y: number } | null = null;
 
-  // `box` scrolls, and is what has the keyboard's focus.
+  // `box` scrolls and has the keyboard's focus.
   constructor(box: HTMLElement, hands: Hands) {
     this.#box = box;
     this.#hands = hands;
@@ -122,7 +122,7 @@ export class FlameCanvas {
     this.#shown = shown;
     if (isOther) {
       this.#hover(-1, 0, 0);
-      // While the page is live a new answer comes every few seconds: who is at a place stays there.
+      // While the page is live a new answer comes every few seconds. The focus stays at its place.
       if (before !== null && this.#focused !== -1) this.#focused = shown.model.counterpart(before.model, this.#focused);
     }
     if (isOther || before.zoomed !== shown.zoomed) {
@@ -139,7 +139,7 @@ export class FlameCanvas {
     this.#repaint();
   }
 
-  // Where a node is on the screen; null where it is not seen.
+  // A node's place on the screen; null if it is not visible.
   boxOf(node: number): DOMRect | null {
     if (this.#view === null) return null;
     const place = placeOf(this.#view, node);
@@ -149,15 +149,15 @@ export class FlameCanvas {
     return new DOMRect(left + place.x, top + y, place.width, ROW);
   }
 
-  // ---- What is where ----
+  // ---- Geometry ----
 
-  // A flame graph that is lower than its box stands on the box's bottom.
+  // A flame graph that is lower than its box is at the box's bottom.
   #offset() {
     const view = this.#view;
     return view === null || view.direction === "down" ? 0 : Math.max(0, this.#box.clientHeight - heightOf(view));
   }
 
-  // How far the box is scrolled from where the graph has its root.
+  // The scroll distance from the graph's root.
   #anchor() {
     return this.#shown?.direction === "up" ? this.#box.scrollHeight - this.#box.clientHeight - this.#box.scrollTop : this.#box.scrollTop;
   }
@@ -172,7 +172,7 @@ export class FlameCanvas {
     this.#box.scrollTop = view.direction === "up" ? height - this.#box.clientHeight - fromRoot : fromRoot;
   }
 
-  // Whether the box has another size than what it holds was fitted to; it is then.
+  // Fits the content to the box if the box's size changed, and returns whether it did.
   #fit() {
     const { clientWidth: width, clientHeight: height } = this.#box;
     if (this.#view === null || (width === this.#laidOut.width && height === this.#laidOut.height)) return false;
@@ -211,14 +211,14 @@ export class FlameCanvas {
     if (this.#frameRequest !== 0) return;
     this.#frameRequest = requestAnimationFrame(() => {
       this.#frameRequest = 0;
-      // What came with the same answer may have moved the box's edges: painted twice would be half as fast.
+      // Other parts of the same answer may have moved the box's edges. Two paints would take twice as long.
       this.#fit();
       this.#paint();
       this.#mirrorSoon();
     });
   }
 
-  // The view on its way from one zoom to the next.
+  // The view during a zoom.
   #seen(): View | null {
     const view = this.#view;
     if (view === null || this.#from === null) return view;
@@ -264,14 +264,14 @@ export class FlameCanvas {
     const place = node === -1 || this.#view === null || this.#from !== null ? null : placeOf(this.#view, node);
     mark.hidden = place === null;
     if (place === null) return;
-    const least = 3; // of what is narrower only the place is seen
+    const least = 3; // narrower frames are marked with this width
     const wide = Math.max(place.width, least);
     const x = Math.min(place.x, this.#view!.width - wide);
     mark.style.width = `${wide}px`;
     mark.style.transform = `translate(${x}px, ${this.#offset() + topOf(this.#view!, this.#view!.model.depth[node])}px)`;
   }
 
-  // After what is seen has been painted: no eye waits for it. By the next frame at the latest.
+  // After the visible part has been painted, since no one sees the mirror. By the next frame at the latest.
   #mirrorSoon() {
     if (!this.#isMirrorOld) return;
     if (this.#mirrorTimer !== 0) this.#mirrorAnew();
@@ -295,7 +295,7 @@ export class FlameCanvas {
     this.#endings.push(() => density.removeEventListener("change", change));
   }
 
-  // ---- Hands ----
+  // ---- Input ----
 
   #on<K extends keyof HTMLElementEventMap>(target: HTMLElement, type: K, listener: (event: HTMLElementEventMap[K]) => void) {
     target.addEventListener(type, listener);
@@ -329,7 +329,7 @@ export class FlameCanvas {
     const { clientX, clientY } = event;
     this.#longPress = setTimeout(() => {
       this.#touched = false;
-      this.#pressed = null; // the click that follows is none
+      this.#pressed = null; // ignore the click that follows
       this.#hands.onMenu(node, clientX, clientY);
     }, LONG_PRESS_MS);
   }
@@ -338,7 +338,7 @@ export class FlameCanvas {
     if (this.#pressed === null) return;
     const node = this.#nodeAt(event);
     if (node === -1) return;
-    // A finger can't hover: its first touch tells what there is, the second goes there.
+    // A finger can't hover: the first touch selects a frame, the second zooms to it.
     if (this.#touched && node !== this.#focused) {
       this.#focus(node);
       this.#hands.onSelect(node);
@@ -352,7 +352,7 @@ export class FlameCanvas {
 
   #contextMenu(event: MouseEvent) {
     event.preventDefault();
-    if (this.#touched) return; // the long press's own
+    if (this.#touched) return; // from the long press
     const node = event.target === this.#canvas ? this.#nodeAt(event) : this.#focused;
     if (node === -1) return;
     this.#hover(-1, 0, 0);
@@ -370,7 +370,7 @@ export class FlameCanvas {
     this.#mark(this.#focusMark, node);
   }
 
-  // The next on the same level, those preferred that are wide enough to be seen.
+  // The next node on the same level, preferably one that is wide enough to be visible.
   #beside(node: number, step: 1 | -1) {
     const view = this.#view!;
     const { levelNodes, levelStart } = view.model.data;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The distinct frames of an answer, as columns: what a node shows is frame f's.
+// The distinct frames of an answer, as columns. A node refers to a frame f.
 
 import { type TextData, Texts, textData } from "./texts";
 
-// The kinds of the API, and those that the page tells apart beside them.
+// The API's kinds, and those that the page distinguishes besides.
 export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unknown", "marker", "root"] as const;
 export type Kind = (typeof KINDS)[number];
 
-// As an answer has them. Of what no frame has, the column is empty.
+// As in an answer. The column of a member that no frame has is empty.
 export interface FrameColumns {
   strings: TextData;
   kinds: readonly string[];
@@ -26,8 +26,7 @@ export interface FrameData {
   strings: TextData;
   name: Uint32Array;
   module: Uint32Array;
-  kind: Uint8Array; // index into KINDS
-  // Of the rest each frame has few or none; without any, the column is empty.
+  kind: Uint8Array; // index into KINDS Few frames have the other members. Without any, the column is empty.
   fullName: Uint32Array;
   reason: Uint32Array;
   buildId: Uint32Array;
@@ -35,7 +34,7 @@ export interface FrameData {
   line: Uint32Array;
 }
 
-// FNV-1a, its bits mixed once more: neighbours in the alphabet are not to be neighbours in colour.
+// FNV-1a with its bits mixed once more, so that neighbours in the alphabet differ in colour.
 function hashOfBytes(bytes: Uint8Array, from: number, to: number) {
   let value = 2166136261;
   for (let i = from; i < to; i++) value = Math.imul(value ^ bytes[i], 16777619);
@@ -58,7 +57,7 @@ export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColu
   });
   const kind = new Uint8Array(given.length);
   for (let f = 0; f < kind.length; f++) kind[f] = known[given[f]];
-  // Inlined code of the kernel is the kernel's in the first place.
+  // Inlined code of the kernel counts as the kernel's.
   inlined.forEach((isInlined, f) => {
     if (isInlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
   });
@@ -68,7 +67,7 @@ export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColu
 export class Frames {
   readonly size: number;
   readonly texts: Texts;
-  readonly #hashes: Uint32Array; // 0: not known yet, but for one name in four thousand million
+  readonly #hashes: Uint32Array; // 0: not known yet, except for one name in 2^32
   #ranks: Uint32Array | null = null;
 
   constructor(readonly data: FrameData) {
@@ -86,8 +85,8 @@ export class Frames {
   kind(f: number): Kind {
     return KINDS[this.data.kind[f]];
   }
-  // Of the name, the same in every answer: to colour by. Found when it is first asked for, since of twenty thousand names
-  // a screen shows some hundred.
+  // The name's hash, equal in every answer, for colours. Computed on first use, since a screen shows some hundred of
+  // twenty thousand names.
   hash(f: number) {
     const known = this.#hashes[f];
     if (known !== 0) return known;
@@ -104,13 +103,13 @@ export class Frames {
   buildId(f: number) {
     return this.#text(this.data.buildId, f);
   }
-  // "file:line", "" where it is not known.
+  // "file:line", "" if it is not known.
   source(f: number) {
     const file = this.#text(this.data.file, f);
     const line = this.data.line[f] ?? 0;
     return file !== "" && line > 0 ? `${file}:${line}` : file;
   }
-  // Stands for what the daemon left out below its caller.
+  // Replaces the functions that the daemon left out below its caller.
   isPruned(f: number) {
     return this.kind(f) === "marker" && PRUNED.test(this.name(f));
   }
@@ -118,13 +117,13 @@ export class Frames {
     for (let f = 0; f < this.size; f++) if (this.isPruned(f)) return true;
     return false;
   }
-  // Whether it is a function, and not a place that the tree needs for other reasons.
+  // Whether it is a function, and not another kind of node.
   isCode(f: number) {
     const kind = this.kind(f);
     return kind !== "marker" && kind !== "root";
   }
 
-  // Of each frame its place among all by name. Frames of one name are told apart by their number.
+  // The rank of each frame by name. Frames with the same name are ordered by their number.
   ranks(): Uint32Array {
     if (this.#ranks !== null) return this.#ranks;
     const order = Array.from({ length: this.size }, (_, f) => f);
@@ -139,7 +138,7 @@ export class Frames {
     return column.length === 0 ? "" : this.texts.at(column[f]);
   }
 
-  // These frames and those of `other` after them, and the numbers that those have then: equal frames are one.
+  // These frames followed by those of `other`, and the new numbers of the latter. Equal frames become one.
   joined(other: Frames) {
     const strings = [...this.texts.all()];
     const indices = new Map(strings.map((text, index) => [text, index]));

@@ -6,11 +6,11 @@ import type { Model, Numbers } from "./model";
 
 export interface FunctionRow {
   frame: number;
-  self: number; // samples; of a comparison those of the side after
+  self: number; // samples; in a comparison those of the side after
   total: number;
   selfBefore: number;
   totalBefore: number;
-  changeSelf: number; // of a comparison: in shares of the whole or in CPUs
+  changeSelf: number; // in a comparison: in shares of the whole or in CPUs
   changeTotal: number;
   z: number;
   isSignificant: boolean;
@@ -20,7 +20,7 @@ function sums(model: Model, self: Numbers, value: Numbers, node: number) {
   const { frame, end } = model;
   const own = new Float64Array(model.frames.size);
   const total = new Float64Array(model.frames.size);
-  // Within a frame's subtree it is not counted again: a stack counts once, however often the function is in it.
+  // Within a frame's subtree the function is not counted again: a stack counts once, however often it has the function.
   const countedUntil = new Uint32Array(model.frames.size);
   for (let i = node; i < end[node]; i++) {
     const f = frame[i];
@@ -33,8 +33,8 @@ function sums(model: Model, self: Numbers, value: Numbers, node: number) {
   return { own, total };
 }
 
-// The functions in and below a node. `told` is what the daemon says of each function: of what is below the root it
-// knows more than the graph, which may be pruned, and it knows what chance may have done.
+// The functions in and below a node. `told` is the daemon's list of all functions: it is more complete than the graph,
+// which may be pruned, and has the significance of changes.
 export function functionRows(model: Model, node: number, told: FunctionColumns | null): FunctionRow[] {
   const { frames, sides } = model;
   const rows: FunctionRow[] = [];
@@ -80,7 +80,7 @@ export function sortRows(model: Model, rows: FunctionRow[], key: SortKey, isDesc
   const sign = isDescending ? -1 : 1;
   const measure = (row: FunctionRow) => {
     if (key === "name") return sign * ranks[row.frame];
-    // What is significant before all else, be it ever so small.
+    // Significant changes come first, however small.
     if (key === "change") return sign * (Math.abs(row.changeSelf) + (row.isSignificant ? 1e9 : 0));
     if (key === "change-total") return sign * Math.abs(row.changeTotal);
     return sign * row[key];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile: what was running, and called by whom.
+// The profile: the functions that ran, and their callers.
 import { computed, signal } from "@preact/signals";
 
 import "./graph.css";
@@ -27,7 +27,7 @@ function describe(problem: Problem) {
 }
 
 function describeEmpty({ warnings, matched_ever }: About) {
-  // Another window helps only where there is something in it.
+  // Another window helps only if it has samples.
   const isNever = matched_ever === false;
   const actions: Action[] = isNever ? [] : [{ label: "Last hour", act: () => ask({ from: "now-1h", to: "" }) }];
   if (!isMachine.value) actions.unshift({ label: "Whole machine", act: () => ask(NO_SELECTION) });
@@ -35,10 +35,10 @@ function describeEmpty({ warnings, matched_ever }: About) {
   return <Notice title={isNever ? "Never sampled" : "No samples here"} sentences={sentences} actions={actions} />;
 }
 
-// Not how far it is: all that is here would be made anew with each piece of the answer.
+// Without the number of bytes, or this would be rendered again with each piece of the answer.
 const isAsked = computed(() => profile.progress.value !== null);
 
-// The latest that is to be read out.
+// The latest text for screen readers.
 const said = signal("");
 const say = (text: string) => (said.value = text);
 
@@ -71,7 +71,7 @@ function Stage({ isInert }: { isInert: boolean }) {
   return <FlameBox id="graph" label="Flame graph" shown={shown} isInert={isInert} zoom={(_, node) => zoomTo(node)} select={selectNode} say={say} />;
 }
 
-// What was left out of the answer, while it is fetched and where that failed.
+// The functions left out of the answer: while they are fetched, and if that failed.
 function Fetching() {
   if (fetching.value === null) return null;
   const { text, action } = fetching.value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts on frames and about them. Names come from profiled programs, which choose them.
+// The texts on frames and about them. Profiled programs choose the names.
 
 import { count, printable } from "../text";
 import type { Model } from "./model";
@@ -13,7 +13,7 @@ export function share(part: number, whole: number) {
   return `${value < 10 ? value.toFixed(2) : value.toFixed(1)} %`;
 }
 
-// Points of share, or hundredths of a CPU: always with its sign.
+// Percentage points, or hundredths of a CPU, always with a sign.
 export function changeText(change: number) {
   const points = 100 * change;
   if (points === 0) return "±0";
@@ -21,21 +21,21 @@ export function changeText(change: number) {
   return `${points > 0 ? "+" : "−"}${size < 0.01 ? "<0.01" : size.toFixed(size < 10 ? 2 : 1)}`;
 }
 
-// Cut in its middle, since names differ at both ends; of a text that fits nothing.
+// Cuts a text in its middle, since names differ at both ends. A text that fits is not cut.
 export function fitted(text: string, letters: number) {
   if (text.length <= letters) return text;
   if (letters < 3) return "";
   return `${text.slice(0, letters - 1)}…`;
 }
 
-// Of what stands below the root: programs come with their paths, and are many processes.
+// The name of a node below the root: programs have paths, and stand for many processes.
 function placeName(name: string, programs: ReadonlyMap<string, number>) {
   if (!name.startsWith("/")) return name;
   const many = programs.get(name) ?? 1;
   return `${name.slice(name.lastIndexOf("/") + 1)}${many > 1 ? ` ×${many}` : ""}`;
 }
 
-// The texts of a model's frames, made when they are first shown.
+// The texts of a model's frames, built when they are first shown.
 export class Labels {
   readonly #texts: (string | undefined)[];
 
@@ -52,13 +52,13 @@ export class Labels {
     return (this.#texts[f] ??= printable(frames.kind(f) === "root" ? placeName(frames.name(f), this.programs) : frames.name(f), LONGEST));
   }
 
-  // On a rectangle. In a comparison the change stands in it as well: colour is not for everybody.
+  // The text on a rectangle. In a comparison it includes the change, since not everyone can see the colours.
   node(node: number) {
     const text = this.frame(this.model.frame[node]);
     return this.model.sides === null || node === 0 ? text : `${changeText(this.model.change(node))}  ${text}`;
   }
 
-  // In a sentence, to be read out.
+  // A sentence for screen readers.
   spoken(node: number) {
     const { model } = this;
     const name = printable(this.frame(model.frame[node]), 200);

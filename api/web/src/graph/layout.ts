@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a graph is where: the rows and rectangles of a view, and the node at a place of it. Pure: the canvas, the SVG
-// and the pointer all ask here. Of each level only what is seen is looked at, so the cost goes with the pixels, not with
-// the nodes.
+// The layout of a graph: the rows and rectangles of a view, and the node at a place. Pure; shared by the canvas, the
+// SVG and the pointer. Only the visible part of each level is read, so the cost grows with the pixels, not with the
+// nodes.
 
 import type { Model } from "./model";
 
 export const ROW = 20;
-// Pixels. Narrower frames are painted in runs of this width.
+// In pixels. Narrower frames are painted in runs of this width.
 export const NARROW = 0.75;
 
 // "up": the root at the bottom (a flame graph). "down": at the top (an icicle graph).
@@ -16,9 +16,9 @@ export interface View {
   model: Model;
   direction: Direction;
   zoomed: number; // this node has the whole width
-  left: number; // what of the graph is seen across, in units of model.value: the zoomed node's, but while it changes
+  left: number; // the visible range, in units of model.value: the zoomed node's, except during a zoom
   right: number;
-  levels: number; // that the zoomed node's subtree needs, its callers included
+  levels: number; // of the zoomed node's subtree, including its callers
   width: number; // pixels
 }
 
@@ -29,7 +29,7 @@ export function viewOf(model: Model, zoomed: number, direction: Direction, width
 
 export const heightOf = (view: View) => view.levels * ROW;
 
-// Of a level's row, from the top of the graph.
+// A level's row, from the top of the graph.
 export function topOf(view: View, level: number) {
   return (view.direction === "down" ? level : view.levels - 1 - level) * ROW;
 }
@@ -40,7 +40,7 @@ export function levelAt(view: View, y: number) {
   return level >= 0 && level < view.levels ? level : -1;
 }
 
-// The pixels of a node, cut at the view's edges; null when it is beyond them.
+// The pixels of a node, clipped to the view; null if it is outside.
 export function placeOf(view: View, node: number): { x: number; width: number } | null {
   const { model, left, right, width } = view;
   const factor = width / (right - left);
@@ -55,8 +55,8 @@ export function nodeAt(view: View, x: number, y: number) {
   return view.model.at(level, view.left + (x / view.width) * (view.right - view.left));
 }
 
-// Tells each rectangle of the levels [first, last]: of a node, or of a run of nodes too narrow to be told apart, which
-// goes from `node`'s index in levelNodes up to (not including) `until`; of a single node that is one.
+// Visits each rectangle of the levels [first, last]: one node, or a run of nodes too narrow to be distinguished. A run
+// goes from `node`'s index in levelNodes up to (not including) `until`; for a single node that is the next index.
 export type Emit = (node: number, level: number, x: number, width: number, from: number, until: number) => void;
 
 export function rectangles(view: View, first: number, last: number, emit: Emit) {
@@ -79,9 +79,9 @@ export function rectangles(view: View, first: number, last: number, emit: Emit) 
         continue;
       }
       const until = Math.max(i + 1, model.firstAfter(level, left + (x + NARROW) / factor, i));
-      // The one that reaches beyond the run may be wide.
+      // A node that reaches beyond the run may be wide.
       const sum = (until < end ? levelSum[until] : levelSum[end - 1] + value[levelNodes[end - 1]]) - levelSum[i];
-      // What fills less than a third of its pixels would look like more than it is.
+      // A run that fills less than a third of its pixels would look larger than it is.
       if (sum * factor >= NARROW / 3) emit(node, level, x, NARROW, i, until);
       i = until;
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A menu at a place of the page, as menus of desktops are: arrows, first letters, Escape.
+// A menu at a place on the page with the keys of desktop menus: arrows, first letters, Escape.
 
 export interface Entry {
   label: string;
-  hint?: string; // a key, or what is meant
+  hint?: string; // a key, or an explanation
   act: () => void;
 }
 
-// A list of groups; lines stand between them. `title` is what the menu is about.
+// A list of groups with lines between them. `title` names the menu's subject.
 export function openMenu(title: string, groups: readonly (readonly Entry[])[], x: number, y: number, returnTo: HTMLElement) {
   const menu = document.createElement("div");
   menu.className = "frame-menu";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph as a tree of elements, for those who can't see the canvas. Each item lies over its frame, unseen, so that
-// what follows the reader's place on the screen finds it. There are only so many: the frames that weigh most.
+// The graph as a tree of elements, for users who can't see the canvas. Each item is invisible over its frame, so that
+// tools that follow the place on the screen find it. Only the largest frames have one.
 
 import { ROW, type View, placeOf, topOf } from "./layout";
 import type { Labels } from "./labels";
 
 const MOST = 200;
-const CALLERS = 30; // of those above the zoomed frame the innermost
+const CALLERS = 30; // the innermost ones above the zoomed frame
 const LEAST = 0.002; // of the zoomed frame's value
 
 let made = 0;
@@ -55,7 +55,7 @@ export class Mirror {
     else this.tree.removeAttribute("aria-activedescendant");
   }
 
-  // In the order in which they are nested.
+  // In the order of nesting.
   #choose({ model, zoomed }: View, focused: number) {
     const { value, end } = model;
     if (model.total === 0) return [];

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flame graph as flat arrays: nodes in depth-first order, parents before children. Drawing and searching hundreds of
-// thousands of nodes is then a loop, no stack is too deep for it, and what is seen of a level is found by halving.
+// A flame graph as flat arrays: nodes in depth-first order, parents before children. So drawing and searching hundreds
+// of thousands of nodes is a loop, no stack is too deep, and the visible part of a level is found by binary search.
 
 import type { Frames } from "./frames";
 
 export type Numbers = Uint32Array | Float64Array;
 
-// What makes a tree: of each node its frame, its depth (the root's is 0, and only the root's), and its own samples.
+// The columns of a tree: each node's frame, its depth (0 only for the root), and its self samples.
 export interface NodeColumns {
   frame: Uint32Array;
   depth: Uint32Array;
   self: Numbers;
-  // Of a comparison also those of the side before; `self` are then those of the side after.
+  // In a comparison also the self samples of the side before; `self` are then those of the side after.
   selfBefore?: Numbers;
-  // 1 where the change of a node's own samples is more than chance.
+  // 1 if the change of a node's self samples is significant.
   significant?: Uint8Array;
 }
 
-// How much of the whole, or of a CPU, one sample of each side of a comparison stands for.
+// The share of the whole, or of a CPU, of one sample on each side of a comparison.
 export interface Scales {
   after: number;
   before: number;
@@ -32,18 +32,18 @@ interface Sides {
   significant: Uint8Array;
 }
 
-// All that a model is made of but its frames: can be handed from thread to thread.
+// A model without its frames, which can be transferred between threads.
 export interface ModelData {
   frame: Uint32Array;
   depth: Uint32Array;
-  parent: Uint32Array; // the root is its own
+  parent: Uint32Array; // the root's parent is the root
   end: Uint32Array; // the nodes of a subtree are [i, end[i])
   self: Numbers;
-  value: Numbers; // total: what the width of a node says
-  start: Numbers; // where it begins, in units of value. What a frame does itself is at its right end.
+  value: Numbers; // total: a node's width
+  start: Numbers; // where it begins, in units of value. A frame's self part is at its right end.
   levelNodes: Uint32Array; // by level, from left to right; those of level l are [levelStart[l], levelStart[l + 1])
   levelStart: Uint32Array;
-  levelSum: Numbers; // of the values of those before each in levelNodes
+  levelSum: Numbers; // the sum of the values before each in levelNodes
   sides: Sides | null;
 }
 
@@ -53,7 +53,7 @@ function numbers(size: number, largest: number, areWhole: boolean): Numbers {
   return areWhole && largest <= LARGEST ? new Uint32Array(size) : new Float64Array(size);
 }
 
-// What each node and all below it have together.
+// The total of each node and its subtree.
 function totals(self: Numbers, parent: Uint32Array) {
   let all = 0;
   for (let i = 0; i < self.length; i++) all += self[i];
@@ -63,16 +63,16 @@ function totals(self: Numbers, parent: Uint32Array) {
   return total;
 }
 
-// Both sides make the width, each by its weight: what there was before is seen also where it is gone. With the larger of
-// the two, callees could be wider than their caller.
+// The width is the weighted sum of both sides, so that code that is gone is still visible. With the larger of the two,
+// callees could be wider than their caller.
 function weighed(after: Numbers, before: Numbers, scales: Scales) {
   const sum = new Float64Array(after.length);
   for (let i = 0; i < sum.length; i++) sum[i] = after[i] * scales.after + before[i] * scales.before;
   return sum;
 }
 
-// Throws where a node hangs below none. Each column that a million nodes have takes 2 ms to be there at all, and each way
-// through it as long again: there are two, one to count and one in which all else is found.
+// Throws if a node has no parent. For a million nodes, each column takes 2 ms to allocate, and each pass as long again.
+// There are two passes: one to count, and one for everything else.
 export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData {
   const { frame, depth } = nodes;
   const size = frame.length;
@@ -99,8 +99,8 @@ export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData 
   const start = numbers(size, all, areWhole);
   const levelNodes = new Uint32Array(size);
   const levelSum = numbers(size, all, areWhole);
-  // By level: the node that is open there, what is known of its value, where it or the next one begins, the values of
-  // those that are complete, and how many were begun.
+  // By level: the open node, its value so far, where it or the next one begins, the values of complete nodes, and the
+  // number of nodes so far.
   const open = new Uint32Array(levels);
   const values = new Float64Array(levels);
   const begins = new Float64Array(levels + 1);
@@ -108,7 +108,7 @@ export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData 
   const filled = levelStart.slice();
   for (let i = 0, deepest = -1; i <= size; i++) {
     const level = i < size ? depth[i] : 0;
-    // What this one does not stand below is complete.
+    // Nodes that are not above this one are complete.
     for (; deepest >= level; deepest--) {
       const node = open[deepest];
       const complete = values[deepest];
@@ -174,18 +174,18 @@ export class Model {
     return this.frames.name(this.frame[node]);
   }
 
-  // Of a comparison: by how much the total of a node has changed, in shares of the whole or in CPUs.
+  // For a comparison: the change of a node's total, in shares of the whole or in CPUs.
   change(node: number) {
     const { sides } = this;
     return sides === null ? 0 : sides.after[node] * sides.scales.after - sides.before[node] * sides.scales.before;
   }
 
-  // The index in levelNodes of the first node of a level that ends after `position`; the level's end where none does.
+  // The index in levelNodes of the first node of a level that ends after `position`; the level's end if none does.
   firstAfter(level: number, position: number, from = this.data.levelStart[level]) {
     const { levelNodes, levelStart } = this.data;
     let low = from;
     let high = levelStart[level + 1];
-    // Most often it is near: steps that double until they are past it.
+    // It is usually near: steps that double until they are past it.
     for (let step = 1; low + step < high; step *= 2) {
       const node = levelNodes[low + step];
       if (this.start[node] + this.value[node] > position) {
@@ -235,12 +235,13 @@ export class Model {
     return deepest;
   }
 
-  // The names on the way from below the root to a node: the same in every answer, so that an address can name a place.
+  // The names from below the root down to a node. They are the same in every answer, so that an address can name a
+  // place.
   names(node: number) {
     return this.path(node).slice(1).map((step) => this.name(step));
   }
 
-  // As far along these names as the tree goes. Of siblings of one name the largest.
+  // Follows these names as far as the tree goes. Takes the largest of siblings with the same name.
   find(names: readonly string[]): { node: number; found: number } {
     let node = 0;
     for (let found = 0; found < names.length; found++) {
@@ -254,14 +255,14 @@ export class Model {
     return { node, found: names.length };
   }
 
-  // The node that is the same place as `node` of another tree, or -1.
+  // The node at the same place as `node` of another tree, or -1.
   counterpart(other: Model, node: number): number {
     const names = other.names(node);
     const place = this.find(names);
     return place.found === names.length ? place.node : -1;
   }
 
-  // The child of a node that stands for what the daemon left out there, or -1.
+  // The child that replaces the functions left out below a node, or -1.
   prunedBelow(node: number) {
     for (let i = node + 1; i < this.end[node]; i = this.end[i]) if (this.frames.isPruned(this.frame[i])) return i;
     return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paints what a view shows of a graph: rectangles colour by colour, since setting a colour costs more than filling with
-// it, then the names. Canvas in, pixels out: a screen and a picture to keep are painted alike.
+// Paints a view of a graph: rectangles colour by colour, since setting a colour costs more than filling with it, then
+// the names. It needs only a canvas, so a screen and an exported picture are painted alike.
 
 import { INK, type Palette } from "./colours";
 import { type Labels, fitted } from "./labels";
@@ -13,10 +13,10 @@ const LEAST_LETTERS = 3;
 const DIMMED = 0.38;
 const FONT_SIZE = 12;
 
-// What the page's theme says of text and marks.
+// The theme's colours of text and marks.
 export interface Ink {
-  text: string; // where a frame is dimmed, so that its ground is nearly the page's
-  found: string; // the ground of what was looked for; dark text stands on it
+  text: string; // on a dimmed frame, whose background is nearly the page's
+  found: string; // the background of search matches, with dark text
   font: string;
 }
 
@@ -28,7 +28,7 @@ export interface Subject {
   found: Uint8Array | null;
 }
 
-// The part of the graph that is painted, in pixels from its top.
+// The painted part of the graph, in pixels from its top.
 export interface Part {
   top: number;
   height: number;
@@ -38,7 +38,7 @@ export interface Part {
 const PLAIN = /^[\x20-\x7e]*$/;
 
 export class Painter {
-  // Of each rectangle: its place, and its colour's number, twice, plus one where it is dimmed.
+  // Each rectangle's place, and twice its colour's number, plus one if it is dimmed.
   #x = new Float32Array(4096);
   #y = new Float32Array(4096);
   #width = new Float32Array(4096);
@@ -66,13 +66,13 @@ export class Painter {
     const leastLabelled = LEAST_LETTERS * letter + 2 * PADDING;
 
     this.#count = 0;
-    const texts: number[] = []; // nodes, and where the rectangle of each is
+    const texts: number[] = []; // nodes, and the index of each one's rectangle
     const rows = view.direction === "down" ? [top, top + height] : [heightFromBottom(view, top + height), heightFromBottom(view, top)];
     rectangles(view, Math.floor(rows[0] / ROW), Math.ceil(rows[1] / ROW), (node, level, x, width, from, until) => {
       let isFound = false;
       if (found !== null) for (let i = from; i < until && !isFound; i++) isFound = found[frame[levelNodes[i]]] === 1;
       const isDimmed = level < callers || (found !== null && !isFound);
-      // On whole pixels of the screen, so that edges are sharp.
+      // On whole device pixels, so that edges are sharp.
       const left = Math.round(x * density) / density;
       const right = Math.round((x + width) * density) / density;
       const gap = right - left > 3 ? GAP : 0;
@@ -84,7 +84,7 @@ export class Painter {
     for (let i = 0; i < texts.length; i += 2) {
       const at = texts[i + 1];
       const isDimmed = (this.#key[at] & 1) === 1;
-      // Where the ground is faint the page's own ink is what contrasts.
+      // On a faint background the page's own text colour has contrast.
       context.fillStyle = isDimmed ? ink.text : INK;
       this.#write(context, labels.node(texts[i]), this.#x[at] + PADDING, this.#y[at] + (ROW - GAP) / 2 + 0.5, this.#width[at] - 2 * PADDING + GAP, letter);
     }
@@ -135,7 +135,7 @@ export class Painter {
       context.fillText(shown, x, y);
       return;
     }
-    // Letters of other scripts may be wider than the one that was measured.
+    // Letters of other scripts may be wider than the measured one.
     context.save();
     context.beginPath();
     context.rect(x, y - ROW / 2, width, ROW);
@@ -145,7 +145,7 @@ export class Painter {
   }
 }
 
-// Of a graph that grows upwards, the distance of a place from its bottom.
+// For a graph that grows upwards, the distance from its bottom.
 function heightFromBottom(view: View, y: number) {
   return view.levels * ROW - y;
 }

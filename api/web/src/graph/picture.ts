@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph as a picture to keep: one file that needs nothing else and says what it shows.
+// A graph as an exported picture: one self-contained file that describes what it shows.
 
 import { INK, type LegendEntry } from "./colours";
 import { fitted } from "./labels";
@@ -11,16 +11,15 @@ const MARGIN = 16;
 const TITLE_SIZE = 18;
 const LINE = 17;
 const LEGEND = 28;
-const LETTER = 7.25; // of the widest of the usual monospaced fonts, at 12 pixels
+const LETTER = 7.25; // the width in the widest common monospaced font, at 12 pixels
 const MONO = "ui-monospace, 'SF Mono', 'Cascadia Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const SANS = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
-const LARGEST = 16_384; // pixels of a canvas, in browsers that are careful
+const LARGEST = 16_384; // pixels of a canvas, in the strictest browsers
 const DENSITY = 2;
 
 export interface Picture {
   title: string;
-  lines: readonly string[]; // when, of what, how much
-  // From top to bottom; a sandwich has two.
+  lines: readonly string[]; // the window, the selection, the number of samples From top to bottom. A sandwich has two.
   parts: readonly { subject: Subject; view: View; caption: string }[];
   legend: readonly LegendEntry[];
   ground: string;
@@ -36,7 +35,7 @@ export function heightOfPicture(picture: Picture) {
   return headHeight(picture) + graphs + LEGEND;
 }
 
-// Unpaired surrogates and what else XML can't say, not even by its number.
+// Unpaired surrogates and other characters that XML forbids, even as references.
 const UNSAYABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
@@ -133,5 +132,5 @@ export async function png(picture: Picture): Promise<Blob> {
   return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob === null ? reject(new Error("the browser makes no picture of this size")) : resolve(blob)), "image/png"));
 }
 
-// The width that a part of a picture has.
+// The width of a part of a picture.
 export const GRAPH_WIDTH = WIDTH - 2 * MARGIN;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer like the daemon's, made of nothing: a browser compiles a loop when it has run for some time, and what reads the
-// first answer before that takes three times as long.
+// A synthetic answer like the daemon's: a browser compiles a loop after it has run for some time, and before that
+// reading an answer takes three times as long.
 
 const NODES = 1 << 14;
 const FRAMES = 16;
 const ROUNDS = 6;
 
-// One level of nodes below the root, all of one frame.
+// One level of nodes below the root, all with one frame.
 function example(): ArrayBuffer {
   const column = (at: number, count: number) => ({ type: "u8", at, count });
   const zeros = column(NODES, NODES);
-  const ones = column(0, NODES); // but for the first
+  const ones = column(0, NODES); // except for the first
   const names = column(NODES, FRAMES);
   const columns = {
     strings: { ends: { type: "u16", at: 2 * NODES, count: 1 }, text: ones }, kinds: ["root"], frames: { name: names, module: names, kind: names },
@@ -25,7 +25,7 @@ function example(): ArrayBuffer {
   const lengths = new DataView(bytes.buffer);
   lengths.setUint32(8, head.length, true);
   lengths.setUint32(12, 2 * NODES + 8, true);
-  lengths.setUint16(16 + head.length + 2 * NODES, NODES, true); // the one text, where it ends
+  lengths.setUint16(16 + head.length + 2 * NODES, NODES, true); // the end of the only text
   return bytes.buffer;
 }
 

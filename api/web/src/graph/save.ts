@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown, as a picture to take away.
+// Exports the shown graph as a picture.
 import { effect } from "@preact/signals";
 
 import { rateText } from "../facts";
@@ -50,7 +50,7 @@ function picture(): Picture {
   return { title, lines: describe(), parts, legend: legend.peek(), ground: token("--panel"), softInk: token("--ink-soft") };
 }
 
-// Offers the picture as long as there is one.
+// Offers the picture while there is one.
 effect(() => {
   pictures.value = shown.value === null ? null : { svg: () => new Blob([svg(picture())], { type: "image/svg+xml" }), png: () => png(picture()) };
 });

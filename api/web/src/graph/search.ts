@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions' names match, and how much of a graph they are.
+// Which functions' names match, and their share of a graph.
 
 import type { Model } from "./model";
 
-// A plain text is looked for as it is, whatever its case; /text/ is a regular expression. Throws where it is none.
+// Plain text is searched ignoring case; /text/ is a regular expression. Throws if it is invalid.
 export function regularExpression(text: string): RegExp | null {
   return text.length > 2 && text.startsWith("/") && text.endsWith("/") ? new RegExp(text.slice(1, -1), "i") : null;
 }
 
 const BETWEEN = "\n";
 
-// Names to look for plain texts in. All of them are one text, which browsers search many times faster than as many short
-// ones.
+// Names for searches of plain text. They are joined to one text, which browsers search many times faster than many
+// short ones.
 export class NameIndex {
   readonly #text: string;
-  readonly #ends: Uint32Array; // where in the text each name ends
+  readonly #ends: Uint32Array; // where each name ends in the text
 
   constructor(names: readonly string[]) {
-    // A name has no line break in what is searched: it would be taken for two.
+    // Line breaks in a name are replaced, or it would be taken for two names.
     const joined = names.map((name) => (name.includes(BETWEEN) ? name.replaceAll(BETWEEN, " ") : name)).join(BETWEEN);
     this.#text = joined.toLowerCase();
     this.#ends = new Uint32Array(names.length);
@@ -28,14 +28,14 @@ export class NameIndex {
     }
   }
 
-  // By index of the names: 1 where one holds `text`.
+  // By index of the names: 1 if it contains `text`.
   find(text: string): Uint8Array {
     const found = new Uint8Array(this.#ends.length);
     const wanted = text.toLowerCase().replaceAll(BETWEEN, " ");
     for (let i = 0, at = 0; i < found.length; i++) {
       at = this.#text.indexOf(wanted, at);
       if (at === -1) break;
-      // By halves to the name that holds this place.
+      // Binary search for the name at this place.
       let low = i;
       let high = found.length - 1;
       while (low < high) {
@@ -51,7 +51,7 @@ export class NameIndex {
   }
 }
 
-// By index of `names`: 1 where it matches.
+// By index of `names`: 1 if it matches.
 export function matchNames(names: readonly string[], text: string): Uint8Array {
   const expression = regularExpression(text);
   if (expression === null) return new NameIndex(names).find(text);
@@ -60,7 +60,7 @@ export function matchNames(names: readonly string[], text: string): Uint8Array {
   return found;
 }
 
-// How much stands in or below frames that match, within a node's own subtree. A match within another counts once.
+// The samples in or below matching frames, within a node's subtree. A match within another counts once.
 export function matched(model: Model, found: Uint8Array, node: number) {
   const { end, frame, value } = model;
   let sum = 0;

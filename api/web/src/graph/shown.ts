@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown of the latest answer: the tree, the place in it, what is looked for.
+// The shown part of the latest answer: the tree, the place in it, the search.
 import { computed, effect, signal } from "@preact/signals";
 
 import type { Diff, Profile, Window } from "../answers";
@@ -22,7 +22,7 @@ import { NameSearch } from "./workers";
 
 const graph = computed(() => profile.answer.value?.graph ?? null);
 
-// With what was fetched again since the answer came.
+// With the parts that were fetched after the answer.
 const completed = signal<{ of: Model; model: Model } | null>(null);
 const whole = computed(() => {
   const model = graph.value?.model ?? null;
@@ -43,12 +43,12 @@ export const zoomed = computed(() => model.value?.find(zoomNames.value).node ?? 
 export function zoomTo(node: number) {
   const tree = model.peek();
   if (tree === null) return;
-  // What stands for functions that were left out is no place: they are fetched where they belong.
+  // A node that replaces left-out functions is no place: the functions are fetched for its caller.
   const place = tree.frames.isPruned(tree.frame[node]) ? tree.parent[node] : node;
   look({ zoom: tree.names(place) });
 }
 
-// The node whose details are shown.
+// The node with the shown details.
 const selected = signal<{ of: Model; node: number } | null>(null);
 export const selectedNode = computed(() => {
   const tree = model.value;
@@ -61,12 +61,12 @@ export function selectNode(of: Model, node: number) {
   selected.value = { of, node };
 }
 
-// ---- What was left out ----
+// ---- Left-out functions ----
 
-// How long whoever looks at a window may go on to the next before the rest of it is fetched.
+// The pause before the rest of a window is fetched, in which the user may go on to the next window.
 const PAUSE_MS = 1000;
 
-// That it is being fetched, or why it is not there.
+// That it is being fetched, or why it is missing.
 export interface Fetching {
   text: string;
   action?: { label: string; act: () => void };
@@ -82,7 +82,7 @@ function reasonOf(error: unknown) {
 
 const moments = ({ from_ms, to_ms }: Window) => [String(from_ms), String(to_ms)];
 
-// Where the daemon has left out functions on the way to the place, or right below it.
+// The place has left-out functions on the way to it, or right below it.
 const missing = computed(() => {
   const tree = whole.value;
   const answer = profile.answer.value;
@@ -93,8 +93,8 @@ const missing = computed(() => {
 });
 
 function addressOf(answer: Profile | Diff, names: readonly string[]) {
-  // Of the same time, whatever "now" is by now: of what was asked, since whole minutes that were used instead need not
-  // begin with a millisecond.
+  // For the same time, whatever "now" is by now. By the requested window, since the whole minutes that were used
+  // instead need not begin at a millisecond.
   const asked = { ...question.peek() };
   const compared = base.peek();
   let then = compared;
@@ -111,15 +111,15 @@ function addressOf(answer: Profile | Diff, names: readonly string[]) {
 
 const isAsked = computed(() => profile.progress.value !== null);
 
-// Of which answer the rest is to be fetched once more, at once.
+// The answer whose rest is to be fetched once more, at once.
 const triedAgain = signal<{ of: Profile | Diff } | null>(null);
 
 const ONLY_LARGEST = "Search and table count only the largest frames.";
 
-// A live window is asked again before long: all of it is worth asking only for who searches it or counts it.
+// A live window is soon requested again: it is fetched whole only for a search or a table.
 const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.mode === "table" || view.value.mode === "sandwich");
 
-// All that the daemon gives of a window, once what a screen can show of it stands there.
+// All that the daemon has of a window, fetched once the first answer, with as much as a screen can show, is painted.
 effect(() => {
   const answer = profile.answer.value;
   const tree = graph.value?.model ?? null;
@@ -138,7 +138,7 @@ effect(() => {
         completed.value = { of: tree, model: whole.model };
         ofRest.value = null;
       } else {
-        // Minutes of it were dropped, or samples came late.
+        // Minutes of the window were dropped, or samples came late.
         const text = `The stored samples of this window have changed since its first answer. ${ONLY_LARGEST}`;
         ofRest.value = { text, action: { label: "Ask again", act: () => profile.again() } };
       }
@@ -169,7 +169,7 @@ effect(() => {
   void get<Profile | Diff>(addressOf(answer, tree.names(node)), { signal: abort.signal }, readProfile)
     .then(({ graph: part }) => {
       if (abort.signal.aborted) return;
-      // Nothing more was to be had: the daemon has dropped these minutes since, or answers with the same.
+      // There was nothing more: the daemon dropped these minutes since, or answered with the same.
       if (part.model.total === 0 || part.model.prunedBelow(0) !== -1) {
         ofPlace.value = { text: "Not fetched: the daemon no longer has more of this" };
         return;
@@ -183,7 +183,7 @@ effect(() => {
   return () => abort.abort();
 });
 
-// ---- What is looked for ----
+// ---- The search ----
 
 interface Found {
   of: Model;
@@ -221,7 +221,7 @@ effect(() => {
   };
 });
 
-// By frame; of the tree that is shown.
+// By frame, in the shown tree.
 export const found = computed(() => (result.value !== null && result.value.of === model.value && view.value.search !== "" ? result.value.frames : null));
 export const searchProblem = computed(() => (view.value.search === "" ? "" : (result.value?.problem ?? "")));
 export const matchedShare = computed(() => {
@@ -230,7 +230,7 @@ export const matchedShare = computed(() => {
   return matched(tree, found.value, zoomed.value) / tree.value[zoomed.value];
 });
 
-// ---- How it looks ----
+// ---- Appearance ----
 
 const ink = computed<Ink>(() => ({ text: token("--ink"), found: FOUND, font: token("--mono") }));
 const colouring = computed(() => view.value.colour);
@@ -257,9 +257,9 @@ export const shown = computed<Shown | null>(() => {
   return { model: tree, palette: colours.value, labels: labels.value, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
 });
 
-// ---- One function, and what is around it ----
+// ---- One function with its callers and callees ----
 
-// The one that was chosen, or else the one that used most CPU itself in what is shown.
+// The chosen function, or otherwise the one with the most self time in the shown part.
 const middleName = computed(() => view.value.frame);
 export const middle = computed(() => {
   const tree = model.value;
@@ -298,7 +298,7 @@ export function zoomHalf(half: Half, of: Model, node: number) {
   look({ [half]: of.names(node) });
 }
 
-// Shows another function in the middle.
+// Puts another function in the middle.
 export function showSandwich(name: string) {
   look({ mode: "sandwich", frame: name });
 }

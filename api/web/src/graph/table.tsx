@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions as a table: of what is shown whole, those that match what is looked for. Only the rows that are seen are
-// in the document.
+// The functions of the shown part as a table, filtered by the search. Only visible rows are in the document.
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
@@ -127,7 +126,7 @@ function Row({ row, index, isSelected, isNarrow, largest }: RowProperties) {
   );
 }
 
-// With `choose`: what a click on a row does beside selecting it.
+// `choose`: the action of a click on a row besides selecting it.
 export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: string) => void; isNarrow?: boolean }) {
   const body = useRef<HTMLDivElement>(null);
   const tree = model.value;
@@ -141,7 +140,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
     observer.observe(box);
     return () => observer.disconnect();
   }, []);
-  // What was selected elsewhere is to be seen.
+  // Scrolls to a function that was selected elsewhere.
   useLayoutEffect(() => {
     const box = body.current!;
     if (selected === -1) return;

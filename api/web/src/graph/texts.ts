@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of texts as the daemon sends it: all of them behind each other in UTF-8. What becomes of them is mostly nothing,
-// since a screen shows some hundred of a hundred thousand names: each is decoded when it is first looked at.
+// A list of texts as the daemon sends it: all of them joined, in UTF-8. A screen shows only some hundred of a hundred
+// thousand names, so each is decoded when it is first used.
 
 export interface TextData {
   bytes: Uint8Array;
-  ends: Uint32Array; // where in the bytes each text ends
+  ends: Uint32Array; // where each text ends in the bytes
 }
 
-// From here on it is cheaper to decode all than one by one.
+// From here on it is cheaper to decode all at once than one by one.
 const MANY = 2000;
 
-// A text may begin with a mark of byte order, and keeps it.
+// A text that begins with a byte order mark keeps it.
 const decoder = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function checkTexts({ bytes, ends }: TextData) {
@@ -22,7 +22,7 @@ export function checkTexts({ bytes, ends }: TextData) {
   for (let i = 0, end = 0; i < ends.length; i++) {
     if (ends[i] < end || ends[i] > bytes.length) throw new Error("the answer's texts overlap or are out of order");
     end = ends[i];
-    // Within a character?
+    // Is it within a character?
     if ((bytes[end] & 0xc0) === 0x80) throw new Error("the answer's texts are cut within a character");
   }
 }
@@ -68,7 +68,7 @@ export class Texts {
     if (this.#decoded !== Infinity) {
       this.#decoded = Infinity;
       const whole = this.#decoder.decode(this.#bytes);
-      // Letters before each end: a byte that continues a character is none, one that begins four bytes is two.
+      // Counts UTF-16 units before each end: none for a continuation byte, two for the first byte of four.
       for (let i = 0, at = 0, letter = 0; i < this.size; i++) {
         const begin = letter;
         for (; at < this.#ends[i]; at++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the graph is shown, and how to get out of where one is in it.
+// The graph's display options, and the path of the zoom with its way out.
 import { base, type Baseline, type ColourBy, type Mode, compare, look, view } from "../state";
 import { count, printable } from "../text";
 import { share } from "./labels";
@@ -69,7 +69,7 @@ export function Crumbs() {
   if (tree === null || tree.total === 0) return <nav class="crumbs" aria-label="Zoom"><ol id="crumbs" /></nav>;
   const here = zoomed.value;
   const path = tree.path(here);
-  // The way to a deep frame is told by its ends.
+  // The path to a deep frame is shown by its two ends.
   const steps = path.length <= MOST ? path : [path[0], -1, ...path.slice(2 - MOST)];
   return (
     <nav class="crumbs" aria-label="Zoom">

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a frame is, beside the pointer. Texts only: names are no markup.
+// A frame's description beside the pointer. Only text: names are no markup.
 import { isDiff, profile } from "../questions";
 import { count, element, printable, seconds } from "../text";
 import { labelOf } from "./colours";
 import { changeText, share } from "./labels";
 import type { Model } from "./model";
 
-// What is known of a node's share, by line: what it is of, the figure, the share.
+// A node's shares, one a line: the whole that the share refers to, the figure, the share.
 export function figures(model: Model, node: number, zoomed: number): [label: string, figure: string, part: string][] {
   const answer = profile.answer.peek();
   if (answer === null) return [];

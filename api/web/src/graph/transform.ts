@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees made of a tree: recursion folded, the callers and callees of a function, a part that was fetched again.
+// Trees derived from a tree: with folded recursion, the callers and callees of a function, with a part fetched again.
 
 import { Model, type NodeColumns, type Numbers } from "./model";
 
 const LEAST_SLOTS = 1024;
 
-// A tree to which samples are added place by place, in any order.
+// A tree to which samples are added node by node, in any order.
 class TreeBuilder {
   #size = 0;
   #frame = new Uint32Array(LEAST_SLOTS / 2);
@@ -13,8 +13,8 @@ class TreeBuilder {
   #self = new Float64Array(LEAST_SLOTS / 2);
   #selfBefore = new Float64Array(LEAST_SLOTS / 2);
   #significant = new Uint8Array(LEAST_SLOTS / 2);
-  // Nodes by parent and frame, +1; 0 is a free slot. At most half of the slots are taken, and the next one is tried when
-  // one is. A Map of a million keys costs ten times as much.
+  // Nodes by parent and frame, +1; 0 is a free slot. At most half of the slots are taken, with linear probing. A Map of
+  // a million keys costs ten times as much.
   #slots = new Uint32Array(LEAST_SLOTS);
 
   constructor(
@@ -37,7 +37,7 @@ class TreeBuilder {
     return node;
   }
 
-  // Counts what a node of the model has itself.
+  // Adds the self samples of a node of the model.
   addSelf(node: number, of: number) {
     const { self, sides } = this.model;
     if (sides === null) {
@@ -49,7 +49,7 @@ class TreeBuilder {
     }
   }
 
-  // ... and what is below it.
+  // Adds the samples of the node and its subtree.
   addTotal(node: number, of: number) {
     const { value, sides } = this.model;
     if (sides === null) {
@@ -63,15 +63,15 @@ class TreeBuilder {
   finish(): Model {
     const { frames, sides } = this.model;
     const size = this.#size;
-    // Siblings by name, as the daemon has them: the nodes by the rank of their frames, each put before those of its parent
-    // that are there already, from the last rank to the first.
+    // Sorts siblings by name, as the daemon does: takes the nodes by the rank of their frames, from the last to the
+    // first, and puts each before the earlier children of its parent.
     const ranks = frames.ranks();
     const starts = new Uint32Array(frames.size + 1);
     for (let node = 0; node < size; node++) starts[ranks[this.#frame[node]] + 1]++;
     for (let rank = 0; rank < frames.size; rank++) starts[rank + 1] += starts[rank];
     const order = new Uint32Array(size);
     for (let node = 0; node < size; node++) order[starts[ranks[this.#frame[node]]]++] = node;
-    const firstChild = new Uint32Array(size); // 0: none, since the root is nobody's child
+    const firstChild = new Uint32Array(size); // 0: none, since the root is not a child
     const nextSibling = new Uint32Array(size);
     for (let i = size - 1; i >= 0; i--) {
       const node = order[i];
@@ -142,14 +142,14 @@ function doubled<Column extends Uint32Array | Float64Array | Uint8Array>(column:
   return larger;
 }
 
-// A function that calls itself, directly or through others, becomes one frame: what the inner call does counts for the
-// outer one. `folds` tells by frame which functions are meant.
+// A function that calls itself, directly or through others, becomes one frame: the inner call's samples count for the
+// outer one. `folds` selects the functions by frame.
 export function foldRecursion(model: Model, folds: (frame: number) => boolean): Model {
   const { frames, frame, depth, parent } = model;
   const isFolded = Uint8Array.from({ length: frames.size }, (_, f) => (frames.isCode(f) && folds(f) ? 1 : 0));
   const builder = new TreeBuilder(model, frame[0]);
-  const place = new Uint32Array(model.size); // of each node in the tree that is built
-  // By frame, the innermost open node with that frame, +1; and by depth what stood there before the node of that depth.
+  const place = new Uint32Array(model.size); // each node's place in the new tree By frame, the innermost open node with
+  // that frame, +1; and by depth, the value before the node at that depth.
   const open = new Uint32Array(frames.size);
   const covered = new Uint32Array(model.levels);
   const path = new Uint32Array(model.levels);
@@ -172,12 +172,12 @@ export function foldRecursion(model: Model, folds: (frame: number) => boolean): 
 }
 
 export interface Sandwich {
-  callers: Model; // the function, above it what called it, and so on to the outermost
-  callees: Model; // the function and what it called
+  callers: Model; // the function, above it its callers, and so on to the outermost
+  callees: Model; // the function and its callees
 }
 
-// What called a function and what it called, all its places taken together. A place within another of the same function
-// counts once, as part of the outer one.
+// The callers and callees of a function, merged over all its nodes. A node within another of the same function counts
+// once, as part of the outer one.
 export function sandwich(model: Model, isIt: (frame: number) => boolean): Sandwich | null {
   const { frame, end, parent, depth, frames } = model;
   const first = frame.find(isIt);
@@ -194,7 +194,7 @@ export function sandwich(model: Model, isIt: (frame: number) => boolean): Sandwi
     let node = 0;
     for (let at = i; parent[at] !== at; ) {
       at = parent[at];
-      // The root is everything, and no caller.
+      // The root is the whole, and no caller.
       if (at !== 0) node = callers.child(node, frame[at]);
     }
     callers.addTotal(node, i);
@@ -209,8 +209,8 @@ export function sandwich(model: Model, isIt: (frame: number) => boolean): Sandwi
   return { callers: callers.finish(), callees: callees.finish() };
 }
 
-// The model with what stands at and below `node` taken from `part`, whose root is that node: it was fetched again, since
-// it was pruned.
+// The model with `node`'s subtree replaced by `part`, whose root is that node. It was fetched again, since it was
+// pruned.
 export function graft(model: Model, node: number, part: Model): Model {
   const { joined, numbers } = model.frames.joined(part.frames);
   const own = model.columns();
@@ -225,7 +225,7 @@ export function graft(model: Model, node: number, part: Model): Model {
     return column;
   };
   const frame = spliced(own.frame, added.frame.map((f) => numbers[f]));
-  // The part's root is how the daemon calls the place; here it keeps its own frame.
+  // The part's root has the daemon's name for the place. The node keeps its own frame.
   frame[node] = own.frame[node];
   const nodes: NodeColumns = { frame, depth: spliced(own.depth, added.depth.map((level) => level + base)), self: spliced(own.self, added.self) };
   if (own.selfBefore !== undefined) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What takes long is done here, beside the page: reading an answer, and trying a regular expression, which may take for
-// ever. A file of its own, since a page whose policy is default-src 'self' starts no worker from a text.
+// Does slow work outside of the page's thread: reads an answer, and runs a regular expression, which may never end. A
+// separate file, since a page with the policy default-src 'self' can't start a worker from text.
 
 import { readModel } from "./columns";
 import { practise } from "./practice";
@@ -26,7 +26,7 @@ function work(job: Job): unknown {
   }
 }
 
-// Typed arrays are handed over, not copied.
+// Typed arrays are transferred, not copied.
 function buffersOf(value: unknown, found: Set<ArrayBuffer> = new Set()) {
   if (ArrayBuffer.isView(value)) found.add(value.buffer as ArrayBuffer);
   else if (typeof value === "object" && value !== null && !Array.isArray(value)) for (const member of Object.values(value)) buffersOf(member, found);

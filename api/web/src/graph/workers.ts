@@ -41,14 +41,14 @@ class Helper {
 
 let reader: Helper | null = null;
 
-// Before there is anything to read, so that nobody waits for its start.
+// Before there is an answer to read, so that no answer waits for its start.
 export function startReader() {
   if (reader !== null) return;
   reader = new Helper();
   void reader.do({ task: "practise" }).catch(() => {});
 }
 
-// Takes the bytes away from the caller.
+// Transfers the bytes away from the caller.
 export function readAnswer(bytes: ArrayBuffer): Promise<Read> {
   startReader();
   return reader!.do<Read>({ task: "read", bytes }, [bytes]);
@@ -58,8 +58,8 @@ export class TooSlow extends Error {}
 
 const PATIENCE_MS = 1500;
 
-// Which frames' names match a text. A plain one is looked for at once; a regular expression elsewhere, since one can be
-// written that takes longer than anybody lives.
+// Finds the frames whose names match a text. Plain text is searched at once. A regular expression runs in a worker,
+// since it may never end.
 export class NameSearch {
   readonly #frames: Frames;
   #index: NameIndex | null = null;
@@ -69,12 +69,12 @@ export class NameSearch {
     this.#frames = frames;
   }
 
-  // Takes most of what the first search does: for when somebody is about to type.
+  // Does most of the first search's work, for when the user is about to type.
   prepare(): NameIndex {
     return (this.#index ??= new NameIndex(this.#frames.texts.all()));
   }
 
-  // By frame, 1 where it matches. Rejects with what is wrong with the expression, or TooSlow.
+  // By frame, 1 if it matches. Rejects with the expression's error, or with TooSlow.
   async find(text: string): Promise<Uint8Array> {
     const { data: { name } } = this.#frames;
     const expression = regularExpression(text);

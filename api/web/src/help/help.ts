@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of explanations follows the theme; all else in it is text.
+// The help page follows the theme. Everything else in it is text.
 import "../tokens.css";
 import "./help.css";
 import "../theme";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a window will be, as far as its question says so without the daemon. Pure.
+// The length of a window, if its query shows it without the daemon. Pure.
 
 const UNITS: Record<string, number> = { s: 1000, m: 60000, h: 3600000, d: 86400000 };
 const DEFAULT_MS = 900000;
 
-// Milliseconds from the Unix epoch, or before now where the time is relative to it; null for times of day.
+// Milliseconds since the Unix epoch, or before now for relative times; null for times of day.
 function moment(text: string): { before?: number; at?: number } | null {
   const written = text.trim();
   if (/^(now)?$/.test(written)) return { before: 0 };

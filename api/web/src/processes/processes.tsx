@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who used CPU in the window, and who of them is looked at. Only the rows in sight are in the document.
+// The processes that used CPU in the window, and the selected ones. Only visible rows are in the document.
 import { computed, signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
@@ -18,7 +18,7 @@ import { Sparkline } from "./sparkline";
 
 const ROW_PX = 30; // as in processes.css
 const LEVEL_PX = 16;
-const BEYOND = 6; // rows above and below those in sight
+const BEYOND = 6; // rows above and below the visible ones
 
 const GROUPINGS: readonly [Grouping, string][] = [
   ["", "program"], ["unit", "unit"], ["container", "container"], ["user", "user"], ["tree", "parent"], ["pid", "nothing"],
@@ -68,7 +68,7 @@ function toggled(set: ReadonlySet<string>, value: string): ReadonlySet<string> {
 
 const toggle = ({ key }: Row) => (open.value = toggled(open.peek(), key));
 
-// The same processes and threads as `row`, with pids written with or without their start.
+// The same processes and threads as `row`, with pids with or without their start.
 function isSelected(row: Row): boolean {
   const asked = question.value;
   const isIn = (wanted: readonly string[], given: readonly string[]) =>
@@ -110,7 +110,7 @@ export function Processes() {
   const list = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const height = useSignal(600);
-  const top = useSignal(0); // first row in sight
+  const top = useSignal(0); // first visible row
   const activeKey = useSignal("");
   useKeys("Processes", [
     { key: "p", what: "Find a process", act: () => field.current?.select() },
@@ -123,7 +123,7 @@ export function Processes() {
     observer.observe(list.current!);
     return () => observer.disconnect();
   }, []);
-  // What is looked at is in sight when the page is opened.
+  // Scrolls to the selection when the page is opened.
   const isFilled = useComputed(() => rows.value.length > 0);
   useEffect(() => {
     const process = usage.peek()?.processes.find(({ id, pid }) => question.peek().pid.some((asked) => asked === id || asked === String(pid)));
@@ -143,7 +143,7 @@ export function Processes() {
     const y = index * ROW_PX;
     if (y < box.scrollTop) box.scrollTop = y;
     else if (y + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = y + ROW_PX - box.clientHeight;
-    // The event comes a frame later, and the row that is named as active must stand in the document until then too.
+    // The event comes a frame later, and the active row must stay in the document until then.
     scrolled();
   }
   function activate(index: number) {

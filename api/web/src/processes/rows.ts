@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who used CPU, as the rows of a tree: groups, processes, threads. Pure.
+// CPU use as the rows of a tree: groups, processes, threads. Pure.
 import type { Process, ProcessUsage, Steps, ThreadUsage } from "../answers";
 import type { Grouping, Selection } from "../state";
 import { dateTime, printable } from "../text";
@@ -7,15 +7,15 @@ import { dateTime, printable } from "../text";
 export interface Row {
   key: string;
   level: number; // from 1 on
-  position: number; // among those beside it, from 1 on
-  beside: number; // how many those are
+  position: number; // among its siblings, from 1 on
+  beside: number; // the number of siblings, itself included
   kind: "machine" | "group" | "process" | "thread";
   name: string;
   more: string;
   title: () => string; // made when a row is drawn: there are thousands that never are
   cpuSeconds: number;
   steps: readonly number[] | null; // CPU time in each step of the window; null: not known
-  isOpen: boolean | null; // null: there is nothing below it
+  isOpen: boolean | null; // null: it has no children
   isEnded: boolean;
   selects: Partial<Selection>;
 }
@@ -24,9 +24,9 @@ export interface Usage {
   processes: readonly ProcessUsage[];
   cpuSeconds: number;
   machineSteps: readonly number[] | null;
-  steps: ReadonlyMap<string, readonly number[]>; // by process, of the busiest
-  courses: ReadonlyMap<string, readonly number[]>; // by row, of those that were asked for one by one
-  threads: ReadonlyMap<string, readonly ThreadUsage[]>; // by process, of those that are open
+  steps: ReadonlyMap<string, readonly number[]>; // by process, for the busiest
+  courses: ReadonlyMap<string, readonly number[]>; // by row, for those requested one by one
+  threads: ReadonlyMap<string, readonly ThreadUsage[]>; // by process, for open ones
 }
 
 export interface Shown {
@@ -112,7 +112,7 @@ const RUNTIMES: readonly [RegExp, string][] = [
 ];
 
 const texts = new WeakMap<ProcessUsage, string>();
-// All that a process is found by while one types.
+// The text that the search of processes matches.
 function textOf(process: ProcessUsage): string {
   let text = texts.get(process);
   if (text === undefined) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU use over the window, as small as a word: its shape, not its size, for which there is a number beside it.
+// CPU use over the window, as small as a word. It shows the shape; the size is the number beside it.
 
 const WIDTH = 56;
 const HEIGHT = 16;

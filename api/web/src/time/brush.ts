@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A band over a chart that marks a stretch of time. Its edges and its grip are sliders: for pointers and for keys.
+// A band over a chart that marks a span of time. Its edges and its grip are sliders, for pointers and keys.
 import { element } from "../text";
 import { type Limits, type Part, type Span, keyed, moved } from "./span";
 
 export interface BrushOptions {
   className: string;
-  // "the window": what the sliders are called after.
+  // "the window": used in the sliders' names.
   name: string;
   // A moment in words.
   describe: (ms: number) => string;
   // The moment at a place on the screen.
   timeAt: (clientX: number) => number;
-  // Changes come with every move of a pointer; the last of them is final.
+  // Called with every move of a pointer. The last call is final.
   onChange: (span: Span, isFinal: boolean) => void;
 }
 
 const PARTS: [Part, string][] = [["from", "Start of"], ["to", "End of"], ["all", "Move"]];
-// Keys come in bursts: one that nothing follows for so long was the last.
+// Keys come in bursts: after a pause of this length the last one is final.
 const LAST_KEY_MS = 350;
 
 export class Brush {
@@ -52,7 +52,7 @@ export class Brush {
     return this.#span;
   }
 
-  // Whoever sets the span from elsewhere would take it out of somebody's hands.
+  // The user is moving the span, so it must not be set from elsewhere.
   get isHeld() {
     return this.#drag !== null || this.#lastKey !== 0;
   }

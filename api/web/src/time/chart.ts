@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline's drawing: layers of CPU use over each other (uPlot), what is not known hatched, and two brushes over it,
-// one for the window and one for what it is compared with. Knows nothing of the daemon.
+// The timeline's drawing: stacked layers of CPU use (uPlot), hatching for unknown time, and two brushes over it, one
+// for the window and one for the baseline. Independent of the daemon.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
@@ -30,7 +30,7 @@ const CLICK_PX = 4;
 const SHORTEST_VIEW_MS = 10_000;
 
 export class Chart {
-  // Whether the next stretch that is drawn is the baseline. With Shift it is in any case.
+  // Whether the next drawn span is the baseline. With Shift it always is.
   isPinning = false;
 
   readonly #window: Brush;
@@ -70,8 +70,8 @@ export class Chart {
     this.#plot.destroy();
   }
 
-  // `background` is drawn behind: the whole machine, where the layers are of a part of it. `view` is the part of the
-  // history that is shown, null for all; `retained` is all that there is, null where that is not known.
+  // `background` is drawn behind the layers: the whole machine, if the layers are a part of it. `view` is the shown
+  // part of the history, null for all; `retained` is the whole history, null if it is not known.
   show(history: History, layers: readonly Layer[], background: History | null, view: Span | null, retained: Span | null) {
     this.#history = history;
     this.#retained = retained;
@@ -89,7 +89,7 @@ export class Chart {
     if (!this.#isHeld(this.#baseline)) this.#baseline.set(span);
   }
 
-  // After colours have changed.
+  // Call it after colours have changed.
   restyle() {
     this.#shape = "";
     this.#draw();
@@ -123,7 +123,7 @@ export class Chart {
     return getComputedStyle(this.box).getPropertyValue(name).trim() || "#888";
   }
 
-  // uPlot's series are fixed once it is made.
+  // uPlot's series are fixed after construction.
   #make(layers: readonly Layer[]): uPlot {
     const stepped = uPlot.paths.stepped!({ align: 1 });
     const area = (colour: string, width: number): uPlot.Series => ({
@@ -154,7 +154,7 @@ export class Chart {
           grid: { stroke: () => this.#colour("--line"), width: 1 }, ticks: { show: false }, space: 26,
         },
       ],
-      // The topmost layer is the sum of all: it is drawn first, and the lower ones over it.
+      // The topmost layer is the sum of all. It is drawn first, and the lower ones over it.
       series: [{}, area("--machine", 0), ...[...layers].reverse().map(({ colour }) => area(colour, 0))],
       hooks: {
         draw: [(plot) => this.#hatch(plot)],
@@ -183,8 +183,8 @@ export class Chart {
     const machine = behind === null || behind.stepMs !== history.stepMs || behind.startMs !== history.startMs
       ? history.userMs.map(() => 0)
       : busyCpus(behind, behind.userMs.map((user, index) => user + behind.kernelMs[index])).slice(0, history.userMs.length);
-    // The last step reaches to the end. What is not known is drawn as nothing, and hatched: uPlot would leave out the step
-    // before it too.
+    // The last step reaches to the end. Unknown time is drawn as zero and hatched: with gaps, uPlot would leave out the
+    // step before too.
     const columns = [[...starts, history.to / 1000], ...[machine, ...sums].map((values) => [...values, values.at(-1)].map((value) => value ?? 0))];
     this.#plot.setData(columns as uPlot.AlignedData);
     this.#fit();
@@ -211,7 +211,8 @@ export class Chart {
     this.#fit();
   }
 
-  // What is not known over the whole height, where it is one CPU's only wider apart and fainter; minutes in which samples were lost along the top.
+  // Unknown time is hatched over the whole height, wider and fainter if only one CPU is unknown. Minutes with lost
+  // samples are marked along the top.
   #hatch(plot: uPlot) {
     const history = this.#history;
     if (history === null) return;
@@ -263,7 +264,7 @@ export class Chart {
     over.addEventListener("pointerup", end);
     over.addEventListener("pointercancel", end);
     over.addEventListener("wheel", (event) => {
-      // As pinching on a trackpad comes; plain wheels scroll the page.
+      // A pinch on a trackpad arrives like this. A plain wheel scrolls the page.
       if (!event.ctrlKey) return;
       event.preventDefault();
       this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.#timeAt(event.clientX));

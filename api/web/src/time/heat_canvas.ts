@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heat map's drawing, and the rectangle that a pointer or the keys mark on it. Knows nothing of the daemon.
+// The heat map's drawing, and the rectangle that the pointer or keys mark on it. Independent of the daemon.
 import { HeatGrid, type Rectangle, heat } from "./heat_grid";
 
 export interface HeatCanvasOptions {
-  // With every move; null when it is given up.
+  // Called with every move; null if it is cancelled.
   onMark: (rectangle: Rectangle | null) => void;
-  // That the flame graph of this is asked for.
+  // The flame graph of this rectangle is requested.
   onChoose: (rectangle: Rectangle) => void;
   onHover: (place: { column: number; row: number } | null) => void;
 }
@@ -20,10 +20,10 @@ interface Place {
 export class HeatCanvas {
   readonly #resizes: ResizeObserver;
   #grid: HeatGrid | null = null;
-  // What the flame graph shows.
+  // The rectangle that the flame graph shows.
   #chosen: Rectangle | null = null;
   #marked: Rectangle | null = null;
-  // The keyboard's place, and where the rectangle that it marks began.
+  // The keyboard's place, and the start of the rectangle that it marks.
   #cursor: Place | null = null;
   #anchor: Place | null = null;
   #drag: { place: Place; x: number; y: number } | null = null;
@@ -68,7 +68,7 @@ export class HeatCanvas {
     const box = this.canvas.getBoundingClientRect();
     return this.#within({
       column: Math.floor(((event.clientX - box.left) / box.width) * this.#grid.columns),
-      // Up is later in the second.
+      // Up means later in the second.
       row: Math.floor(((box.bottom - event.clientY) / box.height) * this.#grid.rows),
     });
   }
@@ -177,7 +177,7 @@ export class HeatCanvas {
     const ramp = Array.from({ length: 5 }, (_, index) => colour(`--heat-${index + 1}`));
     const x = (column: number) => Math.round((column * width) / grid.columns);
     const y = (row: number) => Math.round(height - (row * height) / grid.rows);
-    // Colour by colour: setting one costs more than a rectangle.
+    // Colour by colour, since setting one costs more than a rectangle.
     const cells: number[][] = ramp.map(() => []);
     for (let i = 0; i < grid.counts.length; i++) {
       if (grid.counts[i] === 0) continue;

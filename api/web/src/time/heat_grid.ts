@@ -5,7 +5,7 @@ import type { Span } from "./span";
 
 const SECOND = 1000;
 
-// Columns first, first + 1, ..., last and rows likewise.
+// Columns first, first + 1, ..., last, and rows likewise.
 export interface Rectangle {
   firstColumn: number;
   lastColumn: number;
@@ -13,7 +13,7 @@ export interface Rectangle {
   lastRow: number;
 }
 
-// What a rectangle of the map means: whole seconds, and of each the part [offsetFrom, offsetTo) in milliseconds.
+// A rectangle of the map: whole seconds, and the part [offsetFrom, offsetTo) of each in milliseconds.
 export interface Selected extends Span {
   offsetFrom: number;
   offsetTo: number;
@@ -23,9 +23,9 @@ export class HeatGrid {
   readonly columns: number;
   readonly rows: number;
   readonly startMs: number;
-  // Seconds in one column: more than one where there is no room for a column each.
+  // Seconds in one column: more than one if there is no room for a column each.
   readonly secondsPerColumn: number;
-  // Of column c, row r at c * rows + r.
+  // Column c, row r is at c * rows + r.
   readonly counts: Uint32Array;
   readonly most: number;
 
@@ -78,7 +78,7 @@ export class HeatGrid {
     };
   }
 
-  // The smallest rectangle that has all of it; null where none of it is on the map.
+  // The smallest rectangle that covers it all; null if it is not on the map.
   rectangle({ from, to, offsetFrom, offsetTo }: Selected): Rectangle | null {
     const column = this.secondsPerColumn * SECOND;
     const row = SECOND / this.rows;
@@ -88,7 +88,7 @@ export class HeatGrid {
     return this.between(firstColumn, Math.round(offsetFrom / row), lastColumn, Math.round(offsetTo / row) - 1);
   }
 
-  // The hottest place that lasts: which columns and rows have most, for a description in words.
+  // The hottest lasting place: the columns and rows with the most samples, for a description in words.
   hottest() {
     let place = 0;
     for (let i = 1; i < this.counts.length; i++) if (this.counts[i] > this.counts[place]) place = i;
@@ -103,7 +103,7 @@ export class HeatGrid {
   }
 }
 
-// How strongly a cell is coloured, from 0 to 1: few samples are told from none, and the many do not hide them.
+// The strength of a cell's colour, from 0 to 1: a few samples are visible beside none, and beside many.
 export const heat = (count: number, most: number) => (count === 0 || most === 0 ? 0 : 0.12 + 0.88 * Math.sqrt(count / most));
 
 // Which part of each second, in words.

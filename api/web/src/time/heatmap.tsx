@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples by second and part of the second, to see what happens for fractions of a second. A rectangle in it is a
-// question: the flame graph of just that.
+// Samples by second and part of the second, to show events of fractions of a second. A rectangle in it selects the
+// flame graph of just that time.
 import { computed, effect, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -22,7 +22,7 @@ const ROWS = 50;
 const LONGEST_MS = 3600_000;
 const LEAST_COLUMN_PX = 2;
 
-// What the map shows around a window that was chosen in it, for as long as the window is a part of that.
+// The map's range around a window that was chosen in it, while the window is a part of it.
 const around = computed<Span | null>(() => {
   const context = fromText(view.value.around);
   const window = askedWindow.value;
@@ -79,7 +79,7 @@ function told(grid: HeatGrid, rectangle: Rectangle) {
   return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${counted(grid.sum(rectangle), "sample")}`;
 }
 
-// The regular and the exceptional in words: which parts of the second have most, and where it is hottest.
+// A description in words: the parts of the second with the most samples, and the hottest place.
 function describe(grid: HeatGrid): string {
   const hottest = grid.hottest();
   if (hottest.count === 0) return "No samples.";
@@ -208,7 +208,7 @@ function HeatLegend({ most }: { most: number }) {
   );
 }
 
-// A window chosen elsewhere ends what was chosen in the map.
+// A window chosen elsewhere ends the selection in the map.
 effect(() => {
   if (view.value.around !== "" && around.value === null) look({ around: "" }, "replace");
 });

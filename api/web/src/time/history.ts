@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU use over time as the timeline draws it: what /timeline answered, put together as time goes on. Pure.
+// CPU use over time as the timeline draws it: answers of /timeline, joined as time goes on. Pure.
 import type { Timeline } from "../answers";
 import type { Span } from "./span";
 
@@ -13,7 +13,7 @@ export interface Lost extends Span {
   samples: number;
 }
 
-// One CPU was not sampled: what is drawn is that of the others.
+// One CPU was not sampled: the drawn CPU use is that of the others.
 export interface Missing extends Span {
   cpu: number;
 }
@@ -49,12 +49,12 @@ export function historyOf(answer: Timeline): History {
   };
 }
 
-// Where the next answer must begin for appended(): the last step was not over, and the one before may have got samples
-// since: an answer has all up to a second ago.
+// Where the next answer must begin for appended(). The last step was not over, and the one before may have got samples
+// since, because an answer has only those up to a second ago.
 export const nextFrom = ({ startMs, stepMs, userMs }: History) => startMs + Math.max(0, userMs.length - 2) * stepMs;
 
-// What a later answer says from its start on, after what is known of the time before. Null where they do not fit: the
-// steps differ in length, or there is a hole between.
+// Appends a later answer, from its start on. Null if they do not fit: the steps differ in length, or there is a hole in
+// between.
 export function appended(history: History, tail: History): History | null {
   const place = (tail.startMs - history.startMs) / history.stepMs;
   if (tail.stepMs !== history.stepMs || !Number.isInteger(place) || place < 0 || place > history.userMs.length) return null;
@@ -76,7 +76,7 @@ export function appended(history: History, tail: History): History | null {
   };
 }
 
-// Values of the steps of `from`, as they fall on those of `onto`.
+// Converts values per step of `from` to the steps of `onto`.
 export function resampled(cpuMs: readonly number[], from: Pick<History, "startMs" | "stepMs">, onto: Pick<History, "startMs" | "stepMs" | "userMs">): number[] {
   return onto.userMs.map((_, index) => {
     const begin = (onto.startMs + index * onto.stepMs - from.startMs) / from.stepMs; // in steps of `from`
@@ -89,7 +89,7 @@ export function resampled(cpuMs: readonly number[], from: Pick<History, "startMs
   });
 }
 
-// How much of step `index` is known: it may begin before the history does, end after it, or lie in a gap.
+// The known part of step `index`: it may begin before the history, end after it, or be in a gap.
 function knownMs(history: History, index: number) {
   const from = Math.max(history.startMs + index * history.stepMs, history.from);
   const to = Math.min(history.startMs + (index + 1) * history.stepMs, history.to);
@@ -97,9 +97,9 @@ function knownMs(history: History, index: number) {
   return to - from - unknown;
 }
 
-// CPU time as CPUs that were busy all the time; null where nothing is known.
+// CPU time as the number of busy CPUs; null if nothing is known.
 export function busyCpus(history: History, cpuMs: readonly number[]): (number | null)[] {
-  // A sliver of a step would show one sample as a peak.
+  // In a tiny part of a step one sample would look like a peak.
   const least = Math.min(500, history.stepMs / 20);
   return cpuMs.map((value, index) => {
     const known = knownMs(history, index);
@@ -107,13 +107,13 @@ export function busyCpus(history: History, cpuMs: readonly number[]): (number | 
   });
 }
 
-// The same over all that is known; null where that is nothing. Steps that are known in part count for that part.
+// The same over all known time; null if there is none. Partly known steps count for that part.
 export function meanCpus(history: History, cpuMs: readonly number[]): number | null {
   const known = cpuMs.reduce((sum, _, index) => sum + Math.max(0, knownMs(history, index)), 0);
   return known > 0 ? cpuMs.reduce((sum, ms) => sum + ms, 0) / known : null;
 }
 
-// The CPUs that were not sampled at some time of a span, each once.
+// The CPUs that were not sampled at some time in a span, each once.
 export function missingCpus({ missing }: History, span: Span): number[] {
   return [...new Set(missing.filter(({ from, to }) => from < span.to && to > span.from).map(({ cpu }) => cpu))].sort((a, b) => a - b);
 }
@@ -123,7 +123,7 @@ export const stepAt = ({ startMs, stepMs, userMs }: History, ms: number) => {
   return index >= 0 && index < userMs.length ? index : -1;
 };
 
-// Lowest layer first: what uPlot's stacked areas are made of.
+// The values of uPlot's stacked areas, lowest layer first.
 export function stacked(layers: readonly (number | null)[][]): (number | null)[][] {
   const sums: (number | null)[][] = [];
   for (const layer of layers) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stretch of time on an axis, and how pointers and keys change it. Pure.
+// A span of time on an axis, and how pointers and keys change it. Pure.
 
 // [from, to) in milliseconds since 1970.
 export interface Span {
@@ -7,7 +7,7 @@ export interface Span {
   to: number;
 }
 
-// Where a span may lie, how short it may be, and of what its edges are multiples.
+// The range of a span, its shortest length, and the unit of its edges.
 export interface Limits extends Span {
   step: number;
 }
@@ -34,7 +34,7 @@ export function between(a: number, b: number, limits: Limits): Span {
   return { from, to };
 }
 
-// An edge, or the whole of it, put elsewhere. Edges do not pass each other; the whole keeps its length.
+// Moves an edge, or the whole span. Edges do not pass each other. The whole span keeps its length.
 export function moved(span: Span, part: Part, to: number, limits: Limits): Span {
   const { step } = limits;
   if (part === "from") return { from: clamp(rounded(to, step), limits.from, span.to - step), to: span.to };
@@ -44,7 +44,7 @@ export function moved(span: Span, part: Part, to: number, limits: Limits): Span 
   return { from, to: from + long };
 }
 
-// What a key does to an edge or to the whole; null where it does nothing.
+// The effect of a key on an edge or the whole span; null if it has none.
 export function keyed(span: Span, part: Part, key: string, limits: Limits): Span | null {
   const at = part === "to" ? span.to : span.from;
   const { step } = limits;
@@ -68,7 +68,7 @@ export function keyed(span: Span, part: Part, key: string, limits: Limits): Span
   }
 }
 
-// Nearer to or farther from a moment that stays where it is: factor 0.5 shows half as much.
+// Zooms around a fixed moment: factor 0.5 shows half as much.
 export function zoomed(view: Span, around: number, factor: number, limits: Limits, shortest: number): Span {
   const long = clamp(length(view) * factor, shortest, length(limits));
   const share = length(view) > 0 ? (around - view.from) / length(view) : 0.5;
@@ -76,13 +76,13 @@ export function zoomed(view: Span, around: number, factor: number, limits: Limit
   return { from, to: from + long };
 }
 
-// As long a stretch just before it: what a window is compared with unless told otherwise.
+// A span of the same length just before it: the default baseline of a window.
 export function before(span: Span, limits: Span): Span {
   const from = Math.max(limits.from, span.from - length(span));
   return { from, to: Math.max(from, span.from) };
 }
 
-// "1769868000000-1769868900000", as it stands in the address.
+// "1769868000000-1769868900000", as in the address.
 export const asText = ({ from, to }: Span) => `${Math.round(from)}-${Math.round(to)}`;
 
 export function fromText(text: string): Span | null {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a time axis has its ticks and what they are called: round moments of the reader's own clock, also on days on
-// which that clock is put forward or back. Pure.
+// The ticks of a time axis and their labels: round moments of the reader's clock, also on days on which the clock goes
+// forward or back. Pure.
 
 export interface Tick {
   ms: number;
   label: string;
-  // The first of its day: the label is the date.
+  // The first of its day, whose label is the date.
   isDay: boolean;
 }
 
@@ -19,7 +19,7 @@ const STEPS = [
   MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE,
   HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY,
 ];
-// Clocks are changed by multiples of half an hour, so that steps up to this length are round on both sides of a change.
+// Clocks change by multiples of half an hour, so steps up to this length are round on both sides of a change.
 const STEADY = 30 * MINUTE;
 
 const pad = (number: number) => String(number).padStart(2, "0");
@@ -29,7 +29,7 @@ const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 // How far the reader's clock is ahead of UTC.
 const ahead = (ms: number) => -new Date(ms).getTimezoneOffset() * MINUTE;
 
-// The shortest step of which there are at most `most` between two moments.
+// The shortest step with at most `most` steps between two moments.
 export function stepFor(fromMs: number, toMs: number, most: number) {
   const length = toMs - fromMs;
   return STEPS.find((step) => length / step <= most) ?? Math.ceil(length / most / DAY) * DAY;
@@ -56,7 +56,7 @@ export function ticks(fromMs: number, toMs: number, most: number): Tick[] {
     for (let ms = Math.ceil((fromMs + offset) / step) * step - offset; ms <= toMs; ms += step) add(ms);
     return found;
   }
-  // By the fields of the reader's date: an hour that is left out has no tick, one that comes twice has two.
+  // By the fields of the reader's date: a skipped hour has no tick, a repeated one has two.
   const start = new Date(fromMs);
   start.setHours(0, 0, 0, 0);
   if (step < DAY) {
@@ -75,7 +75,7 @@ export function ticks(fromMs: number, toMs: number, most: number): Tick[] {
   return found;
 }
 
-// One moment in words, to the second, or to the millisecond where it lies between two.
+// One moment in words, to the second, or to the millisecond if it is between two seconds.
 export function moment(ms: number) {
   const date = new Date(ms);
   const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;

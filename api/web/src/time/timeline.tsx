@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU use over the retained history. A window is chosen in it, and a baseline to compare that with.
+// CPU use over the retained history, to choose a window and a baseline.
 import { computed, effect, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
@@ -20,9 +20,9 @@ import { moment, zone } from "./ticks";
 
 const TOP = 5;
 const TOP_COLOURS = ["--top-1", "--top-2", "--top-3", "--top-4", "--top-5"];
-// A timer that stops now and then would fill pages.
+// A timer that stops often would fill pages.
 const MOST_TOLD = 5;
-// A history that has grown by so much is asked for anew, in steps that fit it.
+// A history that has grown by this much is requested again, in steps that fit.
 const MOST_GROWTH = 1.3;
 
 const line = computed(() => view.value.line);
@@ -30,14 +30,14 @@ const shown = computed(() => fromText(line.value));
 const isPart = computed(() => !isMachine.value || question.value.side !== "");
 const top = computed(() => Math.min(view.value.top, TOP_COLOURS.length));
 
-// A history that is asked for whole once, and then only for what is new.
+// A history that is requested in full once, and then only its new part.
 class Growing {
   readonly history = signal<History | null>(null);
   readonly asking: Asking<Answer>;
   #key = "";
   #steps = 0;
 
-  // Empty parameters: nothing.
+  // Empty parameters: no request.
   constructor(parameters: () => URLSearchParams | null) {
     this.asking = new Asking<Answer>(() => {
       round.value;
@@ -57,7 +57,7 @@ class Growing {
       if (answer === null) return;
       const next = historyOf(answer);
       const have = this.history.peek();
-      // What begins where the known history ends is its continuation.
+      // An answer that begins at the end of the known history continues it.
       const together = have !== null && answer.start_ms > have.startMs && this.#continues(have, answer) ? appended(have, next) : null;
       if (together === null) this.#steps = next.userMs.length;
       this.history.value = together ?? next;
@@ -69,7 +69,7 @@ class Growing {
   }
 }
 
-// All of it, once it was asked for whole.
+// The whole of it, after the full request.
 const retained = signal<Span | null>(null);
 
 const machine = new Growing(() => {
@@ -127,7 +127,7 @@ function layersOf(history: History, lines: readonly Line[]): Layer[] {
 
 const at = (ms: number) => new Date(ms).toISOString();
 
-// Up to the newest sample is up to now, and goes on.
+// A window that ends at the newest sample ends now, and stays live.
 function chooseWindow(span: Span, whole: History | null) {
   const isToNow = whole !== null && shown.peek() === null && span.to >= whole.to;
   const long = Math.max(1, Math.round(length(span) / 1000));
@@ -166,7 +166,7 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   const lost = history.lost.find((span) => contains(span, ms));
   const cpus = (cpuMs: number[]) => (index === -1 ? null : (busyCpus(history, cpuMs)[index]?.toFixed(2) ?? null));
   const user = cpus(history.userMs);
-  // What is pointed at is a step, and what is missing may be a hair's breadth of it.
+  // The pointer is on a step, and the missing part of it may be tiny.
   const start = index === -1 ? ms : history.startMs + index * history.stepMs;
   const missing = missingCpus(history, { from: start, to: index === -1 ? ms + 1 : start + history.stepMs });
   return (
