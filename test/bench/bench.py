@@ -42,7 +42,7 @@ def measure(part, how, folder):
     except Skip as skip:
         print(f"{part.name}: SKIP: {skip}", file=sys.stderr, flush=True)
         result = {"skipped": str(skip)}
-    except Exception as error:  # the other parts are worth having all the same
+    except Exception as error:  # the other parts can still be measured
         traceback.print_exc()
         result = {"skipped": f"it failed: {error}", "failed": True}
     result["took_s"] = time.monotonic() - began
@@ -66,7 +66,7 @@ def main():
     unknown = [name for name in options.parts if name not in names]
     if unknown:
         parser.error(f"no such part: {unknown[0]} (there are {', '.join(names)})")
-    # So that what was started is ended as well.
+    # So that the started processes end as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
 
     how = context.quick(build) if options.quick else context.Context(build)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one flamed costs beside another: two builds on the same load at the same time.
+"""Compares the costs of two builds of flamed on the same load at the same time.
 
     compare_builds.py [--load servers|build] [--runs N] [--seconds S] BEFORE AFTER
 
@@ -29,12 +29,13 @@ from support.daemon import Daemon  # noqa: E402
 
 PAUSE_S = 12
 LOADS = {"servers": Servers, "build": Build}
-# A build always brings programs that have no rows yet: there is nothing to wait for.
+# A build load always starts programs without rows, so there is nothing to wait for.
 SETTLING = {"servers": {"settle_s": 25, "quiet_s": 8}, "build": {"settle_s": 20, "quiet_s": 0}}
 
 
 def median_interval(values):
-    """The closest pair of ordered values between which the true median lies with 95 %, or all where there are too few."""
+    """The closest pair of ordered values that has the true median in between with 95 %, or the range if there are too
+    few."""
     ordered, count = sorted(values), len(values)
     outside, rank = 0.0, 0
     while outside + math.comb(count, rank) / 2**count <= 0.025 and rank < count // 2:
@@ -54,15 +55,15 @@ def readings(daemons):
 
 
 def measure(load, how, seconds, first, second):
-    """Each one's CPU seconds a second: of its processes, and of its kernel program."""
+    """Each build's CPU seconds per second: of its processes, and of its kernel program."""
     with Daemon(first, *how.at(cost.HERTZ)) as one, Daemon(second, *how.at(cost.HERTZ)) as two:
         daemons = one, two
-        # The second's programs came after the first's and are not the first's.
+        # Programs loaded after the first build's are the second's.
         for kind in ("prog", "map"):
             one.loaded.others[kind] |= {entry["id"] for entry in two.loaded.entries(kind)}
         settle(one, two, load, how)
         programs, began = [daemon.loaded.runs()[1] for daemon in daemons], time.monotonic()
-        # bpftool has ended just now. That is noticed, and what it was sampled in is named, before the measurement.
+        # bpftool has just ended. flamed must process that, and name its samples, before the measurement.
         load.interval(PAUSE_S)
         before = readings(daemons)
         load.interval(seconds)
@@ -86,7 +87,7 @@ def main():
     ratios = {"processes": [], "kernel program": [], "whole": []}
     with machine.KernelStatistics(), LOADS[options.load](how) as load:
         for run in range(options.runs):
-            # Whoever samples second on a CPU pays less or more than the first: each run has both orders.
+            # The second sampler on a CPU pays less or more than the first, so each run has both orders.
             both = [measure(load, how, options.seconds, *programs), measure(load, how, options.seconds, *programs[::-1])]
             pairs = [both[0], both[1][::-1]]
             for name, value in (("processes", lambda used: used[0]), ("kernel program", lambda used: used[1]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what the benchmarks make of measured values."""
+"""Tests of the benchmarks' statistics."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ class PeersTest(unittest.TestCase):
     COMPLETE = {"name": "perf -g", "seconds": 10, "complete": True, "recorded": 0.3, "flamed": 0.005, "whole": 0.5}
 
     def measured(self, *results):
-        """What three runs with these results are taken for, and how many of them it took."""
+        """The result of three runs with these outcomes, and how many were needed."""
         left = list(results)
         with unittest.mock.patch.object(peers, "measure", lambda *_: left.pop(0)):
             return peers.measure_often(None, None, 10, 3), len(results) - len(left)
@@ -64,7 +64,7 @@ class PeersTest(unittest.TestCase):
 
 
 class CostsTest(unittest.TestCase):
-    # Ten seconds of two busy CPUs at 99 Hz; the kernel program took 5 us for each sample as the kernel counts.
+    # Ten seconds of two busy CPUs at 99 Hz. The kernel program took 5 us for each sample by the kernel's count.
     USED = {"time": 10, "busy": 20, "runs": 1980, "run_seconds": 1980 * 5e-6, "all": 0.004, "daemon": 0.003, "workers": 0.001,
             "threads": {"ingest": 0.003, "idle": 0}, "interrupts": 8000, "given": 20, "taken": 10}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of all that was measured: docs/overhead.md."""
+"""The report of all measurements: docs/overhead.md."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def load(folder, name):
 
 
 def text(parts, folder, is_quick):
-    """Without what was measured quickly, unless that is wanted."""
+    """Leaves out quick measurements, unless `is_quick`."""
     machine = load(folder, "machine")
     results = {part.name: result for part in parts
                if (result := load(folder, part.name)) is not None and result.get("quick", True) == is_quick}
@@ -27,7 +27,7 @@ def text(parts, folder, is_quick):
 # What flamed costs
 
 Written by `./dev bench --write` on {machine["date"]}: {machine["cpu"]}, {machine["cpus"]} CPUs, {machine["memory_bytes"] / 2**30:.0f} GiB, Linux {machine["kernel"]},
-{machine["system"]}; {versions}. Times on another machine differ; run it there.""",
+{machine["system"]}; {versions}. Times differ on other machines; run it there.""",
                         aims_section(aims).rstrip(), *(section.rstrip() for section in sections), sources_section(results)]).rstrip()
 
 
@@ -39,13 +39,13 @@ def part_section(part, results, aims):
 
 
 def sources_section(results):
-    """Parts can be measured one by one, and then are not all of the same code."""
-    rows = [(name, result.get("source") or "not noted", result.get("date", "not noted"), f"{result['took_s']:.0f}")
+    """Parts can be measured separately, and may then be of different commits."""
+    rows = [(name, result.get("source") or "unknown", result.get("date", "unknown"), f"{result['took_s']:.0f}")
             for name, result in results.items()]
-    return "## When each part was measured\n\n" + table(("part", "of commit", "on", "took, s"), rows)
+    return "## When each part was measured\n\n" + table(("part", "commit", "date", "took, s"), rows)
 
 
 def aims_section(aims):
     if not aims.rows:
         return ""
-    return "## What was aimed at\n\n" + table(("", "aim", "measured", ""), aims.rows)
+    return "## Targets\n\n" + table(("", "target", "measured", ""), aims.rows)

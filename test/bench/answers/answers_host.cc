@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The API over a made-up host on which time stands still: each run has the same samples, so that the same questions
-// have the same answers, byte for byte. For ask_all.py.
+// The API over a synthetic host with a stopped clock: each run has the same samples, so that the same queries have the
+// same answers, byte for byte. For ask_all.py.
 //
 //   answers_host   listens on a free port of the loopback address, prints "http://127.0.0.1:PORT", runs until SIGTERM
 #include <unistd.h>
@@ -30,7 +30,7 @@ constexpr std::uint64_t kFunctions = 240;
 constexpr std::size_t kStacks = 120;
 constexpr std::int64_t kSecondPeriodNs = 20'000'000;
 
-/// Every kind of frame, chains of inlined functions, names that need escapes, and some that are not known.
+/// Every kind of frame, chains of inlined functions, names that need escapes, and some unknown ones.
 store::InlineChain name_of(const Frame& frame) {
   using store::FrameKind;
   const std::string number = std::to_string(frame.offset);
@@ -120,7 +120,7 @@ class MadeUpHost final : public FakeSources, private store::FrameNamer {
       if (user != 0 || i % 2 == 0) running_[id.pid] = user;
       programs_.push_back({id, user, name});
     }
-    // A pid that came back.
+    // A reused pid.
     programs_.push_back({{150, 999'999}, 1000, "again"});
     store_.update_process({{150, 999'999}, "again", "/opt/again", 0, WallTime{kNowNs - kNsPerMinute}, {}});
   }
@@ -140,7 +140,7 @@ class MadeUpHost final : public FakeSources, private store::FrameNamer {
     return frames;
   }
 
-  /// Each program has a dozen, of which it shares some with others.
+  /// Each program has a dozen, and shares some of them with others.
   const std::vector<Frame>& choose_stack(const Program& program) {
     const auto first = static_cast<std::size_t>(program.id.pid) * 7;
     return stacks_[(first + random_() % 12) % kStacks];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a made-up host all kinds of questions, to see whether a change of the code changed an answer.
+"""Sends all kinds of queries to a synthetic host, to see whether a change of the code changed an answer.
 
     ask_all.py ask ANSWERS_HOST FILE      writes each question and the whole answer to FILE
     ask_all.py compare BEFORE AFTER       exit status 1 where an answer differs; prints how
@@ -22,9 +22,9 @@ import sys
 import urllib.parse
 import zlib
 
-NOW_S = 1769868330  # the host's, see FakeSources
-COMBINATIONS = 700  # of each route that takes parameters
-MOST_DIFFERENCES = 20  # that are printed
+NOW_S = 1769868330  # the host's clock, see FakeSources
+COMBINATIONS = 700  # for each route with parameters
+MOST_DIFFERENCES = 20  # printed at most
 
 GOOD = {
     "pid": ["100", "150", "150@999999", "100,200,250", "500@1008", "7"],
@@ -72,7 +72,7 @@ class Host:
         self.process.wait()
 
     def ask(self, request):
-        """All bytes that come back until the host closes the connection."""
+        """All bytes until the host closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request.replace(b"{port}", str(self.port).encode()))
             answer = b""
@@ -98,7 +98,7 @@ def values_of(parameter):
     if "enum" in schema:
         return [str(value) for value in schema["enum"]]
     plain = name.removeprefix("base_")
-    # A window that has a start and a length isn't waited for: see windows().
+    # A window with a start and a length does not wait: see windows().
     if plain == "seconds":
         return []
     return GOOD.get(plain, ["0", "1"])
@@ -109,7 +109,7 @@ def formats_of(parameters):
 
 
 def questions_of_route(path, parameters):
-    # Where seconds may be given, a window without a start is waited for, on a clock that stands still.
+    # With `seconds` allowed, a window without a start would wait, on a stopped clock.
     waits = path.endswith("/pprof/profile")
     fixed = [("from", "-20m")] if waits else []
     for form in formats_of(parameters):

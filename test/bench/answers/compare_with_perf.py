@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# perf record and flamed sample the same load in the same seconds; then each flag of bcc's profile is asked of both: of
-# flamed as the query that docs/api.md gives for it, of perf by choosing among its samples. Needs root and linux-perf.
+# perf record and flamed sample the same load in the same seconds. Then each flag of bcc's profile is applied to both:
+# to flamed by the query in docs/api.md, to perf by a selection of its samples. Needs root and linux-perf.
 #
 #   compare_with_perf.py FLAMED VICTIMS [SECONDS]
 #
@@ -24,7 +24,7 @@ import urllib.parse
 import urllib.request
 
 FREQUENCY = 99
-FUNCTIONS = 20  # compared of each answer
+FUNCTIONS = 20  # compared in each answer
 MOST_DEVIATIONS = 4
 KERNEL = 1 << 63
 
@@ -38,8 +38,7 @@ def free_port():
 
 
 def plain(name):
-    """A function's name as both write it: without an offset, template arguments, parameters, and what compilers put
-    behind the names of clones."""
+    """A function's name as both write it: without offset, template arguments, parameters and suffixes of clones."""
     if name.startswith("["):
         return name
     name = re.sub(r"\+0x[0-9a-f]+$", "", name)
@@ -49,7 +48,7 @@ def plain(name):
 
 
 def perf_samples(data, start, end):
-    """What perf script prints of a recording, from `start` to `end` (seconds of unix time)."""
+    """The samples of a recording by perf script, from `start` to `end` (seconds of unix time)."""
     script = subprocess.run(
         ["perf", "script", "--input", data, "--ns", "--fields", "pid,tid,time,ip,sym"],
         check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace").stdout
@@ -68,7 +67,7 @@ def perf_samples(data, start, end):
 
 
 def functions_of(samples, side):
-    """Function → samples in which it is the innermost, of a side of the stacks."""
+    """Function → samples in which it is innermost, for one side of the stacks."""
     counts = collections.Counter()
     for sample in samples:
         frames = [f for f in sample.frames if side == "both" or f[1] == (side == "kernel")]
@@ -78,7 +77,7 @@ def functions_of(samples, side):
 
 
 def functions_asked(port, query):
-    """The same of flamed."""
+    """The same from flamed."""
     query = urllib.parse.urlencode({**query, "format": "top", "max_nodes": 100000, "inlines": 0})
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/profile?{query}", timeout=60) as answer:
         top = json.load(answer)
@@ -95,9 +94,9 @@ def compare(flag, query, theirs, ours, samples):
     print(f"{sum(theirs.values())} samples of perf, {samples} of flamed\n")
     print("| function | perf | flamed | deviations |\n|---|---:|---:|---:|")
     largest = 0.0
-    # By both, so that one that only one of them has cannot hide.
+    # Functions of both, so that one that only one of them has is compared, too.
     ranked = sorted(set(theirs) | set(ours), key=lambda name: (-theirs[name] - ours[name], name))
-    # Nameless ones are named differently by design.
+    # Functions without a name are called differently by design.
     ranked = [name for name in ranked if name and not name.startswith("[")][:FUNCTIONS]
     for name in ranked:
         deviations = (ours[name] - theirs[name]) / math.sqrt(ours[name] + theirs[name])
@@ -129,7 +128,7 @@ def main():
         time.sleep(5)
         with tempfile.TemporaryDirectory() as folder:
             data = os.path.join(folder, "perf.data")
-            # CLOCK_REALTIME: so that both cut the same window out.
+            # CLOCK_REALTIME, so that both select the same window.
             perf = subprocess.Popen(
                 ["perf", "record", "-F", str(FREQUENCY), "-e", "cpu-clock", "-k", "CLOCK_REALTIME", "-a", "-g",
                  "-o", data, "--", "sleep", str(seconds + 4)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -139,7 +138,7 @@ def main():
             end = round(time.time(), 3)
             if perf.wait() != 0:
                 sys.exit("perf record failed")
-            time.sleep(2)  # until the daemon has drained what came in the window
+            time.sleep(2)  # until the daemon has drained the window's samples
             samples = list(perf_samples(data, begin, end))
 
         window = {"from": f"{begin:.3f}", "to": f"{end:.3f}"}

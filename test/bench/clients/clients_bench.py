@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What many clients do to a running flamed: those that do nothing, those that are slow, and those that ask all the time.
+"""The effect of many clients on a running flamed: idle ones, slow ones, and ones that send queries all the time.
 
     clients_bench.py [--check|--check-counts] FLAMED VICTIM [seconds for each part]      (default 60)
 
@@ -10,7 +10,7 @@ Three parts, with VICTIM (a program that keeps a CPU busy, told how many millise
            request byte by byte, and ones that ask for a profile and do not read the answer. Those that flamed closes
            come again after a second.
   pressed  wrk asks for a profile over 64 connections; left out where there is no wrk
-The profile is VICTIM's. The whole machine's would also measure how long the names of all that runs there take to read.
+The profile is VICTIM's. The whole machine's would also measure the time to read the names of all running programs.
 Beside the times, flamed's memory, the samples lost, and the time of the kernel program per sample.
 
 One JSON object on stdout. With --check a miss of what is promised is a failure: in `held` /healthz within 50 ms for 99 %
@@ -39,8 +39,8 @@ PROMISED_HEALTH_MS = 50
 PROMISED_PROFILE_MS = 100
 PROMISED_MEMORY_BYTES = 10_000_000
 WARM_UP_S = 30
-WARM_S = 0.05  # an answer of which all names are known
-STEADY_SECONDS = 30  # of a shorter run the slowest answers are those of the first second
+WARM_S = 0.05  # an answer with all names known
+STEADY_SECONDS = 30  # in a shorter run the slowest answers are from the first second
 
 
 def free_port():
@@ -61,7 +61,7 @@ def ask(port, target, timeout=10):
 
 
 def loaded_programs():
-    """The kernel's BPF programs by their ids; none where there is no bpftool."""
+    """The kernel's BPF programs by their ids; none without bpftool."""
     if shutil.which("bpftool") is None:
         return {}
     shown = subprocess.run(["bpftool", "--json", "prog", "show"], capture_output=True, check=False)
@@ -107,7 +107,7 @@ class Daemon:
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
     def kernel_program(self):
-        """(runs, nanoseconds) so far of what flamed has loaded to be run at each sample."""
+        """(runs, nanoseconds) so far of flamed's programs that run at each sample."""
         own = [program for number, program in loaded_programs().items()
                if number not in self.others_programs and program["type"] == "perf_event"]
         return sum(program.get("run_cnt", 0) for program in own), sum(program.get("run_time_ns", 0) for program in own)
@@ -120,7 +120,7 @@ class Daemon:
 
 
 class Held(threading.Thread):
-    """One client that keeps a connection as long as it can get."""
+    """One client that keeps its connection as long as possible."""
 
     def __init__(self, port, target, kind, stop):
         super().__init__(daemon=True)
@@ -155,7 +155,7 @@ class Held(threading.Thread):
 
 
 def is_closed(client):
-    """By the other side, with or without a reset: TCP_CLOSE or TCP_CLOSE_WAIT in tcp_info. Reads nothing."""
+    """Closed by the other side, with or without a reset: TCP_CLOSE or TCP_CLOSE_WAIT in tcp_info. Reads nothing."""
     return client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in (7, 8)
 
 
@@ -183,7 +183,7 @@ def measure_health(daemon, seconds):
 
 
 def observed(daemon, part):
-    """Runs a part and adds what became of the sampling meanwhile."""
+    """Runs a part and adds the figures of sampling meanwhile."""
     samples, program, cpu, wall = daemon.metrics(), daemon.kernel_program(), daemon.cpu_seconds(), time.monotonic()
     load = os.getloadavg()[0]
     result = part()
@@ -199,7 +199,7 @@ def observed(daemon, part):
 
 
 def hold(port, target, end):
-    """In a process of its own, so that whoever measures has an interpreter to himself."""
+    """In a process of its own, so that the measurement has an interpreter for itself."""
     stop = threading.Event()
     kinds = ("silent", "answered", "slow", "unread")
     clients = [Held(port, target, kinds[i % len(kinds)], stop) for i in range(HELD)]
@@ -238,7 +238,7 @@ def pressed(daemon, target, seconds):
 
 
 def warm_up(daemon, target):
-    """What the first questions cost in time and memory, to read symbols above all, is not the clients'."""
+    """The time and memory of the first queries, mostly for reading symbols, must not count for the clients."""
     end = time.monotonic() + WARM_UP_S
     while True:
         start = time.monotonic()
@@ -246,7 +246,7 @@ def warm_up(daemon, target):
         now = time.monotonic()
         if now - start < WARM_S or now > end:
             break
-    # As many at once as there are threads that answer, each of which keeps memory of its own.
+    # As many at once as there are answering threads, each of which keeps memory of its own.
     askers = [threading.Thread(target=ask, args=(daemon.port, target, WARM_UP_S)) for _ in range(32)]
     for asker in askers:
         asker.start()
@@ -284,7 +284,7 @@ def main(arguments):
     arguments = [argument for argument in arguments if argument not in checks]
     binary, victim = arguments[:2]
     seconds = int(arguments[2]) if len(arguments) > 2 else 60
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that what was started ends as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the started processes end as well
     with open(BPF_STATS, encoding="utf-8") as file:
         statistics_before = file.read()
     with open(BPF_STATS, "w", encoding="utf-8") as file:

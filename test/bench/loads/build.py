@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build: a small tree of C++ and C is made again and again with `make -j`."""
+"""A build load: a small tree of C++ and C is built again and again with `make -j`."""
 
 import contextlib
 import os
@@ -47,8 +47,8 @@ clean:
 
 class Build(Load):
     name = "build"
-    title = (f"a build from nothing, again and again: `make -j` with {CPP_FILES} files of C++, {C_FILES} small ones of C, and "
-             "some 400 programs that are started for them")
+    title = (f"a full build, again and again: `make -j` with {CPP_FILES} C++ files, {C_FILES} small C files, and "
+             "some 400 processes for them")
     warm_up_s = 0
 
     def start(self):
@@ -69,7 +69,7 @@ class Build(Load):
     def build(self):
         subprocess.run(["make", "-s", "clean"], cwd=self.folder, check=True)
         began = time.monotonic()
-        # A compiler cache in front of the compiler would make it another load.
+        # With a compiler cache it would be another load.
         environment = {**os.environ, "PATH": "/usr/bin:/bin", "LC_ALL": "C"}
         child = self.group.start(["/usr/bin/make", "-s", f"-j{os.cpu_count()}"], cwd=self.folder, env=environment)
         if child.wait() != 0:
@@ -78,7 +78,7 @@ class Build(Load):
         return time.monotonic() - began
 
     def interval(self, seconds):
-        """Whole builds, for about so long."""
+        """Whole builds, for about this long."""
         took, builds = 0.0, 0
         while builds == 0 or took + 0.5 * took / builds < seconds:
             took += self.build()

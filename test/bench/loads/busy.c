@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that do nothing but compute, in call chains of many shapes, and count how often they got round.
+ * Threads that only compute, in call chains of many shapes, and count their rounds.
  *
  *   load_busy COUNTERS THREADS DEPTH AT_ONCE
  *
- * COUNTERS is a file of at least 64 bytes for each thread: the thread's count stands at the start of its 64, for
- * whoever maps the file. DEPTH frames are the most, half of it the least. There are 512 chains; as in real programs a
- * few of them take most of the time.
+ * COUNTERS is a file of at least 64 bytes for each thread, with the thread's count at their start. Other processes can
+ * map it. Stacks have DEPTH / 2 to DEPTH frames. There are 512 chains; as in real programs a few of them take most of
+ * the time.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,11 +34,11 @@ NOINLINE static uint64_t bottom(uint64_t path) {
   return path;
 }
 
-/* What comes behind the call keeps it from becoming a jump, which would take the caller off the stack. */
+/* The code after the call keeps it from becoming a jump, which would take the caller off the stack. */
 NOINLINE static uint64_t descend(unsigned depth, uint64_t path) {
   return depth == 0 ? bottom(path) : steps[path & 15](depth - 1, (path >> 4) | (path << 60)) + 1;
 }
-/* The assertion is there to end in a semicolon. */
+/* The assertion makes the macro end in a semicolon. */
 #define STEP(n)                                                                \
   NOINLINE static uint64_t step_##n(unsigned depth, uint64_t path) {           \
     for (unsigned i = 0; i < 20 + 5 * n; i++) path ^= ((path << 13) >> 7) ^ n; \

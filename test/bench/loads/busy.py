@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that do nothing but compute: one thread for each CPU, or 2,000 threads with deep stacks."""
+"""Programs that only compute: one thread for each CPU, or 2,000 threads with deep stacks."""
 
 import os
 
@@ -34,5 +34,5 @@ class ManyThreads(Busy):
     at_once = 2 * os.cpu_count()
     depth = 110
     warm_up_s = 4
-    title = ("the same as the first with 2,000 threads and stacks of 55 to 110 frames; two threads for each CPU want to run, after a "
-             "lap of 16 calls it is the next one's turn")
+    title = ("the same as the first with 2,000 threads and stacks of 55 to 110 frames; two threads for each CPU are "
+             "runnable, and take turns after 16 calls")

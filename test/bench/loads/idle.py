@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing: what the machine does anyway."""
+"""No load besides what the machine does anyway."""
 
 import time
 

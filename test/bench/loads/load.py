@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load: something for the machine to do, and how much of it got done."""
+"""Load: work for the machine, and how much of it was done."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from support.group import Group
 
 class Load:
     name = ""
-    title = ""  # what it is, for the report
+    title = ""  # its description, for the report
     warm_up_s = 2
 
     def __init__(self, context):
@@ -38,21 +38,21 @@ class Load:
         raise NotImplementedError
 
     def interval(self, seconds):
-        """Lets it work. How much was done in a second, by kind."""
+        """Lets it work. Returns how much was done in a second, by kind."""
         raise NotImplementedError
 
     @contextlib.contextmanager
     def running(self):
-        """Within this it works, whether or not somebody waits for an interval of it."""
+        """Works within this context, also without a wait for an interval."""
         yield
 
     def selection(self):
-        """Whose samples are the load's, as a parameter of a question."""
+        """The parameter of a query that selects the load's samples."""
         return f"cgroup=/{os.path.basename(self.group.path)}"
 
 
 class CountingLoad(Load):
-    """One that runs all the time and counts in a file."""
+    """A load that runs all the time and counts in a file."""
 
     counters = None
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers and their clients: python3 and node over HTTP, sqlite3 as a database, TLS handshakes by openssl. The programs of
-both sides are this file's functions or those of the distribution."""
+"""Servers and their clients: python3 and node over HTTP, sqlite3 as a database, TLS handshakes by openssl. Clients and
+servers are this file's functions or the distribution's programs."""
 
 import json
 import os
@@ -34,8 +34,9 @@ PYTHON = "/usr/bin/python3"
 
 class Servers(CountingLoad):
     name = "servers"
-    title = ("servers, each with a client that asks as fast as it is answered: python3 and node over HTTP, sqlite3 as a "
-             "database that inserts and sums up, TLS 1.3 handshakes with `openssl s_server`; as the distribution ships them")
+    title = ("servers, each with a client that sends requests as fast as they are answered: python3 and node over HTTP, "
+             "sqlite3 as a database with inserts and sums, TLS 1.3 handshakes with `openssl s_server`; as the distribution "
+             "ships them")
     warm_up_s = 3
 
     def start(self):
@@ -69,12 +70,12 @@ class Servers(CountingLoad):
 
 
 def serve(port):
-    """A small server of HTTP: some JSON, some text."""
+    """A small HTTP server with some JSON and some text."""
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = 65536  # head and body leave together: else each answer waits for a delayed acknowledgement
+        wbufsize = 65536  # sends head and body together: otherwise each answer waits for a delayed acknowledgement
 
         def do_GET(self):
             rows = [{"key": i * 7919 % 1009, "text": f"row {i}"} for i in range(200)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How many user stacks of programs as Debian ships them are whole, and whether they are right.
+"""Measures how many user stacks of Debian's programs are whole, and whether they are right.
 
     mixed_bench.py FLAMED [seconds for each program]      (default 20)
 
@@ -73,17 +73,17 @@ SQL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000)
 SELECT i * 7919 % 1009 AS k, count(*), group_concat(substr(hex(i), 1, 2)) FROM n GROUP BY k;
 """
-# More than flamed's 99, so that rare steps are seen, too.
+# More than flamed's default of 99, so that rare steps are seen, too.
 PERF_HZ = 397
-WARM_UP_S = 12  # two drains, and what building takes: then what a program uses has its tables
+WARM_UP_S = 12  # two drains and the time to build: then the program's files have their tables
 LABELS = {}
-# Where a thread or a process begins, in perf's words.
+# The functions in which a thread or a process begins, by perf's names.
 ENTRIES = {"_start", "_dl_start_user", "clone", "__clone", "clone3", "__clone3"}
 
 
 class Program:
-    """A command line. Where it is not the command's own process that is looked at: the comm of those, and of their
-    helpers. And how much stack perf copies: 16 KiB are too little for three of four stacks of the compiler."""
+    """A command line; the comms of the processes to look at, and of their helpers, if they are not the command itself; and
+    how much stack perf copies: 16 KiB are too little for three of four stacks of the compiler."""
 
     def __init__(self, name, needs, command, comm=None, helpers=(), dump_bytes=16384):
         self.name, self.needs, self.command = name, needs, command
@@ -99,7 +99,7 @@ def programs(folder):
 
     cpp = file("load.cc", CPP_SOURCE)
     noise = os.path.join(folder, "noise")
-    # Bytes that compress by half: letters of one in two.
+    # Bytes that compress by half.
     with open(noise, "wb") as out:
         out.write(bytes(byte & 0x3F for byte in os.urandom(64 << 20)))
     return [
@@ -140,7 +140,7 @@ class Daemon:
         return json.loads(self.get("/profile?" + query))
 
     def bpf(self):
-        """Runs and seconds of the kernel program so far."""
+        """The kernel program's runs and seconds so far."""
         text = self.get("/metrics")
         return [float(re.search(rf"^flamed_bpf_{name} (\S+)", text, re.M)[1]) for name in
                 ("runs_total", "run_seconds_total")]
@@ -209,7 +209,7 @@ class Symbols:
 
 
 def plain(name):
-    """A name without what tools write in different ways: return type, parameters, clone suffixes."""
+    """A name without the parts that tools write differently: return type, parameters, clone suffixes."""
     name = re.sub(r" \[clone [^]]*\]|\.(cold|part|isra|constprop|lto_priv)(\.\d+)*", "", name)
     name = name.replace("(anonymous namespace)", "{anonymous}")
     depth, begin = 0, 0
@@ -232,7 +232,7 @@ def symbols(path):
 
 @functools.lru_cache(None)
 def label(path):
-    """One name for a file that has several (hard links, as perl's)."""
+    """One name for a file with several (hard links, such as perl's)."""
     try:
         status = os.stat(path)
     except OSError:
@@ -241,7 +241,7 @@ def label(path):
 
 
 def path_of(module, files):
-    """flamed tells a module's file name alone: it is one of the files that perf saw, or lies beside one."""
+    """flamed has only a module's file name: it is one of the files that perf saw, or beside one."""
     if module in files:
         return files[module]
     beside = (os.path.join(os.path.dirname(path), module) for path in files.values())
@@ -249,19 +249,19 @@ def path_of(module, files):
 
 
 def token(path, name=None, file_offset=None):
-    """A function, whoever names it: file and start. Those without a symbol are one for each file."""
+    """A function independent of the tool's name: file and start. Functions without a symbol count as one per file."""
     table = symbols(path)
     if name is not None and name.endswith("@plt"):
-        return f"{label(path)}:?"  # made up by flamed: symbol tables have no names for stubs
+        return f"{label(path)}:?"  # flamed's own name: symbol tables have none for stubs
     start = table.function_at(file_offset) if file_offset is not None else table.function_named(plain(name))
     if start is None and file_offset is None and not table.ranges:
         return f"{label(path)}:{plain(name)}"
-    # A name that the file's own tables do not have comes from a debug file, which perf may not have found.
+    # A name outside of the file's own tables comes from a debug file, which perf may not have found.
     return f"{label(path)}:{'?' if start is None else start if isinstance(start, str) else hex(start)}"
 
 
 def flamed_stacks(tree, files):
-    """Whole user stacks with a token for each frame, outermost first, and how often they came."""
+    """Whole user stacks with a token for each frame, outermost first, and their counts."""
     stacks = collections.Counter()
 
     def walk(node, above):
@@ -278,7 +278,7 @@ def flamed_stacks(tree, files):
             path = path_of(module, files)
             here = above + (token(path, file_offset=int(unknown[2], 16)) if unknown else token(path, node["name"]),)
         elif kind == "kernel":
-            # The user part ends above: everything from here on is that stack's.
+            # The user part ends above: everything from here on belongs to it.
             if above:
                 stacks[above] += node["value"]
             return
@@ -292,7 +292,7 @@ def flamed_stacks(tree, files):
 
 
 def perf_stacks(data, comm):
-    """All user stacks in the order of their time, outermost first: (tokens, is it whole). And path by file name."""
+    """All user stacks in the order of time, outermost first: (tokens, is it whole); and the path by file name."""
     text = subprocess.run(["perf", "script", "-i", data, "--no-inline", "-F", "comm,ip,sym,dso"], capture_output=True,
                           text=True, check=False).stdout
     stacks, files, frames, is_whole, wanted = [], {}, [], False, False
@@ -338,7 +338,7 @@ def steps_agreement(stacks, seen):
 
 
 def strange_steps(stacks, seen):
-    """The steps that keep stacks from agreeing, most first: for whoever looks into them."""
+    """The steps that keep stacks from agreeing, most frequent first, for an analysis."""
     known = {step for stack in seen for step in steps(stack)}
     strange = collections.Counter()
     for stack, count in stacks.items():
@@ -369,7 +369,7 @@ def share(quality):
 
 
 def profiles(daemon, program, pid, start_ms, comms=None):
-    """Of the program's process, or of all that the daemon sampled of these comms since."""
+    """Profiles of the program's process, or of all sampled processes with these comms since."""
     if not program.comm:
         return [daemon.profile(f"pid={pid}&from={start_ms}")]
     listed = json.loads(daemon.get(f"/processes?from={start_ms}"))["processes"]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment: FLAMED_FIXTURE,
-// the server's path; FLAMED_PAGE_MINUTES, of its history. Runs in the copy of test/web that run.sh makes.
+// Measures how fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment:
+// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history. Runs in run.sh's copy of test/web.
 //
-// What is measured is what the page itself marks (performance.measure): "flamed:first-paint" from the moment when all of an
-// answer has come until its graph is painted, "flamed:paint" one drawing, "flamed:hover" and "flamed:search" what one
-// pointer event or one letter takes. A release of the brush counts until the graph that it asked for is painted.
+// The page marks the measured times itself (performance.measure): "flamed:first-paint" from the end of an answer until
+// its graph is painted, "flamed:paint" for one drawing, "flamed:hover" and "flamed:search" for one pointer event or one
+// letter. A release of the brush counts until the requested graph is painted.
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { createInterface } from "node:readline";
@@ -31,7 +31,7 @@ async function start(path) {
   return { child, url };
 }
 
-// Bytes as they are sent.
+// Bytes on the wire.
 const sent = (url) => new Promise((resolve, reject) => {
   get(url, { headers: { "Accept-Encoding": "gzip" } }, (answer) => {
     const parts = [];
@@ -48,7 +48,7 @@ async function bundle(url) {
   return { files: files.length, bytes };
 }
 
-// Keeps every measure that the page makes, since the page keeps the latest of each only.
+// Keeps every measure, since the page keeps only the latest of each.
 const keepMeasures = () => {
   window.measures = [];
   new PerformanceObserver((list) => {
@@ -73,7 +73,7 @@ async function heap(page, session) {
 async function tree(browser, url, nodes) {
   const page = await browser.page(url, { now: null, height: 900 });
   await page.addInitScript(keepMeasures);
-  // More than the page asks for by itself.
+  // More than the page requests by itself.
   await page.route("**/profile?*", (route) => route.continue({ url: `${route.request().url()}&max_nodes=1000000` }));
   const session = await browser.context.newCDPSession(page);
   const firstPaints = [];

@@ -6,9 +6,9 @@
 //   page_bench_server [minutes [cpus [live]]]   (default 1440 and 4) listens on a free port of the loopback address,
 //                                               prints "http://127.0.0.1:PORT", runs until SIGTERM
 //
-// With "live" the history goes on, a second every second. Without, each question is answered anew, as if it did:
-// nothing is measured that was only told again. Pid 200000 has a tree of about so many nodes in the history's newest
-// minute, pid 1000000 likewise.
+// With "live" the history goes on, a second every second. Without it each query is still answered anew, so that no
+// reused answer is measured. Pid 200000 has a tree of about as many nodes in the history's newest minute, pid 1000000
+// likewise.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -38,7 +38,7 @@ constexpr std::size_t kPool = 1500;
 constexpr std::int32_t kFirstPid = 500;
 constexpr int kHz = 100;
 
-/// Where the daemon would read files.
+/// Replaces the daemon's reading of files.
 class MadeUpSymbols final : public symbolizer::Symbolizer {
  public:
   std::vector<symbolizer::SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
@@ -61,8 +61,8 @@ class MadeUpSymbols final : public symbolizer::Symbolizer {
   }
 };
 
-/// Names by way of the daemon's cache at its usual size, which holds the 263,000 addresses that a question about the
-/// whole machine has here.
+/// Names through the daemon's cache with its usual size, which holds the 263,000 addresses of a query about the whole
+/// machine here.
 class BenchSources final : public FakeSources, private store::FrameNamer {
  public:
   using FakeSources::FakeSources;
@@ -71,7 +71,7 @@ class BenchSources final : public FakeSources, private store::FrameNamer {
     return is_live ? FakeSources::await_revision() : ++asked_;
   }
 
-  bool is_live = false;  ///< before the server begins
+  bool is_live = false;  ///< set before the server begins
 
  private:
   std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
@@ -124,7 +124,7 @@ void add_tree(FakeSources& sources, std::int32_t nodes, int cpus) {
   }
 }
 
-/// What a busy host does, second by second.
+/// The load of a busy host, second by second.
 class History {
  public:
   History(FakeSources& sources, int cpus) : sources_(sources), cpus_(cpus) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Turns what page_bench.mjs printed into a table, with what was aimed at beside it. Usage: report.py FILE"""
+"""Turns the output of page_bench.mjs into a table with the targets. Usage: report.py FILE"""
 
 import json
 import sys
@@ -19,18 +19,18 @@ def spread(what, target, values):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         figures = json.load(file)
-    print("| | aimed at | median | 95 of 100 within |\n|---|---|---|---|")
+    print("| | target | median | 95 % within |\n|---|---|---|---|")
     for nodes, paint_ms in ((200_000, 150), (1_000_000, 250)):
         tree = figures[f"tree_{nodes}"]
         size = f"{nodes:,} nodes"
-        spread(f"{size}: all of the answer has come → its graph is painted", f"{paint_ms} ms", tree["first_paint_ms"])
+        spread(f"{size}: answer complete → its graph is painted", f"{paint_ms} ms", tree["first_paint_ms"])
         spread(f"{size}: one drawing while zooming", "16 ms", tree["zoom_draw_ms"])
         spread(f"{size}: one move of the pointer", "16 ms", tree["hover_ms"])
         spread(f"{size}: a search", "50 ms", tree["search_ms"])
         row(f"{size}: elements of the document", "2,000", f"{tree['dom_nodes']:,}")
-        row(f"{size}: memory of the page after garbage is collected", "100 MiB", f"{tree['heap_bytes'] / MIB:.0f} MiB")
+        row(f"{size}: memory of the page after garbage collection", "100 MiB", f"{tree['heap_bytes'] / MIB:.0f} MiB")
     spread("release of the brush → graph painted", "300 ms", figures["brush"]["release_to_paint_ms"])
-    row("the page's own code and style, packed", "100 KiB", f"{figures['bundle']['bytes'] / 1024:.0f} KiB")
+    row("the page's own code and style, compressed", "100 KiB", f"{figures['bundle']['bytes'] / 1024:.0f} KiB")
 
 
 main()

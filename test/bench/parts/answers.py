@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeping samples and answering questions costs: the store, clients, the page."""
+"""The cost of storing samples and answering queries: the store, clients, the page."""
 
 import shutil
 import subprocess
@@ -26,25 +26,25 @@ class Store(Part):
                          (store["day_used_bytes"] - store["day_exact_bytes"]) / 2**20, 1)
         return f"""## The store
 
-A synthetic day of a busy 2-CPU host (85 % of a minute's samples have a stack of their own): {store["day_minutes"]} minutes.
+A synthetic day of a busy 2-CPU host (85 % of a minute's samples have a unique stack): {store["day_minutes"]} minutes.
 
 | | |
 |---|---|
 | adding a sample whose stack is known, 30 frames | {store["add_repeated_30_frames_ns"]} ns, {store["allocations_per_repeated_add"]} allocations |
 | adding a sample with 2 new frames of 30 | {store["add_new_2_of_30_frames_ns"]} ns |
-| a distinct stack of 30 frames, one of them its own | {store["bytes_per_distinct_30_frame_stack"]:.0f} bytes |
+| a distinct stack of 30 frames, one of them new | {store["bytes_per_distinct_30_frame_stack"]:.0f} bytes |
 | memory for the day | {mib(store["day_used_bytes"])} |
-| of it for samples one by one, as many as their part of the budget holds | {mib(store["day_exact_bytes"])}, the last {store["day_exact_minutes"] / 60:.1f} h |
+| of it for single samples, as many as fit into their part of the budget | {mib(store["day_exact_bytes"])}, the last {store["day_exact_minutes"] / 60:.1f} h |
 | a sealed minute | {store["sealed_bytes_per_minute"] / 1024:.0f} KiB, {store["bytes_per_histogram_entry"]} bytes per pair of thread and stack |
 | taking a snapshot | {store["snapshot_us"]:.0f} µs |
 | flame graph of one process, 1 h / the day | {store["query_1h_process_ms"]:.0f} / {store["query_24h_process_ms"]:.0f} ms |
 | flame graph of the machine, 1 h / the day | {store["query_1h_machine_ms"]:.0f} / {store["query_24h_machine_ms"]:.0f} ms |
-| who used CPU, the day | {store["process_usage_24h_ms"]:.0f} ms |"""
+| CPU use by process, the day | {store["process_usage_24h_ms"]:.0f} ms |"""
 
 
 class Questions(Part):
     name = "questions"
-    about = "a day of a synthetic host of 64 CPUs, and what is asked of it; takes minutes, and 3 GiB"
+    about = "queries about a day of a synthetic host with 64 CPUs; takes minutes, and 3 GiB"
     by_default = False
 
     def measure(self, how):
@@ -59,13 +59,13 @@ class Questions(Part):
             f"{questions[name + '_columns_ms']:.1f} ms for the {mib(questions[name + '_columns_bytes'])} of {text}"
             for name, text in (("process_1h", "the process"), ("machine_1h", "the machine's hour"))
             if name + "_columns_ms" in questions)
-        return f"""## Questions
+        return f"""## Queries
 
 {questions["minutes"]} minutes of a synthetic host with {questions["cpus"]} busy CPUs at 99 Hz, {questions["pairs_per_minute"]:.0f} pairs of thread and stack a
-minute, {questions["call_tree_nodes"]} nodes of the call-tree, {mib(questions["store_bytes"])}; {questions["slots_dropped_for_budget"]} minutes dropped for the budget. Medians of
-what was asked in 5 s, at least 9 times: CPU time of the asking thread in ms until the answer stands as a value and is freed, while another thread adds samples at
-the pace of the host: {questions["seconds_added_meanwhile"]} s of them, at most {questions["slowest_second_to_add_ms"]:.1f} ms of CPU time for one second's, {questions["lost"]} lost. Naming is apart: it is a look-up per
-address where names are known. *First*: the question that found no sums of minutes.
+minute, {questions["call_tree_nodes"]} nodes of the call tree, {mib(questions["store_bytes"])}; {questions["slots_dropped_for_budget"]} minutes dropped for the budget. Medians of
+queries for 5 s, at least 9 of each: CPU time of the querying thread in ms until the answer is built and freed, while another thread adds samples at
+the pace of the host: {questions["seconds_added_meanwhile"]} s of them, at most {questions["slowest_second_to_add_ms"]:.1f} ms of CPU time for one second's, {questions["lost"]} lost. Naming is separate: it is a look-up per
+address if names are known. *First*: the query before there are sums of minutes.
 
 {table(("", "answer", "naming", "first", "target"), rows)}
 
@@ -77,7 +77,7 @@ QUESTIONS = (("flame graph of one process, 1 h", "process_1h", 5),
              ("flame graph of the machine, 24 h", "machine_24h", 500),
              ("difference of two hours of one process", "diff_process_1h", 120),
              ("difference of two hours of the machine", "diff_machine_1h", 120),
-             ("who used CPU, 1 h", "processes_1h", "–"),
+             ("CPU use by process, 1 h", "processes_1h", "–"),
              ("heat map, 10 min", "heatmap_10min", "–"),
              ("timeline by the second, 10 min", "timeline_10min", "–"))
 
@@ -91,7 +91,7 @@ def question_row(questions, text, name, target):
 
 class Clients(Part):
     name = "clients"
-    about = "many clients at once: idle, slow, and asking all the time"
+    about = "many clients at once: idle, slow, and busy ones"
     by_default = False
 
     def measure(self, how):
@@ -109,7 +109,7 @@ class Clients(Part):
         return f"""## Clients
 
 {clients["seconds"]} s each. *Held*: a quarter each are silent, idle after an answer, send a byte every half second, and do not read
-the answers of two requests; those that are closed come again. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.
+the answers of two requests; clients that are closed reconnect. They took {clients["held"]["more_memory_bytes"] / 1e6:.1f} MB of memory.
 
 {table(head, rows)}"""
 
@@ -121,7 +121,7 @@ def clients_row(name, part):
 
 
 class Page(Part):
-    """How fast the page is, in a browser: prints its own report."""
+    """The page's speed in a browser. Prints its own report."""
 
     name = "page"
     about = "a synthetic day, then a browser; takes minutes"

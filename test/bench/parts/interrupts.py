@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an interrupt takes from the load, seen by the load: too little to be seen at 99 Hz, so with many more of them."""
+"""The load's own measurement of what an interrupt costs it: too little to measure at 99 Hz, so with many more of
+them."""
 
 import signal
 import subprocess
@@ -58,8 +59,8 @@ class Interrupts(Part):
                          f"{lost['mean'] * 99 / hertz:.4f} ± {lost['half'] * 99 / hertz:.4f}"))
         return f"""## What an interrupt costs
 
-The load's own view, with all that the kernel's statistics do not see: entering and leaving the interrupt, the timer, caches that others
-have filled. Load `steady`, pairs of intervals of {measured["seconds"]:.0f} s as above; at 99 Hz it is too little to be seen, so with more of them.
+Measured by the load, with all that the kernel's statistics do not see: entry to and exit from the interrupt, the timer, and
+caches filled with other data. Load `steady`, pairs of intervals of {measured["seconds"]:.0f} s as above. At 99 Hz the loss is too small to measure, so the rates are higher.
 
 """ + table(("", "pairs", "work lost, %", "ns for each", "at 99 Hz, %"), rows)
 

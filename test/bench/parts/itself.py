@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flamed, profiled by flamed: where its own time goes."""
+"""Where flamed's own time goes, profiled by flamed."""
 
 import time
 
@@ -7,7 +7,7 @@ from loads.servers import Servers
 from parts.part import Part
 from support.daemon import Daemon
 
-HERTZ = 1000  # of both: at 99 Hz there is next to nothing to be seen
+HERTZ = 1000  # for both: at 99 Hz there are too few samples
 DEEPEST = 30
 SMALLEST = 0.02
 
@@ -38,10 +38,10 @@ class Itself(Part):
         total = sum(int(count) for _, count in stacks)
         if total == 0:
             return ""
-        return f"""## flamed in its own eyes
+        return f"""## flamed profiled by flamed
 
-flamed on the load *servers* at {HERTZ} Hz, since at 99 Hz there is next to nothing to be seen, sampled for {measured["seconds"]} s by a second flamed:
-{total} samples, {1000 * total / HERTZ / measured["seconds"]:.2f} ms of CPU time a second. Shares in %, by thread's call path from the outermost function inwards; what is below {100 * SMALLEST:.0f} % is left out.
+flamed on the load *servers* at {HERTZ} Hz, since it uses too little at 99 Hz, sampled for {measured["seconds"]} s by a second flamed:
+{total} samples, {1000 * total / HERTZ / measured["seconds"]:.2f} ms of CPU time a second. Shares in %, by thread's call path from the outermost function inwards; parts below {100 * SMALLEST:.0f} % are left out.
 
 ```
 {tree(stacks, total)}

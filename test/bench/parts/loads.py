@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flamed costs on each load, and what others cost there."""
+"""The costs of flamed and of other tools on each load."""
 
 import statistics
 
@@ -11,7 +11,7 @@ from parts.part import Part
 from support import cost, figures
 from support.figures import between, mib, number, percent, spread, table
 
-# The aims for peers: how many times flamed's own CPU time theirs must be at least.
+# The targets for other tools: the least ratio of their CPU time to flamed's.
 TIMES_CHEAPER = {"perf -g": 20, "perf dwarf": 20, "bpftrace": 40}
 
 
@@ -31,7 +31,7 @@ class OnLoad(Part):
 
 
 class OnBuild(OnLoad):
-    """At the full frequency, whatever that costs, and as it runs on a machine where nobody has set anything."""
+    """At the full frequency, whatever that costs, and with default settings."""
 
     def measure(self, how):
         return {**super().measure(how), "within_budget": cost.measure_within_budget(self.load, how)}
@@ -43,7 +43,7 @@ class OnIdle(OnLoad):
 
 
 class Summary(Part):
-    """Nothing of its own: the section about all loads."""
+    """The section about all loads. Measures nothing itself."""
 
     name = "loads"
 
@@ -63,19 +63,21 @@ INTRODUCTION = """## On loads
 
 {loads}
 
-99 Hz on every CPU, with a CPU budget that is too large to lower that, else default settings; *default budget*: all settings as they
-come, where flamed samples less often when it would cost more than its budget, and counts each sample for more. Everything is read from outside: CPU time from flamed's control group, so that helpers
-count that have ended; the kernel program's time from the kernel's statistics (`bpf_stats_enabled`), less what these make
-of a program that does nothing (*statistics*). Medians, in brackets from the least to the most of all intervals. CPU time is in
-thousandths of a percent of a core for each CPU that was busy; on the idle machine of one core, once flamed has run for a
-minute. *At first* is its first half minute there, from when it is ready: whoever is sampled for the first time is looked up,
-and the first files' tables are built."""
+99 Hz on every CPU, with a CPU budget too large to lower that, and otherwise default settings. *Default budget*: all
+settings are the defaults, so flamed samples less often when it would cost more than its budget, and each sample counts for
+more time. Everything is measured from outside: CPU time from flamed's control group, which includes ended helpers; the
+kernel program's time from the kernel's statistics (`bpf_stats_enabled`), less the time that they show for a program that
+does nothing (*statistics*). Medians; in brackets the range of all intervals. CPU time is in thousandths of a percent of a
+core for each busy CPU; on the idle machine of one core, after flamed has run for a minute. *At first* is the first half
+minute there, from when flamed is ready: it looks up processes when it first samples them, and builds the first files'
+tables."""
 
-PEERS_INTRODUCTION = """### Beside others
+PEERS_INTRODUCTION = """### Compared with other tools
 
-CPU time of processes in ms for 10 s of sampling: of what others take from their start until there are stacks with names, and of
-flamed in the same seconds on the same load: medians of three runs each, but one where a report was cut off. Time in the kernel's interrupts is in none of them. All sample at 99 Hz. flamed and
-`--call-graph dwarf` see whole stacks; `-g`, `profile` and `bpftrace` walk frame pointers, which these programs do not keep."""
+CPU time of processes in ms for 10 s of sampling: of the other tools from their start until they have stacks with names, and
+of flamed in the same seconds on the same load. Medians of three runs each, or one run if a report was cut off. None includes
+time in the kernel's interrupts. All sample at 99 Hz. flamed and `--call-graph dwarf` see whole stacks; `-g`, `profile` and
+`bpftrace` walk frame pointers, which these programs do not keep."""
 
 
 def load_list(measured):
@@ -97,7 +99,7 @@ def cost_table(measured):
     for one in measured:
         if one["name"] == "idle":
             rows.append((one["name"], "–", "–", "–", "–", "–", "–", shown(one, "whole_of_a_core", 1, 1e5)))
-            if "start" in one:  # not in what older benches have left behind
+            if "start" in one:  # missing in results of older benches
                 rows.append((one["name"] + ", at first", "–", "–", "–", "–", "–", "–",
                              f"{1e5 * one['start']['whole_of_a_core']:.1f}"))
             continue
@@ -114,13 +116,13 @@ def cost_row(name, one):
 
 
 def thread_table(measured):
-    """Of flamed's threads; those that used next to nothing are left out."""
+    """flamed's threads, without those that used next to nothing."""
     names = sorted({name for one in measured for interval in one["intervals"] for name in interval["threads"]})
     shares = {one["name"]: {name: 1e5 * statistics.median(interval["threads"].get(name, 0) for interval in one["intervals"])
                             for name in names} for one in measured if one["name"] != "idle"}
     names = [name for name in names if any(used[name] >= 0.1 for used in shares.values())]
     rows = [(load, *(f"{used[name]:.1f}" for name in names)) for load, used in shares.items()]
-    return "The daemon's part by its threads, likewise; medians.\n\n" + table(("load", *names), rows) if names else ""
+    return "The daemon's part by thread, in the same units; medians.\n\n" + table(("load", *names), rows) if names else ""
 
 
 def activity_table(measured):
@@ -134,9 +136,9 @@ def activity_table(measured):
             first = one["start"]
             rows.append((one["name"] + ", at first", number(first["samples_per_second"], 0), number(first["interrupts_per_second"], 0), "",
                          number(first["wake_ups_per_second"]), "", "–", "–"))
-    return ("A second, over all CPUs. *Attributed*: CPU time of the load by flamed's samples, of that which the kernel counts for "
+    return ("Per second, over all CPUs. *Attributed*: the load's CPU time by flamed's samples, as a share of the kernel's count for "
             "its control group.\n\n" +
-            table(("load", "samples", "interrupts of the machine", "without flamed", "wake-ups of flamed", "its system calls",
+            table(("load", "samples", "the machine's interrupts", "without flamed", "flamed's wake-ups", "its system calls",
                    "stacks whole, %", "attributed, %"), rows))
 
 
@@ -154,10 +156,10 @@ def memory_table(measured):
         rows.append((one["name"], f"{one['resident']['seconds']:.0f} s", mib(resident["own"]), mib(resident["files"]),
                      mib(resident["helpers"]), mib(sum(resident.values())), mib(one["resident"]["store_bytes"]),
                      mib(memory["maps"]), mib(memory["programs"]), mib(memory["perf_buffers"])))
-    return ("Memory at the end. Resident, each page counted once whoever has it mapped: the daemon's own, its files (with what it "
-            "has mapped of BPF maps and buffers), what its helpers have besides; in *own* is the store. In the kernel: maps "
-            "(unwind tables above all, then the rings of samples), programs, perf buffers.\n\n" +
-            table(("load", "after", "own", "files and shared", "helpers", "**resident**", "of it store", "BPF maps", "BPF programs",
+    return ("Memory at the end. Resident, with each page counted once: the daemon's own (including the store), its files (including "
+            "mapped BPF maps and buffers), and the other pages of its helpers. In the kernel: maps (mostly unwind tables, then "
+            "the rings of samples), programs, perf buffers.\n\n" +
+            table(("load", "after", "own", "files and shared", "helpers", "**resident**", "store in it", "BPF maps", "BPF programs",
                    "perf buffers"), rows))
 
 
@@ -169,9 +171,9 @@ def throughput_table(measured):
         lost = figures.interval([100 * value for value in one["pairs"]])
         rows.append((one["name"], lost["n"], f"{lost['mean']:+.2f}", f"{lost['mean'] - lost['half']:+.2f} – {lost['mean'] + lost['half']:+.2f}",
                      "no" if abs(lost["mean"]) <= lost["half"] else "yes"))
-    return ("What the load itself loses: work done in intervals with flamed and without, next to each other. For the build: builds, "
-            "so that it is its wall time.\n\n" +
-            table(("load", "pairs", "lost, %", "95 % interval", "told from 0?"), rows)) if rows else ""
+    return ("The load's loss of throughput: work done in adjacent intervals with and without flamed. For the build, work is the "
+            "number of builds, so the loss is in wall time.\n\n" +
+            table(("load", "pairs", "lost, %", "95 % interval", "significant?"), rows)) if rows else ""
 
 
 def peer_table(one):
@@ -198,8 +200,8 @@ def judge(measured, aims):
         return 100 * statistics.median(found) if found else None
 
     for name in ("steady", "servers"):
-        aims.at_most(f"{name}: whole cost, % of a core per busy CPU", 0.15, median(name, "whole"))
-        aims.at_most(f"{name}: of that user space", 0.02, median(name, "user"), 4)
+        aims.at_most(f"{name}: total cost, % of a core per busy CPU", 0.15, median(name, "whole"))
+        aims.at_most(f"{name}: of it in user space", 0.02, median(name, "user"), 4)
         for peer in by_name.get(name, {}).get("peers", []):
             if peer["name"] in TIMES_CHEAPER and "skipped" not in peer:
                 aims.at_least(f"{name}: CPU time of `{peer['name']}` over flamed's", TIMES_CHEAPER[peer["name"]],
@@ -207,12 +209,12 @@ def judge(measured, aims):
     for name in ("steady", "servers", "build"):
         if by_name.get(name, {}).get("pairs"):
             lost = figures.interval([100 * value for value in by_name[name]["pairs"]])
-            aims.judge(f"{name}: throughput lost, %", "not told from 0", f"{lost['mean']:+.2f} ± {lost['half']:.2f}",
+            aims.judge(f"{name}: throughput lost, %", "not significant", f"{lost['mean']:+.2f} ± {lost['half']:.2f}",
                        lost["mean"] <= lost["half"])
-    aims.at_most("idle: whole cost, % of a core", 0.01, median("idle", "whole_of_a_core"), 4)
+    aims.at_most("idle: total cost, % of a core", 0.01, median("idle", "whole_of_a_core"), 4)
     wake_ups = median("idle", "wake_ups_per_second")
     aims.at_most("idle: wake-ups a second", 2, None if wake_ups is None else wake_ups / 100, 1)
-    aims.at_most("build: whole cost, % of a core per busy CPU", 0.3, median("build", "whole"))
+    aims.at_most("build: total cost, % of a core per busy CPU", 0.3, median("build", "whole"))
     if "build" in by_name:
         judge_build(by_name["build"], aims)
     if "servers" in by_name:
@@ -230,7 +232,7 @@ def judge_build(build, aims):
     if "within_budget" in build:
         within = build["within_budget"]
         name = f"build, default budget ({statistics.median(within['frequencies']):g} Hz)"
-        aims.at_most(f"{name}: whole cost, % of a core per busy CPU", 0.3, 100 * statistics.median(values(within, "whole")))
+        aims.at_most(f"{name}: total cost, % of a core per busy CPU", 0.3, 100 * statistics.median(values(within, "whole")))
         attribute(name, within["stacks"])
 
 

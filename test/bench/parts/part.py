@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Part: something that is measured, and the section of the report about it."""
+"""Part: one measurement, and its section of the report."""
 
 
 class Part:
     name = ""
-    about = ""  # what is being done, for whoever waits
+    about = ""  # a description for the progress output
     by_default = True
-    has_section = True  # of its own; else another part's tells of it
+    has_section = True  # of its own; otherwise another part's section includes it
 
     def measure(self, how):
-        """A value for JSON. Skip where it can't be measured."""
+        """A value for JSON. Raises Skip if it can't be measured."""
         raise NotImplementedError
 
     def section(self, results, aims):
-        """Markdown, from all parts' results by name. What was aimed at goes to `aims`. Empty where nothing was measured."""
+        """Markdown, from all parts' results by name. Adds its targets to `aims`. Empty if nothing was measured."""
         raise NotImplementedError

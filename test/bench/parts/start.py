@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon flamed samples after its start, and how soon stacks are whole, among 200 processes that run already."""
+"""How soon after its start flamed samples, and how soon stacks are whole, with 200 processes that already run."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from support.daemon import Daemon
 from support.figures import between, percent, spread, table
 
 PROCESSES = 200
-# What the processes are: a little work, then a second of sleep. Interpreters, for their many libraries.
+# The processes' programs: a little work, then a second of sleep. Interpreters, for their many libraries.
 PROGRAMS = (
     ("/bin/sh", "-c", "while :; do i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; sleep 1; done"),
     ("/bin/bash", "-c", "while :; do for ((i = 0; i < 2000; i++)); do :; done; sleep 1; done"),
@@ -22,7 +22,7 @@ PROGRAMS = (
     ("/usr/bin/python3", "-c", "import time\nwhile True:\n  sum(range(200000)); time.sleep(1)"),
 )
 SECONDS = 10
-# Not for long: the process or the rows of what it has mapped do not stand in the tables yet.
+# Temporary reasons: the process or its files' rows are not in the tables yet.
 NOT_YET = ("the process had only just begun", "unwind rows not ready", "address outside of all known code")
 WHOLE_ENOUGH = 0.01
 # "comm (pid);[truncated: why];function;function 12"
@@ -59,7 +59,7 @@ class Start(Part):
         ready = [one["tables_s"] for one in start["starts"]]
         aims.at_most(f"start: first sample after exec, ms, {PROCESSES} processes", 300,
                      1000 * statistics.median(firsts) if firsts else None, 0)
-        aims.at_most("start: seconds until tables stand", 5, statistics.median(ready), 0)
+        aims.at_most("start: seconds until tables are built", 5, statistics.median(ready), 0)
         rows = []
         for second in range(start["seconds"]):
             windows = [one["windows"][second] for one in start["starts"]]
@@ -71,16 +71,16 @@ class Start(Part):
         late = [sum(window["others_not_yet"] for window in one["windows"]) for one in start["starts"]]
         return f"""## Start
 
-flamed starts while {start["processes"]} processes run, of five programs, each of which works a little every second; {len(start["starts"])} starts. From its exec to its first
-sample: {between(spread(firsts), 0, 1000) if firsts else "–"} ms. To the second from which on no more than {100 * WHOLE_ENOUGH:.0f} % of these processes' samples lack tables (of the process or of a file's rows): {between(spread(ready), 0)}.
-Processes that begin later, such as each `sleep` of these programs, are not among them: they have tables once they have been sampled, and most end before ({statistics.median(others):.0f} samples, {statistics.median(late):.0f} of them without).
-All that cost {used:.2f} s of CPU time in the {start["seconds"]} s.
+flamed starts while {start["processes"]} processes run, of five programs that each work a little every second; {len(start["starts"])} starts. From its exec to its first
+sample: {between(spread(firsts), 0, 1000) if firsts else "–"} ms. The second from which on at most {100 * WHOLE_ENOUGH:.0f} % of these processes' samples lack tables (of the process or of a file's rows): {between(spread(ready), 0)}.
+Later processes, such as each `sleep` of these programs, do not count: they get tables after their first sample, and most end before ({statistics.median(others):.0f} samples, {statistics.median(late):.0f} of them without).
+All of this cost {used:.2f} s of CPU time in the {start["seconds"]} s.
 
 """ + table(("second", "samples", "whole, %", "without tables yet, %"), rows)
 
 
 def measure_start(how, seconds, load):
-    # Some are about to end: what they start next has another pid.
+    # Some are about to end. What they start next has another pid.
     ran = set(load.group.pids())
     with Daemon(how.flamed) as daemon:
         begin = daemon.process.exec_at
@@ -95,7 +95,7 @@ def measure_start(how, seconds, load):
 
 
 def window(folded, ran):
-    """Of one second: the samples of processes that ran when flamed began, and of others."""
+    """For one second: the samples of processes that ran when flamed began, and of others."""
     counts = dict.fromkeys(("samples", "whole", "not_yet", "others", "others_not_yet"), 0)
     for found in map(FOLDED.match, folded.splitlines()):
         if found is None:
@@ -109,7 +109,7 @@ def window(folded, ran):
 
 
 def ready_after(windows):
-    """After how many seconds all that came, taken together, was whole enough."""
+    """After how many seconds all later samples together were whole enough."""
     for second in range(len(windows)):
         rest = windows[second:]
         if sum(one["not_yet"] for one in rest) <= WHOLE_ENOUGH * sum(one["samples"] for one in rest):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample costs in the kernel by the depth of the user stack, and how many stacks of real programs are whole."""
+"""The cost of a sample in the kernel by the depth of the user stack, and the share of real programs' whole stacks."""
 
 import shutil
 
@@ -35,13 +35,13 @@ frame pointers, sampled {unwind["hertz"]} times a second by each program in turn
 
 """ + table(("", *depths, "ns per frame"),
             [row("flamed, unwind tables, no frame pointers in the program", unwind["tables"]),
-             row("bpf_get_stack and a perf buffer, nothing else", unwind["get_stack"]),
+             row("only bpf_get_stack and a perf buffer", unwind["get_stack"]),
              row("flamed, frame pointers", unwind["frame_pointers"])])
 
 
 class Stacks(Part):
     name = "stacks"
-    about = "programs as Debian ships them, one after the other, beside perf"
+    about = "Debian's programs, one after the other, compared with perf"
 
     def measure(self, how):
         if shutil.which("perf") is None:
@@ -57,19 +57,20 @@ class Stacks(Part):
         rows = [stacks_row(name, program) for name, program in mixed["programs"].items()]
         return f"""## Whole stacks
 
-Programs as Debian ships them, {mixed["seconds"]} s each, sampled at the same time by flamed with unwind tables, by flamed with
-frame pointers alone, and by `perf record --call-graph dwarf`. Before that each has run for {mixed["warm_up_seconds"]} s, since flamed builds tables of
-what it meets: *at first* is what was whole by tables in those. Shares in %. *Whole*: down to the process's or thread's
-entry; the reasons of the rest are those of `quality`. *Agreement*, where both are whole: stacks of flamed that perf saw as
-they are, or all of whose steps from caller to callee perf saw; and the share of single steps. What perf's second half
-shares with its first in the same way is beside it: the rest is chance, in programs with many rare stacks.
+Programs from Debian's packages, {mixed["seconds"]} s each, sampled at the same time by flamed with unwind tables, by flamed with
+frame pointers only, and by `perf record --call-graph dwarf`. Before that each has run for {mixed["warm_up_seconds"]} s, since flamed builds tables of
+the code that it samples: *at first* is the share that was whole by tables in that time. Shares in %. *Whole*: down to the
+process's or thread's entry; *otherwise* has the other stacks' reasons as in `quality`. *Agreement*, if both are whole: the
+share of flamed's stacks that perf saw too, or of which perf saw all steps from caller to callee; and the share of single
+steps. Beside it is the agreement of perf's second half with its first: the difference to 100 % is chance, in programs with
+many rare stacks.
 
 {table(head, rows)}
 
 All programs together: {percent(mixed["tables"]["whole_share"])} % whole by tables, {percent(mixed["frame_pointers"]["whole_share"])} % by frame pointers. A JVM keeps frame
-pointers in the code that it makes only with `-XX:+PreserveFramePointer`; without, such stacks end there and are counted as
-`no_unwind_information`. perf cannot go through code made by JIT compilers at all. The last column is the kernel program's
-time on the whole machine while perf copied stacks beside it, with what else ran: an upper bound."""
+pointers in compiled code only with `-XX:+PreserveFramePointer`. Without it such stacks end there and are counted as
+`no_unwind_information`. perf cannot unwind code of JIT compilers at all. The last column is the kernel program's time on the
+whole machine while perf copied stacks beside it: an upper bound."""
 
 
 def stacks_row(name, program):

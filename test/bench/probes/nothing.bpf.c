@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A program for a timer's event that does nothing: what no sampler can go below. */
+/* A program for a timer's event that does nothing: the lower bound for every sampler. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 

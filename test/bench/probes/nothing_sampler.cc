@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples as flamed does, with a program that does nothing: the same timers on all CPUs. What the machine takes for the
-// interrupts themselves is left. Ends with SIGTERM or SIGINT.
+// Samples as flamed does, with the same timers on all CPUs, but with a program that does nothing. What is left is the
+// cost of the interrupts. Ends on SIGTERM or SIGINT.
 //
 //   nothing_sampler HERTZ
 #include <bpf/libbpf.h>
@@ -39,11 +39,11 @@ int run(int hertz) {
 
   const Skeleton skeleton(::nothing_bpf__open_and_load());
   if (!skeleton) {
-    std::fprintf(stderr, "cannot load the program that does nothing\n");
+    std::fprintf(stderr, "cannot load the empty program\n");
     return 1;
   }
   const int program = ::bpf_program__fd(skeleton.get()->progs.nothing);
-  // As the sampler's own.
+  // Like the sampler's.
   perf_event_attr attributes{};
   attributes.size = sizeof(attributes);
   attributes.type = PERF_TYPE_SOFTWARE;

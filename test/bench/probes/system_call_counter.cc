@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   if (!skeleton) return 1;
   skeleton.get()->rodata->cgroup_id = std::strtoull(argv[1], nullptr, 10);
   if (::system_calls_bpf__load(skeleton.get()) != 0 || ::system_calls_bpf__attach(skeleton.get()) != 0) {
-    std::fprintf(stderr, "this kernel does not tell of system calls\n");
+    std::fprintf(stderr, "this kernel has no tracepoint for system calls\n");
     return 1;
   }
   const auto& count = skeleton.get()->bss->system_calls;

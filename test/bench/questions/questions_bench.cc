@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What questions cost, as one JSON object on stdout: CPU time of the asking thread from the snapshot to the answer's
-// value, and to its bytes, while another thread goes on adding samples at the pace of the host. The host is synthetic:
-// 64 busy CPUs at 99 Hz, six services of 64 threads that use most, and 34 smaller ones.
+// The cost of queries, as one JSON object on stdout: CPU time of the querying thread from the snapshot to the built
+// answer, and to its bytes, while another thread adds samples at the pace of the host. The host is synthetic: 64 busy
+// CPUs at 99 Hz, six services of 64 threads that use most, and 34 smaller ones.
 //
 //   questions_bench [minutes [cpus]]     (default: 1440, a day, of 64 CPUs; takes minutes, and 3 GiB)
 #include <algorithm>
@@ -35,15 +35,15 @@ namespace {
 constexpr std::int64_t kPeriodNs = kNsPerSecond / 99;
 constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
 constexpr std::uint32_t kPool = 1500;
-/// Of these the samples stand in the order in which the host took them; before, by thread and stack, which makes the
+/// These minutes have their samples in the order of time. Earlier ones have them by thread and stack, which gives the
 /// same histograms and is faster to add.
 constexpr int kMinutesInOrder = 130;
-// Virtual machines run faster and slower for seconds: the median is to be of more than one such time.
+// Virtual machines run faster and slower for seconds, so the median must cover more than one such time.
 constexpr std::size_t kFewestRepetitions = 9;
 constexpr double kLeastMs = 5000;
-constexpr std::size_t kMostNodes = 200'000;  // as answers have them unless asked for otherwise
+constexpr std::size_t kMostNodes = 200'000;  // the default of answers
 
-/// CPU time of this thread, so that the figures hold on a machine that does other things too.
+/// CPU time of this thread, so that the figures hold on a busy machine too.
 double now_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -77,7 +77,7 @@ class CachedNamer final : public FrameNamer {
   std::unordered_map<Frame, std::shared_ptr<const InlineChain>> known_;
 };
 
-/// A service has a pool of stacks, some of them often: a walk down a fixed call graph in which a function's first
+/// A service has a pool of stacks, some of them frequent: walks down a fixed call graph in which a function's first
 /// callee is by far the most frequent, so that stacks differ mostly in their innermost frames.
 struct Service {
   std::uint32_t module = 0;
@@ -119,13 +119,13 @@ class Host {
     counts_.resize(pairs);
   }
 
-  /// A minute of the past.
+  /// A past minute.
   void add_minute_grouped() {
     std::vector<Drawn> novel;
     std::fill(counts_.begin(), counts_.end(), std::uint8_t{0});
     for (unsigned i = 0; i < per_second() * 60; ++i) {
       const Drawn drawn = draw();
-      // How often a pair was seen beyond twice makes no difference to what a question costs.
+      // Counts of a pair above two do not change the cost of a query.
       std::uint8_t& count = counts_[first_pair_[drawn.service] + drawn.thread * kPool + drawn.stack];
       if (count < 2) ++count;
       if (drawn.novel) novel.push_back(drawn);
@@ -155,7 +155,7 @@ class Host {
     std::uint32_t service = 0;
     std::uint32_t thread = 0;
     std::uint32_t stack = 0;
-    std::uint32_t novel = 0;  ///< an address that was hardly seen before, else 0
+    std::uint32_t novel = 0;  ///< a rare address, otherwise 0
   };
 
   [[nodiscard]] unsigned per_second() const { return cpus_ * 99; }
@@ -213,7 +213,7 @@ class Asker {
   Asker(const Store& store, WallTime now, Figures& figures) : store_(store), now_(now), figures_(figures) {}
 
   void ask_all(bool a_day) {
-    // The first questions about everything make the sums of minutes that later ones use.
+    // The first queries about everything make the sums of minutes that later ones use.
     const auto first = [&](const char* name, const auto& ask) {
       namer_.took_ms = 0;
       const double start = now_ms();
@@ -239,7 +239,7 @@ class Asker {
   }
 
  private:
-  /// Without naming; the answer's freeing is part of it.
+  /// Without naming. Includes freeing the answer.
   template <typename Ask>
   double cost(const Ask& ask, double* naming_ms = nullptr) {
     std::vector<double> took;
@@ -270,7 +270,7 @@ class Asker {
   }
 
   [[nodiscard]] WallWindow window(int to_minutes_ago, int minutes_long) const {
-    // Not on a minute's edge, so that both ends are cut out of their minutes.
+    // Not at a minute's edge, so that both ends are parts of minutes.
     const std::int64_t to = now_.ns - to_minutes_ago * kNsPerMinute - 7 * kNsPerSecond;
     return {{to - minutes_long * kNsPerMinute}, {to}};
   }

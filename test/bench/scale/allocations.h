@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often the program has asked for memory: whoever links allocations.cc counts each `new`. For programs of one
-// thread.
+// The number of the program's allocations: a program that links allocations.cc counts each `new`. For single-threaded
+// programs.
 #pragma once
 
 #include <cstdint>

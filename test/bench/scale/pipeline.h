@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipeline: the daemon's own way of a sample through user space, from the bytes in the perf buffers to the store, with
-// a clock that is moved by hand and the unwind tables in plain memory. Nothing of the machine is asked.
+// Pipeline: the daemon's own path of a sample through user space, from the bytes in the perf buffers to the store, with
+// a manual clock and the unwind tables in plain memory. Reads nothing from the machine.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 namespace flamed::bench {
 
-/// CPU time of this thread, so that the figures hold on a machine that does other things too.
+/// CPU time of this thread, so that the figures hold on a busy machine too.
 inline double cpu_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -36,8 +36,8 @@ inline double cpu_ns() {
 class Pipeline {
  public:
   struct Took {
-    double decode_ns = 0;  ///< bytes to a batch in the order of time
-    double ingest_ns = 0;  ///< and that to the store, with what is due once a drain
+    double decode_ns = 0;  ///< from bytes to a batch in the order of time
+    double ingest_ns = 0;  ///< from there to the store, with the work once per drain
   };
 
   /// One drain of the host's rings, at the end of a second.
@@ -60,7 +60,7 @@ class Pipeline {
     return {decoded - begin, cpu_ns() - decoded};
   }
 
-  /// Tells of processes that have started. Returns what that took.
+  /// Reports started processes. Returns the time that it took.
   double enter(const SyntheticHost& host) {
     double took = 0;
     for (std::size_t process = 0; process < host.processes(); ++process) {
@@ -76,7 +76,7 @@ class Pipeline {
     return took;
   }
 
-  /// Stands in for the `modules` thread: every file that was asked for is found.
+  /// Replaces the `modules` thread: every requested file is found.
   void open_modules() {
     std::stop_source stopped;
     stopped.request_stop();

@@ -70,12 +70,12 @@ Result<Recording> record(int seconds) {
     }
   }
   (*sampler)->stop();
-  // What ended before its mappings could be read can't be placed.
+  // Samples of a process that ended before its mappings could be read can't be resolved.
   for (auto& [pid, process] : by_pid) {
     if (!process.mappings.empty()) recording.processes.push_back(std::move(process));
   }
   recording.distinct_stacks = stacks.size();
-  if (recording.processes.empty()) return Error("no samples: the machine is idle; run a load beside");
+  if (recording.processes.empty()) return Error("no samples: the machine is idle; run a load at the same time");
   return recording;
 }
 

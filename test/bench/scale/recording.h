@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recording: samples of the running machine as they stand in a ring of samples, by process, with what each process had
-// mapped.
+// Recording: samples of the running machine as in a ring of samples, by process, with each process's mappings.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +25,10 @@ struct Recording {
   std::vector<Process> processes;
   std::size_t samples = 0;
   std::size_t frames = 0;           ///< of all samples
-  std::size_t distinct_stacks = 0;  ///< of all processes together
+  std::size_t distinct_stacks = 0;  ///< in all processes together
 };
 
-/// Samples for so long. User stacks are walked by frame pointers: the load should keep them. Needs root.
+/// Samples for this long. User stacks are walked by frame pointers, so the load should keep them. Needs root.
 Result<Recording> record(int seconds);
 
 }  // namespace flamed::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What user space does with a sample, from the bytes in the ring to the store, by the number of CPUs, of processes and
-// of hours: samples are recorded from the running kernel first, then multiplied. One JSON object on stdout. Needs root.
+// The cost of a sample in user space, from the bytes in the ring to the store, by the number of CPUs, processes and
+// hours. Samples are recorded from the running kernel first, then multiplied. One JSON object on stdout. Needs root.
 //
 //   replay_bench [seconds to record [samples for each figure [hours]]]      (default 5, 400000, 24)
 #include <algorithm>
@@ -27,8 +27,8 @@ constexpr std::size_t kManyCpus = 64;
 struct Figures {
   double decode_ns = 0, ingest_ns = 0;  ///< per sample
   double enter_us = 0;                  ///< per process
-  double allocations = 0;               ///< per sample, with what the end of a minute takes
-  double repeated_allocations = 0;      ///< per sample of a second that had been there before in the same minute
+  double allocations = 0;               ///< per sample, including the end of a minute
+  double repeated_allocations = 0;      ///< per sample of a second that repeats one of the same minute
 };
 
 nlohmann::json to_json(const char* axis, std::size_t value, const Figures& figures) {
@@ -48,7 +48,7 @@ class Replay {
     entering_us_ = pipeline_.enter(host_) / 1e3 / static_cast<double>(processes);
   }
 
-  /// So many seconds, one drain for each.
+  /// This many seconds, with one drain each.
   Figures run(std::size_t seconds) {
     Figures figures;
     figures.enter_us = entering_us_;
@@ -68,7 +68,7 @@ class Replay {
     return figures;
   }
 
-  /// Until every process has been seen, its modules are open and its stacks known.
+  /// Runs until every process has been seen, its modules are open and its stacks known.
   void warm_up() {
     run(1);
     pipeline_.open_modules();
@@ -78,7 +78,7 @@ class Replay {
 
   double repeated_allocations() {
     std::uint64_t least = UINT64_MAX;
-    // The end of a minute may lie between two drains, but not twice in a row.
+    // The end of a minute may be between two drains, but not twice in a row.
     for (int i = 0; i < 3; ++i) {
       drain_same();
       const std::uint64_t before = allocations();

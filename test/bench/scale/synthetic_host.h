@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SyntheticHost: a recording multiplied to any number of CPUs and processes: every process is a copy of a recorded one
-// with a pid of its own. Each sample is one of a process chosen by chance, on any CPU.
+// SyntheticHost: a recording multiplied to any number of CPUs and processes. Every process is a copy of a recorded one
+// with a pid of its own. Each sample is of a random process, on any CPU.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ class SyntheticHost {
   using Record = std::vector<std::byte>;
   static constexpr int kHertz = 99;
 
-  /// Who uses how much CPU time: the n-th process a share of 1/n, about as on real machines, where few do nearly all;
-  /// or all the same, so that nothing is found in the CPU's caches: the worst case.
+  /// The distribution of CPU time: the n-th process has a share of 1/n, about as on real machines, where few processes
+  /// use nearly all. Or all have equal shares, so that CPU caches do not help: the worst case.
   enum class Shares : std::uint8_t { kFewMuch, kEven };
 
   SyntheticHost(const Recording& recording, std::size_t processes, std::size_t cpus, Shares shares);
 
-  /// What the kernel tells of the start of a process: fork, exec, mappings, at `time`.
+  /// The kernel's records of a process's start: fork, exec, mappings, at `time`.
   [[nodiscard]] std::vector<Record> birth(std::size_t process, MonotonicTime time) const;
 
   /// Fills the rings with the samples of the second that begins at `start`. The same seed gives the same samples.
   void sample_second(MonotonicTime start, std::uint64_t seed);
 
-  /// Each CPU's records, one behind the other, as in its ring of samples.
+  /// Each CPU's records, one after the other, as in its ring of samples.
   [[nodiscard]] const std::vector<std::vector<std::byte>>& rings() const { return rings_; }
   [[nodiscard]] std::size_t processes() const { return processes_; }
   [[nodiscard]] std::size_t samples_per_second() const { return rings_.size() * kHertz; }

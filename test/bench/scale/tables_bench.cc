@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it takes to enter modules into the unwind tables, by how many stand there: row counts as those of a Debian
-// system's files, tables in plain memory. One JSON object on stdout.
+// The cost of entering modules into the unwind tables, by the number of modules there. Row counts are like those of a
+// Debian system's files, tables are in plain memory. One JSON object on stdout.
 //
 //   tables_bench [modules]      (default 5000)
 #include <algorithm>
@@ -29,8 +29,8 @@ double cpu_ns() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-/// 1,211 files of Debian 12 had 795 rows in the median, 149,000 in one of a hundred: a logarithmic normal distribution
-/// of that width. More than 100,000 are cut off, so that 5,000 modules find room in the default budget.
+/// 1,211 files of Debian 12 had 795 rows in the median, and 149,000 in one of a hundred: a log-normal distribution of
+/// that width. Counts above 100,000 are cut, so that 5,000 modules fit into the default budget.
 std::size_t draw_rows(std::mt19937_64& random) {
   std::lognormal_distribution<double> rows(std::log(795.0), 2.25);
   return static_cast<std::size_t>(std::clamp(rows(random), 8.0, 100'000.0));
@@ -73,7 +73,7 @@ int run(std::size_t modules) {
     refused += outcome == daemon::UnwindPublisher::Outcome::kDone ? 0 : 1;
     ++done;
     if (done < until && done < modules) continue;
-    // The figures are those of the modules since the last step, with all that stood there before.
+    // The figures are for the modules since the last step, with all earlier ones in the tables.
     steps.push_back({{"modules", done}, {"ns_per_row", step_ns / static_cast<double>(step_rows)}});
     all_ns += std::exchange(step_ns, 0);
     all_rows += std::exchange(step_rows, 0);

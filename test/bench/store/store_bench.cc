@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the store costs, as one JSON object on stdout: the writer's time and allocations per sample, bytes per stack and
-// per minute, and how long questions take. The host is synthetic: two busy CPUs at 99 Hz, long-running services with a
-// large but finite set of stacks beside short-lived programs.
+// The cost of the store, as one JSON object on stdout: the writer's time and allocations per sample, bytes per stack
+// and per minute, and the time of queries. The host is synthetic: two busy CPUs at 99 Hz, long-running services with a
+// large but finite set of stacks, and short-lived programs.
 //
 //   store_bench [minutes]          (default 1440: a day)
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 std::uint64_t allocations = 0;
 }  // namespace
 
-// GCC 16 takes one of them for another allocator's where only the other one is inlined.
+// GCC 16 takes one of them for another allocator's if only the other one is inlined.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
@@ -40,7 +40,7 @@ constexpr std::int64_t kPeriodNs = kNsPerSecond / 99;
 constexpr int kSamplesPerMinute = 2 * 99 * 60;
 constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
 
-/// CPU time of this thread, so that the figures hold on a machine that does other things too.
+/// CPU time of this thread, so that the figures hold on a busy machine too.
 double now_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -60,13 +60,12 @@ class Namer final : public FrameNamer {
     took_ns += now_ns() - start;
     return chains;
   }
-  double took_ns = 0;  ///< not the store's
+  double took_ns = 0;  ///< not by the store
 };
 
-/// A program has a pool of stacks, walks down a fixed call graph in which a function's first callee is by far the most
-/// frequent, so that stacks differ mostly in their innermost frames. Which stack a sample hits is skewed as in real
-/// programs: an eighth of the pool takes half of the samples. One sample in fifty ends at an address that was never
-/// seen before.
+/// A program has a pool of stacks, which are walks down a fixed call graph. A function's first callee is by far the
+/// most frequent, so that stacks differ mostly in their innermost frames. The distribution of samples is skewed as in
+/// real programs: an eighth of the pool takes half of the samples. One sample in fifty ends at a new address.
 struct Program {
   std::uint32_t module = 0;
   std::int32_t pid = 0;
@@ -148,7 +147,7 @@ void measure_add(Figures& figures) {
   figures.add("add_new_2_of_30_frames_ns", (now_ns() - start) / static_cast<double>(kNew));
 }
 
-/// Eight CPUs of one user run through deep stacks that none had before, and one of another user through 2,000.
+/// One user has new deep stacks all the time on eight CPUs, and another has 2,000 stacks on one.
 void measure_flood(Figures& figures) {
   constexpr int kMinutes = 8;
   constexpr int kFlooding = 8 * 99;
@@ -227,7 +226,7 @@ void measure_day(Figures& figures, int minutes) {
       clock.advance_ns(kNsPerSecond);
       double start = now_ns();
       for (std::size_t i = 0; i < drain.size(); ++i) {
-        // Two CPUs whose timers go off 4 ms apart, within some microseconds.
+        // Two CPUs whose timers fire 4 ms apart, within some microseconds.
         const auto cpu = static_cast<std::uint16_t>(i % 2);
         const auto since = static_cast<std::int64_t>(i / 2) * kPeriodNs + cpu * 4 * kNsPerMs;
         const auto late = static_cast<std::int64_t>((i * 2654435761U) >> 16 & 0x1fff);

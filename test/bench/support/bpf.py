@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded: what of BPF somebody has loaded since a moment before: its programs' time and its memory."""
+"""Loaded: BPF programs and maps loaded since a given moment, with their time and memory."""
 
 import json
 import shutil
@@ -25,12 +25,12 @@ class Loaded:
         return [entry for number, entry in listed(kind).items() if number not in self.others[kind]]
 
     def runs(self):
-        """(how often, seconds) the programs of timers have run while the kernel measured."""
+        """(runs, seconds) of the timers' programs while the kernel measured."""
         programs = [entry for entry in self.entries("prog") if entry.get("type") == "perf_event"]
         return (sum(entry.get("run_cnt", 0) for entry in programs),
                 sum(entry.get("run_time_ns", 0) for entry in programs) / 1e9)
 
     def memory(self):
-        """Bytes by maps and programs as the kernel accounts for them."""
+        """Bytes of maps and programs by the kernel's account."""
         return {"maps": sum(entry.get("bytes_memlock", 0) for entry in self.entries("map")),
                 "programs": sum(entry.get("bytes_memlock", 0) for entry in self.entries("prog"))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flamed costs on a load, and what the load loses by it.
+"""Measures what flamed costs on a load, and what the load loses by it.
 
 The load runs all the time. Intervals without flamed and with it alternate in blocks of four: without, with, with,
 without, so that a machine that becomes slower or faster does so for both. flamed is started for each block anew and has
@@ -17,8 +17,8 @@ from support.daemon import Daemon, difference
 
 HERTZ = 99
 LONGEST_SETTLING_S = 60
-MISSED = 'flamed_samples_truncated_total{reason="rows_pending"}'  # walks that ended for want of a table
-DRAIN_S = 3.5  # after which an answer has every sample that was taken
+MISSED = 'flamed_samples_truncated_total{reason="rows_pending"}'  # walks that ended for lack of a table
+DRAIN_S = 3.5  # after this time an answer has every sample taken
 
 
 def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
@@ -47,8 +47,8 @@ def measure(load_type, context, with_peers=True, blocks=None, extra_s=0):
 
 
 def measure_within_budget(load_type, context):
-    """With all settings as they come: the budget may lower the frequency. After that has settled, what flamed costs, at what
-    frequency, and whether it accounts for all CPU time of the load all the same."""
+    """With default settings, so that the budget may lower the frequency. After that has settled: flamed's cost and
+    frequency, and whether it still accounts for all CPU time of the load."""
     with machine.KernelStatistics(), load_type(context) as load:
         with load.running():
             nothing = peers.measure_nothing(context, HERTZ, max(2, context.interval_s))
@@ -68,7 +68,7 @@ def measure_within_budget(load_type, context):
 
 
 def measure_idle(load_type, context):
-    """On a machine that does nothing: flamed's first seconds, and apart from them what stays when those are over."""
+    """On an idle machine: flamed's first seconds, and separately the steady state after them."""
     with machine.KernelStatistics(), load_type(context) as load:
         result = {"name": load.name, "title": load.title, "interval_s": context.idle_s, "nothing": {"ns_per_run": None},
                   "load_average": [machine.load_average()], "pairs": [], "interrupts_without": [], "stacks": {}}
@@ -102,8 +102,8 @@ def under(load, measure_it):
 
 
 def settle(daemon, load, context):
-    """Until the helpers have built what there is to be built of unwind tables, and nobody waits for more: tables of much
-    code are built once samples have missed them a few times, of what is seldom used much later than the rest."""
+    """Waits until the helpers have built all unwind tables. Tables of large code are built after samples missed them a
+    few times, so those of rarely used code much later than the rest."""
     with load.running():
         began = quiet_since = time.monotonic()
         worked = missed = 0.0
@@ -126,7 +126,7 @@ def measure_block(load, context, result):
         middle = [with_daemon(daemon, load, context, result) for _ in range(2)]
     last = without(load, context, result)
     for before, after in ((first, middle[0]), (last, middle[1])):
-        # Kinds of work that share the CPUs count alike, however long one of each takes.
+        # Kinds of work that share the CPUs count equally, however long a unit of each takes.
         lost = [1 - late / early for early, late in zip(before, after) if early > 0]
         if lost:
             result["pairs"].append(statistics.mean(lost))
@@ -147,7 +147,7 @@ def with_daemon(daemon, load, context, result):
 
 
 def costs(used, nothing_ns):
-    """An interval's figures. CPU time stands as seconds of it per second that a CPU was busy."""
+    """An interval's figures. CPU time is in seconds per second that a CPU was busy."""
     seconds, busy, runs = used["time"], max(used["busy"], 1e-9), used["runs"]
     kernel = max(0.0, used["run_seconds"] - runs * (nothing_ns or 0) / 1e9)
     return {
@@ -170,7 +170,7 @@ def costs(used, nothing_ns):
 
 
 def measure_stacks(daemon, load, context):
-    """How many stacks of the load are whole, and does flamed see all the CPU time that the kernel counts for it."""
+    """The share of the load's whole stacks, and of the kernel's CPU time for the load that flamed sees."""
     used, begin = load.group.cpu_seconds(), time.time()
     load.interval(context.interval_s)
     used, end = load.group.cpu_seconds() - used, time.time()

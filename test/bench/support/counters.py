@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters: how often the programs of a load got round, in a file that they and we have mapped."""
+"""Counters: the rounds of a load's programs, in a file that they and the benchmark map."""
 
 import mmap
 import struct
 
-BYTES = 64  # of each counter: a cache line, the number at its start
+BYTES = 64  # for each counter: a cache line, with the number at its start
 
 
 class Counters:
@@ -15,7 +15,7 @@ class Counters:
 
     @classmethod
     def of_others(cls, path, count):
-        """Of a file that is there already."""
+        """Counters in an existing file."""
         self = cls.__new__(cls)
         self.map(path, count)
         return self

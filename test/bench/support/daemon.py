@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemon: flamed as it runs on a machine, and what it costs, seen from outside."""
+"""Daemon: flamed as it runs on a machine, and its costs, measured from outside."""
 
 import http.client
 import json
@@ -70,7 +70,7 @@ class Daemon:
         return json.loads(self.ask(target)[2])
 
     def metrics(self):
-        """Each summed over its labels, and by itself with them."""
+        """Each metric summed over its labels, and each series by itself."""
         sums = {}
         for line in self.ask("/metrics")[2].splitlines():
             if line and not line.startswith("#"):
@@ -82,7 +82,7 @@ class Daemon:
         return sums
 
     def reading(self):
-        """Everything that only grows."""
+        """All counters."""
         runs, run_seconds = self.loaded.runs()
         threads = cpu_seconds_by_thread(self.process.pid)
         given, taken = self.group.switches()
@@ -110,13 +110,13 @@ class Daemon:
         return used
 
     def system_calls_per_second(self, counter, seconds):
-        """None where the kernel does not tell."""
+        """None if the kernel does not tell."""
         run = subprocess.run([counter, str(self.group.id), str(seconds)], capture_output=True, text=True, check=False)
         return int(run.stdout) / seconds if run.returncode == 0 else None
 
 
 def difference(before, after):
-    """What came between two readings."""
+    """The difference between two readings."""
     result = {key: after[key] - before[key] for key in after if key not in ("threads",)}
     result["threads"] = {name: used - before["threads"].get(name, 0) for name, used in after["threads"].items()}
     result["workers"] = max(0.0, result["all"] - result["daemon"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures from measured values, and how they are written."""
+"""Figures from measured values, and their format."""
 
 import math
 import statistics
@@ -58,7 +58,7 @@ def table(head, rows):
 
 
 class Aims:
-    """What was to be reached, and whether it was."""
+    """The targets, and whether they were met."""
 
     def __init__(self):
         self.rows = []

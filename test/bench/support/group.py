@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group: processes in a control group of their own, so that what they use together is known to the microsecond, also of
-those that have ended."""
+"""Group: processes in a control group of their own, so that their total use is known to the microsecond, including
+ended ones."""
 
 import array
 import mmap
@@ -11,7 +11,7 @@ import time
 
 from support.skip import Skip
 
-# The unified hierarchy: on its own, or beside the first version's.
+# The unified hierarchy: alone, or beside version 1's.
 HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
 
@@ -42,11 +42,11 @@ class Group:
 
     @property
     def id(self):
-        """As the kernel's programs know it."""
+        """Its id for BPF programs."""
         return os.stat(self.path).st_ino
 
     def start(self, command, **options):
-        """The child knows when its exec came: entering the group takes a while of its own."""
+        """The child reports when it execs, since entering the group takes a while."""
         ours, theirs = os.pipe()
 
         def enter():
@@ -68,7 +68,7 @@ class Group:
             return [int(line) for line in file]
 
     def cpu_seconds(self):
-        """All that its processes have used, those that have ended included."""
+        """The CPU time of its processes, including ended ones."""
         with open(os.path.join(self.path, "cpu.stat"), encoding="ascii") as file:
             for line in file:
                 name, value = line.split()
@@ -77,15 +77,15 @@ class Group:
         raise Skip("the control group tells no CPU time")
 
     def resident_bytes(self, pids=None):
-        """Of all its processes, or of some. Pages that several of them have mapped count once: helpers are the daemon's own
-        program, and most of what is resident of them are its pages."""
+        """Resident memory of all its processes, or of some. Pages that several of them map count once: helpers are the
+        daemon's own program, and most of their resident pages are its pages."""
         frames = set()
         for pid in self.pids() if pids is None else pids:
             frames |= frames_of(pid)
         return len(frames) * mmap.PAGESIZE
 
     def switches(self):
-        """(given up the CPU by itself, had it taken away), of what runs now: each of the first was a wake-up."""
+        """(voluntary, involuntary) context switches of the running processes. Each voluntary one was a wake-up."""
         given, taken = 0, 0
         for pid in self.pids():
             for line in lines_of_tasks(pid, "status"):
@@ -118,7 +118,7 @@ class Group:
 
 
 def frames_of(pid):
-    """The numbers of the page frames that a process has mapped: bits 0 to 54 of a word of its pagemap whose bit 63 is set."""
+    """The numbers of the page frames that a process maps: bits 0 to 54 of each word of its pagemap with bit 63 set."""
     frames = set()
     try:
         with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
@@ -135,7 +135,7 @@ def frames_of(pid):
 
 
 def lines_of(path):
-    """None of what has ended."""
+    """Without ended ones."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()
@@ -153,7 +153,7 @@ def lines_of_tasks(pid, name):
 
 
 def cpu_seconds_by_thread(pid):
-    """By the threads' names; nanoseconds as the scheduler counts them."""
+    """By the threads' names, in nanoseconds by the scheduler's count."""
     used = {}
     try:
         tasks = os.listdir(f"/proc/{pid}/task")

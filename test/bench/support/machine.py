@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be known of the machine, and what it did meanwhile."""
+"""The machine's description, and its activity."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ def system():
 
 
 def version_of(*command):
-    """The first number with a dot in what the program says of itself."""
+    """The first number with a dot in the program's version output."""
     if shutil.which(command[0]) is None:
         return None
     said = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -56,14 +56,14 @@ def facts(flamed):
 
 
 def source():
-    """Which sources the program was made of, if it is up to date with them: the commit, and whether there were changes."""
+    """The sources that the program was built from, if it is up to date: the commit, and whether there were changes."""
     told = subprocess.run(["git", "describe", "--always", "--dirty=, changed", "--abbrev=7", "--exclude=*"],
                           capture_output=True, text=True, check=False)
     return told.stdout.strip() or None
 
 
 def busy_seconds():
-    """CPU time that all CPUs together were not idle, since boot. What other guests took is not in it."""
+    """The time that all CPUs together were not idle, since boot, without time stolen by other guests."""
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     user, nice, kernel, _idle, _wait, interrupt, soft, _steal = ticks
@@ -71,7 +71,7 @@ def busy_seconds():
 
 
 def interrupts():
-    """Of all kinds that CPUs count, over all CPUs."""
+    """Interrupts of all kinds, over all CPUs."""
     total = 0
     with open("/proc/interrupts", encoding="ascii") as file:
         cpus = len(file.readline().split())
@@ -81,7 +81,7 @@ def interrupts():
 
 
 class KernelStatistics:
-    """Has the kernel measure its programs' time, until the end."""
+    """Makes the kernel measure its programs' time, until the end."""
 
     PATH = "/proc/sys/kernel/bpf_stats_enabled"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people would use instead, each as its manual says: the same frequency, the same load, the same seconds. What they take
-is what their processes use, from the start until there are stacks with names."""
+"""The other tools, each used as its manual says, with the same frequency, load and seconds. Their cost is the CPU time
+of their processes, from the start until there are stacks with names."""
 
 import os
 import re
@@ -14,8 +14,8 @@ from support.bpf import Loaded
 from support.group import Group
 
 HERTZ = 99
-LIMIT_S = 30  # for its report, and beyond its seconds of sampling
-# Servers of debug information on the network would make it another measurement.
+LIMIT_S = 30  # for its report, after its seconds of sampling Debuginfod servers on the network would change the
+# measurement.
 ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": ""}
 
 
@@ -40,8 +40,8 @@ def peers(seconds, folder):
 
 
 def measure_often(peer, daemon, seconds, runs):
-    """The medians of so many runs: in the first one flamed meets the peer's own programs and builds their tables, and one
-    run that something else disturbed is not to become the figure. A report that is cut off is not made again."""
+    """The medians of several runs: in the first one flamed builds the tables of the tool's own programs, and a single
+    disturbed run must not become the figure. A report that is cut off is not repeated."""
     found = []
     while len(found) < runs:
         found.append(measure(peer, daemon, seconds))
@@ -51,13 +51,13 @@ def measure_often(peer, daemon, seconds, runs):
 
 
 def median_of(results):
-    """Of each number; all else is the last one's."""
+    """The median of each number; the rest is the last run's."""
     return {key: value if isinstance(value, (bool, str)) else statistics.median(result.get(key, value) for result in results)
             for key, value in results[-1].items()}
 
 
 def measure(peer, daemon, seconds):
-    """What the peer takes, and what flamed takes meanwhile, each for so many seconds of sampling."""
+    """The cost of the tool, and of flamed at the same time, for this many seconds of sampling."""
     if shutil.which(peer.command[0]) is None:
         return {"name": peer.name, "shown": peer.shown, "skipped": f"there is no {peer.command[0]} here"}
     result = {"name": peer.name, "shown": peer.shown, "seconds": seconds}
@@ -81,7 +81,7 @@ def measure(peer, daemon, seconds):
 
 
 def run(group, command, options, limit_s):
-    """Did it come to its end, its status, what it said."""
+    """Whether it ended, its status, its output."""
     child = group.start(command, **options)
     try:
         said = child.communicate(timeout=limit_s)[1]
@@ -92,7 +92,8 @@ def run(group, command, options, limit_s):
 
 
 def measure_nothing(context, hertz, seconds):
-    """The floor: a program that does nothing on the same timers. What the kernel's statistics make of it is their own cost."""
+    """The lower bound: an empty program on the same timers. The time that the kernel's statistics show for it is their
+    own cost."""
     loaded = Loaded()
     with Group("nothing") as group:
         child = group.start([context.built("test/bench/probes/nothing_sampler"), str(hertz)], stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Skip: something can't be measured here, and why."""
+"""Skip: the reason why something can't be measured here."""
 
 
 class Skip(Exception):

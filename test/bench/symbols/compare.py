@@ -73,7 +73,8 @@ def debug_file(path):
 
 
 def symbols_of(path):
-    """{address: [(name, type, size)]} of what .symtab and .dynsym define, and the end of each executable section."""
+    """{address: [(name, type, size)]} for the symbols in .symtab and .dynsym, and the end of each executable
+    section."""
     symbols = collections.defaultdict(set)
     line = re.compile(r'^\s*\d+: ([0-9a-f]+)\s+(\w+) (\w+)\s+(\w+)\s+\w+\s+(\S+) (\S+)')
     for file in filter(None, (path, debug_file(path))):
@@ -97,7 +98,7 @@ def code_of(path):
 
 def ask_elfutils(path, addresses):
     out = run(['eu-addr2line', '-f', '-e', path], ''.join(f'0x{a:x}\n' for a in addresses))
-    # "a inlined at FILE:LINE in b": `b` is the function that has the address.
+    # "a inlined at FILE:LINE in b": `b` is the function at the address.
     return [re.sub(r'^.* inlined at .* in (?=\S+$)', '', name).split('@')[0] for name in out[0:2 * len(addresses):2]]
 
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints what flamed's own reader says of one module, for comparing it with other tools. Usage:
+// Prints the names of flamed's own reader for one module, to compare them with other tools. Usage:
 //   module_names FILE                  offsets (in hex) from standard input: for each "OFFSET SYMBOL", then its chain,
-//                                      innermost first, "  FUNCTION FILE:LINE", then an empty line
-// SYMBOL is "??" where there is none.
+//                                      innermost first, " FUNCTION FILE:LINE", then an empty line SYMBOL is "??" if
+// there is none.
 #include <fcntl.h>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// name_addresses FILE: reads addresses of FILE from standard input, a hexadecimal number a line, and prints for each
-// the mangled name of its function as flamed finds it, debug files of the host included, or "??".
+// name_addresses FILE: reads addresses of FILE from standard input, a hexadecimal number a line. Prints for each the
+// mangled name of its function as flamed finds it, including the host's debug files, or "??".
 #include <fcntl.h>
 
 #include <cstdint>

@@ -37,7 +37,7 @@ def addresses_of(path, count):
 
 
 def measure(command, stdin_path, limit):
-    """(seconds, CPU seconds, peak bytes, standard error); seconds is None where the limit stopped it."""
+    """(seconds, CPU seconds, peak bytes, standard error); seconds is None if the limit stopped it."""
     with open(stdin_path, encoding='ascii') as stdin, tempfile.TemporaryFile('w+') as stderr:
         started = time.monotonic()
         child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=stderr)

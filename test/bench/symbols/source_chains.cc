@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the source chains of addresses, read from standard input in hex, one a line, as llvm-symbolizer does: for each
-// frame, innermost first, the function and "file:line", and an empty line behind the last one.
+// Prints the source chains of addresses, read from standard input in hex, one a line, like llvm-symbolizer: for each
+// frame, innermost first, the function and "file:line", and an empty line after the last one.
 //
 //   source_chains [--warm] MODULE [DEBUG_FILE [ALTERNATE_FILE]]
 //
-// --warm: asks again, through the cache, and prints both times in ns to standard error.
+// --warm: queries again through the cache, and prints both times in ns to standard error.
 #include <fcntl.h>
 
 #include <cinttypes>
@@ -30,7 +30,7 @@ using flamed::Frame;
 using flamed::Result;
 using namespace flamed::symbolizer;
 
-/// Names frames by what debug information says of them, and nothing else.
+/// Names frames only by debug information.
 class SourceSymbolizer final : public Symbolizer {
  public:
   explicit SourceSymbolizer(ModuleFiles files) : files_(files) {}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The least that a profiler by frame pointers can do: the kernel's own walk over the user stack, and the result into a
- * perf buffer. What flamed's walks are measured against.
+ * The least work of a profiler by frame pointers: the kernel's own walk of the user stack, with the result in a perf
+ * buffer. The baseline for flamed's walks.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one sample costs in the kernel, by the depth of the user stack: flamed by unwind tables, the kernel's own walk
+// The cost of one sample in the kernel, by the depth of the user stack: flamed by unwind tables, the kernel's own walk
 // by frame pointers (bpf_get_stack), and flamed's walk by frame pointers. One JSON object on stdout. Needs root, and
 // the environment that bench.py sets.
 //
 //   unwind_bench [repetitions] [milliseconds] [hertz]      (default 7, 1000, 999)
 //
-// All three are measured in turn, on one program that was built with and without frame pointers. The programs hang on
-// timers of the measured process only, so that the samples of what else runs on the machine don't count; the daemons'
-// own timers tick once a second. The kernel's statistics measure around the first program of a chain of tail calls and
-// count all of it there: walk_user_stack, which is only ever called, has none of its own.
+// All three are measured in turn, on one program that was built with and without frame pointers. The BPF programs are
+// attached to timers of the measured process only, so that samples of other processes don't count; the daemons' own
+// timers tick once a second. The kernel's statistics count a whole chain of tail calls for its first program:
+// walk_user_stack, which is only tail-called, has none of its own.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -54,7 +54,7 @@ using Milliseconds = std::chrono::milliseconds;
 using Skeleton = Handle<::get_stack*, ::get_stack__destroy>;
 
 constexpr int kDepths[] = {10, 30, 60, 120};
-/// Frames around the recursion: _start, two of libc, main, the one at depth 0, work.
+/// Frames outside of the recursion: _start, two of libc, main, the one at depth 0, work.
 constexpr int kOtherFrames = 6;
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what); }
@@ -66,7 +66,7 @@ bpf_prog_info info_of(int program) {
   return info;
 }
 
-/// The program of that name among the descriptors of a process.
+/// The BPF program with that name among the descriptors of a process.
 std::optional<Fd> find_program(pid_t pid, const std::string& name) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fdinfo")) {
     std::ifstream lines(entry.path());
@@ -79,7 +79,7 @@ std::optional<Fd> find_program(pid_t pid, const std::string& name) {
   return std::nullopt;
 }
 
-/// One of them is loaded when the daemon already samples.
+/// One of them is loaded only after sampling has begun.
 Fd program_of(pid_t pid, const std::string& name) {
   for (int i = 0; i < 100; ++i) {
     if (std::optional<Fd> program = find_program(pid, name)) return std::move(*program);
@@ -99,7 +99,7 @@ class KernelWalk {
     if (!buffers_) fail("cannot open perf buffers");
   }
   [[nodiscard]] int program() const { return ::bpf_program__fd(skeleton_.get()->progs.get_stack); }
-  /// Makes room, and returns how many frames the records had that came in, on average.
+  /// Empties the buffers, and returns the average number of frames in their records.
   double drain() {
     frames_ = records_ = 0;
     ::perf_buffer__consume(buffers_.get());
@@ -110,7 +110,7 @@ class KernelWalk {
   using Buffers = Handle<perf_buffer*, ::perf_buffer__free>;
 
   static void count(void* self, int /*cpu*/, void* /*data*/, __u32 bytes) {
-    // struct record of get_stack.bpf.c behind the length, which with it is padded to 8.
+    // struct record of get_stack.bpf.c follows the length. Both together are padded to 8 bytes.
     constexpr __u32 kAround = 4 + 8;
     static_cast<KernelWalk*>(self)->frames_ += (bytes - kAround) / 8;
     static_cast<KernelWalk*>(self)->records_ += 1;
@@ -174,7 +174,7 @@ nlohmann::json report_of(const Walk& walk) {
   return {{"ns_per_sample", depths}, {"ns_per_frame", (deep - shallow) / 110}};
 }
 
-/// Share of a process's stacks that are whole, in the daemon's own words.
+/// The share of a process's whole stacks, by the daemon's count.
 double whole_share(const RunningDaemon& daemon, pid_t pid) {
   double whole = 0;
   double all = 0;
@@ -201,7 +201,7 @@ int run(int repetitions, Milliseconds duration, int hertz) {
                   {"get_stack", kernel_walk.program(), kept, {}, {}},
                   {"frame_pointers", frame_pointers.get(), kept, {}, {}}};
   std::map<int, double> kernel_frames;
-  // One round more, to warm up: the daemon learns of the processes, rows are built.
+  // One more round to warm up: the daemon sees the processes, and rows are built.
   for (int round = -1; round < repetitions; ++round) {
     for (const int depth : kDepths) {
       for (Walk& walk : walks) {
