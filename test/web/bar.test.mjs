@@ -17,9 +17,9 @@ describe("the bar", () => {
     await page.keyboard.press("Enter");
   });
 
-  it("jumps to a time that is written as people write it", async () => {
+  it("jumps to a time in any common notation", async () => {
     await open(page, daemon.url);
-    // The clock stands at 14:05:30 on 2026-01-31, in UTC.
+    // The clock is stopped at 14:05:30 on 2026-01-31, in UTC.
     const cases = [
       ["14:00", { from: "2026-01-31T13:55:00.000Z", to: "2026-01-31T14:05:00.000Z" }],
       ["13:50 - 14:01:30", { from: "2026-01-31T13:50:00.000Z", to: "2026-01-31T14:01:30.000Z" }],
@@ -75,7 +75,7 @@ describe("the bar", () => {
     assert.deepEqual(await query(page), { from: "now-1h" });
   });
 
-  it("shows each part of the question as a chip that takes it back", async () => {
+  it("shows each part of the query as a chip that removes it", async () => {
     await open(page, `${daemon.url}/?pid=4242@90000&focus=json&side=user`);
     const chips = () => page.$$eval("#chips .chip", (items) => items.map((item) => item.textContent));
     assert.deepEqual(await chips(), ["Process checkout-api 4242", "Only stacks with json", "Stacks user code only"]);
@@ -87,7 +87,7 @@ describe("the bar", () => {
     assert.equal(await page.$("#chips"), null);
   });
 
-  it("filters by what is typed into its form", async () => {
+  it("filters by the text in its form", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     await page.keyboard.press("f");
     await page.selectOption("#filters form select", "ignore");
@@ -103,7 +103,7 @@ describe("the bar", () => {
     assert.ok(await page.isHidden("#filters"));
   });
 
-  it("compares with the time before, and no longer", async () => {
+  it("starts and ends a comparison with the time before", async () => {
     await open(page, `${daemon.url}/?from=now-30m`);
     await answered(page, () => page.keyboard.press("d"));
     assert.deepEqual(await query(page), { from: "now-30m", diff: "1" });
@@ -117,7 +117,7 @@ describe("the bar", () => {
     assert.deepEqual(await query(page), { from: "now-30m" });
   });
 
-  it("copies a link with fixed times, which shows the same when it is opened fresh", async () => {
+  it("copies a link with fixed times, which shows the same in a new page", async () => {
     await open(page, `${daemon.url}/?pid=4242&search=json&from=now-5m`);
     const shown = await mirror(page);
     await page.click("#copy-link");
@@ -125,7 +125,7 @@ describe("the bar", () => {
     const link = await page.evaluate(() => navigator.clipboard.readText());
     assert.deepEqual(Object.fromEntries(new URL(link).searchParams),
       { pid: "4242", search: "json", from: "2026-01-31T14:00:30.000Z", to: "2026-01-31T14:05:30.000Z" });
-    // What "now" was at the time of the link is what counts.
+    // "now" means the time of the link.
     const fresh = await browser.page(daemon.url, { now: Date.UTC(2026, 0, 31, 18) });
     await open(fresh, link);
     assert.deepEqual(await mirror(fresh), shown);
@@ -134,7 +134,7 @@ describe("the bar", () => {
     await fresh.close();
   });
 
-  it("exports what is shown under the same question in other formats", async () => {
+  it("exports the shown profile with the same query in other formats", async () => {
     await open(page, `${daemon.url}/?pid=4242&focus=json`);
     await page.keyboard.press("e");
     await inspect(page, "export");
@@ -171,7 +171,7 @@ describe("the bar", () => {
     await other.waitForSelector("text=Left Heavy");
     await other.click("text=Sandwich");
     await other.waitForSelector("text=Cart::total() const");
-    // A library of its tries whether it may make code of text; it may not, and does without.
+    // A library of speedscope tries to compile code from text. It may not, and works without.
     const refused = (trouble) => !trouble.includes("'script-src'") && !trouble.includes("unsafe-eval") && !trouble.includes("GPU stall");
     assert.deepEqual(other.troubles.filter(refused), []);
     await other.close();
@@ -187,7 +187,7 @@ describe("the bar", () => {
     assert.equal(await page.$("#keys[open]"), null);
   });
 
-  it("takes the theme that is chosen, and keeps it", async () => {
+  it("applies a chosen theme, and keeps it", async () => {
     await open(page, daemon.url);
     const ground = () => page.$eval("body", (body) => getComputedStyle(body).backgroundColor);
     assert.equal(await ground(), "rgb(244, 245, 247)");
@@ -202,7 +202,7 @@ describe("the bar", () => {
     assert.equal(await ground(), "rgb(244, 245, 247)");
   });
 
-  it("explains its figures on a page of the daemon's", async () => {
+  it("explains its figures on a page from the daemon", async () => {
     await page.goto(`${daemon.url}/help#coverage`);
     assert.equal(await page.$eval(":target", (target) => target.textContent), "Coverage");
     await inspect(page, "help");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A browser of Debian's, and pages in it that say what went wrong in them.
+// Debian's browser, and pages in it that report their errors.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const SHOTS = process.env.FLAMED_SHOTS ?? ".";
 const MOST_NODES = 2000;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-// What a browser asks of the network on its own behalf is switched off; what is left is the page's.
+// The browser's own network requests are switched off, so all requests are the page's.
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--no-proxy-server", "--force-color-profile=srgb"];
 
@@ -52,7 +52,7 @@ export class Browser {
     }
     page.troubles = [];
     page.on("console", (message) => {
-      // A question that the daemon refuses is answered too: the browser logs it, and the page says why.
+      // A query that the daemon refuses is answered too: the browser logs it, and the page shows the reason.
       if (/^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())) return;
       if (message.type() === "error" || message.type() === "warning") page.troubles.push(`console: ${message.text()}`);
     });
@@ -73,7 +73,7 @@ export class Browser {
   }
 }
 
-// A program that prints its address first, as the fixture server does.
+// A program that first prints its address, like the fixture server.
 export class Daemon {
   static start(path) {
     const child = spawn(path, [], { stdio: ["pipe", "pipe", "inherit"] });
@@ -94,7 +94,7 @@ export class Daemon {
     this.ended = new Promise((resolve) => child.once("exit", resolve));
   }
 
-  // Lets time pass in the fixture's machine. The pages' own clocks stay: see page.clock.
+  // Advances the clock of the fixture's machine, not the pages' own clocks: see page.clock.
   async goOn(seconds) {
     const gone = new Promise((resolve) => this.lines.once("line", resolve));
     this.child.stdin.write(`go on ${seconds}\n`);
@@ -107,7 +107,7 @@ export class Daemon {
   }
 }
 
-// Opens an address of the page and waits until it shows what it asked for.
+// Opens an address of the page and waits until it shows its answers.
 export async function open(page, url) {
   await page.goto(url);
   await loaded(page);
@@ -116,25 +116,25 @@ export async function open(page, url) {
 // Waits until the page has shown `times` answers since it was opened.
 export async function loaded(page, times = 1) {
   await page.waitForFunction((wanted) => Number(document.body.dataset.loaded ?? 0) >= wanted, times);
-  // One frame more: the canvas is painted in it.
+  // One more frame, in which the canvas is painted.
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
 export const loads = (page) => page.evaluate(() => Number(document.body.dataset.loaded ?? 0));
 
-// Does something, and waits until the page has shown what the daemon answers to it.
+// Runs an action, and waits until the page has shown the daemon's answer to it.
 export async function answered(page, act) {
   const before = await loads(page);
   await act();
   await loaded(page, before + 1);
 }
 
-// The frames that the page tells those who can't see the canvas.
+// The frames in the tree for users who can't see the canvas.
 export const mirror = (page) =>
   page.$$eval(".flame-item", (items) =>
     items.map(({ textContent, dataset }) => ({ text: textContent, name: dataset.name, kind: dataset.kind, value: Number(dataset.value), depth: Number(dataset.depth) })));
 
-// How many different colours the canvas shows, and how much of it is painted.
+// The number of different colours on the canvas, and its painted share.
 export const painted = (page) =>
   page.$eval(".flame-canvas", (canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes an answer with format=columns as one with format=columns-binary, as docs/api.md has it: for tests that make up
-// answers.
+// Converts an answer with format=columns to format=columns-binary (docs/api.md), for tests with synthetic answers.
 
 const TYPES = [["u8", 1, 2 ** 8, "setUint8"], ["u16", 2, 2 ** 16, "setUint16"], ["u32", 4, 2 ** 32, "setUint32"]];
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the page over fixed content (fixture_server.cc) share: a server and a browser for all of a suite, and a
-// page for each of its tests. Environment: FLAMED_FIXTURE, the server's path.
+// Shared by tests of the page over fixed content (fixture_server.cc): a server and a browser for each suite, and a page
+// for each of its tests. Environment: FLAMED_FIXTURE, the server's path.
 import { after, afterEach, before, beforeEach } from "node:test";
 
 import { Browser, Daemon } from "./browser.mjs";
 
-// Of the suite whose tests run now: each file has a process of its own.
+// Those of the running suite: each file has a process of its own.
 export let daemon;
 export let browser;
 export let page;
 
-// For the suite in which it is called, or for all of a file. `options` are those of Browser.page().
+// For the calling suite, or for a whole file. `options` are those of Browser.page().
 export function useFixture({ clipboard = false, ...options } = {}) {
   before(async () => {
     daemon = await Daemon.start(process.env.FLAMED_FIXTURE);

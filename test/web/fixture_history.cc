@@ -13,13 +13,13 @@ using Names = std::vector<std::string>;
 
 constexpr int kHistory = 3 * 3600;
 constexpr int kFuture = 3600;
-/// The last quarter of an hour, of which the page asks first.
+/// The last quarter of an hour, which the page requests first.
 constexpr int kRecent = -900;
 constexpr int kBurst = -140;
 constexpr int kSleepFrom = -5700;
 constexpr int kSleepTo = -5100;
 constexpr int kLossAt = -1800;
-/// The newest hour and a half of samples one by one, of which there are about 70 a second.
+/// The newest hour and a half, as single samples, about 70 a second.
 constexpr store::Limits kLimits{.exact_budget_bytes = 768U << 10};
 
 constexpr ProcessId kCheckout{4242, 90'000};
@@ -44,7 +44,7 @@ double burst_only(int second) { return second >= kBurst && second < kBurst + 2 ?
 
 double every_tenth(int second) { return second % 10 == 0 ? 8 : 0.4; }
 
-/// What came before: the load of a working day's last hours.
+/// The time before: the load of a working day's last hours.
 double afternoon(int second) { return 1.2 + 0.6 * std::sin(second / 900.0) + 0.3 * std::sin(second / 140.0); }
 
 }  // namespace
@@ -70,7 +70,7 @@ FixtureHistory::FixtureHistory() : sources_(kLimits, kHistory * kNsPerSecond) {
   add_batches();
   name_kinds();
   replay(-kHistory, 0);
-  // Of an ended process nothing is kept until samples name it.
+  // An ended process is not kept until samples name it.
   for (const store::ProcessInfo& info : known_) sources_.store_.update_process(info);
 }
 
@@ -108,7 +108,7 @@ void FixtureHistory::add_services() {
   serve({"Cart::total() const"}, 300);
   serve({"json::parse(std::string_view)", "json::Parser::object()", "json::Parser::string()"}, 1300);
   serve({"json::parse(std::string_view)", "json::Parser::object()"}, 500);
-  // Answers are written together, twice a second.
+  // Answers are written at the same time, twice a second.
   serve({"write", "entry_SYSCALL_64", "ksys_write", "vfs_write", "tcp_sendmsg", "tcp_write_xmit", "__tcp_transmit_skb"},
         900, {.phase_from_ms = 240, .phase_to_ms = 330});
   serve({"read", "entry_SYSCALL_64", "ksys_read", "vfs_read", "copy_page_to_iter"}, 500,
@@ -194,7 +194,7 @@ void FixtureHistory::add_past() {
 }
 
 void FixtureHistory::add_hostile() {
-  // Names that would be markup, or would turn their neighbours around, if they were not text.
+  // Names that would be markup, or would reorder their neighbours, if they were not shown as text.
   know(kHostile, "<img onerror=x>", "<b>evil<b>.service");
   add({.process = kHostile,
        .comm = "<img onerror=x>",
@@ -258,7 +258,7 @@ void FixtureHistory::know(const ProcessId& id, const std::string& comm, const st
   known_.push_back(std::move(info));
 }
 
-/// Names are made up by the store's content; what kind of frame each is follows from its name.
+/// Names come from the store's content. Each frame's kind follows from its name.
 void FixtureHistory::name_kinds() {
   std::set<std::uint64_t> kernel_offsets;
   for (auto& [offset, frame] : sources_.namer_.names) {

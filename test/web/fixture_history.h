@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FixtureHistory: three hours of a made-up machine, the same at every start, for tests of the page in a browser:
+// FixtureHistory: three hours of a synthetic machine, the same at every start, for tests of the page in a browser:
 // services, containers, a build and a backup that ended, a burst of two seconds, work at fixed parts of the second, a
-// time of sleep, lost samples, and names that would be markup if they were not text.
+// time of sleep, lost samples, and names that would be markup if they were not shown as text.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace flamed::api {
 
-/// The kernel's accounts agree with the samples, but for a few per mille.
+/// The kernel's accounts agree with the samples, except for a few per mille.
 class FixtureSources final : public FakeSources {
  public:
   using FakeSources::FakeSources;
@@ -29,12 +29,12 @@ class FixtureSources final : public FakeSources {
 /// One thread's work.
 class FixtureHistory {
  public:
-  /// How busy something is in a second, counted from FakeSources::kNowNs: negative before it. Only ratios matter.
+  /// How busy something is in a second, counted from FakeSources::kNowNs and negative before it. Only ratios matter.
   using Weight = std::function<double(int second)>;
 
   FixtureHistory();
   [[nodiscard]] FixtureSources& sources() { return sources_; }
-  /// Lets as many seconds pass, in which the services go on working. From one thread.
+  /// Lets this many seconds pass, in which the services go on working. Called from one thread.
   void go_on(int seconds);
 
  private:

@@ -34,7 +34,7 @@ void obey(std::string_view line, FixtureHistory& history) {
   std::fflush(stdout);
 }
 
-/// Until SIGTERM, also when stdin ends before.
+/// Runs until SIGTERM, also if stdin ends before.
 void listen_to_stdin(int signals, FixtureHistory& history) {
   std::string line;
   std::array<pollfd, 2> waits{{{signals, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
@@ -56,7 +56,7 @@ void listen_to_stdin(int signals, FixtureHistory& history) {
 }
 
 int run() {
-  // Before the server's threads exist, so that they inherit it and only the descriptor has the signal.
+  // Before the server's threads exist, so that they inherit the mask and only the descriptor gets the signal.
   sigset_t ends;
   ::sigemptyset(&ends);
   ::sigaddset(&ends, SIGTERM);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph, its sandwich, table, comparison and pictures, by the hands that people have.
+// The flame graph, its sandwich, table, comparison and pictures, through user input.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
@@ -20,7 +20,7 @@ describe("the graph", () => {
   const query = async () => Object.fromEntries((await address()).searchParams);
   const zoom = async (of = "zoom") => new URLSearchParams((await address()).hash.slice(1)).getAll(of);
   const announced = () => text(page, "#announcer");
-  // The place of a frame on the screen: items of the tree lie over the frames that they tell of.
+  // The place of a frame on the screen: items of the tree are over their frames.
   const place = async (name, graph = "#graph") => {
     const found = await page.$$eval(`${graph} .flame-item`, (items, wanted) => {
       const item = items.find(({ dataset }) => dataset.name === wanted);
@@ -47,7 +47,7 @@ describe("the graph", () => {
       copy.drawImage(canvas, Math.floor((at.x - box.left) * density), Math.floor((at.y - box.top) * density), 1, 1, 0, 0, 1, 1);
       return [...copy.getImageData(0, 0, 1, 1).data];
     }, { x, y });
-  // Frames with all that can be known of one, which the fixture's have not.
+  // Frames with all members, which the fixture's do not have.
   const tellMore = () => page.route("**/profile?**", async (route) => {
     const answer = await (await page.context().request.get(route.request().url().replace("columns-binary", "columns"))).json();
     const { strings, frames } = answer.columns;
@@ -63,7 +63,7 @@ describe("the graph", () => {
     await route.fulfill({ body: binary(answer), contentType: "application/x-flamed-columns" });
   });
 
-  it("tells about the frame under the pointer", async () => {
+  it("describes the frame under the pointer", async () => {
     await show("");
     const { x, y } = await place(CART);
     await page.mouse.move(x, y);
@@ -75,7 +75,7 @@ describe("the graph", () => {
     assert.ok(await page.isHidden(".frame-tooltip"));
   });
 
-  it("tells why a frame has no name", async () => {
+  it("shows why a frame has no name", async () => {
     await show("");
     await page.mouse.move(...Object.values(await place("[unknown] (libvendor.so+0x1a2b)")).slice(0, 2));
     assert.match(await text(page, ".frame-tooltip .reason"), /the file has no symbols/);
@@ -83,7 +83,7 @@ describe("the graph", () => {
     assert.match(await text(page, "#details"), /No namethe file has no symbols/);
   });
 
-  it("zooms into a frame that is clicked; crumbs, Escape and back lead out again", async () => {
+  it("zooms into a clicked frame; breadcrumbs, Escape and back lead out again", async () => {
     await show("");
     await clickOn(PARSE);
     assert.deepEqual(await zoom(), ["_start", "main", "Server::run()", "Server::handle(Request const&)", PARSE]);
@@ -102,7 +102,7 @@ describe("the graph", () => {
     assert.equal(Math.round((await place(PARSE)).width), Math.round(whole.width));
   });
 
-  it("shows the same place to who opens its address", async () => {
+  it("shows the same place when its address is opened", async () => {
     await show("");
     await clickOn(PARSE);
     const frames = await mirror(page);
@@ -113,7 +113,7 @@ describe("the graph", () => {
     assert.ok((await place("_start")).width > 800);
   });
 
-  it("has its root at the bottom as a flame graph, and at the top as an icicle graph", async () => {
+  it("has its root at the bottom in a flame graph, and at the top in an icicle graph", async () => {
     await show("&view=flame");
     const main = await place("main");
     assert.ok(main.top > (await place(CART)).top);
@@ -128,7 +128,7 @@ describe("the graph", () => {
     assert.ok((await place("main")).top < (await place(CART)).top);
   });
 
-  it("is used with the keyboard alone", async () => {
+  it("can be used with the keyboard only", async () => {
     await show("");
     await page.focus("#graph");
     for (let i = 0; i < 6; i++) await page.keyboard.press("ArrowDown");
@@ -152,7 +152,7 @@ describe("the graph", () => {
     assert.equal(await page.evaluate(() => document.activeElement.id), "graph");
   });
 
-  it("is a tree to those who can't see it", async () => {
+  it("is a tree for users who can't see it", async () => {
     await show("");
     assert.equal(await page.getAttribute("#graph", "role"), "tree");
     const items = await page.$$eval("#graph [role=treeitem]", (found) => found.map((item) => [item.getAttribute("aria-level"), item.textContent]));
@@ -167,7 +167,7 @@ describe("the graph", () => {
     assert.equal(await page.getAttribute(`[id="${active}"]`, "aria-selected"), "true");
   });
 
-  it("keeps who is at a frame there when another answer is drawn, or another way", async () => {
+  it("keeps the focus at its frame when another answer or direction is drawn", async () => {
     await show("");
     await page.focus("#graph");
     for (let i = 0; i < 6; i++) await page.keyboard.press("ArrowDown");
@@ -182,7 +182,7 @@ describe("the graph", () => {
     assert.match(await announced(), /^Server::handle/);
   });
 
-  it("answers to fingers: the first touch tells, the second zooms, a long one opens the menu", async () => {
+  it("reacts to touch: the first one describes, the second zooms, a long one opens the menu", async () => {
     await show("");
     const touch = async (name, ms) => {
       const { x, y } = await place(name);
@@ -207,7 +207,7 @@ describe("the graph", () => {
     assert.equal((await zoom()).at(-1), PARSE);
   });
 
-  it("counts each sample once in the share that a search matched", async () => {
+  it("counts each sample once in a search's share", async () => {
     await show("");
     await page.keyboard.press("/");
     await page.keyboard.type("JSON");
@@ -223,8 +223,8 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("is not held up by an expression that would take for ever", async () => {
-    // "(x+x+)+y" on ten thousand x is what backtracking takes longest for.
+  it("is not blocked by an expression that would never end", async () => {
+    // "(x+x+)+y" on ten thousand x makes backtracking take practically forever.
     await open(page, `${daemon.url}/?pid=778`);
     await page.fill("#search", "/(x+x+)+y/");
     await page.focus("#graph");
@@ -235,7 +235,7 @@ describe("the graph", () => {
     await page.waitForFunction(() => document.querySelector("#search-result").textContent === "100.0 % matched");
   });
 
-  it("paints what matches in a colour of its own, and the rest faintly", async () => {
+  it("paints matches in a colour of their own, and the rest faintly", async () => {
     await show("");
     const { x, y } = await place(PARSE);
     const at = [x + 1, y - 7];
@@ -274,7 +274,7 @@ describe("the graph", () => {
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), ["_start", "main", "Server::run()", "Server::handle(Request const&)", CART].join("\n"));
   });
 
-  it("takes recursion for one frame", async () => {
+  it("folds recursion into one frame", async () => {
     await open(page, `${daemon.url}/?pid=5150`);
     assert.ok((await page.$eval("#graph", (graph) => graph.scrollHeight)) > 300 * 20);
     await menu("main", "Collapse recursion");
@@ -347,7 +347,7 @@ describe("the graph", () => {
     assert.deepEqual(await zoom("callers"), []);
   });
 
-  it("lists functions, sorted as one likes, those that match what is looked for", async () => {
+  it("lists functions, sorted by any column and filtered by the search", async () => {
     await show("&view=table");
     const names = () => page.$$eval(".rows .function-row", (rows) => rows.sort((a, b) => a.dataset.index - b.dataset.index).map(({ dataset }) => dataset.name));
     assert.deepEqual((await names()).slice(0, 2), ["price_with_tax(Item const&)", "std::map<std::string, Rate>::find(std::string const&)"]);
@@ -373,7 +373,7 @@ describe("the graph", () => {
     assert.equal(await text(page, "#middle"), "json::Parser::string()");
   });
 
-  it("holds only those rows of a long table that are seen", async () => {
+  it("has only the visible rows of a long table", async () => {
     await open(page, `${daemon.url}/?view=table`);
     const count = Number((await page.getAttribute(".grid", "aria-rowcount")) ?? 0) - 1;
     assert.ok(count > 60);
@@ -383,7 +383,7 @@ describe("the graph", () => {
     await inspect(page, "table");
   });
 
-  it("shows what has changed, and what of it is more than chance", async () => {
+  it("shows changes, and which of them are significant", async () => {
     await show("&from=now-10m&base_pid=31337");
     const { x, y } = await place("main");
     const [red, , blue] = await pixel(x + 1, y - 7);
@@ -436,7 +436,7 @@ describe("the graph", () => {
     assert.equal((await page.$$(".mark b")).length, 0);
   });
 
-  it("colours by kind, module or function, and says what colours mean", async () => {
+  it("colours by kind, module or function, and has a legend", async () => {
     await tellMore();
     await show("");
     const legend = () => page.$$eval("#legend li", (items) => items.map((item) => item.textContent));
@@ -453,7 +453,7 @@ describe("the graph", () => {
     assert.equal((await query()).colour, "name");
   });
 
-  it("tells all that is known of a frame", async () => {
+  it("shows all details of a frame", async () => {
     await tellMore();
     await show("");
     await clickOn("price_with_tax(Item const&)");
@@ -462,7 +462,7 @@ describe("the graph", () => {
     for (const known of [/Modulevictim/, /Build-id5f0c1e2a9b/, /Sourcesrc\/cart\/price.cc:87/, /Total6,300 samples/, /Self4,200 samples/]) assert.match(details, known);
   });
 
-  it("fetches what was left out when one goes there", async () => {
+  it("fetches left-out functions when the user goes there", async () => {
     let fetched = "";
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
@@ -504,7 +504,7 @@ describe("the graph", () => {
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
       asked.push(url.searchParams.get("max_nodes"));
-      // As if the fixture had more than a screen can show.
+      // As if the fixture had more frames than a screen can show.
       if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
       await route.fulfill({ response: await page.context().request.get(url.href) });
     });
@@ -518,7 +518,7 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("says that search and table count only the largest frames when the rest can't be fetched, until it could", async () => {
+  it("says that search and table count only the largest frames while the rest can't be fetched", async () => {
     let refused = 0;
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
@@ -541,7 +541,7 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("asks for the whole window again when other samples are kept of it than before", async () => {
+  it("requests the whole window again if its samples changed", async () => {
     const asked = [];
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
@@ -561,7 +561,7 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("writes to the console what the page did not expect while it fetched the rest", async () => {
+  it("logs unexpected errors to the console while it fetches the rest", async () => {
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
       if (!url.searchParams.has("max_nodes")) return route.fulfill({ contentType: "application/octet-stream", body: "no such columns" });
@@ -575,14 +575,14 @@ describe("the graph", () => {
     assert.match(page.troubles[0], /^console: Error: the answer is not in columns/);
   });
 
-  it("saves itself as a vector picture that needs nothing else and is no markup of others", async () => {
+  it("saves itself as a self-contained vector picture without foreign markup", async () => {
     await open(page, `${daemon.url}/?pid=777&search=script`);
     await page.waitForFunction(() => /matched/.test(document.querySelector("#search-result").textContent));
     await page.click("#export-button");
     const [download] = await Promise.all([page.waitForEvent("download"), page.click('#export button:has-text("Vector picture")')]);
     assert.match(download.suggestedFilename(), /\.svg$/);
     const picture = await readFile(await download.path(), "utf-8");
-    // Not on the page, whose policy forbids styles within a document.
+    // Not on the page itself, whose policy forbids inline styles.
     const elsewhere = await browser.context.newPage();
     const { problem, texts, elements } = await elsewhere.evaluate((markup) => {
       const made = new DOMParser().parseFromString(markup, "image/svg+xml");
@@ -621,7 +621,7 @@ describe("the graph", () => {
     const before = await size();
     assert.equal(before.canvas, 2 * before.box);
     await session.send("Emulation.setDeviceMetricsOverride", { width: 1400, height: 700, deviceScaleFactor: 1, mobile: false });
-    // The box's size and the density change one after the other, the picture with the next frame.
+    // The box's size and the density change one after the other, and the picture in the next frame.
     await page.waitForFunction((box) => {
       const canvas = document.querySelector(".flame-canvas");
       return canvas.parentElement.clientWidth > box && canvas.width === canvas.parentElement.clientWidth;
@@ -633,12 +633,12 @@ describe("the graph", () => {
     const { x, y } = await place(CART);
     const light = await pixel(x + 1, y - 7);
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
-    await page.waitForSelector('html[data-theme="dark"]'); // the browser says so some frames later
+    await page.waitForSelector('html[data-theme="dark"]'); // the browser reports it some frames later
     await settled();
     assert.notDeepEqual(await pixel(x + 1, y - 7), light);
   });
 
-  it("can be read in the light, in the dark, on a phone and on a large screen", async () => {
+  it("is readable in both themes, on a phone and on a large screen", async () => {
     await show("");
     await inspect(page, "light");
     await show("&view=flame");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the flame graph computes, without a browser.
+// The flame graph's computations, without a browser.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
@@ -12,7 +12,7 @@ const {
 } = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/functions.ts", "graph/search.ts",
   "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts", "graph/texts.ts");
 
-// "main;read 3": as folded text says it, in the order of the names.
+// "main;read 3": folded text, in the order of the names.
 function columnsOf(lines, before = null) {
   const names = ["all"];
   const numbers = new Map();
@@ -57,7 +57,7 @@ function modelOf(lines, before = null) {
   return Model.of(new Frames(frames), nodes, scales);
 }
 
-// The other way round: each stack with samples of its own.
+// The reverse: each stack with samples of its own.
 function folded(model) {
   const lines = [];
   for (let i = 0; i < model.size; i++) if (model.self[i] > 0) lines.push(`${model.names(i).join(";")} ${model.self[i]}`);
@@ -73,7 +73,7 @@ function answer(columns, head = { samples: 10 }) {
 describe("an answer in columns", () => {
   const LINES = ["main;read 3", "main;read;k_read 5", "main;spin 2"];
 
-  it("is read into the tree that it says", () => {
+  it("is read into its tree", () => {
     const { head, frames, model } = readModel(answer(columnsOf(LINES)));
     assert.deepEqual(head, { samples: 10 });
     assert.deepEqual(folded(new Model(new Frames(frames), model)), [...LINES].sort());
@@ -83,7 +83,7 @@ describe("an answer in columns", () => {
     assert.deepEqual([...model.parent], [0, 0, 1, 2, 1]);
   });
 
-  it("has of each level the nodes from left to right, and how much stands before each", () => {
+  it("lists each level's nodes from left to right, with the sum before each", () => {
     const { model } = readModel(answer(columnsOf(["a;x 1", "a;y;z 2", "a 4", "b;x 8", "c;x;z 16"])));
     assert.deepEqual([...model.levelStart], [0, 1, 4, 8, 10]);
     assert.deepEqual([...model.levelNodes], [0, 1, 5, 7, 2, 3, 6, 8, 4, 9]);
@@ -98,14 +98,14 @@ describe("an answer in columns", () => {
     assert.deepEqual([[...model.value], [...model.end], [...model.levelStart]], [[3], [1], [0, 1]]);
   });
 
-  it("has names of any kind: empty, of many bytes, with marks that decoders drop, in lines", () => {
+  it("has names of any kind: empty, multi-byte, with byte order marks, with line breaks", () => {
     const names = ["", "a", "naïve::größe", "関数", "🔥<T>", "\ufeffmarked", "two\nlines", "nul\u0000", "x".repeat(10_000), "last"];
     const frames = new Frames(readColumns(answer({ ...columnsOf(["a 1"]), strings: names, frames: { name: names.map((_, i) => i), module: names.map(() => 0), kind: names.map(() => 1) } })).frames);
     assert.deepEqual(names.map((_, f) => frames.name(f)), names);
     assert.deepEqual(frames.texts.all(), names);
   });
 
-  it("has thousands of names, decoded one by one or together", () => {
+  it("has thousands of names, decoded singly or together", () => {
     const names = Array.from({ length: 5000 }, (_, i) => (i % 3 === 0 ? `función_${i}` : `f_${i}`));
     const one = new Texts(textData(names));
     assert.deepEqual(names.map((_, i) => one.at(names.length - 1 - i)), [...names].reverse());
@@ -128,7 +128,7 @@ describe("an answer in columns", () => {
     refused({ nodes: { frame: [], depth: [], self: [] } }, /no root/);
   });
 
-  it("is refused when it points beyond what it has", () => {
+  it("is refused when an index is out of range", () => {
     const columns = columnsOf(LINES);
     const refused = (changes, why) => assert.throws(() => readModel(answer({ ...columns, ...changes })), why);
     refused({ nodes: { ...columns.nodes, frame: [0, 1, 2, 3, 99] } }, /nodes\.frame points beyond its end: 99 of 5/);
@@ -140,32 +140,32 @@ describe("an answer in columns", () => {
     refused({ nodes: { ...columns.nodes, depth: [1, 2, 2, 2, 2] } }, /no root/);
   });
 
-  it("is refused when its bytes are not what they say", () => {
+  it("is refused when its bytes do not fit their description", () => {
     const bytes = new Uint8Array(answer(columnsOf(LINES)));
     const text = Buffer.from(bytes).toString("latin1");
     const changed = (from, to) => exactly(Buffer.from(text.replace(from, to), "latin1"));
     assert.throws(() => readColumns(changed("FLAMEDC1", "FLAMEDC2")), /not in columns/);
     assert.throws(() => readColumns(changed("FLAMEDC1", '{"window')), /not in columns/);
     assert.throws(() => readColumns(changed(/"count":5(?=\}\}\}\})/, '"count":9')), /column nodes\.self lies outside of it/);
-    assert.throws(() => readColumns(changed(/"type":"u8","at":\d/, '"type":"u8","at":-')), SyntaxError); // no JSON
+    assert.throws(() => readColumns(changed(/"type":"u8","at":\d/, '"type":"u8","at":-')), SyntaxError); // not JSON
     assert.throws(() => readColumns(changed('"type":"u8"', '"type":"u9"')), /has an unknown form/);
     const long = new Uint8Array([...bytes, 0]).buffer;
     assert.throws(() => readColumns(long), /lengths are wrong/);
   });
 
-  it("is cut off wherever it ends early", () => {
+  it("is reported as cut off wherever it ends early", () => {
     const whole = answer(columnsOf(LINES));
     for (let length = 0; length < whole.byteLength; length++) assert.throws(() => readColumns(whole.slice(0, length)), SyntaxError, String(length));
   });
 
-  it("is refused when its texts are no texts", () => {
+  it("is refused when its texts are invalid", () => {
     const columns = columnsOf(["größe 1"]);
     const bytes = answer(columns);
     const at = Buffer.from(bytes).indexOf(Buffer.from("ö"));
     const broken = bytes.slice(0);
     new Uint8Array(broken)[at] = 0xff;
     assert.throws(() => readColumns(broken), /not UTF-8/);
-    // An end that stands within a letter, and ends that go back.
+    // An end within a character, and ends that decrease.
     const ends = (list) => {
       const copy = bytes.slice(0);
       const { columns: places } = JSON.parse(Buffer.from(copy, 16, new DataView(copy).getUint32(8, true)).toString());
@@ -178,14 +178,14 @@ describe("an answer in columns", () => {
     assert.throws(() => readColumns(ends([3, 200])), /overlap or are out of order/);
   });
 
-  it("tells inlined functions by a kind of their own", () => {
+  it("has a kind of its own for inlined functions", () => {
     const columns = columnsOf(LINES);
     columns.frames.inlined = columns.frames.name.map((_, f) => (f === 2 ? 1 : 0));
     const frames = new Frames(readColumns(answer(columns)).frames);
     assert.deepEqual([0, 1, 2, 3].map((f) => frames.kind(f)), ["root", "native", "inlined", "kernel"]);
   });
 
-  it("weighs the sides of a comparison by time where the daemon did", () => {
+  it("weighs the sides of a comparison by time if the daemon did", () => {
     const side = (samples, seconds) => ({ samples, cpu_seconds: samples / 100, window: { used: { from_ms: 0, to_ms: seconds * 1000 } } });
     const { scales } = readColumns(answer(columnsOf(["a 1"], ["a 2"]), { normalise: "time", before: side(500, 10), after: side(100, 5) }));
     assert.deepEqual(scales, { after: 0.002, before: 0.001 });
@@ -200,7 +200,7 @@ describe("a tree", () => {
     assert.deepEqual(model.find(["main", "a", "gone", "b"]), { node: byName(model, "a"), found: 2 });
   });
 
-  it("knows what covers a position of a level", () => {
+  it("finds the node at a position of a level", () => {
     const model = modelOf(["main;a 3", "main;b 4", "main 3"]);
     assert.equal(model.at(2, 2.9), byName(model, "a"));
     assert.equal(model.at(2, 3), byName(model, "b"));
@@ -215,12 +215,12 @@ describe("recursion", () => {
     assert.deepEqual(folded(foldRecursion(model, () => true)), ["main;even;leaf 2", "main;even;odd 6", "main;f 1", "main;f;leaf 4"]);
   });
 
-  it("is left where it is not meant", () => {
+  it("stays in other functions", () => {
     const model = modelOf(["main;f;f 4", "main;g;g 2"]);
     assert.deepEqual(folded(foldRecursion(model, (f) => model.frames.name(f) === "g")), ["main;f;f 4", "main;g 2"]);
   });
 
-  it("of two thousand levels folds as well", () => {
+  it("is folded in two thousand levels as well", () => {
     const model = modelOf([`main;${Array.from({ length: 2000 }, (_, i) => `f${i % 3}`).join(";")} 1`]);
     assert.equal(foldRecursion(model, () => true).size, 5);
   });
@@ -230,18 +230,18 @@ describe("a sandwich", () => {
   const model = modelOf(["main;a;f;x 3", "main;b;f;x 2", "main;b;f;y 4", "main;b;f;f;x 1", "main;c 9"]);
   const { callers, callees } = sandwich(model, (f) => model.frames.name(f) === "f");
 
-  it("has above a function all that called it", () => {
+  it("has all callers above a function", () => {
     assert.equal(callers.total, 10);
     assert.equal(callers.name(0), "f");
     assert.deepEqual(folded(callers), ["a;main 3", "b;main 7"]);
   });
 
-  it("has below it all that it called, and itself only where it called itself", () => {
+  it("has all callees below it, and itself only where it called itself", () => {
     assert.equal(callees.total, 10);
     assert.deepEqual(folded(callees), ["f;x 1", "x 5", "y 4"]);
   });
 
-  it("is none for a function that is not there", () => {
+  it("is empty for a missing function", () => {
     assert.equal(sandwich(model, () => false), null);
   });
 
@@ -254,7 +254,7 @@ describe("a sandwich", () => {
 });
 
 describe("what was pruned", () => {
-  it("is put in its place once it is there", () => {
+  it("is inserted once it is fetched", () => {
     const model = modelOf(["main;a;(pruned: 2 functions) 5", "main;b 2"]);
     const node = byName(model, "a");
     assert.notEqual(model.prunedBelow(node), -1);
@@ -265,7 +265,7 @@ describe("what was pruned", () => {
     assert.equal(whole.prunedBelow(byName(whole, "a")), -1);
   });
 
-  it("shares the frames that are there already", () => {
+  it("shares the existing frames", () => {
     const model = modelOf(["main;a;(pruned: 1 function) 5", "main;b 2"]);
     const whole = graft(model, byName(model, "a"), modelOf(["b 5"]));
     assert.equal(whole.frame[byName(whole, "b")], model.frame[byName(model, "b")]);
@@ -284,7 +284,7 @@ describe("functions", () => {
     assert.equal(rows.length, 3);
   });
 
-  it("are those of the part that is looked at", () => {
+  it("are those of the shown part", () => {
     const rows = functionRows(model, byName(model, "f"), null);
     assert.equal(row(rows, "main"), undefined);
     assert.equal(row(rows, "g").self, 6);
@@ -297,7 +297,7 @@ describe("functions", () => {
     assert.deepEqual(names("name", false), ["f", "g", "main"]);
   });
 
-  it("of a comparison tell how they changed", () => {
+  it("in a comparison have their changes", () => {
     const diff = modelOf(["main;f 3", "main;g 1"], ["main;f 2", "main;g 2"]);
     const told = { frame: [2], self: [3], total: [3], self_before: [2], total_before: [2], z: [2.5], significant: [1] };
     const [first] = functionRows(diff, 0, told);
@@ -316,13 +316,13 @@ describe("search", () => {
   };
 
   it("counts matches within matches once", () => assert.equal(search("malloc"), 4));
-  it("takes a text as it is, in any case", () => {
+  it("searches plain text in any case", () => {
     assert.equal(search("MALLOC"), 4);
     assert.equal(search("ma.*c"), 0);
   });
   it("takes /text/ as a regular expression", () => assert.equal(search("/^(free|spin)$/"), 6));
-  it("says when an expression is none", () => assert.throws(() => search("/(/"), /regular expression/i));
-  it("looks below the frame that is shown whole", () => assert.equal(search("malloc", byName(model, "malloc")), 4));
+  it("reports an invalid expression", () => assert.throws(() => search("/(/"), /regular expression/i));
+  it("searches below the zoomed frame", () => assert.equal(search("malloc", byName(model, "malloc")), 4));
 });
 
 describe("a view", () => {
@@ -338,25 +338,25 @@ describe("a view", () => {
     assert.deepEqual(places, [["all", 0, 400], ["main", 0, 400], ["a", 0, 100], ["b", 100, 300]]);
   });
 
-  it("of a zoomed frame shows it whole, with its callers", () => {
+  it("shows a zoomed frame at full width, with its callers", () => {
     const model = modelOf(["main;a;x 25", "main;b;y 75"]);
     const view = viewOf(model, byName(model, "a"), "down", 400);
     assert.deepEqual(collect(view).map(({ node, width }) => [model.name(node), width]), [["all", 400], ["main", 400], ["a", 400], ["x", 400]]);
   });
 
-  it("looks only at the levels that are seen", () => {
+  it("reads only visible levels", () => {
     const model = modelOf([`${Array.from({ length: 100 }, (_, i) => `f${i}`).join(";")} 1`]);
     assert.deepEqual(collect(viewOf(model, 0, "down", 400), 40, 42).map(({ level }) => level), [40, 41, 42]);
   });
 
-  it("takes frames that are too narrow together, as many as there are pixels", () => {
+  it("merges frames that are too narrow, into as many as there are pixels", () => {
     const model = modelOf(Array.from({ length: 50_000 }, (_, i) => `main;f${i} 1`));
     const narrow = collect(viewOf(model, 0, "down", 500), 2, 2);
     assert.ok(narrow.length <= 700, `${narrow.length} rectangles`);
     assert.equal(narrow.reduce((sum, { count }) => sum + count, 0), 50_000);
   });
 
-  it("does not paint what fills hardly anything", () => {
+  it("does not paint runs that are nearly empty", () => {
     const model = modelOf(["main;a 1", "main;b 99999"]);
     assert.deepEqual(collect(viewOf(model, 0, "down", 500), 2, 2).map(({ node }) => model.name(node)), ["b"]);
   });
@@ -378,13 +378,13 @@ describe("texts", () => {
   it("that do not fit are cut, or left out", () => {
     assert.deepEqual([fitted("abcdef", 6), fitted("abcdef", 4), fitted("abcdef", 2)], ["abcdef", "abc…", ""]);
   });
-  it("in a picture are no markup, whatever they hold", () => {
+  it("in a picture are never markup", () => {
     assert.equal(xmlText(`<a b="c">&'\u0001\ud800\uffff😀`), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\ufffd\ufffd\ufffd😀");
   });
 });
 
 describe("colours", () => {
-  // WCAG's contrast of two colours, of which one is written hsl(H S% L%) and the other is the ink of frames.
+  // WCAG's contrast of two colours: one as hsl(H S% L%), the other is the text colour of frames.
   const luminance = ([r, g, b]) => {
     const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
     return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
@@ -399,7 +399,7 @@ describe("colours", () => {
   };
   const ink = luminance([0x1a / 255, 0x14 / 255, 0x10 / 255]);
 
-  it("let the names on them be read", () => {
+  it("have contrast with the names on them", () => {
     const plain = modelOf(["main 1"]);
     const diff = modelOf(["a 3", "b 1"], ["a 1", "b 3"]);
     for (const isDark of [false, true]) {
@@ -412,7 +412,7 @@ describe("colours", () => {
     }
   });
 
-  it("of a comparison tell more from less", () => {
+  it("in a comparison distinguish more from less", () => {
     const diff = modelOf(["a 3", "b 1"], ["a 1", "b 3"]);
     const { of, legend } = palette(diff, "kind", "", false);
     assert.ok(of(1) > of(0) && of(2) < of(0));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page over the real daemon: who made the machine slow? Environment: FLAMED_URL; FLAMED_VICTIM_PID, of the culprit, a
-// process whose frames are main > outer > middle > { work_one | work_two } (test/kernel/victims/known_chain.c).
+// The page over the real daemon: which process made the machine slow? Environment: FLAMED_URL; FLAMED_VICTIM_PID, of
+// the culprit, a process whose frames are main > outer > middle > { work_one | work_two }
+// (test/kernel/victims/known_chain.c).
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 
@@ -10,7 +11,7 @@ const url = process.env.FLAMED_URL;
 const pid = process.env.FLAMED_VICTIM_PID;
 const CHAIN = ["main", "outer", "middle", "work_two"];
 
-// From the root down to each frame that is shown, joined by ";".
+// From the root down to each shown frame, joined by ";".
 async function paths(page) {
   const path = [];
   return (await mirror(page)).map((frame) => {
@@ -20,7 +21,7 @@ async function paths(page) {
   });
 }
 
-// The samples that have all of the chain. Those from before the process's unwind tables stood make branches of their own.
+// The samples with the whole chain. Samples from before the process had unwind tables are in branches of their own.
 const inChain = (found) => found.filter(({ path }) => path.endsWith(`;${CHAIN.join(";")}`)).reduce((sum, { value }) => sum + value, 0);
 
 // The victim's first samples reach the store about a second after they were taken.
@@ -46,7 +47,7 @@ describe("the page over a running daemon", () => {
   });
   after(() => browser?.close());
 
-  it("shows the culprit and its function after two actions, and the same by the link that the third copies", async () => {
+  it("shows the culprit and its function after two actions, and again by the link that the third one copies", async () => {
     let actions = 0;
     const act = async (what) => {
       actions++;
@@ -71,7 +72,7 @@ describe("the page over a running daemon", () => {
     const fresh = await browser.page(new URL(url).origin, { now: null });
     await open(fresh, link);
     const shown = await paths(fresh);
-    // Of the window's last second or two more samples have been drained since; none has gone.
+    // More samples of the window's last second or two have been drained since; none is gone.
     const late = 2 * 99;
     assert.ok(inChain(shown) >= inChain(found) && inChain(shown) <= inChain(found) + 2 * late, `${inChain(shown)} ${inChain(found)}`);
     const again = await browser.page(new URL(url).origin, { now: null });

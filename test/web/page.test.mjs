@@ -9,7 +9,7 @@ import { browser, daemon, page, useFixture } from "./fixture.mjs";
 describe("the page", () => {
   useFixture();
 
-  it("loads without an error and asks nobody but the daemon", async () => {
+  it("loads without an error and sends requests only to the daemon", async () => {
     await open(page, daemon.url);
     await page.waitForTimeout(300);
     assert.deepEqual(page.troubles, []);
@@ -51,7 +51,7 @@ describe("the page", () => {
     await shot(page, "light");
   });
 
-  it("says what the profile is made of", async () => {
+  it("shows the profile's quality", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const facts = await text(page, "#facts");
     assert.match(facts, /Samples10,470 at 100 Hz/);
@@ -63,7 +63,7 @@ describe("the page", () => {
     assert.match(await text(page, "#warnings"), /began to sample at 2026-01-31T11:05:30Z, after the window/);
   });
 
-  it("tells how many CPUs were used over the time that flamed ran, and nothing of the time before", async () => {
+  it("shows the CPUs in use over the time that flamed ran, without the time before", async () => {
     // The machine's history is three hours long.
     await open(page, `${daemon.url}/?from=2026-01-31T11:00:30Z&to=2026-01-31T11:11:00Z`);
     const facts = await page.evaluate(async () => (await fetch("/processes?from=2026-01-31T11:05:30Z&to=2026-01-31T11:11:00Z")).json());
@@ -153,7 +153,7 @@ describe("the page", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("lets processes be chosen by the keyboard", async () => {
+  it("has processes that can be chosen by keyboard", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     await page.focus("#process-list");
     for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
@@ -161,7 +161,7 @@ describe("the page", () => {
     assert.match(await text(page, "#profile-title"), /^java/);
   });
 
-  it("says so where a known process has no samples", async () => {
+  it("says so if a known process has no samples", async () => {
     await open(page, `${daemon.url}/?pid=600`);
     assert.match(await text(page, "#notice"), /Never sampled.*Process 600 has no samples in the window.*No sample in all that is retained, from 2026-01-31T11:05:30Z on, matches pid/s);
     assert.deepEqual(await page.$$eval("#notice button", (buttons) => buttons.map((button) => button.textContent)), ["Whole machine"]);
@@ -173,14 +173,14 @@ describe("the page", () => {
     assert.equal(await text(page, "#profile-title"), "Whole machine");
   });
 
-  it("offers another window where there is something in it", async () => {
+  it("offers another window if it has samples", async () => {
     await open(page, `${daemon.url}/?pid=4242&from=2026-01-31T11:06:00Z&to=2026-01-31T11:07:00Z&focus=nosuch`);
     assert.match(await text(page, "#notice"), /^Never sampled.*matches pid and focus/s);
     await open(page, `${daemon.url}/?pid=2222`);
     assert.match(await text(page, "#notice"), /^No samples here.*Process 2222 has no samples in the window.*Last hour/s);
   });
 
-  it("says what is wrong with a window and which field it is", async () => {
+  it("says what is wrong with a window and in which field", async () => {
     await open(page, daemon.url);
     await page.fill("#when", "teatime");
     await page.keyboard.press("Enter");
@@ -194,22 +194,22 @@ describe("the page", () => {
     assert.equal(await page.getAttribute("#when", "aria-invalid"), null);
   });
 
-  it("says so where a process was never seen", async () => {
+  it("says so if a process was never seen", async () => {
     await open(page, `${daemon.url}/?pid=1`);
     assert.match(await text(page, "#notice"), /Unknown process.*never seen process 1/s);
   });
 
-  it("says that the daemon went away, and goes on when it is back", async () => {
+  it("says that the daemon is unreachable, and goes on when it is back", async () => {
     const other = await Daemon.start(process.env.FLAMED_FIXTURE);
     await open(page, `${other.url}/?pid=4242`);
     await other.stop();
     await page.click("#ranges button:nth-child(3)");
     await loaded(page, 2);
     assert.match(await text(page, "#away"), /flamed does not answer/);
-    // What was answered before stays readable.
+    // The earlier answer stays readable.
     assert.equal((await mirror(page))[0].value, 10470);
     await shot(page, "away");
-    // Back on another port: the page is told by way of the network, as a new daemon on the old port would.
+    // Back on another port: the network redirects the page, as if a new daemon had the old port.
     await page.route(`${other.url}/**`, async (route) => {
       const answer = await page.context().request.get(route.request().url().replace(other.url, daemon.url));
       await route.fulfill({ response: answer });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of who used CPU, and the figures below the page.
+// The tree of processes, and the figures at the bottom of the page.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import { answerInstead, answered, inspect, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
-// The rows in the document: those in sight, and a few around them.
+// The rows in the document: the visible ones, and a few around them.
 const rows = (page) =>
   page.$$eval("#process-list [role=treeitem]", (items) =>
     items.map((item) => ({
@@ -78,7 +78,7 @@ describe("the processes", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("are marked where they have ended", async () => {
+  it("are marked if they have ended", async () => {
     await open(page, daemon.url);
     const list = await rows(page);
     assert.ok(list.find(({ name }) => name === "batch-59").isEnded);
@@ -133,7 +133,7 @@ describe("the processes", () => {
     assert.match(await text(page, ".process-box"), /No process matches/);
   });
 
-  it("can be walked, opened and chosen with the keyboard", async () => {
+  it("can be navigated, opened and chosen with the keyboard", async () => {
     await open(page, daemon.url);
     await page.focus("#process-list");
     const active = () => page.$eval("#process-list", (list) => document.getElementById(list.getAttribute("aria-activedescendant"))?.querySelector("bdi").textContent);
@@ -154,7 +154,7 @@ describe("the processes", () => {
     assert.equal(await page.evaluate(() => location.search), "?pid=4242%4090000");
   });
 
-  it("have the row under the cursor in the document before the list tells that it has scrolled", async () => {
+  it("keep the active row in the document before the list's scroll event", async () => {
     await open(page, daemon.url);
     await page.evaluate(() => window.addEventListener("scroll", (event) => event.stopImmediatePropagation(), true));
     await page.focus("#process-list");
@@ -163,7 +163,7 @@ describe("the processes", () => {
     assert.equal(active, await page.$eval("#process-list [role=treeitem]:last-child", (row) => row.ariaSetSize));
   });
 
-  it("are text, whatever their names", async () => {
+  it("are plain text, whatever their names", async () => {
     await open(page, daemon.url);
     await page.fill("#process-filter", "777");
     assert.equal((await rows(page))[0].name, "<img onerror=x>");
@@ -173,7 +173,7 @@ describe("the processes", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("leave the document small where there are 10,000 of them", async () => {
+  it("leave the document small even if there are 10,000", async () => {
     await page.route(`${daemon.url}/processes*`, async (route) => {
       const answer = await page.context().request.get(route.request().url());
       const body = await answer.json();

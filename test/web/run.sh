@@ -8,8 +8,8 @@
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
 #   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the README's pictures
 #
-# OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there.
-# Exit status 77, and a line with SKIP, where the tests cannot run here.
+# OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there. Exit status 77, and a line
+# with SKIP, if the tests cannot run here.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -45,7 +45,7 @@ done
 # The tests run from a copy, since Node looks for packages beside the files that name them.
 readonly place=$output/web-tests shots=$output/screenshots
 mkdir -p "$place" "$shots"
-rm -f "$place"/*.mjs # one that is no longer there must not run
+rm -f "$place"/*.mjs # a removed test must not run
 cp "$here"/*.mjs "$here"/package.json "$here"/package-lock.json "$here"/.npmrc "$place"
 cd "$place"
 if ! cmp -s package-lock.json .installed; then
@@ -74,7 +74,7 @@ start_daemon() { # start_daemon [FLAG...]: sets url
 
 case $mode in
   fixture)
-    # All tests but those of the daemon. In one time zone, so that what is shown is the same everywhere.
+    # All tests but those of the daemon. In a fixed time zone, so that the page is the same everywhere.
     fixture_tests=()
     for file in *.test.mjs; do
       [[ $file == live.test.mjs || $file == speedscope.test.mjs ]] || fixture_tests+=("$file")
@@ -95,14 +95,14 @@ case $mode in
     ;;
   picture)
     ((EUID == 0)) || skip "the daemon needs root"
-    exec 9>/run/flamed-picture.lock # the load has one place, so one at a time
+    exec 9>/run/flamed-picture.lock # the load has a fixed place, so only one runs at a time
     flock 9
-    # However many programs come and go beside the load, the pictures have as many samples.
+    # The pictures have as many samples, however many programs come and go besides the load.
     start_daemon --cpu-budget off
     "$here/picture/load.sh" &
     started+=("$!")
     if timeout "$4" tail --pid="$!" -f /dev/null; then
-      wait "$!" || exit # why, it has said
+      wait "$!" || exit # it has printed the reason
       echo "the load has ended too soon" >&2
       exit 1
     fi

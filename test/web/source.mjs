@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules of the page's source, for tests that need no browser.
+// The page's modules, for tests without a browser.
 import { fileURLToPath } from "node:url";
 
 import { build } from "esbuild";
 
 const SOURCE = process.env.FLAMED_PAGE_SOURCES ?? fileURLToPath(new URL("../../api/web/src", import.meta.url));
 
-// What the modules of these paths export, all in one.
+// All exports of the modules at these paths.
 export async function source(...paths) {
   const { outputFiles } = await build({
     stdin: { contents: paths.map((path) => `export * from "./${path}";`).join("\n"), resolveDir: SOURCE },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// speedscope itself, from its npm package, reads what the daemon writes for it. Environment: FLAMED_URL;
-// FLAMED_VICTIM_PID, of a process that computes in work_one and work_two (test/kernel/victims/known_chain.c).
+// The real speedscope, from its npm package, reads the daemon's files. Environment: FLAMED_URL; FLAMED_VICTIM_PID, of a
+// process that computes in work_one and work_two (test/kernel/victims/known_chain.c).
 import assert from "node:assert/strict";
 import { createReadStream, readdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -40,7 +40,7 @@ describe("speedscope", () => {
     server?.close();
   });
 
-  // The rows of the table of functions that speedscope shows of a file.
+  // The rows of speedscope's table of functions for a file.
   async function imported(name, content) {
     answers.set(name, content);
     const page = await browser.page(origin);
@@ -52,7 +52,7 @@ describe("speedscope", () => {
     return rows;
   }
 
-  // A closed window: from and to, with everything in it stored.
+  // A closed window from `from` to `to`, with all of its samples stored.
   let selection;
   it("gets a window with samples", async () => {
     const from = Date.now();
@@ -90,8 +90,8 @@ describe("speedscope", () => {
   }
 });
 
-// What speedscope makes of perf's text: a sample counts for half the time to the one before and half of that to the one
-// after, whatever its period, so a process that waited for a CPU has other shares there than in samples.
+// speedscope's weights for perf's text: a sample counts for half the time to the one before and half the time to the
+// one after, whatever its period. So a process that waited for a CPU has other shares there than in samples.
 function weightsByTime(text) {
   const taken = [];
   for (const block of text.split("\n\n")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page does while it waits, when time goes on, and when something is not there.
+// The page while it waits, when time goes on, and when something is missing.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
@@ -12,18 +12,18 @@ const LARGEST_BUNDLE = 100_000;
 describe("the page's states", () => {
   useFixture();
 
-  // Holds back answers of `path` until they are let go.
+  // Holds back answers of `path` until they are released.
   async function hold(path) {
     let letGo;
     const held = new Promise((resolve) => (letGo = resolve));
     await page.route(`${daemon.url}${path}*`, async (route) => {
       await held;
-      await route.continue().catch(() => {}); // given up meanwhile
+      await route.continue().catch(() => {}); // cancelled meanwhile
     });
     return letGo;
   }
 
-  it("tells what a long question waits for, and can be cancelled and asked again", async () => {
+  it("shows what a long query waits for, and can cancel and repeat it", async () => {
     const letGo = await hold("/profile");
     await page.goto(`${daemon.url}/?pid=4242`);
     await page.waitForSelector("#stage .waiting");
@@ -40,7 +40,7 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("says when only the caller's own processes are to be seen, and what that means", async () => {
+  it("says when only the caller's own processes are visible, and what that means", async () => {
     await page.route(`${daemon.url}/profile*`, async (route) => {
       const answer = await page.context().request.get(route.request().url().replace("columns-binary", "columns"));
       await route.fulfill({ body: binary({ ...(await answer.json()), visible_uid: 1000 }) });
@@ -53,7 +53,7 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("asks for what stands beside the graph once that is painted, or takes long", async () => {
+  it("sends the other queries once the graph is painted, or takes long", async () => {
     const asked = [];
     page.on("request", (request) => asked.push(new URL(request.url()).pathname));
     const beside = () => asked.filter((path) => ["/processes", "/timeline"].includes(path)).length;
@@ -67,7 +67,7 @@ describe("the page's states", () => {
     await open(page, daemon.url);
     assert.equal(answered(), 0);
     assert.ok(beside() > 0);
-    // Nobody waits for ever for somebody else's question.
+    // No query waits forever for another one.
     await page.unroute(`${daemon.url}/profile*`);
     const letGo = await hold("/profile");
     const before = beside();
@@ -79,7 +79,7 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("keeps what it shows until the next answer has come", async () => {
+  it("keeps its content until the next answer arrives", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const letGo = await hold("/profile");
     const before = await loads(page);
@@ -91,7 +91,7 @@ describe("the page's states", () => {
     assert.ok((await mirror(page))[0].value < 10470);
   });
 
-  it("forgets a question for one that was asked later", async () => {
+  it("drops a query for a later one", async () => {
     await open(page, daemon.url);
     const letGo = await hold("/profile");
     await page.click('[data-id="31337@70000"] .name');
@@ -102,7 +102,7 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("goes on with the time while it is live, and stays where it is when it is not", async () => {
+  it("follows the time while it is live, and stays otherwise", async () => {
     const going = await Daemon.start(process.env.FLAMED_FIXTURE);
     const live = await browser.page(going.url);
     try {
@@ -160,13 +160,13 @@ describe("the page's states", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("shows a message instead of itself to those without JavaScript", async () => {
+  it("shows a message without JavaScript", async () => {
     const body = await (await fetch(daemon.url)).text();
     assert.match(body, /<noscript>The page needs JavaScript/);
     assert.doesNotMatch(body, /<script(?![^>]*\bsrc=)|\sstyle=|<style|\son\w+=/);
   });
 
-  it("is small, packed, and kept by browsers until it changes", async () => {
+  it("is small, compressed, and cached by browsers until it changes", async () => {
     const get = (path, encoding) => page.context().request.get(daemon.url + path, { headers: { "Accept-Encoding": encoding } });
     const document = await get("/", "gzip");
     assert.equal(document.headers()["cache-control"], "no-cache");

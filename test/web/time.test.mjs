@@ -10,7 +10,7 @@ const address = async (page) => Object.fromEntries(new URL(await page.evaluate((
 const slider = (page, name) => page.getByRole("slider", { name, exact: true });
 const valueText = (page, name) => slider(page, name).getAttribute("aria-valuetext");
 
-// How many different colours a canvas shows.
+// The number of different colours on a canvas.
 const colours = (page, selector) =>
   page.$eval(selector, (canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -41,11 +41,11 @@ useFixture();
 afterEach(() => assert.deepEqual(page.troubles, []));
 
 const OVER = "#timeline .u-over";
-// Of the three hours that are retained.
+// In the three retained hours.
 const share = (secondsAgo) => 1 - secondsAgo / 10800;
 
 describe("the timeline", () => {
-  it("shows all that is retained, and says in words what it shows", async () => {
+  it("shows the whole retained history, with a description in words", async () => {
     await open(page, daemon.url);
     const told = await text(page, "#timeline-text");
     assert.match(told, /^CPU use from 11:05:30 to 14:05:30 \(UTC\+00:00\), in steps of 1 min: 0\.\d\d CPUs on average, 1\.9\d at most/);
@@ -56,7 +56,7 @@ describe("the timeline", () => {
     await inspect(page, "timeline");
   });
 
-  it("says where one CPU was not sampled", async () => {
+  it("marks where one CPU was not sampled", async () => {
     const from_ms = NOW - 3000_000;
     await page.route(`${daemon.url}/timeline*`, async (route) => {
       const answer = await (await page.context().request.get(route.request().url())).json();
@@ -71,7 +71,7 @@ describe("the timeline", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("tells about the time under the pointer", async () => {
+  it("describes the time under the pointer", async () => {
     await open(page, daemon.url);
     await hover(page, OVER, [share(3000), 0.5]);
     assert.match(await text(page, "#timeline-readout"), /^13:15:00 user 0\.\d\d · kernel 0\.\d\d$/);
@@ -83,7 +83,7 @@ describe("the timeline", () => {
     assert.equal(await text(page, "#timeline-readout"), "");
   });
 
-  it("makes a window of what is dragged over", async () => {
+  it("makes a dragged span the window", async () => {
     await open(page, daemon.url);
     await answered(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
     const { from, to } = await address(page);
@@ -96,7 +96,7 @@ describe("the timeline", () => {
     assert.equal(await valueText(page, "Start of the window"), "13:50:30");
   });
 
-  it("goes on being live where the window ends at the newest sample", async () => {
+  it("stays live if the window ends at the newest sample", async () => {
     await open(page, daemon.url);
     await answered(page, () => drag(page, OVER, [share(1200), 0.5], [1.02, 0.5]));
     const { from, to } = await address(page);
@@ -104,7 +104,7 @@ describe("the timeline", () => {
     assert.equal(to, undefined);
   });
 
-  it("leaves the window alone when it is only clicked", async () => {
+  it("does not change the window on a click", async () => {
     await open(page, daemon.url);
     await drag(page, OVER, [0.3, 0.5], [0.3, 0.5]);
     assert.deepEqual(await address(page), {});
@@ -166,18 +166,18 @@ describe("the timeline", () => {
     assert.equal(await slider(page, "Start of the baseline").count(), 0);
   });
 
-  it("pins a baseline by a button, for who has no Shift", async () => {
+  it("pins a baseline by a button, for users without Shift", async () => {
     await open(page, daemon.url);
     await page.click("#timeline-pin");
     assert.equal(await page.getAttribute("#timeline-pin", "aria-pressed"), "true");
     await answered(page, () => drag(page, OVER, [share(9000), 0.5], [share(8400), 0.5]));
     assert.ok(Math.abs(Date.parse((await address(page)).base_from) - (NOW - 9000_000)) < 30_000);
-    // The next stretch is the window again.
+    // The next span is the window again.
     await answered(page, () => drag(page, OVER, [share(3600), 0.5], [share(2400), 0.5]));
     assert.ok(Math.abs(Date.parse((await address(page)).from) - (NOW - 3600_000)) < 30_000);
   });
 
-  it("pins and moves a baseline with the keyboard alone", async () => {
+  it("pins and moves a baseline with the keyboard only", async () => {
     await open(page, daemon.url);
     await page.focus("#timeline-before");
     await answered(page, () => page.keyboard.press("Enter"));
@@ -188,7 +188,7 @@ describe("the timeline", () => {
     assert.equal((await address(page)).base_from, "2026-01-31T11:05:30.000Z");
   });
 
-  it("shows the busiest processes on demand, and selects one that is clicked", async () => {
+  it("shows the busiest processes on demand, and selects one on a click", async () => {
     await open(page, daemon.url);
     await answered(page, () => page.click("#timeline-top"));
     assert.equal((await address(page)).top, "5");
@@ -232,7 +232,7 @@ describe("the timeline", () => {
     assert.ok((await colours(page, "#timeline canvas")) > 4);
   });
 
-  it("shows less of the time in more detail, and all again", async () => {
+  it("zooms in on a part of the time, and out again", async () => {
     await open(page, daemon.url);
     await answered(page, () => page.click("#timeline-in"));
     await answered(page, () => page.click("#timeline-in"));
@@ -254,14 +254,14 @@ describe("the timeline", () => {
     assert.equal((await address(page)).line, `${NOW - 900_000}-${NOW}`);
   });
 
-  it("asks only for what is new when time goes on", async () => {
+  it("requests only the new part when time goes on", async () => {
     const other = await Daemon.start(process.env.FLAMED_FIXTURE);
     const live = await browser.page(other.url, { now: null });
     await live.clock.install({ time: NOW });
     await open(live, `${other.url}/?from=now-5m`);
     const asked = [];
     live.on("request", (request) => {
-      // The courses beside the processes are another question.
+      // The processes' sparklines are another query.
       const { pathname, searchParams } = new URL(request.url());
       if (pathname === "/timeline" && !searchParams.has("processes")) asked.push(searchParams);
     });
@@ -319,7 +319,7 @@ describe("the timeline", () => {
 });
 
 describe("the heat map", () => {
-  it("opens by a button, stays open in the address, and says in words what it shows", async () => {
+  it("opens by a button, stays open in the address, and has a description in words", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     await answered(page, () => page.click("#heat-toggle"));
     assert.equal((await address(page)).heat, "1");
@@ -332,7 +332,7 @@ describe("the heat map", () => {
     assert.equal(await page.$("#heat"), null);
   });
 
-  it("tells about the cell under the pointer", async () => {
+  it("describes the cell under the pointer", async () => {
     await open(page, `${daemon.url}/?pid=31337&heat=1`);
     await hover(page, "#heat", [0.5, 0.9]);
     assert.match(await text(page, "#heat-readout"), /^13:5\d:\d\d – 13:5\d:\d\d, \d+ to \d+ ms of each second: \d+ samples$/);
@@ -340,7 +340,7 @@ describe("the heat map", () => {
     assert.equal((await text(page, "#heat-readout")).trim(), "");
   });
 
-  it("shows the flame graph of just the rectangle that is dragged, to the sample", async () => {
+  it("shows the flame graph of exactly the dragged rectangle, to the sample", async () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
     await drag(page, "#heat", [0.2, 0.79], [0.6, 0.66], { release: false });
     const told = await text(page, "#heat-readout");
@@ -352,7 +352,7 @@ describe("the heat map", () => {
     const question = new URLSearchParams({ pid: "4242", from, to, offset_from, offset_to });
     const profile = await (await fetch(`${daemon.url}/profile?${question}`)).json();
     assert.equal(profile.samples, samples);
-    // What the page shows is that profile; the map still shows what is around it.
+    // The page shows that profile; the map still shows the time around it.
     assert.match(await text(page, "body"), new RegExp(`${samples.toLocaleString("en-US")}`));
     assert.match(await text(page, "#heat-text"), /in 900 seconds/);
     assert.match(await text(page, "#heat-part"), /ms of each second$/);
@@ -373,7 +373,7 @@ describe("the heat map", () => {
     await page.waitForSelector("#heat-part");
   });
 
-  it("can be used with the keyboard alone", async () => {
+  it("can be used with the keyboard only", async () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
     await page.focus("#heat");
     await page.keyboard.press("ArrowRight"); // begins at the hottest place
@@ -402,7 +402,7 @@ describe("the heat map", () => {
     assert.equal(offset_from, undefined);
   });
 
-  it("says why there is none of time of which only the minutes' counts are kept", async () => {
+  it("says why it is missing for time with only minutes' counts", async () => {
     await open(page, `${daemon.url}/?heat=1&from=2026-01-31T11:10:00Z&to=2026-01-31T11:30:00Z`);
     assert.match(await text(page, "#heat-problem"), /no longer kept one by one/);
     await inspect(page, "heatmap-none");
@@ -416,7 +416,7 @@ describe("the heat map", () => {
     assert.match(await text(page, "#heat-text"), /in 3,6\d\d seconds/);
   });
 
-  it("stands beside all the rest", async () => {
+  it("works together with everything else", async () => {
     const whole = await browser.page(daemon.url, { width: 1280, height: 1040 });
     await open(whole, `${daemon.url}/?pid=4242&heat=1`);
     await inspect(whole, "time-whole");

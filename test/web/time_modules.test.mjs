@@ -25,12 +25,12 @@ describe("ticks of a time axis", () => {
     return ticks(Date.parse(from), Date.parse(to), most);
   };
 
-  it("are round moments of the reader's clock, also where that is 45 minutes off", () => {
+  it("are round moments of the reader's clock, also with an offset of 45 minutes", () => {
     const labels = within("Asia/Kathmandu", "2026-01-31T10:00:00Z", "2026-01-31T11:00:00Z", 7).map(({ label }) => label);
     assert.deepEqual(labels, ["15:50", "16:00", "16:10", "16:20", "16:30", "16:40"]);
   });
 
-  it("have no hour that the clock skips when it is put forward", () => {
+  it("skip the hour that the clock skips", () => {
     // Berlin, 29 March 2026: 02:00 is 03:00.
     const found = within("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T05:00:00Z", 8);
     assert.deepEqual(found.map(({ label }) => label), ["Sun 29 Mar", "01:00", "03:00", "04:00", "05:00", "06:00", "07:00"]);
@@ -38,7 +38,7 @@ describe("ticks of a time axis", () => {
     assert.ok(gaps.every((gap) => gap === HOUR), gaps.join());
   });
 
-  it("have the hour twice that comes twice when it is put back", () => {
+  it("have the hour twice that comes twice", () => {
     // Berlin, 25 October 2026: 03:00 is 02:00 again.
     const found = within("Europe/Berlin", "2026-10-24T23:00:00Z", "2026-10-25T03:00:00Z", 6);
     assert.deepEqual(found.map(({ label }) => label), ["01:00", "02:00", "02:00", "03:00", "04:00"]);
@@ -50,7 +50,7 @@ describe("ticks of a time axis", () => {
     assert.ok(found.every(({ ms, isDay }) => isDay && clock(ms) === "00:00"));
   });
 
-  it("are never more than there is room for, and lie in what is shown", () => {
+  it("are never more than fit, and are in the shown range", () => {
     process.env.TZ = "America/St_Johns";
     for (const [length, most] of [[10_000, 4], [61_000, 3], [15 * MINUTE, 12], [3 * HOUR, 5], [26 * HOUR, 9], [40 * 24 * HOUR, 4]]) {
       const from = Date.parse("2026-03-07T21:17:33.250Z");
@@ -62,7 +62,7 @@ describe("ticks of a time axis", () => {
   });
 });
 
-describe("a stretch of time", () => {
+describe("a span of time", () => {
   let span;
   const limits = { from: 1_000_000, to: 2_000_000, step: 1000 };
 
@@ -70,13 +70,13 @@ describe("a stretch of time", () => {
     span = await source("time/span.ts");
   });
 
-  it("lies between two moments in any order, in whole steps and within its limits", () => {
+  it("is between two moments in any order, in whole steps and within its limits", () => {
     assert.deepEqual(span.between(1_500_400, 1_200_600, limits), { from: 1_200_000, to: 1_501_000 });
     assert.deepEqual(span.between(0, 9_000_000, limits), { from: 1_000_000, to: 2_000_000 });
     assert.deepEqual(span.between(2_500_000, 2_500_001, limits), { from: 1_999_000, to: 2_000_000 });
   });
 
-  it("keeps an edge from passing the other, and its length when it is moved", () => {
+  it("keeps its edges in order, and its length when it is moved", () => {
     const window = { from: 1_200_000, to: 1_300_000 };
     assert.deepEqual(span.moved(window, "from", 1_900_000, limits), { from: 1_299_000, to: 1_300_000 });
     assert.deepEqual(span.moved(window, "to", 0, limits), { from: 1_200_000, to: 1_201_000 });
@@ -86,14 +86,14 @@ describe("a stretch of time", () => {
     assert.equal(span.keyed(window, "all", "Tab", limits), null);
   });
 
-  it("is zoomed around a moment that stays where it is", () => {
+  it("is zoomed around a fixed moment", () => {
     const view = span.zoomed({ from: 1_200_000, to: 1_600_000 }, 1_300_000, 0.5, limits, 10_000);
     assert.deepEqual(view, { from: 1_250_000, to: 1_450_000 });
     assert.deepEqual(span.zoomed(view, 1_300_000, 100, limits, 10_000), { from: 1_000_000, to: 2_000_000 });
     assert.equal(span.length(span.zoomed(view, 1_300_000, 1e-9, limits, 10_000)), 10_000);
   });
 
-  it("comes back from the address as it went there, and nothing else does", () => {
+  it("is read from the address as it was written, and nothing else is", () => {
     assert.deepEqual(span.fromText(span.asText({ from: 1769868000000, to: 1769868900000 })), { from: 1769868000000, to: 1769868900000 });
     for (const text of ["", "1", "2-1", "1-1", "a-b", "1-2-3", "1e3-2e3"]) assert.equal(span.fromText(text), null, text);
   });
@@ -110,7 +110,7 @@ describe("a history of CPU use", () => {
     history = await source("time/history.ts");
   });
 
-  it("goes on with what a later answer says, which replaces the steps that were not over", () => {
+  it("is continued by a later answer, which replaces the unfinished steps", () => {
     const first = history.historyOf(answer(10_000, [100, 200, 30]));
     assert.equal(history.nextFrom(first), 11_000);
     const next = history.appended(first, history.historyOf(answer(11_000, [250, 300, 40])));
@@ -118,7 +118,7 @@ describe("a history of CPU use", () => {
     assert.equal(next.to, 14_000);
   });
 
-  it("knows which CPUs were not sampled at some time of a step, also when it goes on", () => {
+  it("knows which CPUs were not sampled in a step, also when it is continued", () => {
     const missing = (from_ms, to_ms, cpu) => ({ from_ms, to_ms, cpu });
     const first = history.historyOf(answer(10_000, [1, 2, 3], { missing: [missing(10_100, 10_200, 3), missing(10_500, 12_100, 1), missing(10_900, 11_000, null)] }));
     assert.deepEqual(history.missingCpus(first, { from: 10_000, to: 11_000 }), [1, 3]);
@@ -128,13 +128,13 @@ describe("a history of CPU use", () => {
     assert.deepEqual(next.missing, [{ from: 10_100, to: 10_200, cpu: 3 }, { from: 10_500, to: 12_600, cpu: 1 }]);
   });
 
-  it("is not put together where a hole is between or steps differ", () => {
+  it("is not joined over a hole or different steps", () => {
     const first = history.historyOf(answer(10_000, [100, 200]));
     assert.equal(history.appended(first, history.historyOf(answer(13_000, [1]))), null);
     assert.equal(history.appended(first, { ...history.historyOf(answer(11_000, [1])), stepMs: 2000 }), null);
   });
 
-  it("tells busy CPUs of the part of a step that is known, and nothing of gaps", () => {
+  it("has the busy CPUs for the known part of a step, and nothing for gaps", () => {
     const known = history.historyOf(answer(10_000, [1000, 1000, 0, 0, 500], {
       gaps: [{ from_ms: 12_000, to_ms: 14_000 }], window: { used: { from_ms: 10_500, to_ms: 14_900 } } }));
     assert.deepEqual(history.busyCpus(known, known.userMs).map((value) => value && Number(value.toFixed(3))), [2, 1, null, null, 0.556]);
@@ -154,7 +154,7 @@ describe("the grid of a heat map", () => {
     ({ HeatGrid } = await source("time/heat_grid.ts"));
   });
 
-  it("says what a rectangle means, and finds the rectangle that means it", () => {
+  it("converts a rectangle to a selection and back", () => {
     const grid = new HeatGrid(answer, 100);
     const rectangle = grid.between(2, 1, 1, 2);
     const selected = grid.selected(rectangle);
@@ -164,7 +164,7 @@ describe("the grid of a heat map", () => {
     assert.equal(grid.rectangle({ ...selected, from: 0, to: 1000 }), null);
   });
 
-  it("puts seconds together where there is no room for a column each, and loses none", () => {
+  it("merges seconds without room for a column each, and loses none", () => {
     const grid = new HeatGrid(answer, 2);
     assert.equal(grid.secondsPerColumn, 2);
     assert.equal(grid.columns, 2);

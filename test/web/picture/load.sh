@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A load for the picture in the README: a small web shop and what goes on beside it on one machine, each in a control group
-# that is named as systemd names those of its services. Runs until it is ended, and then ends all that it started. Needs root.
+# A load for the picture in the README: a small web shop and other programs on one machine, each in a control group that
+# is named like those of systemd's services. Runs until it is ended, and then ends all that it started. Needs root.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-# Programs run here, so that no function's name has a path of who makes the picture.
+# Programs run here, so that no function's name has a path of the user who makes the picture.
 readonly here place=/run/shop
 shop=''
 
@@ -34,7 +34,7 @@ service() { # service NAME COMMAND...: in the background
   (echo 0 >"$group/cgroup.procs" && "$@") &
 }
 
-# All have $place in their command lines, which is what the picture's list of processes is filtered by.
+# All have $place in their command lines, by which the picture's list of processes is filtered.
 serve() { exec node --perf-basic-prof $place/shop.js >$place/port; }
 visit() { exec /usr/bin/python3 $place/visitors.py "$1"; }
 report() {

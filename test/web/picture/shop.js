@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A web shop: says on which port it listens, answers visitors.py, and sums up once a second what was sold.
+// A web shop: prints its port, answers visitors.py, and sums up the sales once a second.
 "use strict";
 const { createServer } = require("node:http");
 const { gzipSync } = require("node:zlib");
