@@ -70,7 +70,7 @@ struct flamed_unwind_module {
   __u32 page_count;
   __u32 base_page;    /* file offset >> FLAMED_PAGE_SHIFT of the first page */
   __u32 last_sampled; /* seconds of CLOCK_MONOTONIC, 0: never; written by the program */
-  __u32 noticed;      /* 1: the daemon was told that the rows are missing; set by the program */
+  __u32 noticed;      /* 1: the daemon was notified that the rows are missing; set by the program */
   __u32 edition;      /* a new number each time that rows of any module are entered; not 0 */
   __u32 reserved;
 };

@@ -41,8 +41,8 @@ bool is_cheaper_anew(const Response& response, const Request& request) {
   return response.content_type == kBinaryColumnsType && request.peer.transport != Peer::Transport::kRemote;
 }
 
-/// Of the uncompressed answer and its viewer: a weak tag, since the answer may be sent compressed. FNV-1a, 64 bits:
-/// nobody gains by making two of his own answers collide.
+/// Of the uncompressed answer and its viewer: a weak tag, since the answer may be sent compressed. FNV-1a, 64 bits: a
+/// user gains nothing if two of their own answers collide.
 std::string entity_tag(std::string_view body, const Viewer& viewer) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   const auto add = [&](std::string_view bytes) {

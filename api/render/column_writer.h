@@ -8,7 +8,7 @@
 //   0     8 bytes   "FLAMEDC1"
 //   8     u32       H, length of the head: JSON in UTF-8, filled up with blanks to a multiple of 8
 //   12 u32 D, length of the data; the answer ends after it
-//   16    H bytes   the head: what the JSON form has, but for each column where it stands:
+//   16 H bytes the head: the JSON form, with the place of each column instead of its values:
 //                   {"type": "u16", "at": 64, "count": 3}
 //
 //   16+H  D bytes   the data: a column begins at its `at`, a multiple of 8

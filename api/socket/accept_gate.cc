@@ -215,8 +215,8 @@ bool AcceptGate::make_room_of(UserKey user) {
   return longest.has_value();
 }
 
-/// Closes the least busy connection of the user who has most, among equals the one that has been so longest: a user who
-/// opens many connections and keeps them all busy must not keep others out.
+/// Closes the least busy connection of the user with the most, among equals the one that has been so longest: a user
+/// who opens many connections and keeps them all busy must not keep others out.
 bool AcceptGate::make_room_for(UserKey user) {
   const std::size_t own = clients_of(user);
   std::optional<std::uint64_t> chosen;

@@ -2,7 +2,7 @@
 //
 // AcceptGate: all sockets of the API, on one thread. Accepts, reads whole requests within limits, passes them on as
 // plain values, and sends the answers. Slow or silent clients block no other thread and use a bounded amount of memory.
-// At the limit, a connection of the user who has most is closed; some are reserved for root.
+// At the limit, a connection of the user with the most is closed; some are reserved for root.
 //
 // Its thread runs until the gate is destroyed. Arguments by reference must outlive it.
 #pragma once

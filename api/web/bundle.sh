@@ -5,7 +5,7 @@
 #   bundle.sh OUTPUT.cc WORK_DIR DEPENDENCIES.d NODE
 #
 # Works on a copy in WORK_DIR, since Node looks for packages beside the files that name them. Packages are fetched only
-# when the lock file has changed. DEPENDENCIES.d tells Ninja which files the page is made of.
+# when the lock file has changed. DEPENDENCIES.d lists the page's files for Ninja.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

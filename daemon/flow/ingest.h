@@ -22,7 +22,7 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if nobody needs them.
+  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed.
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
 

@@ -55,7 +55,7 @@ void ModuleLoader::run(const std::stop_token& stop) {
     }
     const std::optional<symbolizer::OpenRequest> request = parts_.modules.next_request(stop);
     if (!request) return;
-    if (stop.stop_requested()) return;  // nobody needs the rest of the queue any more
+    if (stop.stop_requested()) return;  // the rest of the queue is not needed any more
     if (request->jit_owner)
       look_for_jit_files(*request->jit_owner);
     else

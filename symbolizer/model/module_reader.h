@@ -43,7 +43,7 @@ class ModuleReader {
 };
 
 /// While an object exists, readings by its thread are background work: nobody waits for them, they don't take the
-/// places of readings that somebody waits for, and they count for the CPU budget.
+/// places of awaited readings, and they count for the CPU budget.
 class BackgroundReading {
  public:
   BackgroundReading() : was_on_(std::exchange(on_, true)) {}

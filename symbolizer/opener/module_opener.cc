@@ -132,7 +132,7 @@ bool is_same_file(const Fd& fd, const FileKey& key) {
          (file_system == FileSystem::kBtrfs && key_in_mappings(fd) == std::optional(key));
 }
 
-// Errors contain neither the process nor the folder: everybody who has the file mapped by that name can see them.
+// Errors contain neither the process nor the folder: all users who map the file by that name can see them.
 
 Result<Fd> open_mapping(const OpenRequest& request, const std::string& proc) {
   const std::optional<CurrentMapping> mapping = current_mapping(request, proc);

@@ -217,7 +217,7 @@ Error error_of(const Report& report, const Plan& plan) {
   switch (report.stage) {
     case Stage::kUser:
       return Error("flamed may not become the JVM's user, uid " + std::to_string(plan.uid) +
-                       ", to whom alone it answers (needs CAP_SETUID and CAP_SETGID)",
+                       ", the only user whom it answers (needs CAP_SETUID and CAP_SETGID)",
                    report.error);
     case Stage::kFolder:
       return failed("cannot enter the JVM's /tmp");

@@ -451,7 +451,7 @@ bool ModuleTable::reopen(ModuleId id) {
   return true;
 }
 
-/// Within the budget: the user who has most of it loses the names of his file that was closed first.
+/// Within the budget: the user with the most loses the names of their file that was closed first.
 void ModuleTable::keep_names(Entry& entry, KeptNamesPtr names) {
   const ModuleId id = entry.module->id;
   const std::uint32_t user = entry.user;

@@ -73,8 +73,8 @@ const VIEW_KEYS: Record<keyof View, string> = {
   mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
   zoom: "zoom", frame: "frame", callers: "callers", callees: "callees",
 };
-// Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. What stands behind the
-// "#" is not sent to it.
+// Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. The part after the "#"
+// is not sent to it.
 const IN_FRAGMENT = new Set(["zoom", "frame", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
   side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "sandwich", "table"],

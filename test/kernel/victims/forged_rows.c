@@ -2,7 +2,7 @@
 /*
  * forged_rows KIND: works in a function with false unwind information. On x86-64.
  *   itself     its caller's frame is its own: a walk that believes it never ends
- *   elsewhere  its callers stand in memory that is no stack, one after the other for ever
+ *   elsewhere its callers are in memory that is no stack, one after the other without end
  *   kernel     they stand where user space has no memory
  *   program    its frame is found by a program that reads memory
  */
