@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how fast the page is, in a real browser over page_bench_server: one JSON object on stdout. Environment:
-// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history. Runs in run.sh's copy of test/web.
+// FLAMED_FIXTURE, the server's path; FLAMED_PAGE_MINUTES, the length of its history; FLAMED_PAGE_ONLY=machine, for that
+// part alone. Runs in run.sh's copy of test/web.
 //
 // The page marks the measured times itself (performance.measure): "flamed:first-paint" from the end of an answer until
 // its graph is painted, "flamed:paint" for one drawing, "flamed:hover" and "flamed:search" for one pointer event or one
-// letter. A release of the brush counts until the requested graph is painted.
+// letter. A release of the brush counts until the requested graph is painted. On the machine with 2,000 processes the
+// first graph counts from the navigation on, and each click, wheel step and key from its event until the next frame is
+// painted; the same again with a browser that is four times slower.
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { createInterface } from "node:readline";
@@ -13,6 +16,7 @@ import { Browser, loaded } from "./browser.mjs";
 
 const REPEATS = Number(process.env.FLAMED_PAGE_REPEATS ?? 5);
 const BRUSHES = Number(process.env.FLAMED_PAGE_BRUSHES ?? 40);
+const ONLY_MACHINE = process.env.FLAMED_PAGE_ONLY === "machine";
 const SEARCHES = ["function_1", "part_7", "std::vector", "function_19999", "no such function"];
 
 const round = (value) => Math.round(value * 100) / 100;
@@ -23,7 +27,7 @@ function spread(values) {
 }
 
 async function start(path) {
-  const child = spawn(path, process.env.FLAMED_PAGE_MINUTES ? [process.env.FLAMED_PAGE_MINUTES] : [], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(path, [process.env.FLAMED_PAGE_MINUTES ?? "1440", "4", ...(ONLY_MACHINE ? ["build"] : [])], { stdio: ["ignore", "pipe", "inherit"] });
   const url = await new Promise((resolve, reject) => {
     child.once("exit", () => reject(new Error(`${path} has ended`)));
     createInterface({ input: child.stdout }).once("line", resolve);
@@ -74,7 +78,11 @@ async function tree(browser, url, nodes) {
   const page = await browser.page(url, { now: null, height: 900 });
   await page.addInitScript(keepMeasures);
   // More than the page requests by itself.
-  await page.route("**/profile?*", (route) => route.continue({ url: `${route.request().url()}&max_nodes=1000000` }));
+  await page.route("**/profile?*", (route) => {
+    const asked = new URL(route.request().url());
+    asked.searchParams.set("max_nodes", "1000000");
+    return route.continue({ url: asked.href });
+  });
   const session = await browser.context.newCDPSession(page);
   const firstPaints = [];
   const reads = [];
@@ -143,11 +151,73 @@ async function brushes(browser, url) {
   return { release_to_paint_ms: spread(took), dom_nodes: nodes };
 }
 
+// From an event until what it did is on the screen.
+const keepResponses = () => {
+  window.responses = [];
+  for (const type of ["click", "keydown", "wheel"]) {
+    addEventListener(type, ({ timeStamp }) => requestAnimationFrame(() => setTimeout(() => window.responses.push(performance.now() - timeStamp))), { capture: true, passive: true });
+  }
+};
+
+async function machine(browser, url, slowdown) {
+  const page = await browser.page(url, { now: null, width: 1440, height: 900 });
+  await page.addInitScript(keepMeasures);
+  await page.addInitScript(keepResponses);
+  const session = await browser.context.newCDPSession(page);
+  const graphs = [];
+  for (let i = 0; i < REPEATS; i++) {
+    await page.goto("about:blank");
+    await session.send("Emulation.setCPUThrottlingRate", { rate: slowdown });
+    await page.goto(url, { timeout: 120_000 });
+    await page.waitForFunction(() => window.measures.some(({ name }) => name === "flamed:first-paint"), undefined, { timeout: 120_000 });
+    graphs.push(await page.evaluate(() => window.measures.find(({ name }) => name === "flamed:first-paint").end));
+    await loaded(page);
+  }
+  const processes = await page.$eval("#processes-count", (count) => Number(count.textContent));
+  const responses = async (act) => {
+    await page.evaluate(() => (window.responses = []));
+    for (let i = 0; i < 12; i++) {
+      await act(i);
+      await page.waitForTimeout(300);
+    }
+    return spread(await page.evaluate(() => window.responses));
+  };
+  const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
+  const result = { processes, first_graph_ms: spread(graphs) };
+  result.graph_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
+  await page.focus("#graph");
+  result.graph_key_ms = await responses((i) => page.keyboard.press(["Escape", "ArrowDown", "ArrowDown", "Enter", "ArrowRight", "Backspace"][i % 6]));
+  await page.mouse.move(box.x + box.width / 3, box.y + box.height / 2);
+  result.graph_wheel_ms = await responses((i) => page.mouse.wheel(0, i % 2 === 0 ? 120 : -120));
+  await forget(page);
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
+  result.hover_ms = spread(await durations(page, "flamed:hover"));
+  const list = await page.$eval("#process-list", (element) => element.getBoundingClientRect().toJSON());
+  await page.mouse.move(list.x + 40, list.y + 200);
+  result.list_wheel_ms = await responses((i) => page.mouse.wheel(0, i % 2 === 0 ? 600 : -600));
+  result.list_open_ms = await responses(() => page.click('[data-id="exe cc1plus"] .twisty'));
+  result.list_key_ms = await responses(async (i) => {
+    await page.focus("#process-list");
+    await page.keyboard.press(["Home", "PageDown", "ArrowDown", "ArrowUp"][i % 4]);
+  });
+  result.list_search_ms = await responses(async (i) => {
+    await page.focus("#process-filter");
+    await page.keyboard.press("cc1plus build"[i]);
+  });
+  await page.fill("#process-filter", "");
+  result.list_choose_ms = await responses((i) => page.click(`#process-list [role=treeitem]:nth-child(${2 + (i % 5)}) .name`));
+  result.dom_nodes = await page.$$eval("*", (elements) => elements.length);
+  await page.close();
+  return result;
+}
+
 const { child, url } = await start(process.env.FLAMED_FIXTURE);
 const browser = await Browser.launch();
 try {
-  const figures = { bundle: await bundle(url), brush: await brushes(browser, url) };
-  for (const nodes of [200_000, 1_000_000]) figures[`tree_${nodes}`] = await tree(browser, url, nodes);
+  const figures = {};
+  if (!ONLY_MACHINE) Object.assign(figures, { bundle: await bundle(url), brush: await brushes(browser, url) });
+  for (const nodes of ONLY_MACHINE ? [] : [200_000, 1_000_000]) figures[`tree_${nodes}`] = await tree(browser, url, nodes);
+  for (const slowdown of [1, 4]) figures[`machine_${slowdown}`] = await machine(browser, url, slowdown);
   console.log(JSON.stringify(figures, null, 2));
 } finally {
   await browser.close();

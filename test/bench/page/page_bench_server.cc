@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The API and the page over a synthetic day of a busy host, and two processes whose profiles are large trees, for
-// page_bench.mjs.
+// The API and the page over a synthetic day of a busy host, two processes whose profiles are large trees, and the 2,000
+// processes of a build, for page_bench.mjs.
 //
-//   page_bench_server [minutes [cpus [live]]]   (default 1440 and 4) listens on a free port of the loopback address,
-//                                               prints "http://127.0.0.1:PORT", runs until SIGTERM
+//   page_bench_server [minutes [cpus [live|build]]]   (default 1440 and 4) listens on a free port of the loopback
+//                                                     address, prints "http://127.0.0.1:PORT", runs until SIGTERM
 //
-// With "live" the history goes on, a second every second. Without it each query is still answered anew, so that no
-// reused answer is measured. Pid 200000 has a tree of about as many nodes in the history's newest minute, pid 1000000
-// likewise.
+// With "live" the history goes on, a second every second; with "build" the two large trees are left out. Without "live"
+// each query is still answered anew, so that no reused answer is measured. Pid 200000 has a tree of about as many nodes
+// in the history's newest minute, pid 1000000 likewise. The build runs five minutes before the end: 2,000 processes of
+// eight programs in twenty units, with about 200,000 nodes.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -37,6 +38,9 @@ constexpr int kServices = 40;
 constexpr std::size_t kPool = 1500;
 constexpr std::int32_t kFirstPid = 500;
 constexpr int kHz = 100;
+constexpr int kBuilders = 2000;
+constexpr std::int32_t kFirstBuilder = 20'000;
+constexpr int kBuildAgeS = 300;
 
 /// Replaces the daemon's reading of files.
 class MadeUpSymbols final : public symbolizer::Symbolizer {
@@ -124,7 +128,32 @@ void add_tree(FakeSources& sources, std::int32_t nodes, int cpus) {
   }
 }
 
-/// The load of a busy host, second by second.
+/// A build: seven in ten of its processes are compilers.
+void add_build(FakeSources& sources, int cpus) {
+  constexpr std::array<std::string_view, 7> kOthers{"as", "ld", "sh", "make", "python3", "rustc", "git"};
+  constexpr std::size_t kStacks = 6;
+  for (int i = 0; i < kBuilders; ++i) {
+    const std::string program{i % 10 < 7 ? "cc1plus" : kOthers[static_cast<std::size_t>(i) % kOthers.size()]};
+    const ProcessId process{kFirstBuilder + i, 7};
+    store::ProcessInfo info{
+        process, program, "/usr/lib/build/" + program, 0, WallTime{FakeSources::kNowNs - 2 * kBuildAgeS * kNsPerSecond},
+        {}};
+    info.command_line = info.executable + " -O2 -c source/part_" + std::to_string(i) + ".cc";
+    info.unit = "builder-" + std::to_string(i % 20) + ".service";
+    info.cgroup = "/system.slice/" + info.unit;
+    info.uid = 1000;
+    sources.store_.update_process(info);
+    const MonotonicTime now = sources.clock_.monotonic();
+    for (std::size_t stack = 0; stack < kStacks; ++stack) {
+      const auto frames = walk(kServices + 1, static_cast<std::size_t>(i) * kStacks + stack);
+      for (int count = 0; count < 1 + i % 5; ++count) {
+        sources.store_.add({now, process, process.pid, program, frames, {}, static_cast<std::uint16_t>(i % cpus)});
+      }
+    }
+  }
+}
+
+/// What a busy host does, second by second.
 class History {
  public:
   History(FakeSources& sources, int cpus) : sources_(sources), cpus_(cpus) {
@@ -163,7 +192,8 @@ class History {
   std::mt19937_64 random_{1};
 };
 
-int run(int minutes, int cpus, bool is_live) {
+int run(int minutes, int cpus, std::string_view how) {
+  const bool is_live = how == "live";
   // Before the server's threads exist, so that they inherit it and only sigwait() sees the signal.
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -173,9 +203,14 @@ int run(int minutes, int cpus, bool is_live) {
 
   BenchSources sources({.budget_bytes = 1U << 30}, minutes * kNsPerMinute);
   History history(sources, cpus);
-  for (int second = 0; second < minutes * 60; ++second) history.add_second();
-  add_tree(sources, 200'000, cpus);
-  add_tree(sources, 1'000'000, cpus);
+  for (int second = 0; second < minutes * 60; ++second) {
+    if (second == std::max(minutes * 60 - kBuildAgeS, 0)) add_build(sources, cpus);
+    history.add_second();
+  }
+  if (how != "build") {
+    add_tree(sources, 200'000, cpus);
+    add_tree(sources, 1'000'000, cpus);
+  }
   sources.clock_.advance_ns(kNsPerSecond);
   sources.store_.advance(sources.clock_.monotonic());
   sources.is_live = is_live;
@@ -203,6 +238,5 @@ int main(int argc, char** argv) {
   flamed::keep_freed_memory();  // as the daemon does
   const int minutes = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 24 * 60;
   const int cpus = argc > 2 ? std::clamp(std::atoi(argv[2]), 1, 1024) : 4;
-  const bool is_live = argc > 3 && std::string_view(argv[3]) == "live";
-  return flamed::api::run(minutes, cpus, is_live);
+  return flamed::api::run(minutes, cpus, argc > 3 ? argv[3] : "");
 }

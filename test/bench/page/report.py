@@ -6,6 +6,16 @@ import json
 import sys
 
 MIB = 1 << 20
+MACHINE = (
+    ("graph_click_ms", "a click in the graph"),
+    ("graph_key_ms", "a key in the graph"),
+    ("graph_wheel_ms", "a wheel step over the graph"),
+    ("list_wheel_ms", "a wheel step over the list"),
+    ("list_open_ms", "a group opened or closed"),
+    ("list_key_ms", "a key in the list"),
+    ("list_search_ms", "a letter in the list's search"),
+    ("list_choose_ms", "a row chosen, until the page shows that it asks"),
+)
 
 
 def row(what, target, figure, worst=""):
@@ -29,6 +39,13 @@ def main():
         spread(f"{size}: a search", "50 ms", tree["search_ms"])
         row(f"{size}: elements of the document", "2,000", f"{tree['dom_nodes']:,}")
         row(f"{size}: memory of the page after garbage collection", "100 MiB", f"{tree['heap_bytes'] / MIB:.0f} MiB")
+    for slowdown, most_ms in ((1, 100), (4, 300)):
+        machine = figures[f"machine_{slowdown}"]
+        on = f"{machine['processes']:,} processes" + (f", a browser {slowdown} times slower" if slowdown > 1 else "")
+        spread(f"{on}: navigation → first graph painted", "1,000 ms" if slowdown == 1 else "", machine["first_graph_ms"])
+        for name, what in MACHINE:
+            spread(f"{on}: {what}", f"{most_ms} ms", machine[name])
+        spread(f"{on}: one move of the pointer", "16 ms" if slowdown == 1 else f"{most_ms} ms", machine["hover_ms"])
     spread("release of the brush → graph painted", "300 ms", figures["brush"]["release_to_paint_ms"])
     row("the page's own code and style, compressed", "100 KiB", f"{figures['bundle']['bytes'] / 1024:.0f} KiB")
 

@@ -345,7 +345,7 @@ export class FlameCanvas {
       return;
     }
     this.#hover(-1, 0, 0);
-    this.#focus(node);
+    this.#focus(node, true);
     this.#hands.onSelect(node);
     this.#hands.onZoom(node);
   }
@@ -359,13 +359,17 @@ export class FlameCanvas {
     this.#hands.onMenu(node, event.clientX, event.clientY);
   }
 
-  #focus(node: number) {
+  // `isSoon`: the tree of elements may follow with the next frame. Made at once, the browser would have to lay it out before
+  // a zoom can read where the box is scrolled to.
+  #focus(node: number, isSoon = false) {
     if (node === this.#focused) return;
     this.#focused = node;
     if (node !== -1 && this.#shown !== null) {
       this.#reveal(node);
       this.#hands.say(this.#shown.labels.spoken(node));
-      this.#mirrorAnew();
+      this.#isMirrorOld = true;
+      if (isSoon) this.#repaint();
+      else this.#mirrorAnew();
     }
     this.#mark(this.#focusMark, node);
   }
