@@ -238,10 +238,10 @@ describe("the processes", () => {
   it("stand above figures that each lead to what they mean", async () => {
     await open(page, `${daemon.url}/?pid=4242`);
     const facts = await page.$$eval("#facts .fact", (all) => all.map((fact) => [fact.querySelector("dt").textContent, fact.querySelector("dd").textContent, fact.querySelector("a").getAttribute("href")]));
-    assert.deepEqual(facts.map(([name]) => name), ["Window", "Samples", "CPU", "Coverage", "Stacks", "Names", "Lost"]);
+    assert.deepEqual(facts.map(([name]) => name), ["Window", "Samples", "CPU", "Stacks", "Names", "Lost"]);
     assert.equal(facts[1][1], "10,470 at 100 Hz");
-    assert.equal(facts[4][1], "0.57 % are cut too deep");
-    assert.equal(facts[6][1], "12 samples flamed came too late");
+    assert.equal(facts[3][1], "0.57 % are cut too deep");
+    assert.equal(facts[5][1], "12 samples flamed came too late");
     // Nothing is wrong with deep stacks.
     assert.equal(await page.$("#facts .warn, #facts .bad"), null);
     const help = await browser.page(daemon.url);
