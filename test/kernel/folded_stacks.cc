@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include "test/catch.h"
 
@@ -73,6 +74,7 @@ FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string since =
       "&from=" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a window must not be empty
   REQUIRE(has_samples(daemon, pid, wanted, since));
   return settled_profile(daemon, pid, since);
 }
