@@ -56,9 +56,8 @@ Window window_with(const RunningDaemon& daemon, pid_t busy, std::uint64_t sample
   std::uint64_t seen = 0;
   while (seen < samples) {
     std::uint64_t now = seen;
-    REQUIRE(RunningDaemon::eventually(seconds(30), [&] {
-      return now_ms() > window.from && (now = total(daemon.folded(since))) > seen;
-    }));
+    REQUIRE(RunningDaemon::eventually(
+        seconds(30), [&] { return now_ms() > window.from && (now = total(daemon.folded(since))) > seen; }));
     seen = now;
     if (seen < samples) std::this_thread::sleep_for(milliseconds(500));
   }
