@@ -34,12 +34,12 @@
 namespace flamed::daemon {
 namespace {
 
-/// Where the kernel tells of CPUs, what it does not tell of is looked for less often.
+/// If the kernel reports CPUs, the others are checked less often.
 constexpr std::int64_t kCheckPeriodNs = kNsPerSecond / 2;
 constexpr std::int64_t kRestfulCheckPeriodNs = 8 * kNsPerSecond;
 /// A jump of CLOCK_BOOTTIME against CLOCK_MONOTONIC of more than this means that the machine was suspended.
 constexpr std::int64_t kSuspendNs = 10 * kNsPerMs;
-/// When the kernel tells of a CPU, that came or went less than this before we could have run.
+/// A report of a CPU is at most this old when this thread could have run.
 constexpr std::int64_t kNewsAgeNs = 100 * kNsPerMs;
 /// Records of the side band that wait for the next drain: some MiB, a busy machine's of seconds.
 constexpr std::size_t kMostCarried = 50'000;
@@ -135,7 +135,7 @@ class Sampler::Impl {
         brought = wake_ups_->wait(static_cast<int>(left_ns / kNsPerMs + 1), notices_from);
       }
     });
-    hear_of_cpus(brought);
+    note_cpu_reports(brought);
     note_broken(brought.dead_buffers);
     if (brought.noticed) program_.consume_notices();
     return brought.noticed;
@@ -345,7 +345,7 @@ class Sampler::Impl {
     return false;
   }
 
-  void hear_of_cpus(const WakeUp& brought) {
+  void note_cpu_reports(const WakeUp& brought) {
     if (brought.changed_cpus.empty() && !brought.lost_cpus) return;
     const MonotonicTime now = clock_.monotonic();
     for (const int cpu : brought.changed_cpus) heard_at_.try_emplace(cpu, now);

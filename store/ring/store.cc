@@ -78,7 +78,7 @@ class Store::State {
 
   void add(const StackSample& sample) {
     std::lock_guard lock(mutex_);
-    tell_of_news();
+    count_change();
     latest_ = std::max(latest_, sample.time);
     OpenSlot* slot = slot_for(sample.time);
     if (slot == nullptr) {
@@ -119,14 +119,14 @@ class Store::State {
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when) {
     if (count == 0) return;
     std::lock_guard lock(mutex_);
-    tell_of_news();
+    count_change();
     OpenSlot* slot = slot_for(when);
     lose(slot != nullptr ? *slot : *open_.front(), reason, count);
   }
 
   void add_gap(const Gap& gap) {
     std::lock_guard lock(mutex_);
-    tell_of_news();
+    count_change();
     gaps_.add(gap);
   }
 
@@ -135,13 +135,13 @@ class Store::State {
   bool end_process(ProcessId id, WallTime ended) {
     std::lock_guard lock(mutex_);
     if (!processes_.end(id, ended, next_sequence_)) return false;
-    tell_of_news();
+    count_change();
     return true;
   }
 
   void update_process(const ProcessInfo& info) {
     std::lock_guard lock(mutex_);
-    tell_of_news();
+    count_change();
     if (processes_.update(info, next_sequence_)) return;
     // Rather forget idle processes than slots: what is lost is a name, and the next sample brings one back.
     processes_.sweep(next_sequence_, true);
@@ -257,7 +257,7 @@ class Store::State {
     return {std::max(bounds.start, began_).ns + bounds.wall_offset_ns};
   }
 
-  void tell_of_news() { revision_.store(revision_.load(std::memory_order_relaxed) + 1); }
+  void count_change() { revision_.store(revision_.load(std::memory_order_relaxed) + 1); }
 
   /// The open slot that a sample of `time` belongs to, opened if need be. Null when the sample is older than anything
   /// retained; at least one slot is open then. A sample whose own slot is sealed goes to the oldest open one.
@@ -368,7 +368,7 @@ class Store::State {
 
   bool take_from_largest(std::size_t share) {
     if (!division_.take_from_largest(share, sealed_, clock_.monotonic())) return false;
-    tell_of_news();
+    count_change();
     sweep(false);
     division_.judge(false);
     return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KnownProcesses: the processes that run, by pid, and those that ended a moment ago, by id.
-// ProcessNews: those of them of which something is to be told.
+// ProcessNews: those with changes to report.
 //
 // Both live on the ingest thread. ProcessTracker alone changes what is known; others have a const reference.
 #pragma once
@@ -52,12 +52,12 @@ class KnownProcesses {
 
   /// The process that runs under the pid, entered if there is none.
   Process& enter(std::int32_t pid);
-  /// In the place of what ran under its pid.
+  /// Replaces the process that ran under its pid.
   Process& put(Process&& process) {
     const std::int32_t pid = process.id.pid;
     return running_.insert_or_assign(pid, std::move(process)).first->second;
   }
-  /// It runs no more.
+  /// Moves it to the ended ones.
   void end(Process& running);
   Process& put_ended(Process&& process);
   /// The one that ended under the pid before its start was told, and is known by `id` from now on.
