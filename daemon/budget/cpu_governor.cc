@@ -39,6 +39,7 @@ CpuGovernor::CpuGovernor(unsigned frequency_hz, std::optional<double> budget)
 void CpuGovernor::set_budget(std::optional<double> budget) {
   if (budget == budget_) return;
   budget_ = budget;
+  is_beginning_ = false;
   since_step_ = 0;
   hold_ns_ = kFirstHoldNs;
   is_background_slowed_ = false;
@@ -53,7 +54,8 @@ void CpuGovernor::set_budget(std::optional<double> budget) {
 
 void CpuGovernor::look(const CostReading& reading) {
   if (!last_) {
-    first_ = last_ = reading;
+    began_ = reading.now;
+    last_ = reading;
     if (budget_) saved_ns_ = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(reading.cpus);
     return;
   }
@@ -70,6 +72,12 @@ void CpuGovernor::look(const CostReading& reading) {
     readings_.pop_front();
   }
   since_step_ = std::min(since_step_, readings_.size());
+  if (is_beginning_) {
+    since_step_ = 0;
+    held_ns_ = 0;
+    is_beginning_ = reading.now.ns - began_->ns < kBeginningNs;
+    return;
+  }
   if (!budget_) return;
   save(before, reading);
   judge();
@@ -79,10 +87,8 @@ void CpuGovernor::save(const CostReading& before, const CostReading& now) {
   const double left = std::max(*budget_ - shares().sampling(), *budget_ * (1 - kSamplingPart));
   const double cpus_ns = static_cast<double>(now.now.ns - before.now.ns) * static_cast<double>(now.cpus);
   const double most_ns = *budget_ * static_cast<double>(kSavedNs) * static_cast<double>(now.cpus);
-  saved_ns_ += left * cpus_ns;
-  if (now.now.ns - first_->now.ns > kBeginningNs) {
-    saved_ns_ -= static_cast<double>(std::max<std::int64_t>(now.background_ns - before.background_ns, 0));
-  }
+  saved_ns_ +=
+      left * cpus_ns - static_cast<double>(std::max<std::int64_t>(now.background_ns - before.background_ns, 0));
   saved_ns_ =
       std::clamp(saved_ns_, -most_ns / static_cast<double>(kSavedNs) * static_cast<double>(kMostDebtNs), most_ns);
   if (saved_ns_ <= 0) is_background_slowed_ = true;

@@ -50,7 +50,8 @@ class CpuGovernor {
   /// The higher frequency must have fitted for this long before it is used. Doubled whenever a raise had to be undone.
   static constexpr std::int64_t kFirstHoldNs = 30 * kNsPerSecond;
   static constexpr std::int64_t kLongestHoldNs = 16 * kNsPerMinute;
-  /// Tables of programs that run when flamed starts are built at once, whatever their cost.
+  /// After the first reading nothing is judged or charged for so long: flamed takes in the programs that run, and
+  /// builds their tables at once.
   static constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
   static constexpr std::int64_t kSavedNs = 60 * kNsPerSecond;     ///< of the budget, for background work
   static constexpr std::int64_t kMostDebtNs = 10 * kNsPerMinute;  ///< likewise
@@ -61,7 +62,7 @@ class CpuGovernor {
   /// `budget` is a share of the machine's CPU time; empty: no budget.
   CpuGovernor(unsigned frequency_hz, std::optional<double> budget);
 
-  /// Takes effect at the next reading.
+  /// Takes effect at the next reading. A change ends the beginning.
   void set_budget(std::optional<double> budget);
 
   /// Readings are up to five seconds apart, one second if the budget is exceeded, and up to 15 on an idle machine.
@@ -70,7 +71,7 @@ class CpuGovernor {
   /// Did sampling take too much at the last reading, and is there a step left? One such reading causes no step, but the
   /// next reading should come soon.
   [[nodiscard]] bool is_exceeded() const {
-    return budget_ && step_ < steps_ && !readings_.empty() &&
+    return budget_ && step_ < steps_ && !readings_.empty() && !is_beginning_ &&
            readings_.back().shares.sampling() > *budget_ * kSamplingPart;
   }
   [[nodiscard]] std::optional<double> budget() const { return budget_; }
@@ -104,7 +105,8 @@ class CpuGovernor {
   const unsigned steps_;  ///< as many as keep the frequency at kLowestHz or above
   std::optional<double> budget_;
   unsigned step_ = 0;
-  std::optional<CostReading> first_;
+  std::optional<MonotonicTime> began_;  ///< the first reading
+  bool is_beginning_ = true;
   std::optional<CostReading> last_;
   std::deque<Interval> readings_;  ///< newest last, of kFirstHoldNs
   std::size_t since_step_ = 0;     ///< the number of readings_ at the frequency in force

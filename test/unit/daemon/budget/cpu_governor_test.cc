@@ -14,8 +14,10 @@ constexpr double kBudget = 0.003;
 /// sampling at 99 Hz would take; other frequencies cost in proportion.
 class Machine {
  public:
-  explicit Machine(std::optional<double> budget = kBudget, unsigned hz = 99) : governor(hz, budget) {
+  explicit Machine(std::optional<double> budget = kBudget, unsigned hz = 99, bool is_beginning = false)
+      : governor(hz, budget) {
     governor.look(reading_);
+    if (!is_beginning) run(CpuGovernor::kBeginningNs / kNsPerSecond, {.at_99 = 0});
   }
 
   struct Load {
@@ -25,7 +27,7 @@ class Machine {
     double answers = 0;
     double skipping = 0;
   };
-  void run(int seconds, const Load& load) {
+  void run(std::int64_t seconds, const Load& load) {
     for (int i = 0; i < seconds; ++i) {
       const double sampling = load.fixed + load.at_99 * governor.frequency_hz() / 99;
       const auto ns_of = [](double share) { return static_cast<std::int64_t>(share * 4 * kNsPerSecond); };
@@ -173,11 +175,23 @@ TEST_CASE("when sampling needs the budget, a tenth is left to background work") 
   CHECK(machine.lowest_hz == 99);
 }
 
-TEST_CASE("tables of programs that run at the start are built at once") {
-  Machine machine;
-  machine.run(30, {.background = 0.1});
+TEST_CASE("in the first half minute tables are built at once, and the frequency stays, whatever that costs") {
+  Machine machine(kBudget, 99, true);
+  machine.run(29, {.at_99 = 10 * kBudget, .background = 0.1});
   CHECK(machine.governor.background_may_go_on());
   CHECK_FALSE(machine.governor.is_background_slowed());
+  CHECK_FALSE(machine.governor.is_exceeded());
+  CHECK(machine.lowest_hz == 99);
+  machine.run(6, {.at_99 = 10 * kBudget});
+  CHECK(machine.lowest_hz < 99);
+}
+
+TEST_CASE("a budget that is set in the first half minute is kept at once") {
+  Machine machine(kBudget, 99, true);
+  machine.run(5, {.at_99 = kBudget});
+  machine.governor.set_budget(kBudget / 2);
+  machine.run(5, {.at_99 = kBudget});
+  CHECK(machine.lowest_hz < 99);
 }
 
 TEST_CASE("waiting background work goes on, after ten minutes at most") {
