@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MappedMemory: sole owner of a mapping of memory that is shared through a file descriptor.
+// MappedMemory: sole owner of a mapping: of memory that is shared through a file descriptor, or of private memory.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ class MappedMemory {
 
   /// Maps the first `bytes` of `fd`, shared. `what` names it in the error, which keeps errno.
   static Result<MappedMemory> map(int fd, std::size_t bytes, Access access, const std::string& what);
+
+  /// Private memory for other people's secrets: in no core dump, and in no child process. `what` as above.
+  static Result<MappedMemory> make_secret(std::size_t bytes, const std::string& what);
 
   MappedMemory() = default;
   MappedMemory(MappedMemory&& other) noexcept;
