@@ -69,7 +69,8 @@ struct flamed_sample {
   __u64 cgroup_id;         /* inode of the cgroup v2 directory */
   __u64 weight_ns;         /* CPU time that this sample stands for: the period of its timer */
   __u32 owner;             /* uid of the thread's owner in the initial user namespace, see thread_owner.h */
-  __u32 reserved;          /* 0 */
+  __u16 slice_place;       /* with slice_blocks: the first block in the CPU's ring of slices, see stack_slice.h */
+  __u16 slice_blocks;      /* 0: there is no slice */
   __u8 kind;               /* enum flamed_sample_kind */
   __u8 user_end;           /* enum flamed_user_end */
   __u8 user_count;         /* addresses[0 .. user_count): user space, innermost first */
@@ -107,7 +108,9 @@ struct flamed_counters {
   __u64 lost_ring_full; /* the ring had no room */
   __u64 lost_no_ring;   /* the CPU has no ring */
   __u64 run_ns;         /* time spent in the program, each run counted as FLAMED_LONGEST_RUN_NS at most */
-  __u64 reserved[3];
+  __u64 sliced;         /* samples with a slice of their stack */
+  __u64 slices_refused; /* the ring of slices had no room */
+  __u64 reserved;
 };
 
 #ifdef __cplusplus

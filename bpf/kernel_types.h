@@ -36,6 +36,10 @@ struct task_struct {
   __u64 start_boottime; /* 5.5; the start time in /proc/PID/stat */
 };
 
+struct mm_struct___stack {
+  unsigned long start_stack;
+};
+
 struct mm_struct___word {
   unsigned long flags; /* until 6.17 */
 };

@@ -9,6 +9,7 @@
 #define FLAMED_BPF_SAMPLE_RING_H
 
 #include "events.h"
+#include "stack_slice.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -24,6 +25,7 @@ struct flamed_sample_ring {
   __u64 tail; /* bytes read so far; advanced by the daemon when it does not need them any more */
   __u64 tail_reserved[7];
   __u64 words[FLAMED_SAMPLE_RING_WORDS];
+  struct flamed_slice_ring slices;
 };
 
 /* A record is copied as words. */

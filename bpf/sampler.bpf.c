@@ -17,6 +17,7 @@
 #include "kernel_walk.h"
 #include "pointer_kinds.h"
 #include "sample_ring.h"
+#include "slice_stack.h"
 #include "thread_owner.h"
 #include "unwind_walk.h"
 #include "user_registers.h"
@@ -28,6 +29,9 @@ const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
 
 /* Are there unwind tables? Otherwise user stacks are walked by frame pointers alone. Set before loading. */
 const volatile __u32 use_unwind_tables = 0;
+
+/* Do samples whose walk has to wait take a slice of their stack along? Set before loading. */
+const volatile __u32 use_stack_slices = 0;
 
 /*
  * The period of all timers. Written by the daemon while none of them runs: bpf_perf_event_data's sample_period of a
@@ -94,9 +98,10 @@ struct {
 #define WALK_PROGRAM 0
 /* Ends a sample of kernel code, if the daemon knows the kernel's unwind tables. */
 #define KERNEL_WALK_PROGRAM 1
+#define SLICE_PROGRAM 2
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 2);
+  __uint(max_entries, 3);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
@@ -304,6 +309,36 @@ static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, st
   return finish(ctx, work, 0);
 }
 
+/*
+ * The walk ended for want of tables or rows, which the daemon will soon have. After a guessed frame, a missing mapping
+ * is no news: there was no caller.
+ */
+static __always_inline int has_to_wait(const struct workspace* work) {
+  const __u8 end = work->record.sample.user_end;
+  if (!use_stack_slices) return 0;
+  return end == FLAMED_END_NO_PROCESS || end == FLAMED_END_ROWS_PENDING ||
+         (end == FLAMED_END_NO_MAPPING && !work->walk.guessed);
+}
+
+/* The sample's walk has to wait: takes a slice of its stack along. */
+SEC("perf_event")
+int take_slice(struct bpf_perf_event_data* ctx) {
+  __u32 cpu = bpf_get_smp_processor_id();
+  struct workspace* work = find_workspace();
+  struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
+  if (!work || !counter) return 0;
+  struct flamed_sample_ring* ring = find_ring(cpu);
+  if (ring) {
+    const long waiting = put_slice(&ring->slices, &work->record.sample, work->walk.registers);
+    if (waiting < 0)
+      counter->slices_refused++;
+    else
+      counter->sliced++;
+    if (waiting > FLAMED_SLICE_RING_BLOCKS / 2) notify_daemon(work, FLAMED_RING_FILLS);
+  }
+  return finish_user_stack(ctx, work);
+}
+
 /* The end of a sample of kernel code. */
 SEC("perf_event")
 int walk_kernel(struct bpf_perf_event_data* ctx) {
@@ -348,6 +383,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     sample->user_end = FLAMED_END_NO_MAPPING;
     forget_sites(known);
   }
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
   return finish_user_stack(ctx, work);
 }
 
@@ -383,6 +419,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->kind = FLAMED_ON_CPU;
   sample->flags = 0;
   sample->tables = 0;
+  sample->slice_blocks = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
   if (collect_user_stack(ctx, task, work)) {
@@ -390,5 +427,6 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     /* Only if the program is missing, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
   return finish_user_stack(ctx, work);
 }

@@ -6,11 +6,9 @@
 #ifndef FLAMED_BPF_UNWIND_STEP_H
 #define FLAMED_BPF_UNWIND_STEP_H
 
+#include "stack_slice.h"
 #include "stack_window.h"
 #include "unwind_tables.h"
-
-/* DWARF numbers of x86-64 go up to 16, of arm64 to 32. */
-#define FLAMED_REGISTERS 33
 
 struct walk_frame {
   __u64 pc;

@@ -114,6 +114,7 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
 #pragma unroll
   for (int i = 0; i < 31; i++) out[i] = regs->regs[i];
   out[31] = regs->sp;
+  out[32] = regs->pc;
 }
 
 static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {

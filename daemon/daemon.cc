@@ -12,6 +12,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -87,12 +88,22 @@ std::string unified_cgroups() {
   return ::access(kBeside, F_OK) == 0 ? kBeside : "/sys/fs/cgroup";
 }
 
+/// Samples that wait for rows are looked at this often.
+constexpr std::chrono::milliseconds kBetweenLateWalks{20};
+
 void run_ingest(const std::stop_token& stop, Ingest& ingest, BatchQueues& queues, StoredUntil& stored) {
-  while (std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop)) {
+  for (;;) {
+    if (ingest.has_waiting() && !queues.full.await(stop, std::chrono::steady_clock::now() + kBetweenLateWalks)) {
+      ingest.walk_late();
+      continue;
+    }
+    std::optional<std::unique_ptr<EventBatch>> batch = queues.full.pop(stop);
+    if (!batch) break;
     ingest.apply(**batch);
     stored.advance((*batch)->drained_at);
     static_cast<void>(queues.empty.try_push(std::move(*batch)));
   }
+  ingest.finish();
 }
 
 /// Null if the kernel refuses the tables; logs why.
@@ -215,7 +226,11 @@ class Daemon::Parts {
                     : std::make_unique<UnwindPublisher>(*unwind_maps_, config.unwind_budget_bytes, clock)),
         details_(config.command_lines, "/proc", unified_cgroups()),
         accounts_({.retention_ns = config.retention_ns}, clock),
-        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_),
+        late_walks_(unwind_ == nullptr || !config.stack_slices
+                        ? nullptr
+                        : std::make_unique<LateWalks>(
+                              LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_})),
+        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get()),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
@@ -238,9 +253,25 @@ class Daemon::Parts {
     ingest_.begin();
     accounts_.begin();
     vitals_.emplace(read_vital_signs(clock_, sampler_->figures(), reader_));
-    sources_.emplace(DaemonSources::Parts{config_, clock_, sampler_->figures(), sampler_->program(), queues_, *vitals_,
-                                          store_, modules_, symbolizer_, module_reader_, kernel_symbols_, cache_,
-                                          namer_, debuginfod_.get(), unwind_.get(), accounts_, opener_, budget_,
+    sources_.emplace(DaemonSources::Parts{config_,
+                                          clock_,
+                                          sampler_->figures(),
+                                          sampler_->program(),
+                                          queues_,
+                                          *vitals_,
+                                          store_,
+                                          modules_,
+                                          symbolizer_,
+                                          module_reader_,
+                                          kernel_symbols_,
+                                          cache_,
+                                          namer_,
+                                          debuginfod_.get(),
+                                          unwind_.get(),
+                                          late_walks_.get(),
+                                          accounts_,
+                                          opener_,
+                                          budget_,
                                           stored_});
     Result<std::unique_ptr<api::Server>> server = api::Server::listen(server_options(config_), *sources_);
     if (!server) {
@@ -320,6 +351,7 @@ class Daemon::Parts {
   const std::unique_ptr<UnwindPublisher> unwind_;     ///< likewise
   symbolizer::ProcessDetails details_;
   CpuAccounts accounts_;
+  const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   Ingest ingest_;
   BatchQueues queues_;
   std::optional<CostMeter> meter_;  ///< once all threads are started
@@ -351,7 +383,8 @@ Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : c
 Daemon::~Daemon() = default;
 
 std::optional<ExitStatus> Daemon::start() {
-  Result<std::unique_ptr<Sampler>> started = Sampler::start({config_.frequency_hz, config_.use_unwind_tables}, clock_);
+  Result<std::unique_ptr<Sampler>> started =
+      Sampler::start({config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices}, clock_);
   if (!started) return refuse(started.error());
   parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started));
   if (const auto status = parts_->begin()) return status;

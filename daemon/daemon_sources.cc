@@ -217,6 +217,19 @@ void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Met
                       {{{"what", "dense_page"}}, static_cast<double>(unwind.dense_pages)}}});
 }
 
+void append_late_walk_metrics(const SampleCounts& counts, const LateWalks::Stats& late, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_stack_slices_total",
+                            "Samples that brought a slice of their stack, since their walk had to wait.",
+                            counts.sliced));
+  metrics.push_back(counter("flamed_stack_slices_refused_total",
+                            "Samples whose walk had to wait and that found no room for a slice.",
+                            counts.slices_refused));
+  metrics.push_back(counter("flamed_samples_walked_late_total",
+                            "Samples whose stack was walked by its slice, not by the kernel program.", late.walked));
+  metrics.push_back(counter("flamed_late_walks_given_up_total",
+                            "Samples with a slice whose unwind rows did not come in time.", late.given_up));
+}
+
 void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, std::vector<Metric>& metrics) {
   using symbolizer::RequestKind;
   using Worker = symbolizer::WorkerModuleReader;
@@ -394,6 +407,9 @@ std::vector<Metric> DaemonSources::metrics() const {
   append_budget_metrics(parts_.budget.state(), metrics);
   append_store_metrics(store, parts_.namer.kept_index()->used_bytes(), metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
+  if (parts_.late_walks != nullptr) {
+    append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
+  }
   const CpuAccounts::Stats accounts = parts_.accounts.stats();
   metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",
                           accounts.processes));

@@ -10,6 +10,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/config/config.h"
 #include "daemon/flow/cpu_accounts.h"
+#include "daemon/flow/late_walks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/naming/frame_namer.h"
@@ -46,6 +47,7 @@ class DaemonSources final : public api::Sources {
     FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
+    const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;

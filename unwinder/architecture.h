@@ -13,6 +13,7 @@ namespace flamed::unwinder {
 enum class Architecture : std::uint8_t { kX86_64, kArm64 };
 
 struct RegisterNumbers {
+  std::uint8_t pc;
   std::uint8_t sp;
   std::uint8_t fp;
   std::uint8_t lr;  ///< has the return address on entry to a function; kNoRegister if the stack has it
@@ -21,8 +22,8 @@ struct RegisterNumbers {
 inline constexpr std::uint8_t kNoRegister = 0xff;
 
 constexpr RegisterNumbers registers_of(Architecture architecture) {
-  return architecture == Architecture::kX86_64 ? RegisterNumbers{.sp = 7, .fp = 6, .lr = kNoRegister}
-                                               : RegisterNumbers{.sp = 31, .fp = 29, .lr = 30};
+  return architecture == Architecture::kX86_64 ? RegisterNumbers{.pc = 16, .sp = 7, .fp = 6, .lr = kNoRegister}
+                                               : RegisterNumbers{.pc = 32, .sp = 31, .fp = 29, .lr = 30};
 }
 
 /// User addresses are below 2^47 (x86-64) or 2^48 (arm64, where larger ones exist only for programs that ask for them).

@@ -165,4 +165,18 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
   return StepResult::kNext;
 }
 
+/// Follows the frame pointer, for code without rules, where it may have any value: kNoInformation if it leads nowhere.
+template <typename ReadMemory>
+StepResult step_by_frame_pointer(WalkFrame& frame, ReadMemory&& read) {
+  if (!frame.fp_known) return StepResult::kNoInformation;
+  if (frame.fp == 0) return StepResult::kOutermost;
+  if (frame.fp < frame.sp || frame.fp % 8 != 0) return StepResult::kNoInformation;
+  const std::optional<std::uint64_t> caller_fp = read(frame.fp);
+  const std::optional<std::uint64_t> return_address = read(frame.fp + 8);
+  if (!caller_fp || !return_address) return StepResult::kNoInformation;
+  if (*return_address == 0) return *caller_fp == 0 ? StepResult::kOutermost : StepResult::kNoInformation;
+  frame = WalkFrame{.pc = *return_address, .sp = frame.fp + 16, .fp = *caller_fp, .interrupted = false};
+  return StepResult::kNext;
+}
+
 }  // namespace flamed::unwinder

@@ -56,6 +56,7 @@ void append_quality(JsonWriter& json, const store::AnswerFacts& facts) {
     json.key(name_of(static_cast<store::Loss>(i))).number(quality.lost[i]);
   }
   json.end_object();
+  json.key("pending").number(quality.pending);
   json.key("frequencies").begin_array();
   for (const store::PeriodShare& part : facts.periods) {
     json.begin_object();

@@ -129,9 +129,10 @@ Status set_command_lines(Config& config, std::string_view text) {
   return {};
 }
 
-Status set_jvm_attach(Config& config, std::string_view text) {
+template <auto kMember>
+Status set_switch(Config& config, std::string_view text) {
   if (text != "on" && text != "off") return Error("neither");
-  config.jvm_attach = text == "on";
+  config.*kMember = text == "on";
   return {};
 }
 
@@ -164,7 +165,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 12> kSettings{{
+constexpr std::array<Setting, 13> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -184,10 +185,12 @@ constexpr std::array<Setting, 12> kSettings{{
      "tables or frame-pointers", set_unwind, is_different<&Config::use_unwind_tables>},
     {"unwind_memory", "--unwind-memory", "SIZE", "kernel memory for unwind rows; default 128MiB",
      "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory, is_different<&Config::unwind_budget_bytes>},
+    {"stack_slices", "--stack-slices", "on|off", "keep parts of new programs' stacks until they are walked; default on",
+     "on or off", set_switch<&Config::stack_slices>, is_different<&Config::stack_slices>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
     {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
-     set_jvm_attach, is_different<&Config::jvm_attach>},
+     set_switch<&Config::jvm_attach>, is_different<&Config::jvm_attach>},
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
      "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod,
      is_different<&Config::debuginfod_urls>},

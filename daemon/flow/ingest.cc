@@ -66,7 +66,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details,
                symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
-               CpuAccounts* accounts)
+               CpuAccounts* accounts, LateWalks* late_walks)
     : processes_(processes),
       details_(details),
       modules_(modules),
@@ -74,6 +74,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       clock_(clock),
       unwind_(unwind),
       accounts_(accounts),
+      late_walks_(late_walks),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -137,13 +138,27 @@ void Ingest::apply(const EventBatch& batch) {
   set_period(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
+  if (late_walks_ != nullptr) late_walks_->look_again(batch.drained_at);
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
   processes_.remapped().take([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
+  if (late_walks_ != nullptr) late_walks_->tell_store();
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
   drop_unused_modules();
+}
+
+void Ingest::walk_late() {
+  if (!has_waiting()) return;
+  late_walks_->look_again(clock_.monotonic());
+  late_walks_->tell_store();
+}
+
+void Ingest::finish() {
+  if (late_walks_ == nullptr) return;
+  late_walks_->finish();
+  late_walks_->tell_store();
 }
 
 void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) const {
@@ -190,7 +205,11 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   user_frames_.clear();
   std::optional<std::uint16_t> tables;
   if ((header.flags & FLAMED_WALKED_BY_TABLES) != 0) tables = header.tables;
-  const StackTrust trust = processes_.locate(process, time, sample.user, user_frames_, tables);
+  const bool is_within_exec = !sample.user.empty() &&
+                              symbolizer::ProcessTracker::is_within_exec(process, time, sample.user[0]) &&
+                              !sample.kernel.empty();
+  StackTrust trust = StackTrust::kAll;
+  if (!is_within_exec) trust = processes_.locate(process, time, sample.user, user_frames_, tables);
   if (unwind_ != nullptr && header.user_end != FLAMED_END_NO_USER_SPACE) {
     // The kernel program has another exec_id than we have, or did not find the process's tables.
     const bool anew = header.exec_id != process.exec_id || header.user_end == FLAMED_END_NO_PROCESS;
@@ -214,11 +233,15 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   stored.comm = sample.comm();
   stored.frames = stack_;
   stored.truncation = truncation_of(header, trust);
+  if (is_within_exec && stored.truncation != Truncation::kKernelDepthLimit) stored.truncation.reset();
   stored.cpu = cpu;
   stored.owner = header.owner;
   // A thread without memory is exiting: its process is unchanged.
   if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
   stored.is_hidden = process.not_dumpable;
+  if (header.slice_blocks != 0 && late_walks_ != nullptr && !is_within_exec &&
+      late_walks_->take(header, process, stored, sample.kernel.size()))
+    return;
   store_.add(stored);
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "daemon/flow/cpu_accounts.h"
+#include "daemon/flow/late_walks.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -22,9 +23,11 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed.
+  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed, `late_walks` if
+  /// no samples bring a slice of their stack.
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
-         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr);
+         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr,
+         LateWalks* late_walks = nullptr);
 
   /// Enters the running processes into the unwind tables, so that their first samples are walked by tables. Call it
   /// once, before the first batch.
@@ -32,6 +35,12 @@ class Ingest {
 
   /// Processes every event of the batch, in its order.
   void apply(const EventBatch& batch);
+
+  /// Are there samples that are not stored yet? Then walk_late() should be called soon.
+  [[nodiscard]] bool has_waiting() const { return late_walks_ != nullptr && late_walks_->is_waiting(); }
+  void walk_late();
+  /// Stores all samples. After the last batch.
+  void finish();
 
  private:
   void prefetch(const EventBatch& batch, const EventBatch::Event& event) const;
@@ -57,6 +66,7 @@ class Ingest {
   const Clock& clock_;
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
+  LateWalks* const late_walks_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set

@@ -97,7 +97,7 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   if (unwind_ == nullptr) return;
   const symbolizer::ModulePtr module = parts_.modules.find(id);
   // Rows of much code wait until walks have met it often enough (UnwindPublisher::should_build()).
-  const bool is_worth_it = UnwindPublisher::is_cheap(request.end - request.start);
+  const bool is_worth_it = unwind_->is_worth_at_once(request.end - request.start);
   if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {
     std::this_thread::sleep_for(kNoReaderPause);
     parts_.modules.want_again(module->id);

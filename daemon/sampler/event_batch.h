@@ -23,7 +23,8 @@ struct SampleCounts {
   std::uint64_t submitted = 0;
   std::uint64_t lost_ring_full = 0;
   std::uint64_t lost_no_ring = 0;
-  std::uint64_t run_ns = 0;  ///< CPU time of the kernel program
+  std::uint64_t run_ns = 0;                      ///< CPU time of the kernel program
+  std::uint64_t sliced = 0, slices_refused = 0;  ///< samples with a slice of their stack, and without for lack of room
 };
 
 /// A stretch of time without samples.

@@ -41,6 +41,7 @@ using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 /// Indices in the map of programs, as in sampler.bpf.c.
 constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
+constexpr std::uint32_t kSliceProgram = 2;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
@@ -82,6 +83,8 @@ class CounterMemory {
       sum.lost_no_ring += line.lost_no_ring;
       sum.taken += line.taken;
       sum.run_ns += line.run_ns;
+      sum.sliced += line.sliced;
+      sum.slices_refused += line.slices_refused;
     }
     return sum;
   }
@@ -96,6 +99,8 @@ class CounterMemory {
     counts.lost_no_ring = load(line.lost_no_ring);
     counts.taken = load(line.taken);
     counts.run_ns = load(line.run_ns);
+    counts.sliced = load(line.sliced);
+    counts.slices_refused = load(line.slices_refused);
     return counts;
   }
 
@@ -152,9 +157,17 @@ Skeleton open_program() {
   return Skeleton(::sampler__open_opts(&options));
 }
 
+/// From now on the program of `first` calls this one.
+Status chain(const ::sampler& first, std::uint32_t index, const bpf_program* program, const LibbpfLog& log) {
+  const int fd = ::bpf_program__fd(program);
+  if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &index, &fd, BPF_ANY) == 0) return {};
+  return log.error("chaining the kernel programs", errno);
+}
+
 Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::Variant& variant,
                               LibbpfLog::Level level) {
   const bool use_unwind_tables = variant.use_unwind_tables;
+  const bool use_stack_slices = use_unwind_tables && variant.use_stack_slices;
   LibbpfLog log;
   const UserReads user_reads(variant.read_by_type);
   Skeleton skeleton = open_program();
@@ -163,10 +176,12 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->kernel_depth_limit = kernel_depth_limit();
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
+  program->rodata->use_stack_slices = use_stack_slices ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
+  ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
   }
@@ -179,6 +194,10 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   }
   const Status loaded = log.load("loading the kernel program", level, [&] { return ::sampler__load(program); });
   if (!loaded) return loaded.error();
+  if (use_stack_slices) {
+    if (const Status chained = chain(*program, kSliceProgram, program->progs.take_slice, log); !chained)
+      return chained.error();
+  }
   return skeleton;
 }
 
@@ -206,11 +225,8 @@ Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* p
   const std::string what = std::string("loading the program ") + ::bpf_program__name(program);
   const Status loaded = log.load(what, LibbpfLog::Level::kError, [&] { return ::sampler__load(&second); });
   if (!loaded) return loaded.error();
-  const int program_fd = ::bpf_program__fd(program);
-  if (::bpf_map_update_elem(::bpf_map__fd(first.maps.programs), &index, &program_fd, BPF_ANY) != 0) {
-    return log.error("chaining the kernel programs", errno);
-  }
-  return Fd(::fcntl(program_fd, F_DUPFD_CLOEXEC, 0));
+  if (const Status chained = chain(first, index, program, log); !chained) return chained.error();
+  return Fd(::fcntl(::bpf_program__fd(program), F_DUPFD_CLOEXEC, 0));
 }
 
 Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
@@ -252,7 +268,7 @@ struct KernelProgram::Loaded {
   NoticeRing notices{};
 };
 
-Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
+Result<KernelProgram> KernelProgram::load(bool use_unwind_tables, bool use_stack_slices) {
   std::optional<Error> first;
   for (const bool tables : {true, false}) {
     if (tables && !use_unwind_tables) continue;
@@ -262,7 +278,8 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables) {
       const std::string why_no_tables = !use_unwind_tables ? "they are switched off"
                                         : tables           ? kTablesAreToCome
                                                            : first->message();
-      Result<KernelProgram> program = make({tables, by_type}, /*is_fallback=*/first.has_value(), why_no_tables);
+      Result<KernelProgram> program =
+          make({tables, by_type, use_stack_slices}, /*is_fallback=*/first.has_value(), why_no_tables);
       if (program) return program;
       const int code = program.error().code();
       if (code == EPERM) return program;  // no such program is allowed The limit is easily raised, and freed memory

@@ -68,12 +68,13 @@ class KernelProgram {
   /// A variant of the program.
   struct Variant {
     bool use_unwind_tables = true;
-    bool read_by_type = false;  ///< kernel memory by checked loads instead of the helper that lockdown forbids
+    bool read_by_type = false;     ///< kernel memory by checked loads instead of the helper that lockdown forbids
+    bool use_stack_slices = true;  ///< with tables
   };
 
   /// With maps for unwind tables if `use_unwind_tables` and the kernel creates them, else without. Reads kernel memory
   /// by type if the helper is forbidden. walks() says how stacks are walked.
-  static Result<KernelProgram> load(bool use_unwind_tables);
+  static Result<KernelProgram> load(bool use_unwind_tables, bool use_stack_slices);
   /// This one or none.
   static Result<KernelProgram> load_variant(const Variant& variant);
   KernelProgram(KernelProgram&&) noexcept;

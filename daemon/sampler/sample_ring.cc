@@ -33,6 +33,8 @@ Result<SampleRing> SampleRing::make(int cpu) {
   return SampleRing(cpu, std::move(map), std::move(memory).value(), records);
 }
 
+flamed_slice_ring& SampleRing::slices() { return reinterpret_cast<flamed_sample_ring*>(memory_.data())->slices; }
+
 SampleRing::SampleRing(int cpu, Fd map, MappedMemory memory, RecordRing records)
     : cpu_(cpu), map_(std::move(map)), memory_(std::move(memory)), records_(std::move(records)) {}
 

@@ -244,6 +244,7 @@ class Sampler::Impl {
 
   [[nodiscard]] const SamplerFigures& figures() const { return figures_; }
   [[nodiscard]] KernelProgram& program() { return program_; }
+  [[nodiscard]] StackSlices& slices() { return slices_; }
   [[nodiscard]] bool may_rest() const {
     const auto is_well = [](const auto& cpu) { return cpu.second.side_band.is_proven && !cpu.second.is_broken; };
     return wake_ups_->hears_of_cpus() && side_band_.is_told() && program_.walks().walks_by_tables() &&
@@ -363,6 +364,7 @@ class Sampler::Impl {
       made.push_back(std::move(ring).value());
     }
     if (made.empty()) return {};
+    for (SampleRing& ring : made) slices_.add_ring(ring.cpu(), ring.slices());
     if (Status given = program_.give_rings(made); !given) return given;
     for (SampleRing& ring : made) {
       const int cpu = ring.cpu();
@@ -454,6 +456,7 @@ class Sampler::Impl {
   std::uint64_t malformed_ = 0;
   SampleCounts reported_;
   EventBatch carried_;
+  StackSlices slices_{};                 ///< in these rings' memory
   std::map<int, CpuRing> rings_by_cpu_;  ///< of all CPUs that were sampled so far
   std::map<int, CpuSampler> cpus_by_number_;
 };
@@ -467,7 +470,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, c
   if (const Result<Fd> timer = open_timer(0, kNsPerSecond); !timer && timer.error().code() != ENODEV) {
     return Error(timer.error()).with_context(kWhat);
   }
-  Result<KernelProgram> program = KernelProgram::load(options.use_unwind_tables);
+  Result<KernelProgram> program = KernelProgram::load(options.use_unwind_tables, options.use_stack_slices);
   if (!program) return std::move(program).error().with_context(kWhat);
   auto impl = std::make_unique<Impl>(options, clock, std::move(program).value());
   if (Status opened = impl->open_all(); !opened) return Error(opened.error()).with_context(kWhat);
@@ -488,5 +491,6 @@ bool Sampler::may_rest() const { return impl_->may_rest(); }
 const SamplerFigures& Sampler::figures() const { return impl_->figures(); }
 const KernelProgram& Sampler::program() const { return impl_->program(); }
 WalkPrograms& Sampler::walks() { return impl_->program().walks(); }
+StackSlices& Sampler::slices() { return impl_->slices(); }
 
 }  // namespace flamed::daemon

@@ -13,12 +13,14 @@
 #include "daemon/sampler/event_batch.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
+#include "daemon/sampler/stack_slices.h"
 
 namespace flamed::daemon {
 
 struct SamplerOptions {
   unsigned frequency_hz = 99;
   bool use_unwind_tables = true;  ///< else frame pointers alone
+  bool use_stack_slices = true;   ///< only with tables: samples whose walk has to wait bring a slice of their stack
 };
 
 class Sampler {
@@ -65,6 +67,8 @@ class Sampler {
   [[nodiscard]] const KernelProgram& program() const;
   /// Sampling goes on while they are loaded.
   [[nodiscard]] WalkPrograms& walks();
+  /// The slices that come with samples; for ingest.
+  [[nodiscard]] StackSlices& slices();
 
  private:
   class Impl;

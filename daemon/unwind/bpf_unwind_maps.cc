@@ -44,8 +44,11 @@ Result<std::unique_ptr<BpfUnwindMaps>> BpfUnwindMaps::open(const UnwindMapFds& f
 BpfUnwindMaps::~BpfUnwindMaps() = default;
 
 Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
-  const auto found = slabs_.find(index);
-  if (found != slabs_.end()) return found->second.as<std::uint32_t>();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = slabs_.find(index);
+    if (found != slabs_.end()) return found->second.as<std::uint32_t>();
+  }
   constexpr std::size_t kBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);
   bpf_map_create_opts options{};
   options.sz = sizeof(options);
@@ -58,11 +61,19 @@ Result<std::span<std::uint32_t>> BpfUnwindMaps::slab(std::uint32_t index) {
   if (::bpf_map_update_elem(fds_.slabs, &index, &fd, BPF_ANY) != 0) {
     return Error::from_errno("entering a map of unwind rows");
   }
+  const std::lock_guard lock(mutex_);
   return slabs_.emplace(index, std::move(rows).value()).first->second.as<std::uint32_t>();
 }
 
 void BpfUnwindMaps::drop_slab(std::uint32_t index) {
+  const std::lock_guard lock(mutex_);
   if (slabs_.erase(index) != 0) ::bpf_map_delete_elem(fds_.slabs, &index);
+}
+
+std::span<const std::uint32_t> BpfUnwindMaps::find_slab(std::uint32_t index) {
+  const std::lock_guard lock(mutex_);
+  const auto found = slabs_.find(index);
+  return found == slabs_.end() ? std::span<const std::uint32_t>() : found->second.as<const std::uint32_t>();
 }
 
 Status BpfUnwindMaps::put_process(std::uint32_t tgid, const flamed_process& process) {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <unordered_map>
 
 #include "base/mapped_memory.h"
@@ -36,6 +38,7 @@ class BpfUnwindMaps final : public UnwindMaps {
   [[nodiscard]] std::span<flamed_unwind_rule> rules() override { return rules_.as<flamed_unwind_rule>(); }
   Result<std::span<std::uint32_t>> slab(std::uint32_t index) override;
   void drop_slab(std::uint32_t index) override;
+  [[nodiscard]] std::span<const std::uint32_t> find_slab(std::uint32_t index) override;
   Status put_process(std::uint32_t tgid, const flamed_process& process) override;
   void remove_process(std::uint32_t tgid) override;
 
@@ -48,6 +51,7 @@ class BpfUnwindMaps final : public UnwindMaps {
   MappedMemory modules_;
   MappedMemory pages_;
   MappedMemory rules_;
+  std::mutex mutex_;  ///< guards the table of slabs, not their content
   std::unordered_map<std::uint32_t, MappedMemory>
       slabs_;  ///< the array of maps and our mapping keep them alive, without a descriptor
 };

@@ -28,6 +28,8 @@ class UnwindMaps {
   virtual Result<std::span<std::uint32_t>> slab(std::uint32_t index) = 0;
   /// ... and this frees it.
   virtual void drop_slab(std::uint32_t index) = 0;
+  /// The rows of a slab that was made and not freed, else empty. Any thread.
+  [[nodiscard]] virtual std::span<const std::uint32_t> find_slab(std::uint32_t index) = 0;
 
   virtual Status put_process(std::uint32_t tgid, const flamed_process& process) = 0;
   virtual void remove_process(std::uint32_t tgid) = 0;

@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 
+#include "daemon/unwind/rule_look_up.h"
+
 namespace flamed::daemon {
 namespace {
 
@@ -24,7 +26,10 @@ constexpr std::int64_t kBuildNsPerCodeByte = 2;
 /// A program that compiles something at its start and then idles does not need its compiler's rows any more when they
 /// are built. So they are built only after this many times the CPU time of building was sampled in the module.
 constexpr std::int64_t kWorthTimes = 4;
+/// Building takes a few milliseconds at most.
 constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
+/// As long as the CPU budget does not charge it, see CpuGovernor.
+constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
 /// Rows of adjacent pages are placed together up to this many: small enough to find room between others.
 constexpr std::uint32_t kMaxRunRows = 8192;
 /// From here on, modules that no process has mapped are removed from the module table.
@@ -129,6 +134,7 @@ UnwindPublisher::UnwindPublisher(UnwindMaps& maps, std::size_t budget_bytes, con
     : maps_(maps),
       budget_bytes_(budget_bytes),
       clock_(clock),
+      began_(clock.monotonic()),
       mapping_runs_(FLAMED_MAPPING_BLOCKS, FLAMED_BLOCK_MAPPINGS),
       module_runs_(1, FLAMED_MAX_MODULES),
       page_runs_(1, FLAMED_MAX_PAGES),
@@ -279,17 +285,39 @@ bool UnwindPublisher::is_ready(ModuleId module) const {
   return found != modules_.end() && found->second.ready;
 }
 
-bool UnwindPublisher::is_cheap(std::uint64_t code_bytes) { return code_bytes <= kCheapCodeBytes; }
-
-bool UnwindPublisher::should_build(ModuleId module, std::int64_t cpu_ns) {
+unwinder::Code UnwindPublisher::find_code(ModuleId module, std::uint64_t file_offset) {
   std::lock_guard lock(mutex_);
+  const auto found = modules_.find(module);
+  if (found == modules_.end()) return {unwinder::Code::Is::kPending};
+  // As the program marks it: rows in use are not evicted.
+  maps_.modules()[found->second.index].last_sampled = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
+  return look_up_rule(maps_, found->second.index, file_offset);
+}
+
+bool UnwindPublisher::is_worth_at_once(std::uint64_t code_bytes) const {
+  return code_bytes <= kCheapCodeBytes || clock_.monotonic().ns - began_.ns < kBeginningNs;
+}
+
+bool UnwindPublisher::is_being_built(ModuleId module) const {
+  std::lock_guard lock(mutex_);
+  const auto found = modules_.find(module);
+  if (found == modules_.end() || found->second.asked_at.ns == 0) return false;
+  return clock_.monotonic().ns - found->second.asked_at.ns < kAskAgainNs;
+}
+
+bool UnwindPublisher::should_build(ModuleId module, std::int64_t cpu_ns, std::uint64_t code_bytes) {
+  std::lock_guard lock(mutex_);
+  if (code_bytes != 0) {
+    if (ModuleEntry* const entered = enter_module(module))
+      entered->code_bytes = std::max(entered->code_bytes, code_bytes);
+  }
   const auto found = modules_.find(module);
   if (found == modules_.end() || found->second.ready) return false;
   const MonotonicTime now = clock_.monotonic();
   ModuleEntry& entry = found->second;
   entry.missed_ns += cpu_ns;
   const std::int64_t worth_ns = static_cast<std::int64_t>(entry.code_bytes) * kBuildNsPerCodeByte * kWorthTimes;
-  if (!is_cheap(entry.code_bytes) && entry.missed_ns < worth_ns) return false;
+  if (!is_worth_at_once(entry.code_bytes) && entry.missed_ns < worth_ns) return false;
   const std::int64_t pause_ns = kAskAgainNs << std::min(entry.refusals, kMostDoublings);
   if (entry.asked_at.ns != 0 && now.ns - entry.asked_at.ns < pause_ns) return false;
   entry.asked_at = now;

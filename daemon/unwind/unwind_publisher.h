@@ -30,6 +30,7 @@
 #include "symbolizer/process/process.h"
 #include "unwinder/row.h"
 #include "unwinder/rule_table.h"
+#include "unwinder/walk.h"
 
 namespace flamed::daemon {
 
@@ -58,12 +59,17 @@ class UnwindPublisher {
   [[nodiscard]] bool has(std::int32_t pid) const;
 
   /// The walk of a sample that stands for `cpu_ns` met a module without rows. True if they should be built: once they
-  /// are worth it (is_cheap(), or a few times as much CPU time was sampled there as building is likely to take), at
-  /// most once in a while, and more and more rarely if there was no room for them.
-  [[nodiscard]] bool should_build(ModuleId module, std::int64_t cpu_ns);
+  /// are worth it (is_worth_at_once(), or a few times as much CPU time was sampled there as building is likely to
+  /// take), at most once in a while, and more and more rarely if there was no room for them. `code_bytes`: the size of
+  /// a mapping of it, if the process may not be in the tables.
+  [[nodiscard]] bool should_build(ModuleId module, std::int64_t cpu_ns, std::uint64_t code_bytes = 0);
+  /// Should rows be built at the first miss? For little code always, in the first half minute for all.
+  [[nodiscard]] bool is_worth_at_once(std::uint64_t code_bytes) const;
+  /// Were its rows requested by should_build() a moment ago?
+  [[nodiscard]] bool is_being_built(ModuleId module) const;
 
-  /// Is this little enough code to build its rows at the first miss? That takes a few milliseconds at most.
-  static bool is_cheap(std::uint64_t code_bytes);
+  /// The code at a place in a module's file, as the kernel program finds it now.
+  [[nodiscard]] unwinder::Code find_code(ModuleId module, std::uint64_t file_offset);
 
   /// Frees modules that are not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
@@ -162,6 +168,8 @@ class UnwindPublisher {
   UnwindMaps& maps_;
   const std::size_t budget_bytes_;
   const Clock& clock_;
+
+  const MonotonicTime began_;
 
   mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t last_edition_ = 0;

@@ -35,6 +35,8 @@ std::string_view name_of(Truncation reason) {
       return "damaged_stack";
     case Truncation::kUserShare:
       return "user_share";
+    case Truncation::kSliceEnded:
+      return "slice_ended";
   }
   return "unknown";
 }
@@ -85,6 +87,8 @@ std::string_view describe(Truncation reason) {
       return "the stack does not grow upwards";
     case Truncation::kUserShare:
       return "its user had more than a share of the memory budget";
+    case Truncation::kSliceEnded:
+      return "longer than the slice of the stack that was kept";
   }
   return "unknown reason";
 }
@@ -117,6 +121,7 @@ Quality& Quality::operator+=(const Quality& other) {
   whole += other.whole;
   for (std::size_t i = 0; i < truncated.size(); ++i) truncated[i] += other.truncated[i];
   for (std::size_t i = 0; i < lost.size(); ++i) lost[i] += other.lost[i];
+  pending += other.pending;
   return *this;
 }
 

@@ -30,8 +30,10 @@ enum class Truncation : std::uint8_t {
   kDamagedStack,         ///< the caller's frame was not above its callee's
   // After storing:
   kUserShare,  ///< the whole stack was dropped: its user had more than a share of the store, and others needed room
+  // Walks of a slice of the stack:
+  kSliceEnded,  ///< the stack was longer than its slice
 };
-inline constexpr std::size_t kTruncationCount = 14;
+inline constexpr std::size_t kTruncationCount = 15;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {
@@ -55,6 +57,9 @@ struct Quality {
   std::uint64_t whole = 0;
   std::array<std::uint64_t, kTruncationCount> truncated{};
   std::array<std::uint64_t, kLossCount> lost{};
+  /// Samples that are not stored yet, since their stacks wait for unwind rows: they are not in the answer, and not
+  /// among the taken ones.
+  std::uint64_t pending = 0;
 
   [[nodiscard]] std::uint64_t stored() const;  ///< whole + truncated
   [[nodiscard]] std::uint64_t truncated_total() const;

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "store/query/query.h"
@@ -175,6 +176,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
   if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));
+  count_pending();
   warn(retained);
   find_gaps();
   if (shortened) {
@@ -507,6 +509,24 @@ void SlotSelection::warn_of_time(const WallWindow& retained) {
   } else if (is_early || is_late) {
     warnings.emplace_back("The window is partly outside of the retained time, which is " + span + ".");
   }
+}
+
+/// Selected samples of the window that are not stored yet.
+void SlotSelection::count_pending() {
+  if (snapshot_.pending == nullptr || snapshot_.open.empty()) return;
+  const std::int64_t offset_ns = snapshot_.open.back().bounds.wall_offset_ns;
+  std::unordered_map<ProcessId, std::uint64_t> by_process;
+  for (const PendingSample& sample : *snapshot_.pending) {
+    const WallTime time{sample.time.ns + offset_ns};
+    if (time < facts_.used.from || facts_.used.to <= time || !filter_.wants_thread_id(sample.tid)) continue;
+    ++by_process[sample.process];
+  }
+  if (by_process.empty()) return;
+  snapshot_.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
+    const auto found = record.in_use() ? by_process.find(record.id) : by_process.end();
+    if (found == by_process.end()) return;
+    if (snapshot_.shows(record) && filter_.wants_process(process)) facts_.quality.pending += found->second;
+  });
 }
 
 void SlotSelection::find_gaps() {

@@ -245,6 +245,7 @@ class SlotSelection {
   void warn(std::optional<WallWindow> retained);
   void warn_of_time(const WallWindow& retained);
   void warn_of_given_up();
+  void count_pending();
   void find_gaps();
 
   const SnapshotData& snapshot_;

@@ -4,6 +4,7 @@
 // local of one query; must not outlive the snapshot and the selection.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -30,6 +31,11 @@ class ThreadFilter {
   /// Whether only some threads of a process may be selected.
   [[nodiscard]] bool tells_threads_apart() const {
     return snapshot_.only_user || !selection_.tids.empty() || !selection_.comms.empty();
+  }
+  /// Whether the selection of thread ids, if there is one, has this one.
+  [[nodiscard]] bool wants_thread_id(std::int32_t tid) const {
+    return selection_.tids.empty() ||
+           std::find(selection_.tids.begin(), selection_.tids.end(), tid) != selection_.tids.end();
   }
   /// For used processes, without regard to the selection of threads.
   [[nodiscard]] bool wants_process(std::uint32_t process);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "store/model/gap.h"
+#include "store/model/pending_sample.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
 #include "store/ring/slot.h"
@@ -33,11 +34,12 @@ class SnapshotData {
   MonotonicTime until;                                    ///< the end of the data, cuts the open slots
   std::int64_t period_ns = 0;
   std::size_t budget_bytes = 0;
-  std::optional<WallTime> budget_dropped_until;  ///< end of the youngest slot dropped for the budget
-  std::optional<WallTime> memory_dropped_until;  ///< likewise, dropped because memory was short
-  std::vector<GivenUp> given_up;                 ///< from users who had more than a share
-  GapLog::View gaps;                             ///< never null
-  std::optional<std::uint32_t> only_user;        ///< see seen_by(); empty: all users
+  std::optional<WallTime> budget_dropped_until;               ///< end of the youngest slot dropped for the budget
+  std::optional<WallTime> memory_dropped_until;               ///< likewise, dropped because memory was short
+  std::vector<GivenUp> given_up;                              ///< from users who had more than a share
+  GapLog::View gaps;                                          ///< never null
+  std::shared_ptr<const std::vector<PendingSample>> pending;  ///< null: none
+  std::optional<std::uint32_t> only_user;                     ///< see seen_by(); empty: all users
 
   /// Is the process visible? With only_user: if it was that user's when it was last sampled.
   [[nodiscard]] bool shows(const ProcessRecord& process) const { return !only_user || is_only_users(process.owner); }

@@ -130,6 +130,12 @@ class Store::State {
     gaps_.add(gap);
   }
 
+  void set_pending(std::vector<PendingSample> pending) {
+    std::lock_guard lock(mutex_);
+    count_change();
+    pending_ = pending.empty() ? nullptr : std::make_shared<const std::vector<PendingSample>>(std::move(pending));
+  }
+
   void give_back(std::size_t bytes) { asked_back_ += bytes; }
 
   bool end_process(ProcessId id, WallTime ended) {
@@ -217,6 +223,7 @@ class Store::State {
     data->memory_dropped_until = memory_dropped_until_;
     data->given_up = division_.shares().given_up();
     data->gaps = gaps_.view();
+    data->pending = pending_;
     return Snapshot(std::move(data));
   }
 
@@ -473,6 +480,7 @@ class Store::State {
   std::optional<WallTime> budget_dropped_until_;
   std::optional<WallTime> memory_dropped_until_;
   GapLog gaps_;
+  std::shared_ptr<const std::vector<PendingSample>> pending_;  ///< null: none
   std::atomic<std::size_t> asked_back_ = 0;
   Quality total_;
   bool frames_reclaimed_ = false;  ///< writer only
@@ -486,6 +494,7 @@ void Store::begin() { state_->begin(); }
 void Store::add(const StackSample& sample) { state_->add(sample); }
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
+void Store::set_pending(std::vector<PendingSample> pending) { state_->set_pending(std::move(pending)); }
 void Store::give_back(std::size_t bytes) { state_->give_back(bytes); }
 void Store::update_process(const ProcessInfo& info) { state_->update_process(info); }
 bool Store::end_process(ProcessId id, WallTime ended) { return state_->end_process(id, ended); }

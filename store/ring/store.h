@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "store/model/gap.h"
+#include "store/model/pending_sample.h"
 #include "store/model/process_info.h"
 #include "store/model/quality.h"
 #include "store/ring/snapshot.h"
@@ -87,6 +88,9 @@ class Store {
 
   /// Counts the sample in exactly one bucket: stored whole, stored truncated, or lost.
   void add(const StackSample& sample);
+
+  /// Replaces the list of samples that are to be added later. Answers count them.
+  void set_pending(std::vector<PendingSample> pending);
 
   /// Counts samples that never arrived. They belong to the slot of `when`.
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when);

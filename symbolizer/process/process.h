@@ -36,6 +36,7 @@ struct Process {
   std::uint32_t user = kNobodys;    ///< likewise: the owner of the last sample's thread
   bool start_is_estimate = false;   ///< id.start_ticks is computed from forked_at: exact to a tick
   bool stale = false;               ///< changes may have been missed: read /proc/PID when needed
+  bool is_new_program = false;      ///< since its exec no sample was in code that it has mapped
   bool ended = false;
   bool sampled = false;       ///< set by the caller: ProcessTracker::changed() reports it from then on
   bool watched = false;       ///< see ProcessTracker::watch_mappings()

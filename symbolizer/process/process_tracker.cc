@@ -212,6 +212,7 @@ void ProcessTracker::on_exec(MonotonicTime time, std::int32_t pid, std::string_v
   process.may_have_threads = process.leader_ended = false;
   process.failed_looks = 0;
   process.maps = std::make_shared<MappingSet>();
+  process.is_new_program = true;
   known_.note_release();
   if (process.exec_id != 0) ++process.exec_id;
   note_remapping(process);
@@ -395,19 +396,19 @@ Process* ProcessTracker::parent_of(Process& process) {
   return parent;
 }
 
-/// True: the process's mappings are not what they were, since the file is another one.
-bool ProcessTracker::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
-  if (now.ns < mapping.ask_again_ns) return false;
+/// Returns the module of the file: another one if the file has changed. Then it is replaced in the process's mappings.
+ModuleId ProcessTracker::want_file(Process& process, const Mapping& mapping, MonotonicTime now) {
+  if (now.ns < mapping.ask_again_ns) return mapping.module;
   const ModuleId module = mapping.module;
   const ModuleTable::Wanted wanted =
       modules_.want({module, {}, {}, process.id.pid, process.parent_pid, mapping.start, mapping.end, process.user});
   mapping.ask_again_ns = now.ns + (wanted.is_in_doubt ? kAskInDoubtNs : kAskAgainNs);
-  if (wanted.module == module) return false;
+  if (wanted.module == module) return module;
   for (auto* maps : {&process.maps, &process.earlier_maps}) {
     if (*maps != nullptr) own(*maps).replace_module(module, wanted.module);
   }
   note_remapping(process);
-  return true;
+  return wanted.module;
 }
 
 void ProcessTracker::want_jit(Process& process, std::uint64_t address, MonotonicTime now) {
@@ -450,8 +451,9 @@ StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::spa
       mapping = found.mapping;
       if (found.doubtful && i > 0) return StackTrust::kDoubt;
       is_doubtful = found.doubtful;
-      if (mapping != nullptr && mapping->module >= kFirstFreeModule && want_file(process, *mapping, time)) {
-        mapping = covering(process, time, address).mapping;
+      if (mapping != nullptr && mapping->module >= kFirstFreeModule) {
+        const ModuleId before = mapping->module;
+        if (want_file(process, *mapping, time) != before) mapping = covering(process, time, address).mapping;
       }
     }
     if (mapping != nullptr && mapping->module != kNoModule) {
@@ -472,6 +474,39 @@ StackTrust ProcessTracker::locate(Process& process, MonotonicTime time, std::spa
     if (mapping != nullptr && is_stale(address, *mapping)) return StackTrust::kStale;
   }
   return known ? StackTrust::kAll : StackTrust::kNoMaps;
+}
+
+std::shared_ptr<const MappingSet> ProcessTracker::maps_at(Process& process, MonotonicTime time) {
+  settle(process, time);
+  if (time < process.maps_sure_from || time >= process.doubt_from) return nullptr;
+  return process.maps;
+}
+
+bool ProcessTracker::is_within_exec(Process& process, MonotonicTime time, std::uint64_t pc) {
+  if (!process.is_new_program) return false;
+  const std::shared_ptr<const MappingSet> maps = maps_at(process, time);
+  if (maps == nullptr) return false;
+  process.is_new_program = maps->find(pc) == nullptr;
+  return process.is_new_program;
+}
+
+StackTrust ProcessTracker::locate_in(const MappingSet& maps, Process& process, MonotonicTime time,
+                                     std::span<const std::uint64_t> addresses, std::vector<Frame>& frames) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const std::uint64_t address = i == 0 ? addresses[i] : addresses[i] - 1;
+    const Mapping* const mapping = maps.find(address);
+    if (mapping == nullptr) return StackTrust::kCut;
+    Frame frame = mapping->frame_at(address);
+    if (mapping->module == kNoModule) {
+      if (process.anonymous == kNoModule) process.anonymous = modules_.anonymous(process.id);
+      frame = {process.anonymous, address};
+      want_jit(process, address, time);
+    } else if (mapping->module >= kFirstFreeModule) {
+      frame.module = want_file(process, *mapping, time);
+    }
+    frames.push_back(frame);
+  }
+  return StackTrust::kAll;
 }
 
 }  // namespace flamed::symbolizer

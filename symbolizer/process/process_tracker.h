@@ -76,6 +76,17 @@ class ProcessTracker {
   StackTrust locate(Process& process, MonotonicTime time, std::span<const std::uint64_t> addresses,
                     std::vector<Frame>& frames, std::optional<std::uint16_t> tables = std::nullopt);
 
+  /// For a sample with this user `pc`: has its process executed a new program that has not begun yet? If the sample is
+  /// in the kernel, its user registers are those of the program before, whose stack does not exist any more.
+  [[nodiscard]] static bool is_within_exec(Process& process, MonotonicTime time, std::uint64_t pc);
+  /// The process's mappings at `time`, which never change. Null if they are not known for sure.
+  [[nodiscard]] static std::shared_ptr<const MappingSet> maps_at(Process& process, MonotonicTime time);
+  /// The same as locate() with the mappings of maps_at(), for a stack that was walked by them, maybe some time ago.
+  StackTrust locate_in(const MappingSet& maps, Process& process, MonotonicTime time,
+                       std::span<const std::uint64_t> addresses, std::vector<Frame>& frames);
+  /// Requests the file of a mapping whose rows are needed.
+  void want_rows(Process& process, const Mapping& mapping, MonotonicTime now) { want_file(process, mapping, now); }
+
   // -- What is known, and what of it is new --------------------------------------------------------------------------
 
   /// What is known now; good for as long as the tracker.
@@ -121,7 +132,7 @@ class ProcessTracker {
   void set_start(Process& process, std::uint64_t start_ticks);
   void note_change(Process& process);
   void note_remapping(Process& process);
-  bool want_file(Process& process, const Mapping& mapping, MonotonicTime now);
+  ModuleId want_file(Process& process, const Mapping& mapping, MonotonicTime now);
   void want_jit(Process& process, std::uint64_t address, MonotonicTime now);
 
   ModuleTable& modules_;

@@ -12,6 +12,7 @@
 
 #include "store/query/query.h"
 #include "test/catch.h"
+#include "test/unit/daemon/flow/path_namer.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 
@@ -26,31 +27,8 @@ constexpr std::int64_t kStartNs = 1000 * kNsPerSecond;
 constexpr std::int64_t kWallOffsetNs = 1'700'000'000 * kNsPerSecond;
 constexpr std::uint64_t kProgram = 0x400000;
 constexpr std::uint64_t kLibrary = 0x7f0000000000;
-constexpr std::uint64_t kKernel = 0xffffffff81000000;
 
 MonotonicTime at(std::int64_t ms) { return {kStartNs + ms * kNsPerMs}; }
-
-/// Names a frame "path+offset", or "kernel+offset".
-class PathNamer final : public store::FrameNamer {
- public:
-  explicit PathNamer(const symbolizer::ModuleTable& modules) : modules_(modules) {}
-  std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override {
-    std::vector<std::shared_ptr<const store::InlineChain>> chains;
-    for (const Frame& frame : frames) {
-      const symbolizer::ModulePtr module = modules_.find(frame.module);
-      const std::uint64_t offset = frame.module == kKernelModule ? frame.offset - kKernel : frame.offset;
-      char text[24];
-      std::snprintf(text, sizeof text, "+%llx", static_cast<unsigned long long>(offset));
-      const std::string name = (module == nullptr ? "gone" : module->path) + text;
-      chains.push_back(
-          std::make_shared<const store::InlineChain>(store::InlineChain{{name, "", store::FrameKind::kNative, ""}}));
-    }
-    return chains;
-  }
-
- private:
-  const symbolizer::ModuleTable& modules_;
-};
 
 /// Ingest with all that it needs, and batches as from the reader.
 struct Pipeline {
@@ -76,24 +54,11 @@ struct Pipeline {
     ingest.apply(batch);
   }
   [[nodiscard]] store::Profile profile(std::int32_t pid) const {
-    PathNamer namer(modules);
+    test::PathNamer namer(modules);
     return store::build_profile(store.snapshot(), {everything(), {store::ProcessSelector{pid, std::nullopt}}}, namer);
   }
   [[nodiscard]] store::WallWindow everything() const { return {{0}, {clock.wall().ns + kNsPerMinute}}; }
-  /// "outer;inner count" for each stack of a process, without the root's name.
-  [[nodiscard]] std::vector<std::string> stacks(std::int32_t pid) const {
-    const store::Profile profile = this->profile(pid);
-    std::vector<std::string> lines;
-    for (const store::ProfileNode& node : profile.nodes) {
-      if (node.self_samples == 0) continue;
-      std::string line;
-      for (const store::ProfileNode* up = &node; up != &profile.nodes[0]; up = &profile.nodes[up->parent]) {
-        line.insert(0, profile.frames[up->frame].name + (line.empty() ? "" : ";"));
-      }
-      lines.push_back(line + " " + std::to_string(node.self_samples));
-    }
-    return lines;
-  }
+  [[nodiscard]] std::vector<std::string> stacks(std::int32_t pid) const { return test::stacks_of(profile(pid)); }
   /// As the store describes it; the last one to start if a pid was reused.
   [[nodiscard]] store::ProcessInfo info(ProcessId id) const {
     for (const store::ProcessUsage& usage : store::process_usage(store.snapshot(), everything())) {
@@ -238,7 +203,7 @@ TEST_CASE("a sample belongs to the user of its thread, also if the process ended
   pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), sample), exit(40, 100)));
   CHECK(pipeline.info({100, 5000}).uid == 1000U);
   const auto seen = [&](std::uint32_t user) {
-    PathNamer namer(pipeline.modules);
+    test::PathNamer namer(pipeline.modules);
     const store::Snapshot theirs = store::seen_by(pipeline.store.snapshot(), user);
     return store::build_profile(theirs, {pipeline.everything()}, namer).nodes[0].total_samples;
   };
@@ -255,14 +220,14 @@ TEST_CASE("addresses in a process that is not dumpable are hidden from its user,
     return test::sample_record(at(ms), sample);
   };
   const auto end_at = [](std::int64_t ms) {  // which has given up its memory
-    SampleFields sample = sample_of(100, {}, {kKernel + 0x10});
+    SampleFields sample = sample_of(100, {}, {test::kKernel + 0x10});
     sample.owner = 1000;
     sample.user_end = FLAMED_END_NO_USER_SPACE;
     return test::sample_record(at(ms), sample);
   };
   const auto told = [&] {
     std::vector<std::string> lines;
-    PathNamer namer(pipeline.modules);
+    test::PathNamer namer(pipeline.modules);
     const store::Snapshot theirs = store::seen_by(pipeline.store.snapshot(), 1000);
     const store::Profile profile =
         store::build_profile(theirs, {pipeline.everything(), {store::ProcessSelector{100, std::nullopt}}}, namer);
@@ -355,8 +320,9 @@ TEST_CASE("frames are stored outermost first, kernel frames inside user frames, 
   Pipeline pipeline;
   pipeline.feed(1000,
                 with(program(10, 100, "cc1", 7),
-                     test::sample_record(at(30), sample_of(100, {kProgram + 0x10, kProgram + 0x20, kProgram + 0x30},
-                                                           {kKernel + 0x100, kKernel + 0x200, kKernel + 0x300}))));
+                     test::sample_record(
+                         at(30), sample_of(100, {kProgram + 0x10, kProgram + 0x20, kProgram + 0x30},
+                                           {test::kKernel + 0x100, test::kKernel + 0x200, test::kKernel + 0x300}))));
   CHECK(pipeline.stacks(100) ==
         std::vector<std::string>{"/bin/cc1+102f;/bin/cc1+101f;/bin/cc1+1010;[kernel]+2ff;[kernel]+1ff;[kernel]+100 1"});
 }
@@ -366,7 +332,7 @@ TEST_CASE("a kernel thread has only kernel frames, and its stack is whole") {
   test::FakeProcess thread{2, 3};
   thread.comm = "kthreadd";
   pipeline.proc.put(thread);
-  SampleFields fields = sample_of(2, {}, {kKernel + 0x100, kKernel + 0x200});
+  SampleFields fields = sample_of(2, {}, {test::kKernel + 0x100, test::kKernel + 0x200});
   fields.start_boottime_ns = 3 * ProcessId::kNsPerTick + 123;
   fields.user_end = FLAMED_END_NO_USER_SPACE;
   fields.comm = "kthreadd";
@@ -381,7 +347,7 @@ TEST_CASE("a process with only kernel samples has no command line, and gets it w
   test::FakeProcess process{100, 5000};
   process.cmdline = std::string("cc1\0-O2\0", 8);
   pipeline.proc.put(process);
-  SampleFields ending = sample_of(100, {}, {kKernel + 0x100});
+  SampleFields ending = sample_of(100, {}, {test::kKernel + 0x100});
   ending.user_end = FLAMED_END_NO_USER_SPACE;
   ending.owner = 1000;
   pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), ending)));
@@ -477,7 +443,7 @@ TEST_CASE("each way in which a stack can end early is stored with its reason") {
 
 TEST_CASE("kernel frames that did not fit are the stored reason") {
   Pipeline pipeline;
-  SampleFields fields = sample_of(100, {kProgram}, {kKernel});
+  SampleFields fields = sample_of(100, {kProgram}, {test::kKernel});
   fields.flags = FLAMED_KERNEL_DEPTH_LIMIT;
   fields.user_end = FLAMED_END_UNREADABLE;
   pipeline.feed(1000, with(program(10, 100, "cc1", 7), test::sample_record(at(30), fields)));

@@ -42,7 +42,7 @@ struct Pipeline {
     batch.drained_at = at(ms);
     ingest.apply(batch);
   }
-  [[nodiscard]] Found found(std::uint32_t pid, std::uint64_t address) const { return maps.look_up(pid, address).found; }
+  [[nodiscard]] Found found(std::uint32_t pid, std::uint64_t address) { return maps.look_up(pid, address).found; }
   /// Would the kernel program walk a sample of this process by the tables?
   [[nodiscard]] bool is_current(std::uint32_t pid, std::uint64_t start_ticks, std::uint64_t exec_id) const {
     const auto entry = maps.processes.find(pid);

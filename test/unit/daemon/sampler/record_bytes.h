@@ -63,6 +63,7 @@ struct SampleFields {
   std::uint64_t exec_id = 1;
   std::uint32_t owner = FLAMED_NO_OWNER;
   std::uint64_t weight_ns = 10'000'000;
+  flamed_sample slice{};  ///< its slice_* are copied
 };
 
 inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
@@ -80,6 +81,8 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.kernel_count = static_cast<std::uint8_t>(fields.kernel.size());
   sample.flags = fields.flags;
   sample.tables = fields.tables;
+  sample.slice_place = fields.slice.slice_place;
+  sample.slice_blocks = fields.slice.slice_blocks;
   std::strncpy(sample.comm, fields.comm.c_str(), sizeof(sample.comm) - 1);
   RecordBytes record(PERF_RECORD_SAMPLE);
   record.put(time.ns).put(sample);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeUnwindMaps: the unwind tables in plain memory, and a reader that finds rules as the kernel program does
-// (bpf/unwind_walk.h).
+// FakeUnwindMaps: the unwind tables in plain memory, and what a walk finds in them.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "bpf/unwind_search.h"
+#include "daemon/unwind/rule_look_up.h"
 #include "daemon/unwind/unwind_maps.h"
 #include "unwinder/rule.h"
 
@@ -36,6 +35,10 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
     return std::span<std::uint32_t>(slabs_[index] = std::vector<std::uint32_t>(FLAMED_SLAB_ROWS));
   }
   void drop_slab(std::uint32_t index) override { slabs_.erase(index); }
+  [[nodiscard]] std::span<const std::uint32_t> find_slab(std::uint32_t index) override {
+    const auto found = slabs_.find(index);
+    return found == slabs_.end() ? std::span<const std::uint32_t>() : found->second;
+  }
   Status put_process(std::uint32_t tgid, const flamed_process& process) override {
     if (processes.count(tgid) == 0 && processes.size() >= most_processes) return Error("the process table is full");
     processes[tgid] = process;
@@ -50,7 +53,7 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
     unwinder::Rule rule;
     std::uint32_t module = FLAMED_NO_MODULE;
   };
-  [[nodiscard]] LookUp look_up(std::uint32_t tgid, std::uint64_t address) const {
+  [[nodiscard]] LookUp look_up(std::uint32_t tgid, std::uint64_t address) {
     const auto process = processes.find(tgid);
     if (process == processes.end()) return {};
     const flamed_process& tables = process->second;
@@ -58,7 +61,14 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
     const flamed_mapping* block = &mappings_[std::size_t{tables.block} * FLAMED_BLOCK_MAPPINGS];
     const flamed_mapping& mapping = block[find_mapping(block, tables.first, tables.count, address)];
     if (address < mapping.start || address >= mapping.end) return {Found::kNoMapping, {}, FLAMED_NO_MODULE};
-    return look_up_module(mapping.module, address - mapping.start + mapping.file_offset);
+    if (mapping.module == FLAMED_NO_MODULE) return {Found::kNoRows, {}, mapping.module};
+    const unwinder::Code code =
+        daemon::look_up_rule(*this, mapping.module, address - mapping.start + mapping.file_offset);
+    using Is = unwinder::Code::Is;
+    const Found found = code.is == Is::kRuled     ? Found::kRule
+                        : code.is == Is::kPending ? Found::kPending
+                                                  : Found::kNoRows;
+    return {found, code.rule, mapping.module};
   }
 
   std::unordered_map<std::uint32_t, flamed_process> processes;
@@ -72,25 +82,6 @@ class FakeUnwindMaps final : public daemon::UnwindMaps {
   }
 
  private:
-  [[nodiscard]] LookUp look_up_module(std::uint32_t index, std::uint64_t file_offset) const {
-    if (index == FLAMED_NO_MODULE) return {Found::kNoRows, {}, index};
-    const flamed_unwind_module& module = modules_.at(index);
-    if (module.state == FLAMED_MODULE_WITHOUT_ROWS) return {Found::kNoRows, {}, index};
-    if (module.state != FLAMED_MODULE_READY) return {Found::kPending, {}, index};
-    const std::uint64_t page_number = (file_offset >> FLAMED_PAGE_SHIFT) - module.base_page;
-    if (page_number >= module.page_count) return {Found::kNoRows, {}, index};
-    const flamed_unwind_page& page = pages_.at(module.first_page + page_number);
-    std::uint32_t rule = page.carry_rule;
-    if (page.row_count != 0) {
-      const std::vector<std::uint32_t>& slab = slabs_.at(page.slab);
-      const auto place = static_cast<std::uint32_t>(file_offset & 0xffff);
-      if (slab.at(page.first_row) >> 16 <= place) {
-        rule = find_row(slab.data(), page.first_row, page.row_count, place) & 0xffff;
-      }
-    }
-    return {Found::kRule, std::bit_cast<unwinder::Rule>(rules_.at(rule)), index};
-  }
-
   std::vector<flamed_mapping> mappings_;
   std::vector<flamed_unwind_module> modules_;
   std::vector<flamed_unwind_page> pages_;

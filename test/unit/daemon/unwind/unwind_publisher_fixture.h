@@ -18,7 +18,8 @@ inline constexpr std::size_t kAmple = 64U << 20;
 inline constexpr std::size_t kSlabBytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);
 inline constexpr std::uint64_t kPage = 1U << FLAMED_PAGE_SHIFT;
 inline constexpr std::uint64_t kCode = 0x7f0000000000;
-inline constexpr std::uint64_t kApart = 1ULL << 32;  ///< between mappings: more than any file here
+inline constexpr std::uint64_t kApart = 1ULL << 32;              ///< between mappings: more than any file here
+inline constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;  ///< in which all rows are worth building
 /// The CPU time after which rows for this much code are worth building.
 inline constexpr auto kWorthIt = static_cast<std::int64_t>(8 * kApart);
 
@@ -73,7 +74,9 @@ inline symbolizer::Process process_of(std::int32_t pid, const std::vector<std::u
 }
 
 struct UnwindPublisherFixture {
-  explicit UnwindPublisherFixture(std::size_t budget_bytes = kAmple) : publisher(maps, budget_bytes, clock) {}
+  explicit UnwindPublisherFixture(std::size_t budget_bytes = kAmple) : publisher(maps, budget_bytes, clock) {
+    clock.advance_ns(kBeginningNs);
+  }
 
   void pass_grace() { clock.advance_ns(daemon::UnwindPublisher::kGraceNs); }
   /// Lets the publisher free what the grace period is over for.
@@ -88,11 +91,10 @@ struct UnwindPublisherFixture {
     maps.module_at(static_cast<std::uint32_t>(pid), kCode + n * kApart).last_sampled =
         static_cast<std::uint32_t>(clock.monotonic().ns / kNsPerSecond);
   }
-  [[nodiscard]] FakeUnwindMaps::Found found(std::int32_t pid, std::size_t n, std::uint64_t file_offset) const {
+  [[nodiscard]] FakeUnwindMaps::Found found(std::int32_t pid, std::size_t n, std::uint64_t file_offset) {
     return maps.look_up(static_cast<std::uint32_t>(pid), kCode + n * kApart + file_offset).found;
   }
-  [[nodiscard]] bool finds(std::int32_t pid, std::size_t n, std::uint64_t file_offset,
-                           const unwinder::Rule& expected) const {
+  [[nodiscard]] bool finds(std::int32_t pid, std::size_t n, std::uint64_t file_offset, const unwinder::Rule& expected) {
     const auto look_up = maps.look_up(static_cast<std::uint32_t>(pid), kCode + n * kApart + file_offset);
     // To a walk, missing rows and the rule for missing rows are the same.
     if (look_up.found == FakeUnwindMaps::Found::kNoRows) return expected == unwinder::Rule{};

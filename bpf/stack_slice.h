@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Slices of user stacks, for walks that have to wait: a program has just begun, or rows are being built. A slice has
+ * the thread's registers and the part of its stack from the stack pointer on. It lies in a ring of blocks that the
+ * program and the daemon share, beside the CPU's ring of samples, until the daemon takes it and clears the blocks. The
+ * sample says where it lies.
+ */
+#ifndef FLAMED_BPF_STACK_SLICE_H
+#define FLAMED_BPF_STACK_SLICE_H
+
+#include "events.h"
+
+/* Divides the size of a page, so that a block of a stack is in memory or it is not. */
+#define FLAMED_SLICE_BLOCK_BYTES 1024
+#define FLAMED_SLICE_BLOCKS 32 /* of stack in one slice, at most */
+/* A power of two. */
+#define FLAMED_SLICE_RING_BLOCKS 512
+
+/* DWARF numbers of x86-64 go up to 16, of arm64 to 32. */
+#define FLAMED_REGISTERS 33
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+#define FLAMED_PC_REGISTER 16
+#define FLAMED_SP_REGISTER 7
+#define FLAMED_FP_REGISTER 6
+#else
+#define FLAMED_PC_REGISTER 32
+#define FLAMED_SP_REGISTER 31
+#define FLAMED_FP_REGISTER 29
+#define FLAMED_LR_REGISTER 30
+#endif
+
+/* The first block of a slice. Blocks of stack follow, the last of them perhaps not full. */
+struct flamed_slice_head {
+  __u64 start; /* address of the first byte of stack: the stack pointer, rounded down to a block */
+  __u64 bytes; /* of stack */
+  __u64 registers[FLAMED_REGISTERS]; /* by DWARF number */
+  __u64 reserved[FLAMED_SLICE_BLOCK_BYTES / 8 - 2 - FLAMED_REGISTERS];
+};
+
+struct flamed_slice_block {
+  __u64 words[FLAMED_SLICE_BLOCK_BYTES / 8];
+};
+
+struct flamed_slice_ring {
+  __u64 head; /* blocks written so far; advanced by the program when a slice is complete */
+  __u64 head_reserved[7];
+  __u64 tail; /* blocks taken and cleared so far; advanced by the daemon */
+  __u64 tail_reserved[7];
+  struct flamed_slice_block blocks[FLAMED_SLICE_RING_BLOCKS];
+};
+
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_slice_head) == FLAMED_SLICE_BLOCK_BYTES, "the head is one block");
+
+#endif /* FLAMED_BPF_STACK_SLICE_H */

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LateWalks: walks stacks that the kernel program could not walk, because their program had just begun or rows were
+// missing. Their samples brought a slice of the stack along (bpf/stack_slice.h). If the rows stand by now, a stack is
+// walked at once; otherwise its sample waits for them, at most kLongestWaitNs, and is then stored as it came.
+//
+// Belongs to the ingest thread, except stats().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "bpf/events.h"
+#include "daemon/sampler/stack_slices.h"
+#include "daemon/unwind/unwind_publisher.h"
+#include "store/ring/store.h"
+#include "symbolizer/process/process_tracker.h"
+#include "unwinder/walk.h"
+
+namespace flamed::daemon {
+
+class LateWalks {
+ public:
+  static constexpr std::int64_t kLongestWaitNs = 2 * kNsPerSecond;
+
+  /// Where stacks and rows come from, and where samples go. All of them must outlive it.
+  struct Parts {
+    StackSlices& slices;
+    symbolizer::ProcessTracker& processes;
+    symbolizer::ModuleTable& modules;
+    UnwindPublisher& unwind;
+    store::Store& store;
+  };
+  explicit LateWalks(const Parts& parts) : parts_(parts) {}
+
+  /// `sample` is what was made of `header` without the slice; its last `kernel_frames` frames are the kernel's. True:
+  /// the sample was stored or waits. False: there is no usable slice, so store it now.
+  bool take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
+            std::size_t kernel_frames);
+
+  /// Stores the samples whose rows stand by now, and those that have waited too long.
+  void look_again(MonotonicTime now);
+  /// Stores all samples.
+  void finish();
+  [[nodiscard]] bool is_waiting() const { return !waiting_.empty(); }
+  /// Tells the store which samples wait, if that has changed.
+  void tell_store();
+
+  struct Stats {
+    std::uint64_t walked = 0;    ///< samples
+    std::uint64_t given_up = 0;  ///< samples whose rows did not come in time
+  };
+  /// Any thread.
+  [[nodiscard]] Stats stats() const { return {walked_.load(), given_up_.load()}; }
+
+ private:
+  struct Waiting {
+    store::StackSample value;  ///< its borrowed parts are these:
+    std::string comm;
+    std::vector<Frame> frames;
+    std::size_t kernel_frames = 0;
+    std::int64_t weight_ns = 0;
+    StackSlices::Slice slice;
+    std::shared_ptr<const symbolizer::MappingSet> maps;
+    ModuleId missing;  ///< the module whose rows it waits for
+
+    [[nodiscard]] store::StackSample sample() const {
+      store::StackSample sample = value;
+      sample.comm = comm;
+      sample.frames = frames;
+      return sample;
+    }
+  };
+
+  [[nodiscard]] unwinder::WalkedStack walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps,
+                                           const symbolizer::Mapping*& last) const;
+  bool are_rows_coming(symbolizer::Process& process, const symbolizer::Mapping& mapping, MonotonicTime now,
+                       std::int64_t weight_ns);
+  void store_walked(const unwinder::WalkedStack& stack, const symbolizer::MappingSet& maps,
+                    symbolizer::Process& process, const store::StackSample& sample, std::size_t kernel_frames);
+  void give_up(const Waiting& waiting);
+
+  const Parts parts_;
+  std::vector<Waiting> waiting_;
+  bool has_changed_ = false;        ///< since tell_store()
+  std::vector<Frame> user_frames_;  ///< scratch of store_walked()
+  std::vector<Frame> frames_;       ///< likewise
+  std::atomic<std::uint64_t> walked_ = 0, given_up_ = 0;
+};
+
+}  // namespace flamed::daemon

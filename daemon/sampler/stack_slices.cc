@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/sampler/stack_slices.h"
+
+#include <spdlog/spdlog.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace flamed::daemon {
+
+std::array<std::uint64_t, FLAMED_REGISTERS> StackSlices::Slice::registers() const {
+  std::array<std::uint64_t, FLAMED_REGISTERS> registers{};
+  std::copy(std::begin(content_->head.registers), std::end(content_->head.registers), registers.begin());
+  return registers;
+}
+
+std::optional<std::uint64_t> StackSlices::Slice::read(std::uint64_t address) const {
+  const std::uint64_t bytes = std::min<std::uint64_t>(content_->head.bytes, sizeof(content_->stack));
+  const std::uint64_t offset = address - content_->head.start;
+  std::uint64_t word = 0;
+  if (bytes < sizeof(word) || offset > bytes - sizeof(word)) return std::nullopt;
+  std::memcpy(&word, reinterpret_cast<const std::byte*>(content_->stack) + offset, sizeof(word));
+  return word;
+}
+
+StackSlices::StackSlices() {
+  Result<MappedMemory> memory = MappedMemory::make_secret(kMost * kPlaceBytes, "slices of stacks");
+  if (!memory) {
+    spdlog::warn("no slices of stacks: {}", memory.error().message());
+    return;
+  }
+  memory_ = std::move(memory).value();
+  for (std::size_t i = kMost; i-- > 0;) free_.push_back(reinterpret_cast<Content*>(memory_.data() + i * kPlaceBytes));
+}
+
+void StackSlices::free(Content& content) {
+  // Not memset(), which a compiler may leave out: nothing here reads the memory again.
+  ::explicit_bzero(&content, sizeof(content));
+  ::madvise(&content, kPlaceBytes, MADV_DONTNEED);
+  free_.push_back(&content);
+}
+
+void StackSlices::add_ring(int cpu, flamed_slice_ring& ring) {
+  const std::lock_guard lock(mutex_);
+  rings_.insert_or_assign(cpu, &ring);
+}
+
+std::optional<StackSlices::Slice> StackSlices::take(int cpu, const flamed_sample& sample) {
+  // The first block is the head.
+  if (sample.slice_blocks < 1 || sample.slice_blocks > 1 + FLAMED_SLICE_BLOCKS) return std::nullopt;
+  flamed_slice_ring* ring = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = rings_.find(cpu);
+    if (found == rings_.end()) return std::nullopt;
+    ring = found->second;
+  }
+  const std::uint64_t begin = ring->tail;
+  const std::uint64_t first = begin + (sample.slice_place - begin) % FLAMED_SLICE_RING_BLOCKS;
+  const std::uint64_t end = first + sample.slice_blocks;
+  if (end - begin > __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - begin) return std::nullopt;
+
+  Content* const content = free_.empty() ? nullptr : free_.back();
+  if (content != nullptr) free_.pop_back();
+  auto* to = reinterpret_cast<flamed_slice_block*>(content);
+  for (std::uint64_t at = begin; at != end; ++at) {
+    flamed_slice_block& block = ring->blocks[at % FLAMED_SLICE_RING_BLOCKS];
+    if (at >= first && to != nullptr) *to++ = block;
+    ::explicit_bzero(&block, sizeof(block));
+  }
+  __atomic_store_n(&ring->tail, end, __ATOMIC_RELEASE);
+  if (content == nullptr) return std::nullopt;
+  return Slice(*this, *content);
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flow/late_walks.h"
+
+#include <linux/perf_event.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/flow/ingest.h"
+#include "store/query/query.h"
+#include "test/catch.h"
+#include "test/unit/daemon/flow/path_namer.h"
+#include "test/unit/daemon/sampler/record_bytes.h"
+#include "test/unit/daemon/sampler/slice_ring.h"
+#include "test/unit/daemon/unwind/fake_unwind_maps.h"
+#include "test/unit/daemon/unwind/unwind_publisher_fixture.h"
+#include "test/unit/symbolizer_processes/fake_proc.h"
+
+namespace flamed::daemon {
+namespace {
+
+using store::Truncation;
+using Record = std::vector<std::byte>;
+
+constexpr std::int64_t kStartNs = 1000 * kNsPerSecond;
+constexpr std::int64_t kWallOffsetNs = 1'700'000'000 * kNsPerSecond;
+constexpr std::uint64_t kProgram = 0x400000;
+constexpr std::uint64_t kLibrary = 0x7f0000000000;
+constexpr std::uint64_t kSp = 0x7ffc00000010;
+constexpr std::uint64_t kStartTicks = 5000;
+constexpr std::uint64_t kProgramFile = 7, kLibraryFile = 8;
+/// Functions of both files, by file offset: frames of 16 bytes, of 32 bytes, and the outermost.
+constexpr std::uint64_t kSmall = 0x1000, kLarge = 0x2000, kOutermost = 0x3000, kEnd = 0x4000;
+
+MonotonicTime at(std::int64_t ms) { return {kStartNs + ms * kNsPerMs}; }
+
+unwinder::UnwindRows rows_of_file() {
+  unwinder::UnwindRows rows;
+  unwinder::Rule outermost;
+  outermost.cfa = unwinder::CfaKind::kOutermost;
+  rows.rules = {unwinder::Rule{}, unwinder::Rule{}, test::rule_of(16), test::rule_of(32), outermost};
+  rows.rows = {{kSmall, unwinder::RuleId{2}},
+               {kLarge, unwinder::RuleId{3}},
+               {kOutermost, unwinder::RuleId{4}},
+               {kEnd, unwinder::RuleId{0}}};
+  return rows;
+}
+
+/// From side-band records, samples and slices to the store.
+struct Pipeline {
+  Pipeline() { slices.add_ring(0, ring.memory()); }
+
+  void feed(std::int64_t ms, const std::vector<Record>& records, bool is_lossy = false) {
+    clock.advance_ns(at(ms).ns - clock.monotonic().ns);
+    EventBatch batch;
+    EventBatch later;
+    for (const Record& record : records) batch.append(read_head(record));
+    batch.sort_and_split(at(ms), later);
+    batch.drained_at = at(ms);
+    if (is_lossy) batch.side_band_lost_from = at(0);
+    ingest.apply(batch);
+  }
+  void look_again(std::int64_t ms) {
+    clock.advance_ns(at(ms).ns - clock.monotonic().ns);
+    ingest.walk_late();
+  }
+  /// The rows of both files are in the tables from now on.
+  void publish_rows(std::uint64_t inode) {
+    const auto module = modules.file({8, 1, inode}, path_of(inode)).module;
+    CHECK(publisher.publish_rows(module, rows_of_file()) == UnwindPublisher::Outcome::kDone);
+  }
+  static std::string path_of(std::uint64_t inode) { return "/bin/file" + std::to_string(inode); }
+
+  [[nodiscard]] store::Profile profile() const {
+    test::PathNamer namer(modules);
+    const store::WallWindow everything{{0}, {clock.wall().ns + kNsPerMinute}};
+    return store::build_profile(store.snapshot(), {everything, {store::ProcessSelector{100, std::nullopt}}}, namer);
+  }
+  [[nodiscard]] std::vector<std::string> stacks() const { return test::stacks_of(profile()); }
+
+  test::FakeProc proc;
+  ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
+  store::Store store{{}, clock, 10 * kNsPerMs};
+  symbolizer::ModuleTable modules{100, clock};
+  symbolizer::ProcessTracker processes{modules, clock, proc.path()};
+  test::FakeUnwindMaps maps;
+  UnwindPublisher publisher{maps, 1U << 20, clock};
+  symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
+  test::SliceRing ring;
+  StackSlices slices;
+  LateWalks late{{slices, processes, modules, publisher, store}};
+  Ingest ingest{processes, details, modules, store, clock, &publisher, nullptr, &late};
+
+  static Record map(std::int64_t ms, std::uint64_t start, std::uint64_t inode) {
+    return test::mapping_record(at(ms), 100, start, 0x10000, 0, inode, path_of(inode));
+  }
+  /// Process 100 begins, and maps the program and the library.
+  static std::vector<Record> program(std::int64_t ms) {
+    return {test::task_record(PERF_RECORD_FORK, at(ms), 100, 1, 100),
+            test::comm_record(at(ms + 1), 100, 100, "program", true), map(ms + 2, kProgram, kProgramFile),
+            map(ms + 3, kLibrary, kLibraryFile)};
+  }
+  /// Interrupted in the library's small function, which the program's large one called, which the outermost called.
+  Record sample(std::int64_t ms, std::size_t words = 6, std::uint8_t user_end = FLAMED_END_NO_PROCESS) {
+    const std::vector<std::uint64_t> stack{0, kProgram + kLarge + 4, 0, 0, 0, kProgram + kOutermost + 4};
+    test::SampleFields fields;
+    fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
+    fields.user_end = user_end;
+    fields.user = {kLibrary + kSmall + 8};
+    fields.slice =
+        ring.put(fields.user[0], kSp, 0, {stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(words)});
+    return test::sample_record(at(ms), fields);
+  }
+};
+
+std::vector<Record> with(std::vector<Record> records, const Record& more) {
+  records.push_back(more);
+  return records;
+}
+
+constexpr const char* kWhole = "/bin/file7+3003;/bin/file7+2003;/bin/file8+1008 1";
+
+TEST_CASE("a new program whose files' rows stand is walked at once, by the mappings of its moment") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  // Something else is mapped there in the same batch, after the sample.
+  p.feed(1000, with(with(Pipeline::program(10), p.sample(20)), Pipeline::map(30, kLibrary, 9)));
+  CHECK(p.stacks() == std::vector<std::string>{kWhole});
+  CHECK(p.store.stats().quality.whole == 1);
+  CHECK(p.late.stats().walked == 1);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.ring.is_clear());
+}
+
+TEST_CASE("a sample waits for rows, is pending in answers meanwhile, and whole afterwards") {
+  Pipeline p;
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.sample(20)));
+  CHECK(p.ingest.has_waiting());
+  CHECK(p.profile().quality.pending == 1);
+  CHECK(p.profile().quality.stored() == 0);
+  CHECK(p.store.stats().quality.taken() == 0);
+  // The process ends, and its mappings with it.
+  p.feed(1100, {test::task_record(PERF_RECORD_EXIT, at(1050), 100, 1, 100)});
+  CHECK(p.ingest.has_waiting());
+  p.publish_rows(kProgramFile);
+  p.look_again(1200);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.stacks() == std::vector<std::string>{kWhole});
+  CHECK(p.profile().quality.pending == 0);
+  CHECK(p.profile().quality.whole == 1);
+  CHECK(p.ring.is_clear());
+}
+
+TEST_CASE("a sample whose rows do not come in time is stored as it came") {
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.sample(20)));
+  p.look_again(2019);
+  CHECK(p.ingest.has_waiting());
+  p.look_again(2020);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kNewProcess)] == 1);
+  CHECK(p.late.stats().given_up == 1);
+  CHECK(p.late.stats().walked == 0);
+  CHECK(p.ring.is_clear());
+}
+
+TEST_CASE("samples that wait at the end are stored as they came") {
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.sample(20)));
+  p.ingest.finish();
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.store.stats().quality.truncated_total() == 1);
+}
+
+TEST_CASE("a stack that is longer than its slice keeps what was walked") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.sample(20, 5)));
+  INFO(p.stacks().at(0));
+  CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kSliceEnded)] == 1);
+  CHECK(p.stacks().size() == 1);
+  CHECK(p.stacks()[0].ends_with("/bin/file7+2003;/bin/file8+1008 1"));
+}
+
+TEST_CASE("where mappings are in doubt a sample is stored as it came") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, Pipeline::program(10));
+  p.feed(2000, {p.sample(1500)}, true);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.late.stats().walked == 0);
+  CHECK(p.store.stats().quality.truncated_total() == 1);
+  CHECK(p.ring.is_clear());
+}
+
+TEST_CASE("within an exec there is no user stack, and the kernel's is whole") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  // The old program's library is not mapped yet.
+  std::vector<Record> records = Pipeline::program(10);
+  records.pop_back();
+  test::SampleFields fields;
+  fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
+  fields.user_end = FLAMED_END_NO_PROCESS;
+  fields.user = {kLibrary + kSmall + 8};
+  fields.kernel = {test::kKernel + 0x10};
+  fields.slice = p.ring.put(fields.user[0], kSp, 0, {0, kProgram + kLarge + 4});
+  records.push_back(test::sample_record(at(20), fields));
+  p.feed(1000, with(records, Pipeline::map(30, kLibrary, kLibraryFile)));
+  CHECK(p.store.stats().quality.whole == 1);
+  CHECK(p.stacks() == std::vector<std::string>{"[kernel]+10 1"});
+  // From now on the new program runs.
+  p.feed(2000, {p.sample(1500)});
+  CHECK(p.store.stats().quality.whole == 2);
+  fields.user = {kLibrary - 8};
+  fields.slice = {};
+  p.feed(3000, {test::sample_record(at(2500), fields)});
+  CHECK(p.store.stats().quality.whole == 2);
+  CHECK(p.store.stats().quality.truncated_total() == 1);
+}
+
+TEST_CASE("rows of much code are waited for in the first half minute, and later when they are worth building") {
+  const std::int64_t begun = GENERATE(0, 40'000);
+  Pipeline p;
+  p.publish_rows(kLibraryFile);
+  p.feed(begun, {});
+  std::vector<Record> records = Pipeline::program(begun + 10);
+  records.push_back(test::mapping_record(at(begun + 14), 100, kProgram, 64U << 20, 0, kProgramFile, "/bin/file7"));
+  p.feed(begun + 1000, with(records, p.sample(begun + 20)));
+  CHECK(p.ingest.has_waiting() == (begun == 0));
+  CHECK(p.store.stats().quality.truncated_total() == (begun == 0 ? 0 : 1));
+}
+
+}  // namespace
+}  // namespace flamed::daemon
