@@ -46,16 +46,15 @@ std::optional<Truncation> truncation_of(WalkEnd end) {
 
 }  // namespace
 
-/// `last`: the mapping of the last address that was looked up; null if there is none.
-unwinder::WalkedStack LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps,
-                                      const Mapping*& last) const {
+unwinder::WalkedStack LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps, Met& met) const {
   const unwinder::AllRegisters registers = slice.registers();
-  last = nullptr;
   const auto find = [&](std::uint64_t address) -> unwinder::Code {
-    if (last == nullptr || address < last->start || address >= last->end) last = maps.find(address);
-    if (last == nullptr) return {unwinder::Code::Is::kUnmapped};
-    if (last->module == kNoModule) return {unwinder::Code::Is::kWithoutRows};
-    return parts_.unwind.find_code(last->module, last->frame_at(address).offset);
+    const Mapping*& mapping = met.mapping;
+    if (mapping == nullptr || address < mapping->start || address >= mapping->end) mapping = maps.find(address);
+    if (mapping == nullptr) return {unwinder::Code::Is::kUnmapped};
+    if (mapping->module == kNoModule) return {unwinder::Code::Is::kWithoutRows};
+    met.frame = mapping->frame_at(address);
+    return parts_.unwind.find_code(met.frame.module, met.frame.offset);
   };
   return unwinder::walk_stack(kArchitecture, registers, FLAMED_MAX_USER_FRAMES, find,
                               [&](std::uint64_t address) { return slice.read(address); });
@@ -67,50 +66,66 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
   if (!slice) return false;
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
   if (maps == nullptr) return false;
-  const Mapping* last = nullptr;
-  const unwinder::WalkedStack stack = walk(*slice, *maps, last);
+  Met met;
+  const unwinder::WalkedStack stack = walk(*slice, *maps, met);
   if (stack.end != WalkEnd::kPending) {
     store_walked(stack, *maps, process, sample, kernel_frames);
     return true;
   }
-  if (!are_rows_coming(process, *last, sample.time, static_cast<std::int64_t>(header.weight_ns))) return false;
+  const auto weight_ns = static_cast<std::int64_t>(header.weight_ns);
+  if (!are_rows_coming(process, met, *slice, sample.time, weight_ns)) return false;
   waiting_.push_back({sample,
                       std::string(sample.comm),
                       {sample.frames.begin(), sample.frames.end()},
                       kernel_frames,
-                      static_cast<std::int64_t>(header.weight_ns),
+                      weight_ns,
                       std::move(*slice),
                       std::move(maps),
-                      last->module});
+                      met.frame});
   has_changed_ = true;
   return true;
 }
 
-/// Requests the rows of a mapping's module. False: there will be none soon.
-bool LateWalks::are_rows_coming(symbolizer::Process& process, const Mapping& mapping, MonotonicTime now,
-                                std::int64_t weight_ns) {
+/// Requests the rows of the missing code: of its module, or if these are not worth building, of the function there. So
+/// that the next functions need not be asked for one by one, of all functions of the module that the stack may return
+/// to. False: there will be none soon.
+bool LateWalks::are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
+                                MonotonicTime now, std::int64_t weight_ns) {
+  const Mapping& mapping = *missing.mapping;
   const std::uint64_t code_bytes = mapping.end - mapping.start;
+  const bool is_worth_it = parts_.unwind.should_build(mapping.module, weight_ns, code_bytes);
+  bool are_functions_coming = false;
+  if (!is_worth_it && !parts_.unwind.is_worth_at_once(code_bytes) && !parts_.unwind.is_being_built(mapping.module)) {
+    places_.assign(1, missing.frame.offset);
+    for (const std::uint64_t word : slice.words()) {
+      if (word > mapping.start && word <= mapping.end) places_.push_back(mapping.frame_at(word - 1).offset);
+    }
+    are_functions_coming = parts_.unwind.want_functions(mapping.module, places_);
+  }
   parts_.processes.want_rows(process, mapping, now);
-  if (parts_.unwind.should_build(mapping.module, weight_ns, code_bytes)) parts_.modules.want_again(mapping.module);
-  return parts_.unwind.is_being_built(mapping.module) || parts_.unwind.is_worth_at_once(code_bytes);
+  if (is_worth_it) parts_.modules.want_again(mapping.module);
+  if (are_functions_coming) parts_.modules.want_functions(mapping.module);
+  return are_functions_coming || parts_.unwind.is_being_built(mapping.module) ||
+         parts_.unwind.is_worth_at_once(code_bytes);
 }
 
 void LateWalks::look_again(MonotonicTime now) {
   const auto is_done = [&](Waiting& waiting) {
     const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
-    if (!is_over && !parts_.unwind.is_ready(waiting.missing)) return false;
+    const auto [module, offset] = waiting.missing;
+    if (!is_over && parts_.unwind.find_code(module, offset).is == unwinder::Code::Is::kPending) return false;
     symbolizer::Process& process = parts_.processes.resolve(waiting.value.process, waiting.value.time);
-    const Mapping* last = nullptr;
-    const unwinder::WalkedStack stack = walk(waiting.slice, *waiting.maps, last);
+    Met met;
+    const unwinder::WalkedStack stack = walk(waiting.slice, *waiting.maps, met);
     if (stack.end != WalkEnd::kPending) {
       store_walked(stack, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
       return true;
     }
-    if (is_over || !are_rows_coming(process, *last, now, waiting.weight_ns)) {
+    if (is_over || !are_rows_coming(process, met, waiting.slice, now, waiting.weight_ns)) {
       give_up(waiting);
       return true;
     }
-    waiting.missing = last->module;
+    waiting.missing = met.frame;
     return false;
   };
   if (std::erase_if(waiting_, is_done) != 0) has_changed_ = true;

@@ -69,7 +69,7 @@ class LateWalks {
     std::int64_t weight_ns = 0;
     StackSlices::Slice slice;
     std::shared_ptr<const symbolizer::MappingSet> maps;
-    ModuleId missing;  ///< the module whose rows it waits for
+    Frame missing;  ///< the code whose rows it waits for
 
     [[nodiscard]] store::StackSample sample() const {
       store::StackSample sample = value;
@@ -79,19 +79,25 @@ class LateWalks {
     }
   };
 
+  /// Code whose rows a walk met last.
+  struct Met {
+    const symbolizer::Mapping* mapping = nullptr;  ///< null: there is none
+    Frame frame{};
+  };
   [[nodiscard]] unwinder::WalkedStack walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps,
-                                           const symbolizer::Mapping*& last) const;
-  bool are_rows_coming(symbolizer::Process& process, const symbolizer::Mapping& mapping, MonotonicTime now,
-                       std::int64_t weight_ns);
+                                           Met& met) const;
+  bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
+                       MonotonicTime now, std::int64_t weight_ns);
   void store_walked(const unwinder::WalkedStack& stack, const symbolizer::MappingSet& maps,
                     symbolizer::Process& process, const store::StackSample& sample, std::size_t kernel_frames);
   void give_up(const Waiting& waiting);
 
   const Parts parts_;
   std::vector<Waiting> waiting_;
-  bool has_changed_ = false;        ///< since tell_store()
-  std::vector<Frame> user_frames_;  ///< scratch of store_walked()
-  std::vector<Frame> frames_;       ///< likewise
+  bool has_changed_ = false;           ///< since tell_store()
+  std::vector<Frame> user_frames_;     ///< scratch of store_walked()
+  std::vector<Frame> frames_;          ///< likewise
+  std::vector<std::uint64_t> places_;  ///< scratch of are_rows_coming()
   std::atomic<std::uint64_t> walked_ = 0, given_up_ = 0;
 };
 

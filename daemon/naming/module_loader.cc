@@ -97,12 +97,24 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
   if (unwind_ == nullptr) return;
   const symbolizer::ModulePtr module = parts_.modules.find(id);
   // Rows of much code wait until walks have met it often enough (UnwindPublisher::should_build()).
-  const bool is_worth_it = unwind_->is_worth_at_once(request.end - request.start);
+  const bool is_worth_it = !request.only_functions && unwind_->is_worth_at_once(request.end - request.start);
+  if (module != nullptr && module->file && !is_worth_it) find_functions(*module);
   if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {
     std::this_thread::sleep_for(kNoReaderPause);
     parts_.modules.want_again(module->id);
   }
   unwind_->drop_empty_slabs();
+}
+
+/// The rows of single functions that late walks need.
+void ModuleLoader::find_functions(const symbolizer::Module& module) {
+  const std::vector<std::uint64_t> wanted = unwind_->take_wanted_functions(module.id);
+  if (wanted.empty() || !parts_.budget.may_work_in_background()) return;
+  const Result<std::vector<unwinder::UnwindRows>> rows = parts_.reader.read_function_rows(module.file.get(), wanted);
+  if (rows)
+    unwind_->add_functions(module.id, wanted, *rows);
+  else
+    spdlog::debug("no unwind rows for functions of {}: {}", module.path, rows.error().message());
 }
 
 /// False: the ELF worker was not available; try again.

@@ -40,6 +40,7 @@ class ModuleLoader {
   void load_walk();
   void load_kernel_walk();
   void load(const symbolizer::OpenRequest& request, const std::stop_token& stop);
+  void find_functions(const symbolizer::Module& module);
   bool publish_rows(const symbolizer::Module& module, const std::stop_token& stop);
   void look_for_jit_files(const ProcessId& owner);
 

@@ -26,6 +26,11 @@ std::optional<std::uint64_t> StackSlices::Slice::read(std::uint64_t address) con
   return word;
 }
 
+std::span<const std::uint64_t> StackSlices::Slice::words() const {
+  const std::uint64_t bytes = std::min<std::uint64_t>(content_->head.bytes, sizeof(content_->stack));
+  return {reinterpret_cast<const std::uint64_t*>(content_->stack), bytes / sizeof(std::uint64_t)};
+}
+
 StackSlices::StackSlices() {
   Result<MappedMemory> memory = MappedMemory::make_secret(kMost * kPlaceBytes, "slices of stacks");
   if (!memory) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ class StackSlices {
     [[nodiscard]] std::array<std::uint64_t, FLAMED_REGISTERS> registers() const;
     /// The 8 bytes at `address`; empty if they are not in the slice.
     [[nodiscard]] std::optional<std::uint64_t> read(std::uint64_t address) const;
+    /// All words of the stack.
+    [[nodiscard]] std::span<const std::uint64_t> words() const;
 
    private:
     friend class StackSlices;

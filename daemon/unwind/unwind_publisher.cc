@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <span>
 
@@ -28,6 +29,8 @@ constexpr std::int64_t kBuildNsPerCodeByte = 2;
 constexpr std::int64_t kWorthTimes = 4;
 /// Building takes a few milliseconds at most.
 constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
+/// Of one module: some hundred KiB. A file of which more is needed is worth all of its rows.
+constexpr std::size_t kMostFunctions = 1024;
 /// As long as the CPU budget does not charge it, see CpuGovernor.
 constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
 /// Rows of adjacent pages are placed together up to this many: small enough to find room between others.
@@ -291,7 +294,60 @@ unwinder::Code UnwindPublisher::find_code(ModuleId module, std::uint64_t file_of
   if (found == modules_.end()) return {unwinder::Code::Is::kPending};
   // As the program marks it: rows in use are not evicted.
   maps_.modules()[found->second.index].last_sampled = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
-  return look_up_rule(maps_, found->second.index, file_offset);
+  const unwinder::Code code = look_up_rule(maps_, found->second.index, file_offset);
+  if (code.is != unwinder::Code::Is::kPending) return code;
+  const Function* const function = function_at(found->second, file_offset);
+  if (function == nullptr) return code;
+  if (function->rows.rows.empty()) return {unwinder::Code::Is::kWithoutRows};
+  return {unwinder::Code::Is::kRuled, function->rows.find(file_offset)};
+}
+
+const UnwindPublisher::Function* UnwindPublisher::function_at(const ModuleEntry& entry, std::uint64_t file_offset) {
+  const auto after = entry.functions.upper_bound(file_offset);
+  if (after == entry.functions.begin()) return nullptr;
+  const Function& function = std::prev(after)->second;
+  return file_offset < function.end ? &function : nullptr;
+}
+
+bool UnwindPublisher::want_functions(ModuleId module, std::span<const std::uint64_t> file_offsets) {
+  std::lock_guard lock(mutex_);
+  const auto found = modules_.find(module);
+  if (found == modules_.end()) return false;
+  ModuleEntry& entry = found->second;
+  bool is_new = false;
+  for (const std::uint64_t offset : file_offsets) {
+    if (entry.wanted_functions.size() + entry.functions.size() >= kMostFunctions) break;
+    if (function_at(entry, offset) != nullptr) continue;
+    entry.wanted_functions.push_back(offset);
+    is_new = true;
+  }
+  return is_new;
+}
+
+std::vector<std::uint64_t> UnwindPublisher::take_wanted_functions(ModuleId module) {
+  std::lock_guard lock(mutex_);
+  const auto found = modules_.find(module);
+  if (found == modules_.end()) return {};
+  std::vector<std::uint64_t> wanted = std::exchange(found->second.wanted_functions, {});
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  return wanted;
+}
+
+void UnwindPublisher::add_functions(ModuleId module, std::span<const std::uint64_t> file_offsets,
+                                    std::span<const unwinder::UnwindRows> rows) {
+  std::lock_guard lock(mutex_);
+  const auto found = modules_.find(module);
+  if (found == modules_.end() || found->second.ready) return;
+  for (std::size_t i = 0; i < std::min(file_offsets.size(), rows.size()); ++i) {
+    const auto& [base, function_rows, rules, stats] = rows[i];
+    if (function_rows.empty()) {
+      found->second.functions.insert_or_assign(file_offsets[i], Function{file_offsets[i] + 1, {}});
+    } else {
+      found->second.functions.insert_or_assign(base + function_rows.front().offset,
+                                               Function{base + function_rows.back().offset, rows[i]});
+    }
+  }
 }
 
 bool UnwindPublisher::is_worth_at_once(std::uint64_t code_bytes) const {
@@ -501,6 +557,7 @@ UnwindPublisher::Outcome UnwindPublisher::publish_rows(ModuleId id, const unwind
   module.edition = ++last_edition_;
   store_release(module.state, FLAMED_MODULE_READY);
   entry->ready = true;
+  entry->functions.clear();
   entry->refusals = 0;
   entry->pages = placement.page_run;
   for (const Run& run : placement.runs) entry->row_count += run.count;

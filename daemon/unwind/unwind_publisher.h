@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -71,6 +72,10 @@ class UnwindPublisher {
   /// The code at a place in a module's file, as the kernel program finds it now.
   [[nodiscard]] unwinder::Code find_code(ModuleId module, std::uint64_t file_offset);
 
+  /// Requests the rows of the functions at these places of a module whose rows are not in the tables, for find_code().
+  /// False if all of them are known, or there is no room.
+  bool want_functions(ModuleId module, std::span<const std::uint64_t> file_offsets);
+
   /// Frees modules that are not in `live`, which is sorted.
   void retain(std::span<const ModuleId> live);
 
@@ -86,6 +91,12 @@ class UnwindPublisher {
 
   /// Are the module's rows in the tables, or is it known to have none?
   [[nodiscard]] bool is_ready(ModuleId module) const;
+
+  /// The places of want_functions() since the last call.
+  [[nodiscard]] std::vector<std::uint64_t> take_wanted_functions(ModuleId module);
+  /// `rows` has one for each place, see ModuleReader::read_function_rows().
+  void add_functions(ModuleId module, std::span<const std::uint64_t> file_offsets,
+                     std::span<const unwinder::UnwindRows> rows);
 
   /// The file could not be read. True: request its rows again when a sample misses them, since the cause may be gone by
   /// then. False: that was the last attempt.
@@ -125,6 +136,11 @@ class UnwindPublisher {
     std::uint32_t count = 0;
   };
   struct Placement;
+  /// Code from the key in ModuleEntry::functions on.
+  struct Function {
+    std::uint64_t end = 0;
+    unwinder::UnwindRows rows;  ///< none: nothing is known of it
+  };
   struct ModuleEntry {
     std::uint32_t index = 0;
     std::uint32_t processes = 0;  ///< whose mappings refer to the index
@@ -132,11 +148,14 @@ class UnwindPublisher {
     Run pages;
     std::vector<Run> rows;
     std::size_t row_count = 0;
-    std::uint64_t code_bytes = 0;  ///< the largest mapping of it
-    std::int64_t missed_ns = 0;    ///< CPU time of samples whose walk ended here for lack of rows
-    MonotonicTime asked_at{};      ///< when rows were last requested
-    unsigned refusals = 0;         ///< in a row
-    unsigned failures = 0;         ///< of reading the file
+    std::uint64_t code_bytes = 0;                   ///< the largest mapping of it
+    std::int64_t missed_ns = 0;                     ///< CPU time of samples whose walk ended here for lack of rows
+    MonotonicTime asked_at{};                       ///< when rows were last requested
+    unsigned refusals = 0;                          ///< in a row
+    unsigned failures = 0;                          ///< of reading the file
+    std::vector<std::uint64_t> wanted_functions{};  ///< file offsets
+    /// Rows of single functions, by their first byte, while the module's own are not in the tables.
+    std::map<std::uint64_t, Function> functions{};
   };
   struct ProcessEntry {
     std::uint64_t start_ticks = 0;
@@ -160,6 +179,7 @@ class UnwindPublisher {
   bool evict_one(const ModuleEntry& in_favour_of);
   [[nodiscard]] bool is_room_coming() const;
   Outcome refuse(ModuleEntry& entry);
+  static const Function* function_at(const ModuleEntry& entry, std::uint64_t file_offset);
   std::optional<Outcome> place(ModuleEntry& entry, const std::vector<unwinder::Rule>& rules, Placement& placement);
   void give_back(Placement& placement);
   [[nodiscard]] Status fill(const unwinder::UnwindRows& rows, const Placement& placement);

@@ -35,6 +35,10 @@ class ModuleReader {
   virtual Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) = 0;
   /// By file offset. A file without unwind information, or for another architecture, gives no rows and is not an error.
   virtual Result<unwinder::UnwindRows> read_unwind_rows(int fd) = 0;
+  /// One for each file offset in the module, in order: the rows of the function there alone, from its first byte to its
+  /// last. No rows: nothing is known of a function there.
+  virtual Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd,
+                                                                       std::span<const std::uint64_t> offsets) = 0;
   /// The functions in a just-in-time compiler's file, by address in its process; if several had the same address, the
   /// last one counts.
   virtual Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) = 0;

@@ -175,12 +175,17 @@ void ModuleTable::note_jvm(const ProcessId& owner, std::string problem) {
   if (!found->second.queued) queue_jit(owner, found->second);
 }
 
-void ModuleTable::want_again(ModuleId module) {
+void ModuleTable::want_again(ModuleId module) { queue_open(module, false); }
+
+void ModuleTable::want_functions(ModuleId module) { queue_open(module, true); }
+
+void ModuleTable::queue_open(ModuleId module, bool only_functions) {
   std::shared_lock lock(mutex_);
   const auto found = entries_.find(module);
   if (found == entries_.end() || found->second.state != FileState::kOpen) return;
   OpenRequest request;
   request.module = module;
+  request.only_functions = only_functions;
   // Refused only when thousands wait; the next sample asks again.
   static_cast<void>(requests_.try_push(std::move(request)));
 }

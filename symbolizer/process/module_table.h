@@ -49,6 +49,7 @@ struct OpenRequest {
   std::int32_t parent_pid = 0;  ///< likely in the same mount namespace, if the process is gone already
   std::uint64_t start = 0, end = 0;
   std::uint32_t user = kNobodys;  ///< the user whose share of open files it counts for
+  bool only_functions = false;    ///< not all unwind rows, only those of functions that were asked for
   /// If set: the request is for this process's perf map and jitdump, and the members above are unused.
   std::optional<ProcessId> jit_owner{};
 };
@@ -92,6 +93,8 @@ class ModuleTable final : public Modules {
 
   /// Queues a module with an open file for the `modules` thread once more.
   void want_again(ModuleId module);
+  /// The same, for unwind rows of single functions only.
+  void want_functions(ModuleId module);
 
   /// Sets the modules that processes have mapped or own, in any order, with repeats. All others will be closed.
   void note_mapped(std::span<const ModuleId> mapped);
@@ -215,6 +218,7 @@ class ModuleTable final : public Modules {
   /// A module's file, or a process's perf map and jitdump.
   using Holding = std::variant<ModuleId, ProcessId>;
 
+  void queue_open(ModuleId module, bool only_functions);
   void set_abandoned(Entry& entry);
   void reset_abandoned(Entry& entry);
   ModuleId enter(ModuleKind kind, std::string path, const ProcessId& owner, const FileKey& key);

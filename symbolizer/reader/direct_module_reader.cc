@@ -12,6 +12,7 @@
 #include "symbolizer/jit/perf_map.h"
 #include "symbolizer/reader/demangle.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
+#include "symbolizer/reader/function_rows.h"
 #include "symbolizer/reader/module_rows.h"
 
 namespace flamed::symbolizer {
@@ -40,6 +41,11 @@ Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& f
 }
 
 Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
+
+Result<std::vector<unwinder::UnwindRows>> DirectModuleReader::read_function_rows(
+    int fd, std::span<const std::uint64_t> offsets) {
+  return symbolizer::read_function_rows(fd, offsets);
+}
 
 Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat format) {
   return format == JitFormat::kPerfMap ? read_perf_map(fd) : read_jit_dump(fd);

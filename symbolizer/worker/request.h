@@ -22,13 +22,21 @@
 
 namespace flamed::symbolizer {
 
-enum class RequestKind : std::uint8_t { kInspect, kSymbols, kLocate, kUnwindRows, kJitSymbols, kDemangle };
-inline constexpr std::size_t kRequestKinds = 6;
+enum class RequestKind : std::uint8_t {
+  kInspect,
+  kSymbols,
+  kLocate,
+  kUnwindRows,
+  kFunctionRows,
+  kJitSymbols,
+  kDemangle
+};
+inline constexpr std::size_t kRequestKinds = 7;
 
 /// For the label of a metric.
 constexpr const char* name_of(RequestKind kind) {
-  constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",     "symbols",     "lines",
-                                                             "unwind_rows", "jit_symbols", "demangle"};
+  constexpr std::array<const char*, kRequestKinds> kNames = {"inspect",       "symbols",     "lines",   "unwind_rows",
+                                                             "function_rows", "jit_symbols", "demangle"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -55,6 +63,8 @@ constexpr RequestLimits default_limits(RequestKind kind) {
       // Nobody waits for it, so it may yield to others; but until it is done stacks through the file are truncated. 5:
       // a quarter of a busy CPU.
       return {60 * kNsPerSecond, 20, 1024 * kMebibyte, 160 * kMebibyte, 5};
+    case RequestKind::kFunctionRows:
+      return {2 * kNsPerSecond, 2, 256 * kMebibyte, 16 * kMebibyte, 0};
     case RequestKind::kSymbols:
     case RequestKind::kJitSymbols:
       break;

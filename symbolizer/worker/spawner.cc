@@ -152,6 +152,11 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
       if (!payload.array(offsets, request.payload.size())) break;
       return answer(reader.locate(request.files(), offsets), max_bytes);
     }
+    case RequestKind::kFunctionRows: {
+      std::vector<std::uint64_t> offsets;
+      if (!payload.array(offsets, request.payload.size())) break;
+      return answer(reader.read_function_rows(request.fd(0), offsets), max_bytes);
+    }
     case RequestKind::kDemangle: {
       std::vector<std::string> names;
       std::uint64_t count = 0;

@@ -326,6 +326,15 @@ bool ValueCodec::decode(WireReader& from, unwinder::UnwindRows& value) {
   return rows.empty() || rows.back().rule == unwinder::kNoneRule || from.damaged("the last row has no end");
 }
 
+void ValueCodec::encode(WireWriter& to, const std::vector<unwinder::UnwindRows>& value) {
+  for (const unwinder::UnwindRows& rows : value) encode(to, rows);
+}
+
+bool ValueCodec::decode(WireReader& from, std::vector<unwinder::UnwindRows>& value, std::size_t count) {
+  value.resize(count);
+  return std::all_of(value.begin(), value.end(), [&](unwinder::UnwindRows& rows) { return decode(from, rows); });
+}
+
 // ---- DemangledNames ----
 
 void ValueCodec::encode(WireWriter& to, const std::vector<DemangledName>& value) {

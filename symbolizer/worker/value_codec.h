@@ -33,6 +33,7 @@ class ValueCodec {
   static void encode(WireWriter& to, const ElfSymbols& value);
   static void encode(WireWriter& to, const std::vector<SourceChain>& value);
   static void encode(WireWriter& to, const unwinder::UnwindRows& value);
+  static void encode(WireWriter& to, const std::vector<unwinder::UnwindRows>& value);
   static void encode(WireWriter& to, const std::vector<DemangledName>& value);
 
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
@@ -40,7 +41,8 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, SymbolTable& value);
   [[nodiscard]] static bool decode(WireReader& from, ElfSymbols& value);
   [[nodiscard]] static bool decode(WireReader& from, unwinder::UnwindRows& value);
-  /// `count` chains or names were requested.
+  /// `count` functions, chains or names were requested.
+  [[nodiscard]] static bool decode(WireReader& from, std::vector<unwinder::UnwindRows>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::vector<SourceChain>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::vector<DemangledName>& value, std::size_t count);
 

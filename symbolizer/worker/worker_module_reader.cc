@@ -42,7 +42,9 @@ std::string seconds_of(std::int64_t ns) {
 }
 
 /// Whether this thread's next request is background work.
-bool is_background(RequestKind kind) { return kind == RequestKind::kUnwindRows || BackgroundReading::is_on(); }
+bool is_background(RequestKind kind) {
+  return kind == RequestKind::kUnwindRows || kind == RequestKind::kFunctionRows || BackgroundReading::is_on();
+}
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
@@ -363,6 +365,17 @@ Result<unwinder::UnwindRows> WorkerModuleReader::read_unwind_rows(int fd) {
   return ask<unwinder::UnwindRows>(
       {RequestKind::kUnwindRows, {fd, -1, -1}},
       [](WireReader& from, unwinder::UnwindRows& rows) { return ValueCodec::decode(from, rows); });
+}
+
+Result<std::vector<unwinder::UnwindRows>> WorkerModuleReader::read_function_rows(
+    int fd, std::span<const std::uint64_t> offsets) {
+  if (offsets.empty()) return std::vector<unwinder::UnwindRows>();
+  Question question{RequestKind::kFunctionRows, {fd, -1, -1}};
+  question.payload.array(offsets);
+  return ask<std::vector<unwinder::UnwindRows>>(question,
+                                                [&](WireReader& from, std::vector<unwinder::UnwindRows>& rows) {
+                                                  return ValueCodec::decode(from, rows, offsets.size());
+                                                });
 }
 
 Result<SymbolTable> WorkerModuleReader::read_jit_symbols(int fd, JitFormat format) {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How many stacks of programs that have just begun are whole: with a daemon that was started two seconds before.
+"""How many stacks of programs that have just begun are whole.
 
-    first_samples.py BUILD [LOAD...]
+    first_samples.py [--before S] [--show-cut] BUILD [LOAD...]
 
-BUILD is a build directory. For each LOAD (all of them) prints the samples of its processes, the share of whole stacks,
-and why the others are not. Needs root, and a machine that is idle otherwise. Loads whose program is not installed are
+BUILD is a build directory. The daemon is started S seconds (2) before each load: in its first 30 s the rows of all files
+are worth building. For each LOAD (all of them) prints the samples of its processes, the share of whole stacks, and why
+the others are not; with --show-cut these stacks, too. Needs root, and a machine that is idle otherwise. Loads whose program is not installed are
 left out, and named.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -40,16 +42,14 @@ LOADS = {
     "php": ("php", f"php -r '{PHP}'"),
     "erlang": ("erl", f"timeout 4 erl -noshell -eval '{ERLANG}'"),
 }
-SETTLED_S = 2
-SHOWS_CUT = "SHOW_CUT" in os.environ
 
 
-def run_load(build, name):
+def run_load(options, name):
     program, command = LOADS[name]
-    with tempfile.TemporaryDirectory() as folder, Daemon(os.path.join(build, "flamed")) as daemon:
+    with tempfile.TemporaryDirectory() as folder, Daemon(os.path.join(options.build, "flamed")) as daemon:
         with open(os.path.join(folder, "one.c"), "w", encoding="utf-8") as source:
             source.write(ONE_LINE)
-        time.sleep(SETTLED_S)
+        time.sleep(options.before)
         began = time.time()
         shell = subprocess.Popen(["sh", "-c", command.replace("{dir}", folder)])
         shell.wait()
@@ -57,7 +57,7 @@ def run_load(build, name):
         time.sleep(2.5)
         answer = daemon.get_json(f"/profile?format=top&tree={shell.pid}&from={began}&max_nodes=1")
         metrics = daemon.metrics()
-        folded = daemon.ask(f"/profile?format=folded&tree={shell.pid}&from={began}")[2] if SHOWS_CUT else ""
+        folded = daemon.ask(f"/profile?format=folded&tree={shell.pid}&from={began}")[2] if options.show_cut else ""
     quality = answer["quality"]
     cut = {reason: count for reason, count in quality["truncated"].items() if count}
     samples = quality["whole"] + sum(cut.values())
@@ -68,17 +68,21 @@ def run_load(build, name):
     for line in sorted((line for line in folded.splitlines() if "[truncated" in line), key=lambda l: -int(l.split()[-1])):
         print("   ", line[:300])
     print(f"{name}: {samples} samples in {took_s:.1f} s, {100 * share:.1f} % whole; {json.dumps(cut)}; "
-          f"{metrics['flamed_frequency_hz'] if 'flamed_frequency_hz' in metrics else ''} {json.dumps(late)}", flush=True)
+          f"{metrics['flamed_sampling_frequency_hertz']} Hz; {json.dumps(late)}", flush=True)
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    for name in sys.argv[2:] or LOADS:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--before", type=float, default=2)
+    parser.add_argument("--show-cut", action="store_true")
+    parser.add_argument("build")
+    parser.add_argument("loads", nargs="*", choices=[*LOADS, []])
+    options = parser.parse_args()
+    for name in options.loads or LOADS:
         if shutil.which(LOADS[name][0]) is None:
             print(f"{name}: {LOADS[name][0]} is not installed")
             continue
-        run_load(sys.argv[1], name)
+        run_load(options, name)
 
 
 main()

@@ -20,6 +20,10 @@ class ForwardingReader : public ModuleReader {
     return direct_.locate(files, offsets);
   }
   Result<unwinder::UnwindRows> read_unwind_rows(int fd) override { return direct_.read_unwind_rows(fd); }
+  Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd,
+                                                               std::span<const std::uint64_t> offsets) override {
+    return direct_.read_function_rows(fd, offsets);
+  }
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override {
     return direct_.read_jit_symbols(fd, format);
   }

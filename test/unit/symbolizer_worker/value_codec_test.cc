@@ -67,6 +67,20 @@ void check_every_cut(const T& value, std::size_t count = 0) {
   CHECK(decode(std::span<const std::byte>(bytes), longer, count) == "it is longer than its contents");
 }
 
+TEST_CASE("rows of single functions come back as they were, and no part of them does") {
+  DirectModuleReader reader;
+  const std::vector<std::uint64_t> offsets{own_rows().base + own_rows().rows[10].offset, 0};
+  const auto functions = reader.read_function_rows(own_program().get(), offsets).value();
+  REQUIRE(functions.size() == 2);
+  REQUIRE_FALSE(functions[0].rows.empty());
+  REQUIRE(functions[1].rows.empty());
+  std::vector<unwinder::UnwindRows> decoded;
+  CHECK(decode(encoded(functions), decoded, 2).empty());
+  CHECK(decoded[0].base == functions[0].base);
+  CHECK(decoded[0].find(offsets[0]) == functions[0].find(offsets[0]));
+  check_every_cut(functions, 2);
+}
+
 ElfFacts some_facts() {
   return {.build_id = "00ff",
           .debug_link = "libfoo.debug",

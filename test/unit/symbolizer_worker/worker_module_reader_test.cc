@@ -98,6 +98,13 @@ TEST_CASE("a worker answers every kind of request like a reader in this process"
 
   std::vector<std::uint64_t> offsets;
   for (std::uint64_t offset = 0x10000; offset < 0x20000; offset += 0x100) offsets.push_back(offset);
+  const auto functions = reader.read_function_rows(file.get(), offsets).value();
+  const auto expected_functions = direct.read_function_rows(file.get(), offsets).value();
+  REQUIRE(functions.size() == offsets.size());
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    CHECK(functions[i].rows.size() == expected_functions[i].rows.size());
+    CHECK(functions[i].find(offsets[i]) == expected_functions[i].find(offsets[i]));
+  }
   CHECK(reader.locate({file.get()}, offsets).value() == direct.locate({file.get()}, offsets).value());
 
   const Fd map(::memfd_create("perf.map", MFD_CLOEXEC));
@@ -105,7 +112,7 @@ TEST_CASE("a worker answers every kind of request like a reader in this process"
   REQUIRE(::write(map.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   CHECK(reader.read_jit_symbols(map.get(), JitFormat::kPerfMap)->find(0x1010)->name == "jitted");
   check_is_well(reader);
-  CHECK(outcomes(reader, Outcome::kOk) == 6);
+  CHECK(outcomes(reader, Outcome::kOk) == 7);
 }
 
 TEST_CASE("an unreadable file is reported with the reader's own error") {

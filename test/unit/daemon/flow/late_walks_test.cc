@@ -68,9 +68,9 @@ struct Pipeline {
   }
   /// The rows of both files are in the tables from now on.
   void publish_rows(std::uint64_t inode) {
-    const auto module = modules.file({8, 1, inode}, path_of(inode)).module;
-    CHECK(publisher.publish_rows(module, rows_of_file()) == UnwindPublisher::Outcome::kDone);
+    CHECK(publisher.publish_rows(module(inode), rows_of_file()) == UnwindPublisher::Outcome::kDone);
   }
+  ModuleId module(std::uint64_t inode) { return modules.file({8, 1, inode}, path_of(inode)).module; }
   static std::string path_of(std::uint64_t inode) { return "/bin/file" + std::to_string(inode); }
 
   [[nodiscard]] store::Profile profile() const {
@@ -226,16 +226,45 @@ TEST_CASE("within an exec there is no user stack, and the kernel's is whole") {
   CHECK(p.store.stats().quality.truncated_total() == 1);
 }
 
-TEST_CASE("rows of much code are waited for in the first half minute, and later when they are worth building") {
-  const std::int64_t begun = GENERATE(0, 40'000);
+/// The program has 64 MiB of code.
+std::vector<Record> large_program(std::int64_t ms) {
+  std::vector<Record> records = Pipeline::program(ms);
+  records.push_back(test::mapping_record(at(ms + 4), 100, kProgram, 64U << 20, 0, kProgramFile, "/bin/file7"));
+  return records;
+}
+
+TEST_CASE("in the first half minute all rows of a large file are waited for") {
   Pipeline p;
   p.publish_rows(kLibraryFile);
-  p.feed(begun, {});
-  std::vector<Record> records = Pipeline::program(begun + 10);
-  records.push_back(test::mapping_record(at(begun + 14), 100, kProgram, 64U << 20, 0, kProgramFile, "/bin/file7"));
-  p.feed(begun + 1000, with(records, p.sample(begun + 20)));
-  CHECK(p.ingest.has_waiting() == (begun == 0));
-  CHECK(p.store.stats().quality.truncated_total() == (begun == 0 ? 0 : 1));
+  p.feed(1000, with(large_program(10), p.sample(20)));
+  CHECK(p.ingest.has_waiting());
+  CHECK(p.publisher.take_wanted_functions(p.module(kProgramFile)).empty());
+  p.publish_rows(kProgramFile);
+  p.look_again(1100);
+  CHECK(p.stacks() == std::vector<std::string>{kWhole});
+}
+
+TEST_CASE("later only those of the functions are, to which a large file's stack may return") {
+  Pipeline p;
+  p.publish_rows(kLibraryFile);
+  p.feed(40'000, {});
+  p.feed(41'000, with(large_program(40'010), p.sample(40'020)));
+  CHECK(p.ingest.has_waiting());
+  const std::vector<std::uint64_t> wanted = p.publisher.take_wanted_functions(p.module(kProgramFile));
+  CHECK(wanted == std::vector<std::uint64_t>{kLarge + 3, kOutermost + 3});
+  // The second one is not described: it is walked by its frame pointer, which is 0.
+  unwinder::UnwindRows large;
+  large.base = kLarge;
+  large.rules = {unwinder::Rule{}, unwinder::Rule{}, test::rule_of(32)};
+  large.rows = {{0, unwinder::RuleId{2}}, {0x100, unwinder::RuleId{0}}};
+  p.publisher.add_functions(p.module(kProgramFile), wanted, std::vector<unwinder::UnwindRows>{large, {}});
+  p.look_again(41'100);
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.stacks() == std::vector<std::string>{kWhole});
+  // What is known is not asked for again.
+  p.feed(42'000, {p.sample(41'500)});
+  CHECK_FALSE(p.ingest.has_waiting());
+  CHECK(p.store.stats().quality.whole == 2);
 }
 
 }  // namespace
