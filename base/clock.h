@@ -3,7 +3,6 @@
 // Time. Samples and slots live on CLOCK_MONOTONIC; queries use wall-clock time.
 #pragma once
 
-#include <atomic>
 #include <compare>
 #include <cstdint>
 
@@ -26,7 +25,7 @@ inline constexpr std::int64_t kNsPerMs = 1'000'000;
 inline constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 inline constexpr std::int64_t kNsPerMinute = 60 * kNsPerSecond;
 
-/// The source of time. Tests set a ManualClock instead of sleeping. Any thread.
+/// The source of time. Any thread.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -45,27 +44,6 @@ class SystemClock final : public Clock {
   [[nodiscard]] MonotonicTime monotonic() const override;
   [[nodiscard]] WallTime wall() const override;
   [[nodiscard]] std::int64_t boottime_ns() const override;
-};
-
-/// A clock that changes only when it is set.
-class ManualClock final : public Clock {
- public:
-  ManualClock(MonotonicTime monotonic, WallTime wall) : monotonic_ns_(monotonic.ns), wall_ns_(wall.ns) {}
-
-  [[nodiscard]] MonotonicTime monotonic() const override { return {monotonic_ns_.load()}; }
-  [[nodiscard]] WallTime wall() const override { return {wall_ns_.load()}; }
-  [[nodiscard]] std::int64_t boottime_ns() const override { return monotonic_ns_.load(); }
-
-  void advance_ns(std::int64_t ns) {
-    monotonic_ns_ += ns;
-    wall_ns_ += ns;
-  }
-  /// Steps the wall clock alone, as an administrator or NTP would.
-  void step_wall_ns(std::int64_t ns) { wall_ns_ += ns; }
-
- private:
-  std::atomic<std::int64_t> monotonic_ns_;
-  std::atomic<std::int64_t> wall_ns_;
 };
 
 }  // namespace flamed

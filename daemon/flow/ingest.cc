@@ -312,7 +312,7 @@ void Ingest::describe(symbolizer::Process& process) {
   if (!process.cgroup) process.cgroup = details_.cgroup(process.cgroup_id, process.id);
   // A kernel thread has no command line.
   if (process.ended || (process.is_kernels && process.owner_told)) return;
-  if (process.owner_told && processes_.will_tell_of_end(process)) {
+  if (process.owner_told && processes_.will_report_end(process)) {
     process.detail.command_line = details_.read_command_line(process.id.pid);
     process.asked_pid_at = clock_.monotonic();
   } else if (auto detail = details_.read(process.id)) {

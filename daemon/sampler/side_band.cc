@@ -115,14 +115,14 @@ bool SideBand::is_within_share(const RecordHead& head) {
 void SideBand::report(EventBatch& batch) {
   const std::vector<SideBandShares::Muted> muted = shares_.take_muted();
   muted_ = muted.size();
-  tell_of_muted(muted);
+  report_muted(muted);
   batch.muted.insert(batch.muted.end(), muted.begin(), muted.end());
   batch.has_side_band = is_told_;
   batch.side_band_lost_from = std::exchange(lost_from_, std::nullopt);
 }
 
 /// Not of each, since there may be very many.
-void SideBand::tell_of_muted(std::span<const SideBandShares::Muted> muted) {
+void SideBand::report_muted(std::span<const SideBandShares::Muted> muted) {
   if (muted.empty()) return;
   const MonotonicTime now = clock_.monotonic();
   for (const SideBandShares::Muted& process : muted) {

@@ -95,7 +95,7 @@ class SideBand {
  private:
   void follow_programs(const RecordHead& head);
   [[nodiscard]] bool is_within_share(const RecordHead& head);
-  void tell_of_muted(std::span<const SideBandShares::Muted> muted);
+  void report_muted(std::span<const SideBandShares::Muted> muted);
 
   const Clock& clock_;
   SideBandShares shares_;

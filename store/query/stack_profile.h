@@ -55,12 +55,6 @@ struct StackProfile : AnswerFacts {
   std::vector<StackCount> counts;      ///< one per (thread, stack, truncation)
   std::uint64_t total_samples = 0;
   std::uint64_t total_ns = 0;
-
-  /// visit(const StackFrame&), innermost first.
-  template <typename F>
-  void for_each_frame(std::uint32_t stack, F&& visit) const {
-    for (; stack != 0; stack = nodes[stack].caller) visit(frames[nodes[stack].frame]);
-  }
 };
 
 /// Of the options `inlines`, `full_names` (in the chains' `name`), `focus`, `ignore` and `hide` apply; the others are

@@ -65,7 +65,7 @@ Process* ProcessTracker::read_process(std::int32_t pid, MonotonicTime time) {
   process.may_have_threads = true;
   process.leader_ended = look.leader_ended;
   // Had all events been told, it would be known: what was mapped before the look is anybody's guess.
-  if (events_are_told_ && time < look.done) process.doubt_from = {};
+  if (events_are_reported_ && time < look.done) process.doubt_from = {};
   return &known_.put(std::move(process));
 }
 
@@ -80,7 +80,7 @@ void ProcessTracker::read_again(Process& process, MonotonicTime time) {
   const bool has_maps = look.maps != nullptr && (process.maps == nullptr || !look.maps->mappings().empty());
   if (!look.alive || look.id != process.id || !has_maps) return;
   // The samples that are being placed are older than the look: it can show what came in the place of theirs.
-  process.earlier_maps = events_are_told_ ? std::move(process.maps) : nullptr;
+  process.earlier_maps = events_are_reported_ ? std::move(process.maps) : nullptr;
   process.maps = std::move(look.maps);
   known_.note_release();
   if (process.earlier_maps != nullptr) process.maps->contest(*process.earlier_maps);
@@ -124,7 +124,7 @@ ProcessTracker::Covering ProcessTracker::covering(const Process& process, Monoto
   const Mapping* const then = process.earlier_maps == nullptr ? nullptr : process.earlier_maps->find(address);
   if (now == nullptr && then == nullptr) return {nullptr, false};
   // Without `then` it is not known when the mapping came, and what was there before.
-  if (!in_doubt && (then != nullptr || !events_are_told_)) return {then != nullptr ? then : now, false};
+  if (!in_doubt && (then != nullptr || !events_are_reported_)) return {then != nullptr ? then : now, false};
   // Both the same: nothing else was there in between, unless places like this one change hands.
   const bool is_sure = now != nullptr && then != nullptr && then->continues(*now) && !now->contested;
   return {is_sure ? then : nullptr, !is_sure};
@@ -278,7 +278,7 @@ void ProcessTracker::on_events_lost(std::int32_t pid, MonotonicTime from) {
 }
 
 void ProcessTracker::on_no_events() {
-  events_are_told_ = false;
+  events_are_reported_ = false;
   on_events_lost(Process::kNoDoubt, {});
 }
 

@@ -94,10 +94,10 @@ class ProcessTracker {
   /// Who forked the process, if that one is known: it runs, or ended a moment ago. Makes its start known, by one look
   /// at /proc, or from the time of its own fork when it is gone.
   Process* parent_of(Process& process);
-  /// Whoever asks a pid for its command line can have another process's, if this one has ended meanwhile. Where its end
-  /// will be told of, it is taken back then: `detail` has none that was asked for after it.
-  [[nodiscard]] bool will_tell_of_end(const Process& process) const {
-    return events_are_told_ && !process.stale && process.doubt_from == Process::kNoDoubt;
+  /// Will the end of the process be reported? A command line that was read by its pid may be another process's, if this
+  /// one has ended meanwhile: then end() removes what was read later than that.
+  [[nodiscard]] bool will_report_end(const Process& process) const {
+    return events_are_reported_ && !process.stale && process.doubt_from == Process::kNoDoubt;
   }
 
   /// Processes that were sampled or published whose comm, executable or end changed. Whoever changes what it sets
@@ -142,7 +142,7 @@ class ProcessTracker {
   ProcessNews changed_{known_, &Process::changed};
   ProcessNews remapped_{known_, &Process::remapped};
   bool exits_missed_ = false;
-  bool events_are_told_ = true;
+  bool events_are_reported_ = true;
   MonotonicTime lost_until_{};  ///< events from before it may have been lost
   MonotonicTime forgot_editions_;
 };

@@ -28,6 +28,7 @@
 #include "store/query/query.h"
 #include "store/query/timeline.h"
 #include "store/ring/store.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::store {
 namespace {

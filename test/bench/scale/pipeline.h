@@ -22,6 +22,7 @@
 #include "symbolizer/process/process_details.h"
 #include "symbolizer/process/process_tracker.h"
 #include "test/bench/scale/synthetic_host.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/unwind/fake_unwind_maps.h"
 
 namespace flamed::bench {

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "daemon/unwind/unwind_publisher.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/unwind/fake_unwind_maps.h"
 
 namespace flamed::bench {

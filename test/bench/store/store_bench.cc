@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "store/query/query.h"
 #include "store/ring/store.h"
+#include "test/support/manual_clock.h"
 
 namespace {
 // One thread: no need for atomics.

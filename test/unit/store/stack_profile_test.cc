@@ -17,12 +17,13 @@ using Counted = std::map<std::string, std::uint64_t>;
 std::string text_of(const StackProfile& profile, std::uint32_t thread, std::uint32_t stack,
                     std::optional<Truncation> truncation) {
   std::string text;
-  profile.for_each_frame(stack, [&](const StackFrame& frame) {
-    for (auto function = frame.chain->rbegin(); function != frame.chain->rend(); ++function) {
+  for (std::uint32_t node = stack; node != 0; node = profile.nodes[node].caller) {
+    const InlineChain& chain = *profile.frames[profile.nodes[node].frame].chain;
+    for (auto function = chain.rbegin(); function != chain.rend(); ++function) {
       if (!text.empty()) text.insert(0, ";");
       text.insert(0, function->name);
     }
-  });
+  }
   const StackThread& label = profile.threads[thread];
   text = std::to_string(profile.processes[label.process].id.pid) + "/" + std::to_string(label.tid) + " " + label.comm +
          ": " + text;

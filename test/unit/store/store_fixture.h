@@ -13,6 +13,7 @@
 #include "base/identity.h"
 #include "store/query/query.h"
 #include "store/ring/store.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::store::test {
 

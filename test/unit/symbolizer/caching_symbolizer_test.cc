@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::symbolizer {
 namespace {

@@ -10,6 +10,7 @@
 #include "symbolizer/process/direct_root_files.h"
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 #include "test/unit/symbolizer/victims.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"

@@ -7,6 +7,7 @@
 #include "symbolizer/elf/elf_facts_reader.h"
 #include "symbolizer/names/debug_file_finder.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer/victims.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer/forwarding_reader.h"
 
 namespace flamed::symbolizer {

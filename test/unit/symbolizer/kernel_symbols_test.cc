@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::symbolizer {
 namespace {

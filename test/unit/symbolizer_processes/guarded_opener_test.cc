@@ -14,6 +14,7 @@
 #include "symbolizer/opener/jit_file_opener.h"
 #include "symbolizer/process/direct_root_files.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 
 namespace flamed::symbolizer {

@@ -12,6 +12,7 @@
 
 #include "symbolizer/process/process_tracker.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 
 namespace flamed::test {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer_processes/process_tracker_fixture.h"
 
 namespace flamed::symbolizer {
@@ -376,10 +377,10 @@ TEST_CASE("if events were lost or have no source, no end is certain") {
   Fixture fixture;
   fixture.start(0, 100, "sh", 7);
   Process& process = fixture.table.resolve(kShell, fixture.at(5));
-  CHECK(fixture.table.will_tell_of_end(process));
+  CHECK(fixture.table.will_report_end(process));
   SECTION("lost") { fixture.table.on_events_lost(fixture.at(6), fixture.at(6)); }
   SECTION("nobody") { fixture.table.on_no_events(); }
-  CHECK_FALSE(fixture.table.will_tell_of_end(process));
+  CHECK_FALSE(fixture.table.will_report_end(process));
 }
 
 TEST_CASE("a process that ended before its first sample arrived is found by its pid") {

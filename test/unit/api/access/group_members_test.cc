@@ -2,6 +2,7 @@
 #include "api/access/group_members.h"
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::api {
 namespace {

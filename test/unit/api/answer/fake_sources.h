@@ -13,6 +13,7 @@
 
 #include "api/sources.h"
 #include "store/ring/store.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::api {
 

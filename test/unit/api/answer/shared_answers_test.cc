@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::api {
 namespace {

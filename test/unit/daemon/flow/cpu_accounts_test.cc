@@ -4,6 +4,7 @@
 #include <string>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"
 
 namespace flamed::daemon {

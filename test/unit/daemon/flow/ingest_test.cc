@@ -12,6 +12,7 @@
 
 #include "store/query/query.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/flow/path_namer.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"

@@ -13,6 +13,7 @@
 
 #include "daemon/flow/ingest.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 #include "test/unit/daemon/unwind/fake_unwind_maps.h"
 #include "test/unit/symbolizer_processes/fake_proc.h"

@@ -11,6 +11,7 @@
 #include "daemon/flow/ingest.h"
 #include "store/query/query.h"
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/flow/path_namer.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 #include "test/unit/daemon/sampler/slice_ring.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "test/catch.h"
+#include "test/support/manual_clock.h"
 
 namespace flamed::daemon {
 namespace {

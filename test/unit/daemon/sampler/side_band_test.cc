@@ -18,6 +18,7 @@
 #include "daemon/sampler/record_ring.h"
 #include "test/catch.h"
 #include "test/support/captured_log.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/sampler/record_bytes.h"
 
 namespace flamed::daemon {

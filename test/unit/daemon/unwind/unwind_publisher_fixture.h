@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/unwind/unwind_publisher.h"
+#include "test/support/manual_clock.h"
 #include "test/unit/daemon/unwind/fake_unwind_maps.h"
 
 namespace flamed::test {
