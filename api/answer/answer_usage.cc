@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
 #include <utility>
 
 #include "api/answer/answer_common.h"
@@ -14,6 +15,12 @@ Response answer_processes(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   store::QueryBudget budget = budget_for(context.sources);
+  if (const std::string_view group = context.parameters.choice("group"); group != "process") {
+    auto usage = store::group_usage(ready.snapshot, ready.selection, group_of(group), budget);
+    if (!usage) return error_response(usage.error());
+    look_further(*usage, usage->total_samples, ready, context);
+    return settle(json_response(render_process_groups(*usage, context.sources.frequency_hz())), usage->used, context);
+  }
   auto usage = store::process_usage(ready.snapshot, ready.selection, budget);
   if (!usage) return error_response(usage.error());
   look_further(*usage, usage->total_samples, ready, context);

@@ -21,16 +21,6 @@ store::Side side_of(std::string_view name) {
   return name == "kernel" ? store::Side::kKernel : store::Side::kBoth;
 }
 
-store::Group group_of(std::string_view name) {
-  if (name == "process") return store::Group::kProcess;
-  if (name == "thread") return store::Group::kThread;
-  if (name == "comm") return store::Group::kComm;
-  if (name == "exe") return store::Group::kExecutable;
-  if (name == "unit") return store::Group::kUnit;
-  if (name == "container") return store::Group::kContainer;
-  return store::Group::kNone;
-}
-
 /// Does the query have a selecting parameter with the prefix?
 bool selects(const Parameters& parameters, const std::string& prefix) {
   return std::any_of(kSelectors.begin(), kSelectors.end(),
@@ -80,6 +70,19 @@ store::NameMatcher matcher_of(const Parameters& parameters, std::string_view nam
 }
 
 }  // namespace
+
+store::Group group_of(std::string_view name) {
+  if (name == "process") return store::Group::kProcess;
+  if (name == "thread") return store::Group::kThread;
+  if (name == "comm") return store::Group::kComm;
+  if (name == "program") return store::Group::kProgram;
+  if (name == "exe") return store::Group::kExecutable;
+  if (name == "unit") return store::Group::kUnit;
+  if (name == "container") return store::Group::kContainer;
+  if (name == "user") return store::Group::kUser;
+  if (name == "tree") return store::Group::kTree;
+  return store::Group::kNone;
+}
 
 std::optional<std::int64_t> wait_ns(const Parameters& parameters) {
   if (!parameters.takes("seconds") || parameters.given("from") || parameters.given("to")) return std::nullopt;

@@ -46,6 +46,9 @@ store::Selection base_selection_of(const Parameters& parameters, const store::Wa
 /// The names of the selecting parameters in the query; with the prefix "base_", those of base_selection_of().
 std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix = "");
 
+/// By the name of a choice of the parameter `group`.
+store::Group group_of(std::string_view name);
+
 /// The default number of nodes: more than anybody looks at, and 20 MB of JSON.
 inline constexpr std::size_t kDefaultMaxNodes = 200'000;
 

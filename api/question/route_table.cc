@@ -20,7 +20,10 @@ constexpr std::array<std::string_view, 9> kProfileFormats{
 constexpr std::array<std::string_view, 6> kDiffFormats{"flamegraph", "columns", "columns-binary",
                                                        "folded",     "top",     "top-text"};
 constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};
-constexpr std::array<std::string_view, 7> kGroups{"process", "thread", "comm", "exe", "unit", "container", "none"};
+constexpr std::array<std::string_view, 10> kGroups{"process", "thread",    "comm", "program", "exe",
+                                                   "unit",    "container", "user", "tree",    "none"};
+constexpr std::array<std::string_view, 7> kProcessGroups{"process",   "program", "exe", "unit",
+                                                         "container", "user",    "tree"};
 constexpr std::array<std::string_view, 2> kNames{"short", "full"};
 constexpr std::array<std::string_view, 2> kNormalise{"samples", "time"};
 
@@ -41,7 +44,8 @@ constexpr std::array<ParameterSpec, 10> kSelection{{
     {"comm", kTexts, "names of threads"},
     {"exe", kTexts, "programs, by path or by file name"},
     {"unit", kTexts, "systemd units; .service may be left out"},
-    {"container", kTexts, "containers, by name, id or the first 12 digits of one"},
+    {"container", kTexts,
+     "containers, by name, id or its first 12 digits, a pod's id, or what runs them (docker, podman)"},
     {"cgroup", kTexts, "control groups by path, with all below them"},
     {"uid", kIntegers, "effective users", {}, 0, kLargestUid},
     {"tree", kProcesses, "processes with their children, at any depth"},
@@ -100,6 +104,11 @@ constexpr std::array<ParameterSpec, 2> kDiffOwn{{
     {"format", kChoice, "format of the comparison", kDiffFormats, 0, 0, "flamegraph"},
 }};
 
+constexpr std::array<ParameterSpec, 1> kProcessesOwn{{
+    {"group", kChoice, "one row for all processes of a program, unit, container, user or tree", kProcessGroups, 0, 0,
+     "process"},
+}};
+
 constexpr std::array<ParameterSpec, 2> kTimelineOwn{{
     {"step", kDuration, "length of a step; default such that there are at most 300", {}, 1, 86400},
     {"processes", kInteger, "number of processes, the busiest ones, with steps of their own", {}, 0, 64, "0"},
@@ -137,6 +146,7 @@ constexpr auto joined(const std::array<ParameterSpec, kSizes>&... parts) {
 
 constexpr auto kProfileParameters = joined(kSelection, kWindow, kProfileOwn, kShape);
 constexpr auto kDiffParameters = joined(kSelection, kWindow, kBaseSelection, kBaseWindow, kDiffOwn, kShape);
+constexpr auto kProcessesParameters = joined(kSelection, kWindow, kProcessesOwn);
 constexpr auto kUsageParameters = joined(kSelection, kWindow);
 constexpr auto kTimelineParameters = joined(kSelection, kWindow, kTimelineOwn);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
@@ -153,7 +163,7 @@ constexpr std::array<RouteSpec, 12> kRoutes{{
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
      kDiffParameters, kDiffTypes},
-    {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kUsageParameters, kJsonOnly},
+    {RouteId::kProcesses, "/processes", "Processes that used CPU in a window", kProcessesParameters, kJsonOnly},
     {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kJsonOnly},
     {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kJsonOnly},
     {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},

@@ -13,4 +13,8 @@ namespace flamed::api {
 /// unit, container, cgroup, parent, samples, cpu_seconds}], in the order given.
 std::string render_processes(const store::UsageTable<store::ProcessUsage>& usage, double frequency_hz);
 
+/// The facts of an answer, and groups: [{name, select, processes, ended, samples, cpu_seconds}], in the order given.
+/// `select` is a parameter of the API and its value, {"unit": "nginx.service"}, or null if none selects the group.
+std::string render_process_groups(const store::UsageTable<store::GroupUsage>& usage, double frequency_hz);
+
 }  // namespace flamed::api

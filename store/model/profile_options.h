@@ -19,9 +19,12 @@ enum class Group : std::uint8_t {
   kProcess,     ///< "comm (pid)"; if there are very many, the smallest ones share a node per name
   kThread,      ///< "comm (pid/tid)"; likewise
   kComm,        ///< the thread's name
+  kProgram,     ///< the file name of the program; the process's name without one
   kExecutable,  ///< the program's path; "[kernel threads and unknown]" without one
   kUnit,        ///< systemd unit; "[no unit]" without one
   kContainer,   ///< container id; "[no container]" without one
+  kUser,        ///< "uid 1000"; "[user not known]" without one
+  kTree,        ///< "comm (pid)" of the outermost known ancestor, see ProcessParents::top_of()
 };
 
 /// Whether a frame's name matches. Called once for each distinct name, on the query's thread.

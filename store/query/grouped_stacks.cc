@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/keyed_hash.h"
+#include "store/query/process_groups.h"
 
 namespace flamed::store {
 namespace {
@@ -22,10 +23,6 @@ std::string pid_text(ProcessId id, bool pid_was_reused) {
   std::string text = std::to_string(id.pid);
   if (pid_was_reused) text += "@" + std::to_string(id.start_ticks);
   return text;
-}
-
-std::string text_or(const std::string* text, const char* otherwise) {
-  return text != nullptr && !text->empty() ? *text : std::string(otherwise);
 }
 
 }  // namespace
@@ -144,10 +141,16 @@ void GroupedStacks::form_parts() {
       form_parts_of_single(group_ == Group::kThread);
       break;
     case Group::kComm:
+      form_named_parts([&](std::uint32_t thread) { return std::string(text_of(snapshot_.threads[thread].comm)); });
+      break;
+    case Group::kProgram:
     case Group::kExecutable:
     case Group::kUnit:
     case Group::kContainer:
-      form_named_parts(group_);
+    case Group::kUser:
+    case Group::kTree:
+      form_named_parts(
+          [groups = ProcessGroups(snapshot_, group_)](std::uint32_t process) { return groups.label(process); });
       break;
   }
 }
@@ -191,25 +194,11 @@ void GroupedStacks::form_parts_of_single(bool threads) {
   group_keys(part_of);
 }
 
-void GroupedStacks::form_named_parts(Group by) {
+void GroupedStacks::form_named_parts(const std::function<std::string(std::uint32_t)>& name_of) {
   std::unordered_map<std::string, std::uint32_t, KeyedTextHash> parts;
   std::vector<std::uint32_t> part_of(keys_.size(), 0);
   for (std::size_t key = 0; key < keys_.size(); ++key) {
-    std::string name;
-    if (by == Group::kComm) {
-      name = text_of(snapshot_.threads[keys_[key]].comm);
-    } else {
-      const ProcessRecord& process = snapshot_.processes[keys_[key]];
-      const ProcessRecord::Place* place = process.place.get();
-      if (by == Group::kExecutable) {
-        name = text_or(snapshot_.hides_program_of(process) ? nullptr : process.executable.get(),
-                       "[kernel threads and unknown]");
-      } else if (by == Group::kUnit) {
-        name = text_or(place != nullptr ? &place->unit : nullptr, "[no unit]");
-      } else {
-        name = text_or(place != nullptr ? &place->container : nullptr, "[no container]");
-      }
-    }
+    const std::string name = name_of(keys_[key]);
     const auto [part, fresh] = parts.try_emplace(name, static_cast<std::uint32_t>(labels_.size()));
     if (fresh) labels_.push_back(name);
     part_of[key] = part->second;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,8 @@ class GroupedStacks {
   [[nodiscard]] bool collect();
   void form_parts();
   void form_parts_of_single(bool threads);
-  void form_named_parts(Group by);
+  /// One part for each name of a key.
+  void form_named_parts(const std::function<std::string(std::uint32_t)>& name_of);
   void group_keys(const std::vector<std::uint32_t>& part_of);
 
   const SnapshotData& snapshot_;

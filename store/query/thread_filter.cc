@@ -2,13 +2,14 @@
 #include "store/query/thread_filter.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace flamed::store {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffU;
 constexpr std::string_view kDeleted = " (deleted)";  // as in /proc/PID/exe
 constexpr std::size_t kShortContainerId = 12;        // as container tools print them
 constexpr std::size_t kLongestComm = sizeof(ThreadName) - 1;
@@ -33,8 +34,41 @@ bool is_unit(std::string_view unit, std::string_view wanted) {
          unit.starts_with(wanted) && unit.ends_with(kService);
 }
 
-bool is_container(std::string_view container, std::string_view wanted) {
-  return container == wanted || (wanted.size() >= kShortContainerId && container.starts_with(wanted));
+/// What runs a container leaves its own name in the path, as in "/docker-<id>.scope" and "/docker/<id>".
+bool is_run_by(std::string_view cgroup, std::string_view runtime) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTraces{{
+      {"docker", "/docker-"},
+      {"docker", "/docker/"},
+      {"podman", "/libpod"},
+      {"containerd", "cri-containerd"},
+      {"cri-o", "/crio-"},
+      {"kubernetes", "/kubepods"},
+      {"lxc", "/lxc"},
+      {"systemd-nspawn", "/machine-"},
+      {"systemd-nspawn", "/systemd-nspawn@"},
+  }};
+  return std::any_of(kTraces.begin(), kTraces.end(), [&](const auto& known) {
+    return known.first == runtime && cgroup.find(known.second) != std::string_view::npos;
+  });
+}
+
+/// The id of a pod, as kubectl prints it, in "pod<id>" or in systemd's "kubepods-burstable-pod<id>.slice", which has
+/// underscores for the dashes.
+bool is_of_pod(std::string_view cgroup, std::string_view wanted) {
+  constexpr std::size_t kIdLength = 36;
+  if (wanted.starts_with("pod")) wanted.remove_prefix(3);
+  if (wanted.size() != kIdLength) return false;
+  std::string below(wanted);
+  std::replace(below.begin(), below.end(), '-', '_');
+  return cgroup.find("pod" + std::string(wanted)) != std::string_view::npos ||
+         cgroup.find("pod" + below) != std::string_view::npos;
+}
+
+bool is_container(const ProcessRecord::Place& place, std::string_view wanted) {
+  const std::string_view container = place.container;
+  if (container.empty()) return false;
+  return container == wanted || (wanted.size() >= kShortContainerId && container.starts_with(wanted)) ||
+         is_run_by(place.cgroup, wanted) || is_of_pod(place.cgroup, wanted);
 }
 
 bool is_below(std::string_view cgroup, std::string_view wanted) {
@@ -55,10 +89,7 @@ ThreadFilter::ThreadFilter(const SnapshotData& snapshot, const Selection& select
   processes_.assign(snapshot.processes.limit(), Verdict::kOpen);
   if (selection.trees.empty()) return;
   in_tree_.assign(snapshot.processes.limit(), Verdict::kOpen);
-  snapshot.processes.for_each_place([&](std::uint32_t process, const ProcessRecord& record) {
-    if (record.in_use()) by_id_.push_back({record.id, process});
-  });
-  std::sort(by_id_.begin(), by_id_.end(), [](const Known& a, const Known& b) { return a.id < b.id; });
+  parents_.emplace(snapshot);
 }
 
 bool ThreadFilter::judge_thread(std::uint32_t thread) {
@@ -94,8 +125,7 @@ bool ThreadFilter::judge_process(const ProcessRecord& record) const {
          any_or_empty(selection_.executables,
                       [&](const std::string& wanted) { return is_executable(executable, wanted); }) &&
          any_or_empty(selection_.units, [&](const std::string& wanted) { return is_unit(place.unit, wanted); }) &&
-         any_or_empty(selection_.containers,
-                      [&](const std::string& wanted) { return is_container(place.container, wanted); }) &&
+         any_or_empty(selection_.containers, [&](const std::string& wanted) { return is_container(place, wanted); }) &&
          any_or_empty(selection_.cgroups, [&](const std::string& wanted) { return is_below(place.cgroup, wanted); }) &&
          any_or_empty(selection_.uids, [&](std::uint32_t uid) { return uid == record.user() && uid != kNoUser; });
 }
@@ -103,7 +133,7 @@ bool ThreadFilter::judge_process(const ProcessRecord& record) const {
 bool ThreadFilter::is_in_tree(std::uint32_t process) {
   std::vector<std::uint32_t> path;
   Verdict verdict = Verdict::kNo;
-  for (std::uint32_t at = process; at != kNone; at = parent_of(snapshot_.processes[at])) {
+  for (std::uint32_t at = process; at != ProcessParents::kNone; at = parents_->parent_of(snapshot_.processes[at])) {
     if (in_tree_[at] != Verdict::kOpen) {
       verdict = in_tree_[at];
       break;
@@ -122,20 +152,6 @@ bool ThreadFilter::is_in_tree(std::uint32_t process) {
 bool ThreadFilter::is_root(ProcessId id) const {
   return std::any_of(selection_.trees.begin(), selection_.trees.end(),
                      [&](const ProcessSelector& root) { return matches(root, id); });
-}
-
-std::uint32_t ThreadFilter::parent_of(const ProcessRecord& record) const {
-  if (record.parent_pid == 0) return kNone;
-  // If only its pid is known: the last process with that pid before the child began.
-  const ProcessId wanted{record.parent_pid,
-                         record.parent_start_ticks != 0 ? record.parent_start_ticks : record.id.start_ticks};
-  auto after = std::upper_bound(by_id_.begin(), by_id_.end(), wanted,
-                                [](ProcessId id, const Known& known) { return id < known.id; });
-  if (after == by_id_.begin()) return kNone;
-  const Known& found = *--after;
-  if (found.id.pid != wanted.pid) return kNone;
-  if (record.parent_start_ticks != 0 && found.id != wanted) return kNone;
-  return found.process;
 }
 
 }  // namespace flamed::store

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/identity.h"
 #include "store/model/selection.h"
+#include "store/query/process_parents.h"
 #include "store/ring/process_table.h"
 #include "store/ring/snapshot_data.h"
 
@@ -42,25 +44,20 @@ class ThreadFilter {
 
  private:
   enum class Verdict : std::uint8_t { kOpen, kYes, kNo };
-  struct Known {
-    ProcessId id;
-    std::uint32_t process = 0;
-  };
 
   [[nodiscard]] bool judge_thread(std::uint32_t thread);
   [[nodiscard]] bool judge_process(const ProcessRecord& record) const;
   /// Whether the process or one of its ancestors is a root of Selection::trees.
   [[nodiscard]] bool is_in_tree(std::uint32_t process);
   [[nodiscard]] bool is_root(ProcessId id) const;
-  [[nodiscard]] std::uint32_t parent_of(const ProcessRecord& record) const;
 
   const SnapshotData& snapshot_;
   const Selection& selection_;
   bool wants_all_;
-  std::vector<Verdict> threads_;    ///< by index in the ThreadTable
-  std::vector<Verdict> processes_;  ///< by index in the ProcessTable
-  std::vector<Verdict> in_tree_;    ///< likewise
-  std::vector<Known> by_id_;        ///< all processes, sorted; only if trees are selected
+  std::vector<Verdict> threads_;           ///< by index in the ThreadTable
+  std::vector<Verdict> processes_;         ///< by index in the ProcessTable
+  std::vector<Verdict> in_tree_;           ///< likewise
+  std::optional<ProcessParents> parents_;  ///< only if trees are selected
 };
 
 /// Whether the selector selects the process.

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "base/keyed_hash.h"
 #include "store/index/stack_states.h"
+#include "store/query/process_groups.h"
 #include "store/query/slot_selection.h"
 #include "store/ring/snapshot_data.h"
 
@@ -34,6 +37,32 @@ bool total_up(ForEach&& for_each, StackStates& states, Side side, std::vector<To
   });
 }
 
+/// CPU use of each process, by its index in the ProcessTable. False: the budget is exhausted.
+bool total_processes(const SnapshotData& data, const Selection& selection, QueryBudget& budget, AnswerFacts& facts,
+                     std::vector<Total>& totals) {
+  SlotSelection slots(data, selection, budget);
+  StackStates states(data);
+  facts = slots.facts();
+  totals.resize(data.processes.limit());
+  std::vector<std::size_t> others;  // slots
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const auto add = [&](std::uint32_t process, bool /*in_kernel*/, std::uint64_t samples) {
+      totals[process].samples += samples;
+      totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
+    };
+    if (!slots.for_each_side_of(slot, selection.side, states, facts.quality, add)) others.push_back(slot);
+  }
+  const auto for_each = [&](const auto& visit) {
+    if (others.size() == slots.size()) return slots.for_each_process(visit);
+    return std::all_of(others.begin(), others.end(), [&](std::size_t slot) {
+      return slots.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
+        visit(slots.bounds(slot), data.threads[thread].process, stacks);
+      });
+    });
+  };
+  return total_up(for_each, states, selection.side, totals, facts.quality);
+}
+
 template <typename Row>
 void finish(UsageTable<Row>& table) {
   for (const Row& row : table.rows) {
@@ -47,35 +76,43 @@ void finish(UsageTable<Row>& table) {
 Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const Selection& selection,
                                                QueryBudget& budget) {
   const SnapshotData& data = snapshot.data();
-  SlotSelection slots(data, selection, budget);
-  StackStates states(data);
   UsageTable<ProcessUsage> table;
-  static_cast<AnswerFacts&>(table) = slots.facts();
-  std::vector<Total> totals(data.processes.limit());
-  std::vector<std::size_t> others;  // slots
-  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-    const auto add = [&](std::uint32_t process, bool /*in_kernel*/, std::uint64_t samples) {
-      totals[process].samples += samples;
-      totals[process].ns += samples * static_cast<std::uint64_t>(slots.bounds(slot).period_ns);
-    };
-    if (!slots.for_each_side_of(slot, selection.side, states, table.quality, add)) others.push_back(slot);
-  }
-  const auto for_each = [&](const auto& visit) {
-    if (others.size() == slots.size()) return slots.for_each_process(visit);
-    return std::all_of(others.begin(), others.end(), [&](std::size_t slot) {
-      return slots.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
-        visit(slots.bounds(slot), data.threads[thread].process, stacks);
-      });
-    });
-  };
-  if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
-
+  std::vector<Total> totals;
+  if (!total_processes(data, selection, budget, table, totals)) return budget.error();
   for (std::uint32_t process = 0; process < totals.size(); ++process) {
     if (totals[process].samples == 0) continue;
     table.rows.push_back({data.info_of(data.processes[process]), totals[process].samples, totals[process].ns});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
     return a.cpu_ns != b.cpu_ns ? a.cpu_ns > b.cpu_ns : a.info.id < b.info.id;
+  });
+  finish(table);
+  return table;
+}
+
+Result<UsageTable<GroupUsage>> group_usage(const Snapshot& snapshot, const Selection& selection, Group by,
+                                           QueryBudget& budget) {
+  const SnapshotData& data = snapshot.data();
+  UsageTable<GroupUsage> table;
+  std::vector<Total> totals;
+  if (!total_processes(data, selection, budget, table, totals)) return budget.error();
+  const ProcessGroups groups(data, by);
+  std::unordered_map<std::string, std::size_t, KeyedTextHash> rows;  // by what selects the group
+  for (std::uint32_t process = 0; process < totals.size(); ++process) {
+    if (totals[process].samples == 0) continue;
+    ProcessGroups::Selector selector = groups.selector(process);
+    const auto [row, fresh] = rows.try_emplace(selector.parameter + '\0' + selector.value, table.rows.size());
+    if (fresh) {
+      table.rows.push_back({groups.label(process), std::move(selector.parameter), std::move(selector.value)});
+    }
+    GroupUsage& group = table.rows[row->second];
+    ++group.processes;
+    if (data.processes[process].ended_ns != ProcessRecord::kNoTime) ++group.ended;
+    group.samples += totals[process].samples;
+    group.cpu_ns += totals[process].ns;
+  }
+  std::sort(table.rows.begin(), table.rows.end(), [](const GroupUsage& a, const GroupUsage& b) {
+    return std::tie(b.cpu_ns, a.name, a.value) < std::tie(a.cpu_ns, b.name, b.value);
   });
   finish(table);
   return table;

@@ -3,12 +3,14 @@
 // Usage: CPU use by process and thread. Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "store/model/answer_facts.h"
 #include "store/model/process_info.h"
+#include "store/model/profile_options.h"
 #include "store/model/query_budget.h"
 #include "store/ring/snapshot.h"
 
@@ -30,6 +32,18 @@ struct ThreadUsage {
   std::uint64_t cpu_ns = 0;  ///< samples × period
 };
 
+/// One row of /processes with groups.
+struct GroupUsage {
+  std::string name;  ///< ProcessGroups::label()
+  /// The query that selects the group: a parameter of the API and its value; empty if there is none.
+  std::string parameter;
+  std::string value;
+  std::size_t processes = 0;
+  std::size_t ended = 0;  ///< of them
+  std::uint64_t samples = 0;
+  std::uint64_t cpu_ns = 0;  ///< samples × period
+};
+
 template <typename Row>
 struct UsageTable : AnswerFacts {
   std::vector<Row> rows;  ///< most CPU time first
@@ -39,6 +53,9 @@ struct UsageTable : AnswerFacts {
 
 Result<UsageTable<ProcessUsage>> process_usage(const Snapshot& snapshot, const Selection& selection,
                                                QueryBudget& budget);
+/// The same processes, summed by a group that ProcessGroups knows.
+Result<UsageTable<GroupUsage>> group_usage(const Snapshot& snapshot, const Selection& selection, Group by,
+                                           QueryBudget& budget);
 Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Selection& selection, QueryBudget& budget);
 
 }  // namespace flamed::store

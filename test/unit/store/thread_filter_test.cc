@@ -103,6 +103,44 @@ TEST_CASE("a cgroup selects itself and the groups below it, by whole components"
   CHECK(host.count([](Selection& s) { s.containers = {"0123456789a"}; }) == 0);
 }
 
+TEST_CASE("a container is selected by what runs it, and by its pod") {
+  Host host;
+  const std::string id(64, 'a');
+  auto place = [&, pid = 0](const std::string& cgroup, const std::string& container) mutable {
+    ProcessInfo info = process(++pid);
+    info.cgroup = cgroup;
+    info.container = container;
+    return host.add(info);
+  };
+  const auto docker = place("/system.slice/docker-" + id + ".scope", id);
+  const auto plain_docker = place("/docker/" + id, id);
+  const auto podman = place("/machine.slice/libpod-" + id + ".scope/container", id);
+  const auto pod = place(
+      "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0d3a4b52_1c2d_4e3f_8a9b_0c1d2e3f4a5b.slice/"
+      "cri-containerd-" +
+          id + ".scope",
+      id);
+  const auto crio = place("/kubepods/besteffort/pod0d3a4b52-1c2d-4e3f-8a9b-0c1d2e3f4a5b/crio-" + id, id);
+  const auto machine = place("/machine.slice/machine-debian.scope", "debian");
+  const auto lxc = place("/lxc.payload.web/system.slice/docker.service", "web");
+  // The engine itself is in no container.
+  place("/system.slice/docker.service", "");
+  const auto by = [&](const std::string& wanted) {
+    return host.count([&](Selection& selection) { selection.containers = {wanted}; });
+  };
+  CHECK(by("docker") == docker + plain_docker);
+  CHECK(by("podman") == podman);
+  CHECK(by("kubernetes") == pod + crio);
+  CHECK(by("containerd") == pod);
+  CHECK(by("cri-o") == crio);
+  CHECK(by("systemd-nspawn") == machine);
+  CHECK(by("lxc") == lxc);
+  CHECK(by("0d3a4b52-1c2d-4e3f-8a9b-0c1d2e3f4a5b") == pod + crio);
+  CHECK(by("pod0d3a4b52-1c2d-4e3f-8a9b-0c1d2e3f4a5b") == pod + crio);
+  CHECK(by("0d3a4b52-1c2d-4e3f-8a9b-0c1d2e3f4a5c") == 0);
+  CHECK(by("dock") == 0);
+}
+
 TEST_CASE("users are distinguished, and an unknown user matches nothing") {
   Host host;
   ProcessInfo root = process(1);

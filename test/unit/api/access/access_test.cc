@@ -45,11 +45,12 @@ bool is_operator(uid_t user) { return user == kOperator; }
 /// Every route about processes, in every format.
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
-  for (const char* format :
-       {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"}) {
-    for (const char* query : {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker",
-                              "&tid=777202", "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none",
-                              "&focus=bobs", "&root=bobs-worker%20(777202)", "&pid=201"}) {
+  for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script",
+                             "top", "top-text"}) {
+    for (const char* query :
+         {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker", "&tid=777202",
+          "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none", "&group=user", "&group=tree",
+          "&focus=bobs", "&root=bobs-worker%20(777202)", "&pid=201"}) {
       targets.push_back(std::string("/profile?format=") + format + query);
     }
   }
@@ -59,6 +60,7 @@ std::vector<std::string> data_targets() {
   }
   for (const char* path :
        {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201", "/heatmap",
+        "/processes?group=program", "/processes?group=user", "/processes?group=tree",
         "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
     targets.emplace_back(path);
   }
