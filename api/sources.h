@@ -3,6 +3,7 @@
 // What the API needs from the rest of the daemon. The API declares it; the daemon implements it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -63,6 +64,8 @@ class Sources {
   [[nodiscard]] virtual const Clock& clock() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
+  /// CPUs that are sampled.
+  [[nodiscard]] virtual std::size_t cpus() const = 0;
   /// The owner of the process that has this pid now, root if the process is not dumpable; empty if there is none. A
   /// process that was never sampled is in no snapshot.
   [[nodiscard]] virtual std::optional<std::uint32_t> user_of(std::int32_t pid) const = 0;

@@ -63,6 +63,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] const Clock& clock() const override { return parts_.clock; }
   [[nodiscard]] std::string version() const override;
   [[nodiscard]] double frequency_hz() const override { return parts_.config.frequency_hz; }
+  [[nodiscard]] std::size_t cpus() const override { return parts_.sampling.cpus(); }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   [[nodiscard]] api::CpuAccount machine_cpu(const store::WallWindow& window) const override {
     return parts_.accounts.machine(window);

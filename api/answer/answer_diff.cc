@@ -6,6 +6,7 @@
 #include "api/answer/answer_common.h"
 #include "api/http/response.h"
 #include "api/render/render_diff.h"
+#include "api/render/render_summary.h"
 #include "api/render/render_top.h"
 #include "store/query/diff.h"
 #include "store/query/query.h"
@@ -24,7 +25,7 @@ Response answer_diff(const AnswerContext& context) {
     return problem_response(*problem);
 
   const std::string_view format = context.parameters.choice("format");
-  const bool is_table = format == "top" || format == "top-text";
+  const bool is_table = format == "top" || format == "top-text" || format == "summary";
   // Both sides are complete: nodes pruned on one side only would look like a change. The comparison is pruned
   // afterwards.
   store::ProfileOptions options = options_of(context.parameters);
@@ -57,6 +58,8 @@ Response answer_diff(const AnswerContext& context) {
     response = text_response(render_diff_folded(diff));
   } else if (format == "top-text") {
     response = text_response(render_diff_top_text(diff, rows));
+  } else if (format == "summary") {
+    response = text_response(render_diff_summary(diff, {ready.selection, *options.group, context.sources.cpus()}));
   } else if (format == "top") {
     response = json_response(render_diff_top_json(diff, frequency_hz, rows));
   } else if (format == "columns") {

@@ -13,6 +13,7 @@
 #include "api/render/render_perf_script.h"
 #include "api/render/render_pprof.h"
 #include "api/render/render_speedscope.h"
+#include "api/render/render_summary.h"
 #include "api/render/render_top.h"
 #include "api/render/stack_frames.h"
 #include "store/query/query.h"
@@ -48,7 +49,11 @@ store::ProfileOptions stack_options_of(const Parameters& parameters) {
 
 Response tree_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   store::ProfileOptions options = options_of(context.parameters);
-  const bool is_table = format == "top" || format == "top-text";
+  const bool is_summary = format == "summary";
+  const bool is_table = format == "top" || format == "top-text" || is_summary;
+  if (is_summary && options.group.value_or(store::Group::kNone) == store::Group::kNone) {
+    options.group = store::Group::kProgram;
+  }
   // For a table, max_nodes is its length: it must add up whole trees.
   const std::size_t rows = is_table && options.max_nodes != 0 ? options.max_nodes : kDefaultTopRows;
   if (is_table) {
@@ -69,6 +74,8 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
     response = text_response(render_folded(*profile));
   } else if (format == "top-text") {
     response = text_response(render_top_text(*profile, rows));
+  } else if (is_summary) {
+    response = text_response(render_summary(*profile, {question.selection, *options.group, context.sources.cpus()}));
   } else if (format == "top") {
     response = json_response(render_top_json(*profile, frequency_hz, rows));
   } else if (format == "columns") {
@@ -78,7 +85,7 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
   } else {
     response = json_response(render_flamegraph(*profile, frequency_hz));
   }
-  if (format == "folded" || format == "top-text") {
+  if (format == "folded" || format == "top-text" || is_summary) {
     add_fact_headers(response, *profile, profile->nodes.front().total_samples, symbolised_share(*profile));
   }
   return settle(std::move(response), profile->used, context);

@@ -15,10 +15,11 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kProtobuf = "application/octet-stream";
 
-constexpr std::array<std::string_view, 9> kProfileFormats{
-    "flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script", "top", "top-text"};
-constexpr std::array<std::string_view, 6> kDiffFormats{"flamegraph", "columns", "columns-binary",
-                                                       "folded",     "top",     "top-text"};
+constexpr std::array<std::string_view, 10> kProfileFormats{"flamegraph", "columns",    "columns-binary", "folded",
+                                                           "pprof",      "speedscope", "perf-script",    "top",
+                                                           "top-text",   "summary"};
+constexpr std::array<std::string_view, 7> kDiffFormats{"flamegraph", "columns",  "columns-binary", "folded",
+                                                       "top",        "top-text", "summary"};
 constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};
 constexpr std::array<std::string_view, 10> kGroups{"process", "thread",    "comm", "program", "exe",
                                                    "unit",    "container", "user", "tree",    "none"};

@@ -46,7 +46,7 @@ bool is_operator(uid_t user) { return user == kOperator; }
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
   for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script",
-                             "top", "top-text"}) {
+                             "top", "top-text", "summary"}) {
     for (const char* query :
          {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker", "&tid=777202",
           "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none", "&group=user", "&group=tree",
@@ -54,7 +54,7 @@ std::vector<std::string> data_targets() {
       targets.push_back(std::string("/profile?format=") + format + query);
     }
   }
-  for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "top", "top-text"}) {
+  for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "top", "top-text", "summary"}) {
     targets.push_back(std::string("/diff?from=now-1m&format=") + format);
     targets.push_back(std::string("/diff?from=now-1m&base_uid=1002&format=") + format);
   }

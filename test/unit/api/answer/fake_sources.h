@@ -59,6 +59,7 @@ class FakeSources : public Sources {
   [[nodiscard]] const Clock& clock() const override { return clock_; }
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] double frequency_hz() const override { return 100; }
+  [[nodiscard]] std::size_t cpus() const override { return 4; }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override {
     const auto known = running_.find(pid);
     return known != running_.end() ? std::optional(known->second) : std::nullopt;
