@@ -64,6 +64,8 @@ class Sources {
   [[nodiscard]] virtual const Clock& clock() const = 0;
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
+  /// When the daemon began to sample.
+  [[nodiscard]] virtual WallTime started() const = 0;
   /// CPUs that are sampled.
   [[nodiscard]] virtual std::size_t cpus() const = 0;
   /// The owner of the process that has this pid now, root if the process is not dumpable; empty if there is none. A

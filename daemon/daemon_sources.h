@@ -53,7 +53,7 @@ class DaemonSources final : public api::Sources {
     const BudgetKeeper& budget;
     StoredUntil& stored;
   };
-  explicit DaemonSources(const Parts& parts) : parts_(parts) {}
+  explicit DaemonSources(const Parts& parts) : parts_(parts), started_(parts.clock.wall()) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
   [[nodiscard]] std::uint64_t await_revision() const override;
@@ -63,6 +63,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] const Clock& clock() const override { return parts_.clock; }
   [[nodiscard]] std::string version() const override;
   [[nodiscard]] double frequency_hz() const override { return parts_.config.frequency_hz; }
+  [[nodiscard]] WallTime started() const override { return started_; }
   [[nodiscard]] std::size_t cpus() const override { return parts_.sampling.cpus(); }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;
   [[nodiscard]] api::CpuAccount machine_cpu(const store::WallWindow& window) const override {
@@ -79,6 +80,7 @@ class DaemonSources final : public api::Sources {
   void await_samples() const;
 
   const Parts parts_;
+  const WallTime started_;
 };
 
 }  // namespace flamed::daemon

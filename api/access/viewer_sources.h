@@ -38,6 +38,7 @@ class ViewerSources final : public Sources {
   [[nodiscard]] const Clock& clock() const override { return all_.clock(); }
   [[nodiscard]] std::string version() const override { return all_.version(); }
   [[nodiscard]] double frequency_hz() const override { return all_.frequency_hz(); }
+  [[nodiscard]] WallTime started() const override { return all_.started(); }
   [[nodiscard]] std::size_t cpus() const override { return all_.cpus(); }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "api/answer/notes.h"
 #include "api/http/exchange.h"
 #include "api/question/parameters.h"
 #include "api/question/question.h"
@@ -29,5 +30,9 @@ Response answer_processes(const AnswerContext& context);
 Response answer_threads(const AnswerContext& context);
 Response answer_timeline(const AnswerContext& context);
 Response answer_heatmap(const AnswerContext& context);
+/// `notes` is null for viewers who may not see them.
+Response answer_marks(const AnswerContext& context, const Notes* notes);
+/// Adds the mark in the request's body.
+Response set_mark(const AnswerContext& context, const Request& request, Notes& notes);
 
 }  // namespace flamed::api

@@ -29,10 +29,11 @@ namespace {
 /// Below this a compressed answer needs as many packets as a plain one.
 constexpr std::size_t kWorthCompressing = 1024;
 
-const RouteSpec* find_route(std::string_view path) {
-  const auto table = route_table();
-  const auto route = std::find_if(table.begin(), table.end(), [&](const RouteSpec& row) { return row.path == path; });
-  return route == table.end() ? nullptr : &*route;
+/// Does the path take POST? An unreadable target does not.
+bool takes_post(std::string_view target) {
+  const auto parsed = parse_request_target(target);
+  const RouteSpec* const route = parsed ? find_route(parsed->path) : nullptr;
+  return route != nullptr && route->post != nullptr;
 }
 
 /// Binary columns are for clients in a hurry. Packing and unpacking 2.4 MB takes 45 ms, sending them to a client on the
@@ -78,6 +79,10 @@ std::uint64_t Router::answered() const {
   return sum;
 }
 
+std::size_t Router::most_body_bytes(std::string_view method, std::string_view target) {
+  return api::most_body_bytes(method, target);
+}
+
 std::vector<std::string_view> Router::paths() {
   std::vector<std::string_view> paths{"/"};
   for (const RouteSpec& route : route_table()) paths.push_back(route.path);
@@ -119,7 +124,11 @@ Plan Router::plan(const Request& request) const {
 
 Plan Router::plan_or_throw(const Request& request) const {
   if (request.has_body) return body_refused();
-  if (request.method != "GET" && request.method != "HEAD") return method_not_allowed(request.method, request.target);
+  const bool is_post = request.method == "POST";
+  if (request.method != "GET" && request.method != "HEAD") {
+    const bool may_post = takes_post(request.target);
+    if (!is_post || !may_post) return method_not_allowed(request.method, request.target, may_post);
+  }
   const auto target = parse_request_target(request.target);
   if (!target) return bad_request(target.error().message());
 
@@ -131,7 +140,9 @@ Plan Router::plan_or_throw(const Request& request) const {
   if (goal.file != nullptr) return goal.file;
 
   const WallTime now = this->now();
-  auto parameters = Parameters::parse(goal.route->parameters, target->query, TimeContext{now, local_offset_s_});
+  if (is_post && std::get<Viewer>(judged).sees != Viewer::Sees::kEverything) return may_not_mark();
+  auto parameters = Parameters::parse(is_post ? std::span<const ParameterSpec>() : goal.route->parameters,
+                                      target->query, TimeContext{now, local_offset_s_});
   if (auto* problem = std::get_if<Problem>(&parameters)) return std::move(*problem);
   return PlannedQuestion{goal.route,
                          std::get<Viewer>(judged),
@@ -148,7 +159,9 @@ std::optional<std::int64_t> Router::wait_ns(const Request& request, const Plan& 
 std::optional<SharedAnswers::Question> Router::shareable(const Request& request, const Plan& plan) {
   const auto* question = std::get_if<PlannedQuestion>(&plan);
   if (question == nullptr || request.asked || !request.if_none_match.empty()) return std::nullopt;
-  if (question->route->is_open || question->route->id == RouteId::kPprof) return std::nullopt;
+  const RouteId id = question->route->id;
+  // A new note is no new sample: an answer that is kept would lack it.
+  if (question->route->is_open || id == RouteId::kPprof || id == RouteId::kMarks) return std::nullopt;
   return SharedAnswers::Question{key_of(request.peer),
                                  question->viewer,
                                  request.target,
@@ -237,6 +250,8 @@ Response Router::answer_question(const PlannedQuestion& question, const Request&
       return answer_timeline(context);
     case RouteId::kHeatmap:
       return answer_heatmap(context);
+    case RouteId::kMarks:
+      return marks(context, question.viewer, request);
     case RouteId::kPprof:
       return answer_pprof(context);
     case RouteId::kHealthz:
@@ -251,6 +266,12 @@ Response Router::answer_question(const PlannedQuestion& question, const Request&
       return version();
   }
   std::abort();
+}
+
+Response Router::marks(const AnswerContext& context, const Viewer& viewer, const Request& request) {
+  if (request.method == "POST") return set_mark(context, request, notes_);
+  // Their authors see everything, and may write about anything that they see.
+  return answer_marks(context, viewer.sees == Viewer::Sees::kEverything ? &notes_ : nullptr);
 }
 
 Health Router::health() const {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "api/access/access.h"
+#include "api/answer/answers.h"
+#include "api/answer/notes.h"
 #include "api/answer/shared_answers.h"
 #include "api/http/assets.h"
 #include "api/http/exchange.h"
@@ -78,6 +80,9 @@ class Router {
   /// Answers so far.
   [[nodiscard]] std::uint64_t answered() const;
 
+  /// The BodyLimit of requests.
+  static std::size_t most_body_bytes(std::string_view method, std::string_view target);
+
   /// All paths but the page's files.
   static std::vector<std::string_view> paths();
   /// The parameters of a path; empty if there is no such path.
@@ -96,6 +101,7 @@ class Router {
 
   Response answer_plan(const Request& request, const Plan& plan);
   Response answer_question(const PlannedQuestion& question, const Request& request);
+  Response marks(const AnswerContext& context, const Viewer& viewer, const Request& request);
   Response finish(Response response, const Request* request, std::uint64_t clients);
   /// In whole milliseconds, as in answers: a query for an answer's window gets the same samples.
   [[nodiscard]] WallTime now() const;
@@ -111,6 +117,7 @@ class Router {
   const std::function<std::int64_t(WallTime)> local_offset_s_;
   std::function<void(std::vector<Metric>&)> figures_;
   std::function<Component()> component_;
+  Notes notes_;
   std::array<std::atomic<std::uint64_t>, 6> answered_by_class_{};  ///< index: status / 100
 };
 

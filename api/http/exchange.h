@@ -22,6 +22,8 @@ struct Request {
   bool has_body = false;
   std::string accept{};
   std::string if_none_match{};
+  std::string content_type{};
+  std::string body{};               ///< only on routes that take one
   std::optional<WallTime> asked{};  ///< when it arrived, if it has waited since for its samples; empty: now
   Peer peer{};
   // Headers about the sender; empty if there was none.

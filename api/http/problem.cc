@@ -131,13 +131,26 @@ Problem foreign_origin(std::string_view origin) {
           {}};
 }
 
-Problem method_not_allowed(std::string_view method, std::string_view path) {
+Problem method_not_allowed(std::string_view method, std::string_view path, bool takes_post) {
   return {405,
           "method-not-allowed",
           "Method not allowed",
-          excerpt(method) + " is not possible on " + excerpt(path) + ". flamed is read-only: use GET or HEAD.",
+          excerpt(method) + " is not possible on " + excerpt(path) +
+              (takes_post ? ". Use GET, HEAD or POST." : ". It is read-only: use GET or HEAD."),
+          {},
+          takes_post ? "GET, HEAD, POST" : "GET, HEAD"};
+}
+
+Problem may_not_mark() {
+  return {403,
+          "may-not-mark",
+          "Not allowed to set marks",
+          "A mark is shown to everybody who sees everything, so only they may set one: root, members of the group "
+          "flamed, and clients with a token.",
           {}};
 }
+
+Problem bad_mark(std::string detail) { return {400, "bad-mark", "Bad mark", std::move(detail), {}}; }
 
 Problem request_timeout() {
   return {408,
@@ -152,6 +165,28 @@ Problem body_refused() {
           "body-refused",
           "Request body refused",
           "flamed takes no request body. Put parameters into the address, as in /profile?pid=1.",
+          {}};
+}
+
+Problem length_required() {
+  return {411,
+          "length-required",
+          "Length required",
+          "The request has no Content-Length. Send the body in one piece with its length, not in chunks.",
+          {}};
+}
+
+Problem body_too_large() {
+  return {
+      413, "body-too-large", "Request body too large", "The body is larger than a mark can be. Shorten the text.", {}};
+}
+
+Problem not_json(std::string_view content_type) {
+  return {415,
+          "not-json",
+          "Not JSON",
+          "The body must be sent with the header Content-Type: application/json, and this one came " +
+              (content_type.empty() ? "without that header." : "as " + excerpt(content_type) + "."),
           {}};
 }
 

@@ -15,6 +15,7 @@ struct Problem {
   std::string title;      ///< the same for people, in a few words
   std::string detail;     ///< one or two sentences: what is wrong here and what to do
   std::string parameter;  ///< the parameter at fault, if there is one
+  std::string allow{};    ///< with 405: the allowed methods
 };
 
 inline constexpr std::string_view kProblemContentType = "application/problem+json";
@@ -39,9 +40,15 @@ Problem unknown_user();
 /// The request has a foreign host name, or comes from a page of another site.
 Problem foreign_host(std::string_view host, std::string_view own_names);
 Problem foreign_origin(std::string_view origin);
-Problem method_not_allowed(std::string_view method, std::string_view path);
+Problem method_not_allowed(std::string_view method, std::string_view path, bool takes_post = false);
+/// The viewer may look, and may not set marks.
+Problem may_not_mark();
+Problem bad_mark(std::string detail);
 Problem request_timeout();
 Problem body_refused();
+Problem length_required();
+Problem body_too_large();
+Problem not_json(std::string_view content_type);
 Problem uri_too_long();
 Problem headers_too_large();
 Problem internal_error(std::string_view what);

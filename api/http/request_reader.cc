@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/http/request_reader.h"
 
+#include <charconv>
+#include <limits>
 #include <utility>
 
 #include "api/http/request_line.h"
@@ -29,10 +31,15 @@ std::string_view RequestReader::head() const {
   return state_ == HeadState::kComplete ? all.substr(begin_, scanned_ - begin_) : all.substr(begin_);
 }
 
+std::string_view RequestReader::body() const {
+  if (state_ != HeadState::kComplete) return {};
+  return std::string_view(buffer_).substr(scanned_, body_bytes_);
+}
+
 HeadState RequestReader::next() {
   // A new string, so that an idle connection does not keep the memory of its largest request.
-  std::string rest = buffer_.substr(scanned_);
-  *this = RequestReader();
+  std::string rest = buffer_.substr(scanned_ + body_bytes_);
+  *this = RequestReader(body_limit_);
   buffer_ = std::move(rest);
   scan();
   return state_;
@@ -44,7 +51,7 @@ void RequestReader::refuse(std::string_view fault) {
 }
 
 void RequestReader::scan() {
-  while (state_ == HeadState::kIncomplete && scanned_ < buffer_.size()) {
+  while (state_ == HeadState::kIncomplete && !in_body_ && scanned_ < buffer_.size()) {
     if (scanned_ - begin_ >= kMaxHeadBytes) {
       state_ = in_headers_ ? HeadState::kHeadersTooLarge : HeadState::kUriTooLong;
       return;
@@ -60,6 +67,7 @@ void RequestReader::scan() {
       refuse(c == '\0' ? "a NUL" : "a control character");
     }
   }
+  if (in_body_ && buffer_.size() - scanned_ >= body_bytes_) state_ = HeadState::kComplete;
 }
 
 void RequestReader::end_line() {
@@ -68,13 +76,14 @@ void RequestReader::end_line() {
   if (in_headers_) {
     if (!line.empty()) return take_header(line);
     if (needs_host_ && !has_host_) return refuse("no Host header");
-    state_ = HeadState::kComplete;
+    end_head();
   } else if (line.empty()) {
     begin_ = scanned_;
     if (begin_ > kMaxLeadingBytes) refuse("empty lines instead of a request");
   } else if (const auto request = parse_request_line(line)) {
     in_headers_ = true;
     needs_host_ = request->minor_version > 0;
+    most_body_bytes_ = body_limit_(request->method, request->target);
   } else {
     refuse("a first line that is not METHOD /PATH HTTP/1.1");
   }
@@ -85,8 +94,38 @@ void RequestReader::take_header(std::string_view line) {
   if (!header) return refuse("a header that is not NAME: VALUE");
   if (is_named(*header, "host")) {
     if (std::exchange(has_host_, true)) refuse("more than one Host header");
-  } else if (is_named(*header, "transfer-encoding") || (is_named(*header, "content-length") && header->value != "0")) {
-    has_body_ = true;
+  } else if (is_named(*header, "transfer-encoding")) {
+    is_chunked_ = true;
+  } else if (is_named(*header, "content-length")) {
+    take_length(header->value);
+  }
+}
+
+/// Programs that disagree about a length disagree about where the next request begins (RFC 9112, 6.3).
+void RequestReader::take_length(std::string_view value) {
+  if (most_body_bytes_ == 0) {
+    has_length_ = has_length_ || value != "0";
+    return;
+  }
+  if (std::exchange(has_length_, true)) return refuse("more than one Content-Length header");
+  if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos) {
+    return refuse("a Content-Length that is not a number");
+  }
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), body_bytes_);
+  if (error != std::errc{}) body_bytes_ = std::numeric_limits<std::size_t>::max();
+}
+
+void RequestReader::end_head() {
+  if (most_body_bytes_ == 0) {
+    state_ = HeadState::kComplete;
+  } else if (is_chunked_ && has_length_) {
+    refuse("a Content-Length beside a Transfer-Encoding");
+  } else if (!has_length_) {
+    state_ = HeadState::kLengthRequired;
+  } else if (body_bytes_ > most_body_bytes_) {
+    state_ = HeadState::kBodyTooLarge;
+  } else {
+    in_body_ = true;
   }
 }
 

@@ -12,7 +12,7 @@ Response text_response(std::string body) { return {200, "text/plain; charset=utf
 
 Response problem_response(const Problem& problem) {
   Response response{problem.status, std::string(kProblemContentType), render_problem(problem)};
-  if (problem.status == 405) response.headers.emplace_back("Allow", "GET, HEAD");
+  if (!problem.allow.empty()) response.headers.emplace_back("Allow", problem.allow);
   if (problem.status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }

@@ -14,6 +14,8 @@ std::string_view phrase_of(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 201:
+      return "Created";
     case 304:
       return "Not Modified";
     case 400:
@@ -28,10 +30,14 @@ std::string_view phrase_of(int status) {
       return "Method Not Allowed";
     case 408:
       return "Request Timeout";
+    case 411:
+      return "Length Required";
     case 413:
       return "Payload Too Large";
     case 414:
       return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
     case 422:
       return "Unprocessable Entity";
     case 431:

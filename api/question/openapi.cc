@@ -8,9 +8,9 @@
 namespace flamed::api {
 namespace {
 
-/// "openApiJson" of "/openapi.json": unique, since paths are.
-std::string operation_id(std::string_view path) {
-  std::string id = "get";
+/// "getOpenApiJson" of "/openapi.json": unique, since paths are.
+std::string operation_id(std::string_view method, std::string_view path) {
+  std::string id(method);
   bool upper = true;
   for (const char c : path) {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -114,6 +114,21 @@ void append_responses(JsonWriter& json, const RouteSpec& route) {
   json.end_object();
 }
 
+void append_post(JsonWriter& json, const RouteSpec& route) {
+  json.key("post").begin_object();
+  json.key("operationId").string(operation_id("post", route.path));
+  json.key("summary").string(route.post->summary);
+  json.key("requestBody").begin_object().key("required").boolean(true);
+  json.key("content").begin_object().key("application/json").begin_object();
+  json.key("schema").raw(route.post->schema).end_object().end_object().end_object();
+  json.key("responses").begin_object();
+  json.key("201").begin_object().key("description").string("It is set").key("content").begin_object();
+  json.key("application/json").begin_object().key("schema").begin_object().key("type").string("object");
+  json.end_object().end_object().end_object().end_object();
+  json.key("default").begin_object().key("$ref").string("#/components/responses/Problem").end_object();
+  json.end_object().end_object();
+}
+
 }  // namespace
 
 std::string render_openapi(std::string_view version) {
@@ -130,13 +145,15 @@ std::string render_openapi(std::string_view version) {
   json.key("paths").begin_object();
   for (const RouteSpec& route : route_table()) {
     json.key(route.path).begin_object().key("get").begin_object();
-    json.key("operationId").string(operation_id(route.path));
+    json.key("operationId").string(operation_id("get", route.path));
     json.key("summary").string(route.summary);
     json.key("parameters").begin_array();
     for (const ParameterSpec& spec : route.parameters) append_parameter(json, spec);
     json.end_array();
     append_responses(json, route);
-    json.end_object().end_object();
+    json.end_object();
+    if (route.post != nullptr) append_post(json, route);
+    json.end_object();
   }
   json.end_object();
   // No token is needed on the host: the kernel says who owns a connection.

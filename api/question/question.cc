@@ -32,10 +32,13 @@ store::Selection read_selection(const Parameters& parameters, const std::string&
   store::Selection selection;
   selection.window = window;
   selection.processes = parameters.processes(prefix + "pid");
-  for (const std::int64_t tid : parameters.integers(prefix + "tid")) {
-    selection.tids.push_back(static_cast<std::int32_t>(tid));
+  if (parameters.takes(prefix + "tid")) {
+    for (const std::int64_t tid : parameters.integers(prefix + "tid")) {
+      selection.tids.push_back(static_cast<std::int32_t>(tid));
+    }
+    selection.comms = parameters.texts(prefix + "comm");
+    selection.side = side_of(parameters.choice(prefix + "side"));
   }
-  selection.comms = parameters.texts(prefix + "comm");
   selection.executables = parameters.texts(prefix + "exe");
   selection.units = parameters.texts(prefix + "unit");
   selection.containers = parameters.texts(prefix + "container");
@@ -44,7 +47,6 @@ store::Selection read_selection(const Parameters& parameters, const std::string&
     selection.uids.push_back(static_cast<std::uint32_t>(uid));
   }
   selection.trees = parameters.processes(prefix + "tree");
-  selection.side = side_of(parameters.choice(prefix + "side"));
   return selection;
 }
 

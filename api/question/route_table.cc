@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/question/route_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
+#include "api/question/mark_request.h"
 #include "api/render/column_writer.h"
 
 namespace flamed::api {
@@ -115,6 +117,17 @@ constexpr std::array<ParameterSpec, 2> kTimelineOwn{{
     {"processes", kInteger, "number of processes, the busiest ones, with steps of their own", {}, 0, 64, "0"},
 }};
 
+/// Processes and a window; marks are not about threads.
+constexpr std::array<ParameterSpec, 9> kMarksParameters{{kSelection[0], kSelection[3], kSelection[4], kSelection[5],
+                                                         kSelection[6], kSelection[7], kSelection[8], kWindow[0],
+                                                         kWindow[1]}};
+
+constexpr PostSpec kSetMark{
+    "Sets a mark, such as a deployment, for all who see everything; only they may set one", kMostMarkBodyBytes,
+    R"({"type":"object","required":["text"],"additionalProperties":false,"properties":{)"
+    R"("text":{"type":"string","minLength":1,"maxLength":200,"description":"One line, at most 200 bytes"},)"
+    R"("time_ms":{"type":"integer","description":"Unix milliseconds, within the retained time; default now"}}})"};
+
 constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
     {"rows", kInteger, "number of parts of a second", {}, 1, 1000, "50"},
 }};
@@ -159,7 +172,7 @@ constexpr std::array<std::string_view, 1> kJsonOnly{kJson};
 constexpr std::array<std::string_view, 1> kProtobufOnly{kProtobuf};
 constexpr std::array<std::string_view, 1> kPrometheus{"text/plain; version=0.0.4; charset=utf-8"};
 
-constexpr std::array<RouteSpec, 12> kRoutes{{
+constexpr std::array<RouteSpec, 13> kRoutes{{
     {RouteId::kProfile, "/profile", "What the CPU was doing: a flame graph of any selection in any window",
      kProfileParameters, kProfileTypes},
     {RouteId::kDiff, "/diff", "Two selections or windows compared, with a mark on what changed by more than chance",
@@ -168,6 +181,8 @@ constexpr std::array<RouteSpec, 12> kRoutes{{
     {RouteId::kThreads, "/threads", "Threads that used CPU in a window", kUsageParameters, kJsonOnly},
     {RouteId::kTimeline, "/timeline", "CPU use over time", kTimelineParameters, kJsonOnly},
     {RouteId::kHeatmap, "/heatmap", "Samples by second and part of the second", kHeatmapParameters, kJsonOnly},
+    {RouteId::kMarks, "/marks", "Restarts of programs and marks set by people", kMarksParameters, kJsonOnly, false,
+     &kSetMark},
     {RouteId::kPprof, "/debug/pprof/profile", "The next seconds, or a window, as Go's net/http/pprof answers",
      kPprofParameters, kProtobufOnly},
     {RouteId::kHealthz, "/healthz", "200 while sampling works, 503 when it does not", {}, kJsonOnly, true},
@@ -180,5 +195,17 @@ constexpr std::array<RouteSpec, 12> kRoutes{{
 }  // namespace
 
 std::span<const RouteSpec> route_table() { return kRoutes; }
+
+const RouteSpec* find_route(std::string_view path) {
+  const auto* const route =
+      std::find_if(kRoutes.begin(), kRoutes.end(), [&](const RouteSpec& row) { return row.path == path; });
+  return route == kRoutes.end() ? nullptr : route;
+}
+
+std::size_t most_body_bytes(std::string_view method, std::string_view target) {
+  if (method != "POST") return 0;
+  const RouteSpec* const route = find_route(target.substr(0, target.find('?')));
+  return route != nullptr && route->post != nullptr ? route->post->most_body_bytes : 0;
+}
 
 }  // namespace flamed::api

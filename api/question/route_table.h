@@ -4,6 +4,7 @@
 // it, so they can't contradict each other. Constant.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -19,12 +20,20 @@ enum class RouteId : std::uint8_t {
   kThreads,
   kTimeline,
   kHeatmap,
+  kMarks,
   kPprof,
   kHealthz,
   kReadyz,
   kMetrics,
   kOpenApi,
   kVersion,
+};
+
+/// What POST does on a route that takes it, with a body of JSON.
+struct PostSpec {
+  std::string_view summary;
+  std::size_t most_body_bytes;
+  std::string_view schema;  ///< of the body, as JSON
 };
 
 struct RouteSpec {
@@ -36,8 +45,14 @@ struct RouteSpec {
   /// The answer says nothing about processes: everybody on the host may ask. Answers of other routes depend on the
   /// viewer.
   bool is_open = false;
+  const PostSpec* post = nullptr;  ///< null: GET and HEAD alone
 };
 
 std::span<const RouteSpec> route_table();
+/// Null if there is no such path.
+const RouteSpec* find_route(std::string_view path);
+
+/// The BodyLimit of the table.
+std::size_t most_body_bytes(std::string_view method, std::string_view target);
 
 }  // namespace flamed::api

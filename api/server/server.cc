@@ -117,7 +117,9 @@ class Server::Impl final : public GateUser {
   Impl& operator=(const Impl&) = delete;
 
   Status start(std::vector<ListeningSocket> listening, const ServerOptions& options) {
-    Result<std::unique_ptr<AcceptGate>> gate = AcceptGate::open(std::move(listening), options.limits, peers_, *this);
+    GateLimits limits = options.limits;
+    limits.connection.body = Router::most_body_bytes;
+    Result<std::unique_ptr<AcceptGate>> gate = AcceptGate::open(std::move(listening), limits, peers_, *this);
     if (!gate) return std::move(gate).error();
     gate_ = std::move(*gate);
     router_.also_tell([this](std::vector<Metric>& metrics) { tell(gate_->figures(), peers_, shared_, metrics); });
@@ -222,6 +224,7 @@ class Server::Impl final : public GateUser {
     ParsedRequest parsed = parse_request(received.head, received.peer);
     asker.is_head = parsed.request.method == "HEAD";
     parsed.request.asked = received.asked;
+    parsed.request.body = received.body;
     const Plan plan = router_.plan(parsed.request);
     if (const auto wait_ns = Router::wait_ns(parsed.request, plan)) {
       GateReply reply;
@@ -232,6 +235,7 @@ class Server::Impl final : public GateUser {
     }
     asker.keep = !parsed.close && !received.last;
     const auto add_the_same = [&] {
+      if (parsed.request.method == "POST") return;  // each sets a mark of its own
       for (const GateRequest& same :
            turn.queue.take_if([&](const GateRequest& other) { return ask_the_same(received, other); }))
         asker.clients.push_back(same.client);

@@ -39,6 +39,10 @@ std::optional<Problem> fault_of(const RequestReader& reader) {
       return uri_too_long();
     case HeadState::kHeadersTooLarge:
       return headers_too_large();
+    case HeadState::kLengthRequired:
+      return length_required();
+    case HeadState::kBodyTooLarge:
+      return body_too_large();
     case HeadState::kMalformed:
       return malformed_request(reader.fault());
     case HeadState::kIncomplete:
@@ -323,7 +327,11 @@ Connection::Event AcceptGate::hand_out(std::uint64_t id, Client& client, Clock::
   if (client.connection.requests() == 1) {
     client.connection.set_peer(peers_.look_up_again(client.connection.descriptor(), client.connection.peer()));
   }
-  GateRequest request{id, std::string(reader.head()), client.connection.peer(), client.asked,
+  GateRequest request{id,
+                      std::string(reader.head()),
+                      client.connection.peer(),
+                      std::string(reader.body()),
+                      client.asked,
                       client.connection.requests() >= kRequestsPerConnection};
   if (user_.take(std::move(request))) {
     client.asked.reset();

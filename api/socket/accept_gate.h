@@ -48,6 +48,7 @@ struct GateRequest {
   std::uint64_t client = 0;
   std::string head;  ///< request line and headers, well-formed
   Peer peer;
+  std::string body{};               ///< only where ConnectionLimits::body allows one
   std::optional<WallTime> asked{};  ///< when it arrived, if it has waited since
   bool last = false;                ///< the connection is to be closed after the answer
 };

@@ -31,7 +31,12 @@ bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 }  // namespace
 
 Connection::Connection(Fd socket, Peer peer, const ConnectionLimits& limits, Clock::time_point now)
-    : socket_(std::move(socket)), peer_(peer), limits_(&limits), since_(now), deadline_(now + limits.idle) {
+    : socket_(std::move(socket)),
+      peer_(peer),
+      limits_(&limits),
+      reader_(limits.body),
+      since_(now),
+      deadline_(now + limits.idle) {
   // Otherwise the last piece of an answer waits for the client's delayed ACK. No effect on Unix sockets.
   const int on = 1;
   static_cast<void>(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));

@@ -18,13 +18,14 @@
 
 namespace flamed::api {
 
-/// Time limits of a client.
+/// Limits of a client.
 struct ConnectionLimits {
   std::chrono::milliseconds idle{60'000};      ///< between requests, and before the first
   std::chrono::milliseconds receive{5'000};    ///< for a request, from its first byte to its last
   std::chrono::milliseconds stall{5'000};      ///< without reading a byte of the answer
   std::chrono::milliseconds transmit{60'000};  ///< for a whole answer
   std::chrono::milliseconds linger{1'000};     ///< for reading the refusal while it is still sending
+  BodyLimit body = no_body;                    ///< which requests may have a body
 };
 
 class Connection {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes from a client, through the whole gate: in pieces into the reader, one request after the other, each with
-// its first line, headers, target and parameters.
+// its first line, headers, target, parameters and body.
 //
 // The first byte is the length of the pieces.
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "api/http/request_parser.h"
 #include "api/http/request_reader.h"
 #include "api/http/request_target.h"
+#include "api/question/mark_request.h"
 #include "api/question/parameters.h"
 #include "api/question/route_table.h"
 #include "api/text/gzip.h"
@@ -47,14 +48,32 @@ void ask(std::string_view text) {
   }
 }
 
-/// A head that the reader accepted.
-void take(std::string_view head) {
+void set_mark(std::string_view body) {
+  const auto parsed = api::parse_mark(body);
+  if (const auto* problem = std::get_if<api::Problem>(&parsed)) {
+    require(problem->status == 400 && !api::render_problem(*problem).empty());
+    return;
+  }
+  const auto& mark = std::get<api::MarkRequest>(parsed);
+  require(!mark.text.empty() && mark.text.size() <= api::kMostMarkBytes);
+  require(mark.text.find_first_of("\r\n") == std::string::npos && mark.text.find('\0') == std::string::npos);
+}
+
+/// A request that the reader accepted.
+void take(const api::RequestReader& reader) {
+  const std::string_view head = reader.head();
   require(head.size() <= api::kMaxHeadBytes && head.ends_with("\r\n\r\n"));
   require(head.find('\0') == std::string_view::npos);
   const api::Request request = api::parse_request(head, {}).request;
   require(!request.method.empty() && !request.target.empty());
   static_cast<void>(api::accepts_gzip(request.accept_encoding));
   ask(request.target);
+  const std::size_t most = api::most_body_bytes(request.method, request.target);
+  require(reader.body().size() <= most);
+  if (most != 0) {
+    require(!reader.has_body());
+    set_mark(reader.body());
+  }
 }
 
 }  // namespace
@@ -64,24 +83,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece_bytes = std::size_t{data[0]} + 1;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
 
-  api::RequestReader whole;
+  api::RequestReader whole(api::most_body_bytes);
   whole.append(bytes);
-  api::RequestReader pieces;
+  api::RequestReader pieces(api::most_body_bytes);
   for (std::size_t at = 0; at < bytes.size() && pieces.state() == api::HeadState::kIncomplete; at += piece_bytes) {
     pieces.append(bytes.substr(at, piece_bytes));
   }
   // The request is the same however it was split.
   require(whole.state() == pieces.state() && whole.fault() == pieces.fault());
   require(whole.has_body() == pieces.has_body());
-  if (whole.state() == api::HeadState::kComplete) require(whole.head() == pieces.head());
+  if (whole.state() == api::HeadState::kComplete) {
+    require(whole.head() == pieces.head() && whole.body() == pieces.body());
+  }
 
   while (whole.state() == api::HeadState::kComplete) {
-    take(whole.head());
+    take(whole);
     whole.next();
   }
   require((whole.state() == api::HeadState::kMalformed) == !whole.fault().empty());
-  require(whole.state() != api::HeadState::kIncomplete || whole.head().size() <= api::kMaxHeadBytes);
-  // Most inputs are no head. Targets alone are useful inputs, too.
+  require(whole.state() != api::HeadState::kIncomplete ||
+          whole.head().size() <= api::kMaxHeadBytes + api::kMostMarkBodyBytes);
+  // Most inputs are no head. Targets and bodies alone are useful inputs, too.
   ask(bytes);
+  set_mark(bytes);
   return 0;
 }

@@ -174,6 +174,11 @@ def requests(openapi):
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ]:  # fmt: skip
         yield lines.encode("latin-1")
+    for body in ['{"text": "deploy"}', '{"text": "a", "time_ms": %d}' % (NOW_S * 1000 - 60_000), "{}", "[", "", '{"text": 1}', "x" * 5000]:
+        for length, kind in itertools.product([len(body), -1, 2 * len(body) + 5000], ["application/json", "text/plain"]):
+            lines = f"POST /marks HTTP/1.1\r\nHost: localhost:{{port}}\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+            yield f"{lines}Content-Length: {length}\r\n\r\n{body}".encode()
+    yield head("/marks?from=-1h")
 
 
 def ask(program, file):

@@ -59,8 +59,8 @@ std::vector<std::string> data_targets() {
     targets.push_back(std::string("/diff?from=now-1m&base_uid=1002&format=") + format);
   }
   for (const char* path :
-       {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201", "/heatmap",
-        "/processes?group=program", "/processes?group=user", "/processes?group=tree",
+       {"/processes", "/threads", "/timeline", "/timeline?processes=64", "/timeline?pid=201", "/heatmap", "/marks",
+        "/marks?unit=bobs.service", "/processes?group=program", "/processes?group=user", "/processes?group=tree",
         "/processes?uid=1002", "/threads?comm=bobs-worker", "/debug/pprof/profile?from=now-1m"}) {
     targets.emplace_back(path);
   }

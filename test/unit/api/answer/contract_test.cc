@@ -192,6 +192,12 @@ TEST_CASE("the OpenAPI document has every route and parameter, and is valid by i
     }
     CHECK(operation["responses"]["200"].contains("description"));
     CHECK(operation["responses"]["default"]["$ref"] == "#/components/responses/Problem");
+    REQUIRE(document["paths"][std::string(route.path)].contains("post") == (route.post != nullptr));
+    if (route.post == nullptr) continue;
+    const json& post = document["paths"][std::string(route.path)]["post"];
+    CHECK(ids.insert(post.at("operationId").get<std::string>()).second);
+    CHECK(post["requestBody"]["content"]["application/json"]["schema"] == json::parse(route.post->schema));
+    CHECK(post["responses"]["201"].contains("description"));
   }
   CHECK(document["components"]["responses"]["Problem"].contains("description"));
 }

@@ -49,7 +49,9 @@ class FakeSources : public Sources {
 
   /// The clock begins `history_ns` before kNowNs. A test that fills in a history moves it on to kNowNs.
   explicit FakeSources(store::Limits limits = {}, std::int64_t history_ns = 0)
-      : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}), store_(limits, clock_, kPeriodNs) {}
+      : clock_({3600 * kNsPerSecond}, {kNowNs - history_ns}),
+        store_(limits, clock_, kPeriodNs),
+        started_{kNowNs - history_ns} {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override { return store_.snapshot(); }
   [[nodiscard]] std::uint64_t await_revision() const override { return store_.revision(); }
@@ -59,6 +61,7 @@ class FakeSources : public Sources {
   [[nodiscard]] const Clock& clock() const override { return clock_; }
   [[nodiscard]] std::string version() const override { return "1.2.3"; }
   [[nodiscard]] double frequency_hz() const override { return 100; }
+  [[nodiscard]] WallTime started() const override { return started_; }
   [[nodiscard]] std::size_t cpus() const override { return 4; }
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override {
     const auto known = running_.find(pid);
@@ -100,6 +103,7 @@ class FakeSources : public Sources {
   FakeNamer namer_;
   ManualClock clock_;
   store::Store store_;
+  const WallTime started_;
 
  private:
   std::uint64_t offset_of(const std::string& name) {

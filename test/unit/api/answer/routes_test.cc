@@ -63,6 +63,7 @@ TEST_CASE("only answers about samples are shared") {
       {"a timeline", get("/timeline"), true},
       {"a heat map", get("/heatmap"), true},
       {"a difference", get("/diff?from=now-1m"), true},
+      {"marks", get("/marks"), false},
       {"what Go's tools ask for", get("/debug/pprof/profile?from=now-1m"), false},
       {"health", get("/healthz"), false},
       {"figures", get("/metrics"), false},
@@ -155,10 +156,10 @@ TEST_CASE("each bad request is answered with what is wrong and what to do") {
   }
 }
 
-TEST_CASE("a request with a body is refused on every path") {
+TEST_CASE("a request with a body that was not read is refused on every path") {
   Fixture fixture;
   for (const std::string method : {"GET", "POST"}) {
-    for (const std::string target : {"/profile", "/", "/nothing"}) {
+    for (const std::string target : {"/profile", "/", "/nothing", "/marks"}) {
       CHECK(fixture.router.handle({method, target, "", true}).status == 413);
     }
   }

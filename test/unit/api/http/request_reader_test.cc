@@ -148,6 +148,104 @@ TEST_CASE("a body is announced by its headers in any spelling") {
   CHECK(twice.has_body());
 }
 
+std::size_t ten_for_notes(std::string_view method, std::string_view target) {
+  return method == "POST" && target == "/notes" ? 10 : 0;
+}
+
+const std::string kNote = "POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
+
+TEST_CASE("a body is read where one is allowed, and the next request begins right after it") {
+  RequestReader reader(ten_for_notes);
+  CHECK(reader.append(kNote) == HeadState::kIncomplete);
+  CHECK(reader.append("\r\n") == HeadState::kIncomplete);
+  CHECK(reader.append("GETGET /2 HTTP/1.1\r\n") == HeadState::kComplete);
+  CHECK(reader.head() == kNote);
+  CHECK(reader.body() == "\r\nGET");
+  CHECK_FALSE(reader.has_body());
+  CHECK(reader.next() == HeadState::kIncomplete);
+  CHECK(reader.append("Host: a\r\n\r\n") == HeadState::kComplete);
+  CHECK(reader.head() == "GET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
+  CHECK(reader.body().empty());
+}
+
+TEST_CASE("several requests with bodies may come at once, and byte by byte") {
+  const std::string all = kNote + "12345" + kNote + "GET /" + "GET / HTTP/1.0\r\n\r\n";
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, all.size()}) {
+    RequestReader reader(ten_for_notes);
+    std::vector<std::string> bodies;
+    for (std::size_t at = 0; at < all.size(); at += piece) {
+      HeadState state = reader.append(all.substr(at, piece));
+      for (; state == HeadState::kComplete; state = reader.next()) bodies.emplace_back(reader.body());
+      CHECK(state == HeadState::kIncomplete);
+    }
+    CHECK(bodies == std::vector<std::string>{"12345", "GET /", ""});
+    CHECK(reader.empty());
+  }
+}
+
+TEST_CASE("a body may be empty or as long as the limit, and no longer") {
+  const auto state_of = [](const std::string& length, const std::string& body) {
+    return RequestReader(ten_for_notes)
+        .append("POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: " + length + "\r\n\r\n" + body);
+  };
+  CHECK(state_of("0", "") == HeadState::kComplete);
+  CHECK(state_of("010", "1234567890") == HeadState::kComplete);
+  CHECK(state_of("10", "123456789") == HeadState::kIncomplete);
+  CHECK(state_of("11", "") == HeadState::kBodyTooLarge);
+  CHECK(state_of("18446744073709551616", "") == HeadState::kBodyTooLarge);
+  CHECK(state_of(std::string(100, '9'), "") == HeadState::kBodyTooLarge);
+}
+
+TEST_CASE("a request whose length programs could read differently is refused, and nothing after it is read") {
+  struct Case {
+    std::string_view headers;
+    HeadState state;
+    std::string_view fault;
+  };
+  const std::string_view number = "a Content-Length that is not a number";
+  const std::string_view twice = "more than one Content-Length header";
+  const Case cases[] = {
+      {"", HeadState::kLengthRequired, ""},
+      {"X-Content-Length: 5\r\n", HeadState::kLengthRequired, ""},
+      {"Transfer-Encoding: chunked\r\n", HeadState::kLengthRequired, ""},
+      {"Transfer-Encoding: identity\r\n", HeadState::kLengthRequired, ""},
+      {"Content-Length:\r\n", HeadState::kMalformed, number},
+      {"Content-Length: +5\r\n", HeadState::kMalformed, number},
+      {"Content-Length: -5\r\n", HeadState::kMalformed, number},
+      {"Content-Length: 0x5\r\n", HeadState::kMalformed, number},
+      {"Content-Length: 5 5\r\n", HeadState::kMalformed, number},
+      {"Content-Length: 5, 5\r\n", HeadState::kMalformed, number},
+      {"Content-Length: 5.0\r\n", HeadState::kMalformed, number},
+      {"Content-Length: 5\r\nContent-Length: 5\r\n", HeadState::kMalformed, twice},
+      {"Content-Length: 5\r\ncontent-length: 6\r\n", HeadState::kMalformed, twice},
+      {"Content-Length: 0\r\nContent-Length: 5\r\n", HeadState::kMalformed, twice},
+      {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", HeadState::kMalformed,
+       "a Content-Length beside a Transfer-Encoding"},
+      {"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", HeadState::kMalformed,
+       "a Content-Length beside a Transfer-Encoding"},
+      {"Content-Length : 5\r\n", HeadState::kMalformed, "a header that is not NAME: VALUE"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.headers);
+    RequestReader reader(ten_for_notes);
+    const std::string request = "POST /notes HTTP/1.1\r\nHost: a\r\n" + std::string(c.headers) + "\r\n";
+    CHECK(reader.append(request + "0\r\n\r\nGET / HTTP/1.0\r\n\r\n") == c.state);
+    CHECK(reader.fault() == c.fault);
+    CHECK(reader.body().empty());
+  }
+}
+
+TEST_CASE("a body is only announced where none is allowed") {
+  for (const std::string_view start : {"POST /notes/ HTTP/1.1", "POST /NOTES HTTP/1.1", "GET /notes HTTP/1.1",
+                                       "HEAD /notes HTTP/1.1", "PUT /notes HTTP/1.1", "post /notes HTTP/1.1"}) {
+    INFO(start);
+    RequestReader reader(ten_for_notes);
+    CHECK(reader.append(std::string(start) + "\r\nHost: a\r\nContent-Length: 5\r\n\r\n") == HeadState::kComplete);
+    CHECK(reader.has_body());
+    CHECK(reader.body().empty());
+  }
+}
+
 TEST_CASE("a request line has its three parts") {
   const auto line = parse_request_line("HEAD /a?b HTTP/1.0\r\nX: y\r\n\r\n");
   REQUIRE(line.has_value());
@@ -163,7 +261,7 @@ TEST_CASE("a request has the content of its head") {
   const auto [request, close] = parse_request(
       "HEAD /a?b HTTP/1.1\r\nHOST: h:1\r\nX: y\r\nAccept: text/html\r\naccept:\ttext/*\r\n"
       "Accept-Encoding: gzip\r\nOrigin: http://o\r\nSec-Fetch-Site: none\r\nAuthorization: Bearer t\r\n"
-      "If-None-Match: \"e\"\r\nConnection: keep-alive\r\n\r\n",
+      "If-None-Match: \"e\"\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n\r\n",
       peer);
   CHECK(request.method == "HEAD");
   CHECK(request.target == "/a?b");
@@ -174,6 +272,7 @@ TEST_CASE("a request has the content of its head") {
   CHECK(request.sec_fetch_site == "none");
   CHECK(request.authorization == "Bearer t");
   CHECK(request.if_none_match == "\"e\"");
+  CHECK(request.content_type == "application/json");
   CHECK(request.peer.uid == 7U);
   CHECK_FALSE(request.has_body);
   CHECK_FALSE(close);

@@ -159,6 +159,97 @@ TEST_CASE("a request over a limit or malformed is refused with a problem") {
   CHECK(status_of(get(*fixture.server, "/healthz")) == 200);
 }
 
+std::string post_mark(const Server& server, const std::string& body, const std::string& more = "") {
+  return "POST /marks HTTP/1.1\r\n" + host_of(server) +
+         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + more + "\r\n" +
+         body;
+}
+
+std::size_t notes_of(const Server& server, FakeSources& sources) {
+  sources.clock_.advance_ns(kNsPerMs);
+  return occurrences(get(server, "/marks"), "\"kind\":\"note\"");
+}
+
+TEST_CASE("a mark is set over a socket, and the requests after it are read from the right byte on") {
+  Fixture fixture;
+  const std::string host = host_of(*fixture.server);
+  const std::string version = "GET /version HTTP/1.1\r\n" + host + "\r\n";
+  const std::string mark = post_mark(*fixture.server, R"({"text": "GET / HTTP/1.1"})");
+  RawClient client(fixture.server->port());
+  client.send(mark + version + mark + version);
+  for (const int status : {201, 200, 201, 200}) CHECK(status_of(client.answer()) == status);
+  // Bit by bit.
+  for (const char c : mark) client.send({&c, 1});
+  CHECK(status_of(client.answer()) == 201);
+  // One that is refused for its content.
+  client.send(post_mark(*fixture.server, "{}") + version);
+  CHECK(status_of(client.answer()) == 400);
+  CHECK(status_of(client.answer()) == 200);
+  CHECK(notes_of(*fixture.server, fixture.sources) == 3);
+}
+
+TEST_CASE("clients that send the same mark at the same time each set one") {
+  Fixture fixture(1);
+  const std::string mark = post_mark(*fixture.server, R"({"text": "x"})");
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<RawClient>(fixture.server->port()));
+    clients.back()->send(mark);
+  }
+  for (const auto& client : clients) CHECK(status_of(client->answer()) == 201);
+  CHECK(notes_of(*fixture.server, fixture.sources) == 10);
+}
+
+TEST_CASE("a body that would hide a request is refused, and the connection is closed behind the refusal") {
+  Fixture fixture;
+  const std::string hidden = "POST /marks HTTP/1.1\r\n" + host_of(*fixture.server) +
+                             "Content-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"text\": \"x\"}";
+  struct Case {
+    std::string start;
+    std::string headers;
+    std::string body;
+    int status;
+    std::string kind;
+  };
+  const Case cases[] = {
+      {"POST /marks", "", "", 411, "length-required"},
+      {"POST /marks", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n", 411, "length-required"},
+      {"POST /marks", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n", 400, "bad-request"},
+      {"POST /marks", "Content-Length: 5\r\nContent-Length: 0\r\n", "", 400, "bad-request"},
+      {"POST /marks", "Content-Length: 0\r\nContent-Length: 5\r\n", "", 400, "bad-request"},
+      {"POST /marks", "Content-Length: 5, 5\r\n", "", 400, "bad-request"},
+      {"POST /marks", "Content-Length: +0\r\n", "", 400, "bad-request"},
+      {"POST /marks", "Content-Length: 4097\r\n", "", 413, "body-too-large"},
+      {"POST /marks", "Content-Length: 99999999999999999999999\r\n", "", 413, "body-too-large"},
+      {"POST /marks", "Content-Length : 0\r\n", "", 400, "bad-request"},
+      {"GET /marks", "Content-Length: 5\r\n", "", 413, "body-refused"},
+      {"HEAD /marks", "Transfer-Encoding: chunked\r\n", "", 413, "body-refused"},
+      {"POST /profile", "Content-Length: 5\r\n", "", 413, "body-refused"},
+      {"POST /%6darks", "Content-Length: 5\r\n", "", 413, "body-refused"},
+      {"PUT /marks", "Content-Length: 5\r\n", "", 413, "body-refused"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.start << " " << c.headers);
+    const std::string answer = ask(
+        *fixture.server, c.start + " HTTP/1.1\r\n" + host_of(*fixture.server) + c.headers + "\r\n" + c.body + hidden);
+    CHECK(status_of(answer) == c.status);
+    CHECK(occurrences(answer, "\r\nContent-Type: ") == 1);
+    CHECK(occurrences(answer, "Connection: close\r\n") == 1);
+    if (!c.start.starts_with("HEAD")) CHECK(json::parse(body_of(answer))["type"] == "urn:flamed:problem:" + c.kind);
+  }
+  CHECK(notes_of(*fixture.server, fixture.sources) == 0);
+}
+
+TEST_CASE("a body that does not arrive in time is refused like a head") {
+  FakeSources sources;
+  ServerOptions options = options_for({"127.0.0.1", 0});
+  options.limits.connection.receive = std::chrono::milliseconds(100);
+  const auto server = Server::listen(std::move(options), sources);
+  REQUIRE(server.ok());
+  const std::string mark = post_mark(**server, R"({"text": "x"})");
+  CHECK(status_of(ask(**server, mark.substr(0, mark.size() - 1))) == 408);
+}
+
 TEST_CASE("a part of an answer is not served") {
   Fixture fixture;
   const std::string answer = get(*fixture.server, "/profile", "Range: bytes=0-9\r\n");

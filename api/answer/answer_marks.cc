@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/answer/answer_common.h"
+#include "api/http/response.h"
+#include "api/question/mark_request.h"
+#include "api/render/render_marks.h"
+#include "api/text/time_expression.h"
+#include "store/query/query.h"
+#include "store/query/restarts.h"
+
+namespace flamed::api {
+namespace {
+
+constexpr std::size_t kMostRestarts = 1000;
+constexpr std::string_view kJson = "application/json";
+
+/// The media type without its parameters, in lower case.
+std::string media_type_of(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find(';')));
+  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.pop_back();
+  for (char& c : type) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return type;
+}
+
+/// "nginx.service", "container 3f5a9c0d1e2b"
+std::string name_of(const store::Restart& restart) {
+  if (restart.after.container != restart.what) return restart.what;
+  constexpr std::size_t kIdLength = 64;
+  constexpr std::size_t kShownLength = 12;
+  return "container " + (restart.what.size() == kIdLength ? restart.what.substr(0, kShownLength) : restart.what);
+}
+
+Mark mark_of(const Note& note) { return {note.time, note.text, {}, true, note.uid}; }
+
+}  // namespace
+
+Response answer_marks(const AnswerContext& context, const Notes* notes) {
+  const store::Snapshot snapshot = context.sources.await_snapshot();
+  const auto judged = window_of(context.parameters, context.moments, snapshot);
+  if (const auto* problem = std::get_if<Problem>(&judged)) return problem_response(*problem);
+  const auto& window = std::get<store::WallWindow>(judged);
+  const store::Selection selection = selection_of(context.parameters, window);
+  if (const auto problem = check_processes(selection, snapshot, context.sources)) return problem_response(*problem);
+
+  std::vector<Mark> marks;
+  const auto add = [&](Mark mark) {
+    if (window.from <= mark.time && mark.time < window.to) marks.push_back(std::move(mark));
+  };
+  add({context.sources.started(), "flamed started"});
+  for (store::Restart& restart : store::restarts(snapshot, selection, kMostRestarts)) {
+    const WallTime time = restart.after.started.value_or(window.from);
+    std::string text = name_of(restart) + " restarted";
+    add({time, std::move(text), std::move(restart)});
+  }
+  if (notes != nullptr) {
+    for (const Note& note : notes->in(window)) add(mark_of(note));
+  }
+  std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.time < b.time; });
+  return json_response(render_marks(marks, window, store::only_user(snapshot)));
+}
+
+Response set_mark(const AnswerContext& context, const Request& request, Notes& notes) {
+  if (media_type_of(request.content_type) != kJson) return problem_response(not_json(request.content_type));
+  auto parsed = parse_mark(request.body);
+  if (const auto* problem = std::get_if<Problem>(&parsed)) return problem_response(*problem);
+  auto& mark = std::get<MarkRequest>(parsed);
+  const WallTime now = context.moments.now;
+  const WallTime time = mark.time.value_or(now);
+  const auto retained = store::retained_window(context.sources.await_snapshot());
+  const WallTime oldest = retained ? std::min(retained->from, now) : now;
+  if (time > now || time < oldest) {
+    return problem_response(bad_mark("\"time_ms\" is " + format_time(time) + ", and samples are kept from " +
+                                     format_time(oldest) + " to " + format_time(now) + ": a mark must be among them."));
+  }
+  const Note note{time, std::move(mark.text), request.peer.uid};
+  Response response = json_response(render_mark(mark_of(note)), 201);
+  notes.add(note, oldest);
+  return response;
+}
+
+}  // namespace flamed::api

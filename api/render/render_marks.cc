@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/render/render_marks.h"
+
+#include "api/render/render_common.h"
+#include "api/text/json_writer.h"
+
+namespace flamed::api {
+namespace {
+
+void append_uid(JsonWriter& json, std::string_view name, std::optional<std::uint32_t> uid) {
+  json.key(name);
+  if (uid) {
+    json.number(std::uint64_t{*uid});
+  } else {
+    json.null();
+  }
+}
+
+void append_text(JsonWriter& json, std::string_view name, const std::string& text) {
+  json.key(name);
+  if (text.empty()) {
+    json.null();
+  } else {
+    json.string(text);
+  }
+}
+
+std::string id_of(const store::ProcessInfo& process) {
+  return std::to_string(process.id.pid) + "@" + std::to_string(process.id.start_ticks);
+}
+
+void append_mark(JsonWriter& json, const Mark& mark) {
+  json.begin_object();
+  json.key("time").time(mark.time);
+  json.key("time_ms").number(mark.time.ns / kNsPerMs);
+  json.key("kind").string(mark.is_note ? "note" : "restart");
+  json.key("text").string(mark.text);
+  if (mark.is_note) append_uid(json, "uid", mark.uid);
+  if (mark.restart) {
+    const store::ProcessInfo& after = mark.restart->after;
+    const store::ProcessInfo& before = mark.restart->before;
+    json.key("program").string(after.executable);
+    append_text(json, "unit", after.unit);
+    append_text(json, "container", after.container);
+    json.key("id").string(id_of(after));
+    json.key("id_before").string(id_of(before));
+    json.key("ended_ms").number(before.ended.value_or(WallTime{}).ns / kNsPerMs);
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+std::string render_mark(const Mark& mark) {
+  std::string out;
+  JsonWriter json(out);
+  append_mark(json, mark);
+  out += '\n';
+  return out;
+}
+
+std::string render_marks(const std::vector<Mark>& marks, const store::WallWindow& window,
+                         std::optional<std::uint32_t> only_user) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  append_window(json.key("window"), window);
+  append_uid(json, "visible_uid", only_user);
+  json.key("marks").begin_array();
+  for (const Mark& mark : marks) append_mark(json, mark);
+  json.end_array();
+  json.end_object();
+  out += '\n';
+  return out;
+}
+
+}  // namespace flamed::api
