@@ -18,7 +18,7 @@ namespace flamed::api {
 struct Note {
   WallTime time;
   std::string text;                    ///< see MarkRequest
-  std::optional<std::uint32_t> uid{};  ///< who set it; empty: a client with a token
+  std::optional<std::uint32_t> uid{};  ///< who set it; empty: a client of another host
 };
 
 class Notes {

@@ -22,7 +22,7 @@ struct Mark {
   std::optional<std::uint32_t> uid{};  ///< of a note: who set it
 };
 
-/// {time, time_ms, kind, text}. A note also has uid, or null if it was set with a token. The restart of a program also
+/// {time, time_ms, kind, text}. A note also has uid, null for a client of another host. The restart of a program also
 /// has program, unit, container, id, id_before and ended_ms, of the process before.
 std::string render_mark(const Mark& mark);
 

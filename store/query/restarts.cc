@@ -65,8 +65,8 @@ std::vector<Candidate> candidates_of(const SnapshotData& data, const Selection& 
     const std::uint32_t known_parent = parents.parent_of(record);
     const ProcessRecord* parent = known_parent == ProcessParents::kNone ? nullptr : &data.processes[known_parent];
     Candidate candidate{{}, {}, *record.executable, record.started_ns};
-    if (const std::string* place = place_of(record)) {
-      if (parent == nullptr || !is_outside(*parent, *place)) return;  // not its main process
+    const std::string* const place = place_of(record);
+    if (place != nullptr && parent != nullptr && is_outside(*parent, *place)) {
       candidate.place = *place;
     } else if (record.parent_start_ticks != 0) {
       candidate.parent = {record.parent_pid, record.parent_start_ticks};

@@ -15,10 +15,10 @@
 namespace flamed::store {
 
 /// A main process of a unit or container ended, and another one of the same program began there within half a minute
-/// (kLongestPauseNs). Outside of units and containers: the same of a program below one parent that had run for ten
-/// seconds. Processes of one program that run at the same time are a pool, not restarts.
+/// (kLongestPauseNs). Of other processes: the same below one parent, if the program had run for ten seconds. Processes
+/// of one program that run at the same time are a pool, not restarts.
 struct Restart {
-  std::string what;    ///< the container, else the unit, else the program
+  std::string what;    ///< the container or unit; below one parent the program
   ProcessInfo before;  ///< `ended` is known
   ProcessInfo after;   ///< `started` is known
 };

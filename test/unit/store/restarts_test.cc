@@ -81,9 +81,12 @@ TEST_CASE("a unit whose main process ended and began again has restarted") {
 TEST_CASE("processes below a unit's main process are no restart of the unit") {
   Host host;
   const ProcessId main = host.add_to_unit("web.service", "web", 0);
-  host.add_to_unit("web.service", "web", 1, 20, main);
-  host.add_to_unit("web.service", "web", 21, 40, main);
+  host.add_to_unit("web.service", "web", 1, 9, main);
+  host.add_to_unit("web.service", "web", 9, 20, main);
   CHECK(host.found().empty());
+  // But of the program below its parent, as of one that a supervisor runs.
+  host.add_to_unit("web.service", "web", 21, 40, main);
+  CHECK(host.found() == Texts{"web 103 104"});
 }
 
 TEST_CASE("a container has restarted when what its shim started did so") {
