@@ -177,6 +177,12 @@ Response settle(Response response, const store::WallWindow& used, const AnswerCo
   return response;
 }
 
+SummaryFacts summary_facts_of(const ReadyQuestion& question, const store::ProfileOptions& options,
+                              const Sources& sources) {
+  const bool is_filtered = options.focus || options.ignore || !options.root.empty();
+  return {question.selection, options.group.value_or(store::Group::kNone), sources.cpus(), is_filtered};
+}
+
 void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::uint64_t samples, double symbolised) {
   const auto share = [&](std::string_view name, double value) {
     std::array<char, 32> text{};

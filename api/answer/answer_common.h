@@ -10,6 +10,7 @@
 
 #include "api/answer/answers.h"
 #include "api/http/problem.h"
+#include "api/render/render_summary.h"
 #include "store/model/answer_facts.h"
 #include "store/model/profile_options.h"
 #include "store/model/query_budget.h"
@@ -50,6 +51,9 @@ void look_further(store::AnswerFacts& facts, std::uint64_t samples, const ReadyQ
 
 /// Marks the answer as settled if its window is so old that no more samples of it can arrive.
 Response settle(Response response, const store::WallWindow& used, const AnswerContext& context);
+
+SummaryFacts summary_facts_of(const ReadyQuestion& question, const store::ProfileOptions& options,
+                              const Sources& sources);
 
 /// For formats of other tools. The headers have the window, the counts, the share of named functions, the visible user
 /// if there is one, and the warnings.

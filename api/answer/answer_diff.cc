@@ -59,7 +59,7 @@ Response answer_diff(const AnswerContext& context) {
   } else if (format == "top-text") {
     response = text_response(render_diff_top_text(diff, rows));
   } else if (format == "summary") {
-    response = text_response(render_diff_summary(diff, {ready.selection, *options.group, context.sources.cpus()}));
+    response = text_response(render_diff_summary(diff, summary_facts_of(ready, options, context.sources)));
   } else if (format == "top") {
     response = json_response(render_diff_top_json(diff, frequency_hz, rows));
   } else if (format == "columns") {

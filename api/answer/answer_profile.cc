@@ -75,7 +75,7 @@ Response tree_answer(const AnswerContext& context, const ReadyQuestion& question
   } else if (format == "top-text") {
     response = text_response(render_top_text(*profile, rows));
   } else if (is_summary) {
-    response = text_response(render_summary(*profile, {question.selection, *options.group, context.sources.cpus()}));
+    response = text_response(render_summary(*profile, summary_facts_of(question, options, context.sources)));
   } else if (format == "top") {
     response = json_response(render_top_json(*profile, frequency_hz, rows));
   } else if (format == "columns") {

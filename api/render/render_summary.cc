@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -35,6 +36,7 @@ constexpr double kNearlyAll = 0.95;
 constexpr double kSharing = 0.66;
 /// With fewer samples, the error of a share is told.
 constexpr std::uint64_t kFewSamples = 400;
+constexpr std::string_view kFiltered = "Only stacks left by focus, ignore and root are counted.";
 constexpr double kClearlyBusier = 0.1;
 /// CPU use varies more than single samples do.
 constexpr double kClearZ = 4;
@@ -186,6 +188,7 @@ struct Part {
   bool pending = false;  ///< of nameless code: its names are still being read
   std::uint64_t self = 0;
   std::uint64_t total = 0;
+  std::size_t depth = 0;  ///< where it is on a stack
 
   [[nodiscard]] bool is_nameless() const { return kind == store::FrameKind::kUnknown; }
 };
@@ -234,6 +237,7 @@ Sums sums_of(const store::Profile& profile) {
       Part& part = sums.parts[place];
       part.self += node.self_samples;
       if (part.is_nameless()) sums.nameless += node.self_samples;
+      part.depth = std::max(part.depth, path.size());
       if (open[place]++ == 0) part.total += node.total_samples;
     }
     kernel_depth += is_kernel ? 1 : 0;
@@ -268,15 +272,18 @@ std::vector<const Part*> hottest(const Sums& sums) {
 /// "the hottest function is f (66 %)": the end of a sentence.
 std::string hottest_text(const Sums& sums) {
   const std::vector<const Part*> first = hottest(sums);
-  if (first.empty()) return "no stack tells the function";
+  if (first.empty()) return "no sample has its function";
   std::uint64_t together = 0;
   Names names;
   for (const Part* part : first) {
     names.push_back(name_of(*part) + " (" + percent(share_of(part->self, sums.all)) + ")");
     together += part->self;
   }
-  if (first.size() == 1)
-    return (first.front()->is_nameless() ? "most is " : "the hottest function is ") + names.front();
+  if (first.size() == 1) {
+    const bool is_most = share_of(together, sums.all) >= 0.5;
+    if (first.front()->is_nameless()) return (is_most ? "most is " : "the largest part is ") + names.front();
+    return "the hottest function is " + names.front();
+  }
   constexpr std::array<std::string_view, kListed + 1> kNumbers{"", "", "two", "three", "four", "five"};
   if (share_of(together, sums.all) >= kSharing) {
     return std::string(kNumbers.at(first.size())) + " functions share it: " + list(names);
@@ -319,10 +326,13 @@ class ProfileSummary {
 
   [[nodiscard]] std::string subject() const { return subject_of(facts_, profile_, profile_.processes); }
   [[nodiscard]] double share(std::uint64_t samples) const { return share_of(samples, sums_.all); }
+  /// Are some stacks of the selection, or parts of them, left out?
+  [[nodiscard]] bool is_partial() const { return facts_.is_filtered || facts_.selection.side != store::Side::kBoth; }
 
   void say_that_it_is_empty() {
     const store::WallWindow& used = profile_.used;
-    if (used.to <= used.from) return say("Nothing is known of this window: flamed keeps no sample of it.");
+    if (used.to <= used.from || profile_.periods.empty())
+      return say("Nothing is known of this window: flamed keeps no sample of it.");
     if (profile_.quality.stored() != 0) return say("No stack in the window is left by focus, ignore and root.");
     if (process_ != nullptr && process_->ended && *process_->ended <= used.from) {
       say(name_of(*process_) + " has ended: at " + format_time(*process_->ended) + ", before the window.");
@@ -330,7 +340,11 @@ class ProfileSummary {
       say(name_of(*process_) + " started after the window, at " + format_time(*process_->started) + ".");
     } else if (process_ != nullptr) {
       say(name_of(*process_) + " used no CPU in the window: it waited, and no sample met it" +
-          (process_->ended ? "; it has ended since." : "."));
+          (process_->ended ? "; it ended at " + format_time(*process_->ended) + "." : "."));
+    } else if (facts_.selection.processes.size() == 1 && profile_.processes.empty()) {
+      // It runs, and was never sampled.
+      say("Process " + std::to_string(facts_.selection.processes.front().pid) +
+          " used no CPU in the window: it waited, or did not exist yet.");
     } else if (facts_.selection.is_narrowed()) {
       say("Nothing in the selection used CPU in the window.");
     } else {
@@ -342,13 +356,17 @@ class ProfileSummary {
   void say_who() {
     const double busy = busy_cpus(profile_.cpu_ns(sums_.all), lifetime_ns(profile_, facts_.selection, process_));
     std::string text = subject();
-    const bool is_machine = !facts_.selection.is_narrowed() && !profile_.only_user;
-    if (process_ != nullptr && process_->ended) {
+    const bool is_machine = !facts_.selection.is_narrowed() && !profile_.only_user && !is_partial();
+    if (is_partial()) {
+      // "The machine" and the like are in the middle of the sentence.
+      if (process_ == nullptr) text.front() = static_cast<char>(std::tolower(text.front()));
+      text = "The matching stacks of " + text + " used ";
+    } else if (process_ != nullptr && process_->ended) {
       text += " has ended, at " + format_time(*process_->ended) + "; before that it used ";
     } else if (is_machine && busy < kNearlyIdle * std::max<double>(1, static_cast<double>(facts_.cpus))) {
       text += " was nearly idle: it used ";
     } else if (process_ != nullptr && busy < kWaits) {
-      text += " mostly waited: it used ";
+      text += " mostly waited, for a CPU or something else: it used ";
     } else {
       text += " used ";
     }
@@ -358,7 +376,8 @@ class ProfileSummary {
       text += share(groups.front().samples) >= 0.5 ? ", most of it (" : ", the most (";
       text += percent(share(groups.front().samples)) + ") in " + groups.front().name;
     }
-    if (share(sums_.kernel) > 0.5) text += ", mostly in the kernel (" + percent(share(sums_.kernel)) + ")";
+    if (share(sums_.kernel) > 0.5 && !is_partial())
+      text += ", mostly in the kernel (" + percent(share(sums_.kernel)) + ")";
     say(text + "; " + hottest_text(sums_) + ".");
   }
 
@@ -373,6 +392,7 @@ class ProfileSummary {
       text +=
           facts_.selection.side == store::Side::kUser ? " Only user code is counted." : " Only the kernel is counted.";
     }
+    if (facts_.is_filtered) text += " " + std::string(kFiltered);
     say(text);
   }
 
@@ -470,7 +490,12 @@ class ProfileSummary {
     std::stable_sort(callers.begin(), callers.end(), [](const Part* a, const Part* b) { return a->total > b->total; });
     const auto telling =
         std::find_if(callers.begin(), callers.end(), [&](const Part* part) { return share(part->total) < kNearlyAll; });
-    const auto first = telling != callers.end() && share((*telling)->total) >= 0.05 ? telling : callers.begin();
+    auto first = callers.begin();
+    if (telling != callers.end() && share((*telling)->total) >= 0.05) {
+      first = telling;
+    } else {
+      std::stable_sort(callers.begin(), telling, [](const Part* a, const Part* b) { return a->depth > b->depth; });
+    }
     Names with_callees;
     for (auto at = first; at != callers.end() && with_callees.size() < kListed; ++at) {
       with_callees.push_back(shown((*at)->name) + " " + percent(share((*at)->total)));
@@ -601,11 +626,12 @@ class ProfileSummary {
   }
 
   void say_ended() {
-    if (process_ != nullptr || profile_.processes.empty()) return;
+    if (profile_.processes.empty()) return;
     const auto& all = profile_.processes;
     const auto ended = static_cast<std::uint64_t>(std::count_if(
         all.begin(), all.end(), [](const store::ProcessInfo& process) { return process.ended.has_value(); }));
     if (ended == 0) return;
+    if (process_ != nullptr && !is_partial()) return;  // the first sentence has it
     if (all.size() == 1) {
       say(name_of(all.front()) + " has ended, at " + format_time(*all.front().ended) + ".");
     } else {
@@ -671,6 +697,7 @@ class DiffSummary {
       say_busier();
       say_quality();
     }
+    if (facts_.is_filtered) say(std::string(kFiltered));
     if (diff_.after.only_user) {
       say("Only processes of uid " + std::to_string(*diff_.after.only_user) + " are counted, the user who asks.");
     }

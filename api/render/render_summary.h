@@ -19,6 +19,7 @@ struct SummaryFacts {
   store::Selection selection{};                 ///< of the query
   store::Group group = store::Group::kProgram;  ///< the first level below the root, which is not part of a stack
   std::size_t cpus = 0;                         ///< of the machine; 0: not known
+  bool is_filtered = false;                     ///< by focus, ignore or root
 };
 
 /// Who used how much CPU, in which programs and functions; what is cut, nameless or lost, and what would help. The

@@ -105,7 +105,8 @@ TEST_CASE("a process is told by its own life") {
 
   Process waiting;
   waiting.add(0, "poll", 100);
-  CHECK(contains(first_line(waiting.text()), "worker (pid 7) mostly waited: it used 0.00 of the machine's 4 CPUs"));
+  CHECK(contains(first_line(waiting.text()),
+                 "worker (pid 7) mostly waited, for a CPU or something else: it used 0.00 of the machine's 4 CPUs"));
 }
 
 TEST_CASE("an empty window says why it is empty") {
@@ -119,12 +120,16 @@ TEST_CASE("an empty window says why it is empty") {
   Process waiting;
   CHECK(first_line(waiting.text()) == "worker (pid 7) used no CPU in the window: it waited, and no sample met it.");
   waiting.process().ended = WallTime{waiting.profile.used.to.ns + 1};
-  CHECK(contains(first_line(waiting.text()), "it has ended since."));
+  CHECK(contains(first_line(waiting.text()), "it ended at 2026-01-31T14:15:00.000Z."));
   waiting.process().ended = WallTime{waiting.profile.used.from.ns - kNsPerSecond};
   CHECK(first_line(waiting.text()) == "worker (pid 7) has ended: at 2026-01-31T13:59:59.000Z, before the window.");
   waiting.process().ended.reset();
   waiting.process().started = WallTime{waiting.profile.used.to.ns + kNsPerSecond};
   CHECK(contains(first_line(waiting.text()), "worker (pid 7) started after the window"));
+
+  Machine unknown;
+  unknown.facts.selection.processes = {{9, {}}};
+  CHECK(first_line(unknown.text()) == "Process 9 used no CPU in the window: it waited, or did not exist yet.");
 
   Machine selected;
   selected.facts.selection.units = {"nginx"};
@@ -138,6 +143,9 @@ TEST_CASE("an empty window says why it is empty") {
   Machine before;
   before.profile.used.to = before.profile.used.from;
   CHECK(first_line(before.text()) == "Nothing is known of this window: flamed keeps no sample of it.");
+  Machine unsampled;
+  unsampled.profile.periods.clear();
+  CHECK(first_line(unsampled.text()) == first_line(before.text()));
 }
 
 TEST_CASE("code without names is told by its module, with what would help") {
@@ -155,6 +163,17 @@ TEST_CASE("code without names is told by its module, with what would help") {
                  "70 % of the time is in code without names: libfoo.so 60 %, [anon] 10 %. Install debug symbols of "
                  "libfoo.so, or build it without stripping. If it is a runtime's generated code, let the runtime "
                  "write a perf map.\n"));
+}
+
+TEST_CASE("of callers that are in all stacks the innermost come first") {
+  Process process;
+  std::uint32_t at = 0;
+  for (const char* name : {"_start", "__libc_start_main", "main", "run", "loop", "step", "work"}) {
+    at = process.add(at, name, 0);
+  }
+  process.add(at, "leaf", 1000);
+  CHECK(contains(process.text(),
+                 "Time with what they call: work 100 %, step 100 %, loop 100 %, run 100 %, main 100 %.\n"));
 }
 
 TEST_CASE("time in the kernel is told with its functions") {
@@ -201,6 +220,22 @@ TEST_CASE("losses, coverage, few samples, the viewer and warnings are told") {
       "3 samples of the machine were lost in these minutes, mostly because: the CPU's ring of samples was full.\n"));
   CHECK(contains(text, "Only processes of uid 1000 are counted, the user who asks.\n"));
   CHECK(contains(text, "Note: Look out._Really.\n"));
+}
+
+TEST_CASE("a part of the stacks is not taken for the whole") {
+  Machine machine;
+  machine.add_program("cc1plus", "parse", 9000);
+  machine.facts.is_filtered = true;
+  CHECK(contains(first_line(machine.text()),
+                 "The matching stacks of the machine used 0.10 of the machine's 4 CPUs (2.5 %); "));
+  CHECK(contains(machine.text(), "Only stacks left by focus, ignore and root are counted.\n"));
+
+  Process process;
+  process.process().ended = process.profile.used.to;
+  process.add(0, {"clear_user", "[kernel]", FrameKind::kKernel, ""}, 900);
+  process.facts.selection.side = store::Side::kKernel;
+  CHECK(contains(first_line(process.text()), "The matching stacks of worker (pid 7) used "));
+  CHECK(contains(process.text(), "Only the kernel is counted.\n"));
 }
 
 TEST_CASE("names can neither break a line nor fill it") {
