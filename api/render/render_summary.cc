@@ -566,6 +566,7 @@ class ProfileSummary {
         return "raise memory_budget";
       case store::Truncation::kDepthLimit:
       case store::Truncation::kKernelDepthLimit:
+      case store::Truncation::kSliceEnded:
         return "the innermost functions are there";
       case store::Truncation::kUnreadableStack:
       case store::Truncation::kNoUserRegisters:
@@ -621,6 +622,8 @@ class ProfileSummary {
         return "stacks do not grow upwards";
       case store::Truncation::kUserShare:
         return "their user had more than a share of the memory budget";
+      case store::Truncation::kSliceEnded:
+        return "stacks of new programs were longer than what is kept of them";
     }
     return "of an unknown reason";
   }

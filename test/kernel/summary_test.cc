@@ -73,6 +73,8 @@ TEST_CASE("a summary says what is true of known loads") {
   const std::int64_t from = now_ms();
   // Enough to tell a change from chance, on a busy machine, too.
   const auto await_samples = [&](std::int64_t since) {
+    // A window must not be empty.
+    std::this_thread::sleep_for(milliseconds(100));
     for (ChildProcess* process : {&one, &equal, &slower, &nameless, &reader}) {
       const std::string profile = profile_of(process->pid()) + "&from=" + std::to_string(since);
       REQUIRE(RunningDaemon::eventually(seconds(120), [&] { return total(daemon.folded(profile)) >= 600; }));
