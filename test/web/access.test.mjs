@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What axe-core finds in each state of the page, light and dark, on a desk and on a phone: nothing.
+// axe-core finds nothing in any state of the page, light and dark, on a desk and on a phone.
 import { describe, it } from "node:test";
 
 import { inspect, open } from "./browser.mjs";
@@ -19,7 +19,7 @@ const STATES = {
   empty: "?pid=600",
   refused: "?from=teatime",
 };
-// Opened within a state.
+// Menus, dialogs and the like, opened in the first state.
 const OPENED = {
   menu: async (page) => {
     await page.focus("#graph");

@@ -12,7 +12,7 @@ import { chromium } from "playwright-core";
 
 import { binary } from "./columns.mjs";
 
-// The moment at which the fixture server's clock stands: FakeSources::kNowNs.
+// The time at which the fixture server's clock is stopped: FakeSources::kNowNs.
 export const NOW = Date.UTC(2026, 0, 31, 14, 5, 30);
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
@@ -52,7 +52,7 @@ export class Browser {
     }
     page.troubles = [];
     page.on("console", (message) => {
-      // A query that the daemon refuses is answered too: the browser logs it, and the page shows the reason.
+      // The browser logs queries that the daemon refuses. The page shows the reason.
       if (/^Failed to load resource: the server responded with a status of 4\d\d/.test(message.text())) return;
       if (message.type() === "error" || message.type() === "warning") page.troubles.push(`console: ${message.text()}`);
     });
@@ -161,8 +161,7 @@ export const text = (page, selector) => page.$eval(selector, (element) => elemen
 
 export const shot = (page, name, options = {}) => page.screenshot({ path: join(SHOTS, `${name}.png`), ...options });
 
-// Looks at the state that a page is in: nothing went wrong on the way, axe-core finds nothing, be it ever so minor, the
-// document is small, and there is a picture for people.
+// Checks the page's present state: no errors so far, no finding of axe-core, a small document. Takes a screenshot.
 export async function inspect(page, name, { troubles = [], ...options } = {}) {
   await shot(page, name, options);
   assert.deepEqual(page.troubles, troubles, name);
@@ -171,7 +170,7 @@ export async function inspect(page, name, { troubles = [], ...options } = {}) {
   await page.evaluate(AXE);
   const found = await page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } });
-    // The edges of a window are as near to each other as it is short, and the field of times is another way to set them (WCAG
+    // The edges of a short window are close to each other. They may be, since the field of times sets them as well (WCAG
     // 2.5.8, "equivalent").
     const isEdge = ({ html }) => html.includes('role="slider"');
     for (const violation of violations) if (violation.id === "target-size") violation.nodes = violation.nodes.filter((node) => !isEdge(node));

@@ -411,7 +411,7 @@ describe("the graph", () => {
     const heads = await page.$$eval(".head [role=columnheader]", (all) => all.map((head) => head.textContent.replace(/ [↓↑]/, "")));
     assert.deepEqual(heads, ["Function", "Self before", "After", "Change of self", "Total before", "After", "Change of total", "Chance"]);
     const cells = (name) => page.$eval(`.rows [data-name="${name}"]`, (row) => [...row.querySelectorAll(".number, .change")].map((cell) => cell.textContent));
-    // It does nothing itself, and calls all.
+    // main has nearly no time of its own, and calls everything.
     await page.click('.head button:has-text("Change of total")');
     assert.equal((await query()).sort, "-change-total");
     const changes = await page.$$eval(".rows .function-row", (rows) => rows.map((row) => Math.abs(Number(row.querySelectorAll(".change span")[1].textContent.replace(/[+−±<]/, "")))));
@@ -423,7 +423,7 @@ describe("the graph", () => {
     assert.ok(Math.abs(parseFloat(after) - parseFloat(before) - Number(change.replace("−", "-").replace("±", ""))) < 0.2);
     await answered(page, () => page.click('#normalise button:has-text("CPU time")'));
     assert.equal((await query()).normalise, "time");
-    // Of a CPU, and not of all samples.
+    // Shares of a CPU, not of all samples.
     assert.equal((await query()).sort, "-total");
     const [, , , busy] = await cells("main");
     assert.ok(parseFloat(busy) < 50, busy);
@@ -482,7 +482,7 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("asks first for what a screen can show of a live window too, and for the rest when somebody searches it", async () => {
+  it("fetches the largest frames of a live window, and the rest when it is searched", async () => {
     const asked = [];
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());
@@ -499,7 +499,7 @@ describe("the graph", () => {
     assert.deepEqual(page.troubles, []);
   });
 
-  it("fetches the rest of a window that is over once what a screen can show of it stands there", async () => {
+  it("fetches the largest frames of a past window, and the rest once they are painted", async () => {
     const asked = [];
     await page.route("**/profile?**", async (route) => {
       const url = new URL(route.request().url());

@@ -18,7 +18,7 @@ describe("the page", () => {
     await shot(page, "machine");
   });
 
-  it("shows the whole machine with one frame for each program below the root, or whatever the list is by", async () => {
+  it("shows the whole machine by program below the root, or by the list's grouping", async () => {
     await open(page, daemon.url);
     const second = (await mirror(page)).filter((frame) => frame.depth === 1);
     assert.ok(second.some((frame) => frame.text.startsWith("checkout-api, ") && frame.value === 10470));
@@ -72,7 +72,7 @@ describe("the page", () => {
     assert.match(await text(page, "#facts"), /CPU0 s(?!.*CPUs)/);
   });
 
-  it("tells at which rate the window was sampled, and not which one is configured", async () => {
+  it("shows the rate at which the window was sampled, not the configured one", async () => {
     await answerInstead(page, "/profile", (answer) => ({ ...answer, quality: { ...answer.quality, frequencies: [{ hz: 24.75, share: 1 }] } }));
     await open(page, daemon.url);
     assert.match(await text(page, "#facts"), / at 24\.8 Hz/);
@@ -82,13 +82,13 @@ describe("the page", () => {
     assert.match(await text(page, "#facts"), / at 24\.8 to 99 Hz/);
   });
 
-  it("counts CPUs over the time in which there was something to sample", async () => {
+  it("averages CPUs over the time in which the selection could be sampled", async () => {
     const cpus = async () => Number(/([\d.]+) CPUs/.exec(await text(page, "#facts"))[1]);
     const begun = { started: new Date(NOW - 150_000).toISOString() };
     await answerInstead(page, "/profile", (answer) => ({ ...answer, processes: answer.processes.map((process) => ({ ...process, ...begun })) }));
     await open(page, `${daemon.url}/?pid=4242`);
     assert.equal(await cpus(), Number((104.7 / 150).toFixed(2))); // and not over a quarter of an hour
-    // Of each second a tenth: all of the window is a tenth as long.
+    // A tenth of each second: a tenth of the window.
     await open(page, `${daemon.url}/?offset_from=240&offset_to=340`);
     const part = await page.evaluate(async () => (await fetch("/processes?offset_from=240&offset_to=340")).json());
     assert.equal(await cpus(), Number((part.cpu_seconds / 90).toFixed(2)));
@@ -101,7 +101,7 @@ describe("the page", () => {
     assert.equal(await cpus(), Number((awake.cpu_seconds / 600).toFixed(2)));
   });
 
-  it("keeps what is looked at in the address, through reload and back", async () => {
+  it("keeps its state in the address, through reload and back", async () => {
     await open(page, daemon.url);
     await page.click('[data-id="31337@70000"]');
     await loaded(page, 2);

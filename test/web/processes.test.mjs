@@ -20,7 +20,7 @@ describe("the processes", () => {
   const BUILD = "from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z";
   const names = async () => (await rows(page)).map(({ name, level }) => [name, level]);
 
-  it("stand by program, those that used most CPU first, and those of one program together", async () => {
+  it("are grouped by program, with the most CPU time first", async () => {
     await open(page, daemon.url);
     const list = await rows(page);
     assert.deepEqual((await names()).slice(0, 3), [["Whole machine", 1], ["checkout-api", 1], ["java", 1]]);
@@ -40,14 +40,14 @@ describe("the processes", () => {
     assert.ok((await rows(page)).find(({ id }) => id === "exe cc1plus").isSelected);
   });
 
-  it("stand by unit, container, user, parent or by themselves, as one likes", async () => {
+  it("can be grouped by unit, container, user or parent, or not at all", async () => {
     await open(page, `${daemon.url}/?${BUILD}`);
     const by = async (what) => {
       await page.selectOption("#by", what);
       assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get("by")), what);
       return names();
     };
-    // One process does not stand for its unit or its container.
+    // A unit or a container with only one process has a row of its own.
     const units = await by("unit");
     assert.ok(units.some(([name]) => name === "checkout.service"));
     assert.ok(units.every(([, level]) => level === 1));
@@ -62,13 +62,13 @@ describe("the processes", () => {
     await inspect(page, "processes-flat");
   });
 
-  it("are in sight where one of a closed group is looked at", async () => {
+  it("show the selected process even if its group was closed", async () => {
     await open(page, `${daemon.url}/?${BUILD}&pid=2305`);
     assert.ok((await rows(page)).find(({ isSelected }) => isSelected)?.name === "cc1plus");
   });
 
-  it("have the course of their CPU use beside them, also groups and those that are not among the busiest", async () => {
-    // As if there were more than one answer tells of.
+  it("have sparklines, also groups and processes that are not among the busiest", async () => {
+    // As if there were more processes than one answer has.
     await answerInstead(page, "/timeline", (answer) => ({ ...answer, processes: answer.processes.slice(0, 2) }));
     await open(page, `${daemon.url}/?by=unit`);
     const drawn = (id) => page.waitForSelector(`[data-id="${id}"] .sparkline path`, { state: "attached" });
@@ -101,7 +101,7 @@ describe("the processes", () => {
     assert.ok((await rows(page)).find(({ id }) => id === threads[0].id).isSelected);
   });
 
-  it("are found by what runs them and by the pod that they are in", async () => {
+  it("are found by their container runtime and by their pod", async () => {
     const id = "a".repeat(64);
     await answerInstead(page, "/processes", (answer) => {
       const [one] = answer.processes;
@@ -198,12 +198,12 @@ describe("the processes", () => {
     assert.ok((await page.$$eval("*", (all) => all.length)) < 2000);
   });
 
-  it("are described one by one as they are seen, and not anew while the graph is walked", async () => {
+  it("have descriptions made only for visible rows, and not again while the graph is used", async () => {
     await answerInstead(page, "/processes", (answer) => {
       const [one] = answer.processes;
       return { ...answer, processes: Array.from({ length: 2000 }, (_, i) => ({ ...one, id: `${i + 1}@${i}`, pid: i + 1, comm: `p${i}`, executable: `/bin/p${i}` })) };
     });
-    // What is shown of a process is read from its answer.
+    // Counts how often the page reads a process's command line.
     await page.addInitScript(() => {
       window.described = 0;
       const parse = JSON.parse;
@@ -227,7 +227,7 @@ describe("the processes", () => {
     assert.equal(await described(), before);
   });
 
-  it("are those of the part of each second that is looked at", async () => {
+  it("are those of the selected part of each second", async () => {
     await open(page, `${daemon.url}/?offset_from=240&offset_to=330`);
     const { cpu_seconds } = await page.evaluate(async () => (await fetch("/processes?offset_from=240&offset_to=330")).json());
     const whole = await page.evaluate(async () => (await fetch("/processes")).json());
@@ -242,7 +242,7 @@ describe("the processes", () => {
     assert.equal(facts[1][1], "10,470 at 100 Hz");
     assert.equal(facts[3][1], "0.57 % are cut too deep");
     assert.equal(facts[5][1], "12 samples flamed came too late");
-    // Nothing is wrong with deep stacks.
+    // Stacks that are cut because they are deep are no reason for a warning.
     assert.equal(await page.$("#facts .warn, #facts .bad"), null);
     const help = await browser.page(daemon.url);
     await help.goto(`${daemon.url}/help`);

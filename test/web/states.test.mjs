@@ -201,7 +201,7 @@ describe("the page's states", () => {
     const height = () => screen.$eval("#stage", (stage) => stage.clientHeight);
     await open(screen, daemon.url);
     assert.ok((await height()) >= 28 * 20, `${await height()} pixels`);
-    // Also with a selection, and with a remark of the daemon's, which is in the footer until somebody wants to read it.
+    // Also with a selection and with a remark of the daemon, which is one line in the footer until it is clicked.
     await open(screen, `${daemon.url}/?pid=4242&from=now-24h`);
     assert.ok((await height()) >= 540, `${await height()} pixels`);
     assert.match(await text(screen, "footer #warnings"), /began to sample at/);

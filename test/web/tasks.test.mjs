@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people come for, in how many actions: a click, a drag, a key or a text that is typed. Prints how long each took here.
+// Common tasks, and in how many actions they can be done: a click, a drag, a key or a typed text. Prints how long each took.
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 
@@ -30,7 +30,7 @@ describe("with three actions at most", () => {
     await page.mouse.up();
   };
 
-  it("finds what a burst of two seconds three minutes ago was", async () => {
+  it("finds the function behind a burst of two seconds, three minutes ago", async () => {
     // It stands out in the heat map.
     await task("a burst three minutes ago", [
       () => answered(page, () => page.click("#heat-toggle")),

@@ -10,7 +10,7 @@ export const health = signal<Health | null>(null);
 export const isAway = signal(false);
 
 const RETRY_MS = 2000;
-// An outage is noticed after both at the latest.
+// An outage is noticed after the sum of both at the latest.
 const BEAT_MS = 2500;
 const LONGEST_BEAT_MS = 3000;
 const LONGEST_WAIT_MS = 5000;
@@ -39,13 +39,13 @@ export function lostDaemon() {
   timer = setTimeout(lookForDaemon, RETRY_MS);
 }
 
-// Asks now and then whether the daemon is there, while somebody looks.
+// Checks every few seconds that the daemon answers, while the page is visible.
 export async function listenForDaemon() {
   if (!isAway.peek() && !document.hidden) {
     try {
       await ask<Health>("/readyz", LONGEST_BEAT_MS);
     } catch (error) {
-      // One that starts or refuses is there.
+      // A daemon that is starting, or that refuses, is reachable.
       if (!(error instanceof Refused)) lostDaemon();
     }
   }

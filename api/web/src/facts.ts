@@ -2,7 +2,7 @@
 // What the figures of an answer mean. Pure.
 import type { About } from "./answers";
 
-// What an answer is about in ways that its window does not tell.
+// What narrows an answer besides its window.
 export interface Narrowed {
   offset_from: string;
   offset_to: string;
@@ -11,18 +11,18 @@ export interface Narrowed {
 
 const hertz = (hz: number) => Number(hz.toFixed(1));
 
-// Why nothing ran, or could have.
+// Reasons for which nothing could run.
 const STANDSTILLS: ReadonlySet<string> = new Set(["suspended", "clock_set"]);
 
-// "25 Hz", "25 to 99 Hz": at which the window was sampled, whatever is configured; "" where it was not.
+// The rate at which the window was sampled: "25 Hz", "25 to 99 Hz"; "" if it was not sampled.
 export function rateText({ quality: { frequencies } }: Pick<About, "quality">): string {
   const rates = frequencies.map(({ hz }) => hertz(hz)).sort((a, b) => a - b);
   if (rates.length === 0) return "";
   return rates[0] === rates.at(-1) ? `${rates[0]} Hz` : `${rates[0]} to ${rates.at(-1)} Hz`;
 }
 
-// How long something of what is selected could have been sampled: without the time before it began and after its end, while
-// the machine was suspended, and without the parts of each second that are left out.
+// For how long the selection could be sampled: without the time before it started and after it ended, without suspends,
+// and without the parts of each second that are not selected.
 export function sampledMs({ window: { used }, missing }: Pick<About, "window" | "missing">, { offset_from, offset_to, lives }: Narrowed): number {
   const begins = lives.map(({ started }) => (started === null ? -Infinity : Date.parse(started)));
   const ends = lives.map(({ ended }) => (ended === null ? Infinity : Date.parse(ended)));

@@ -51,10 +51,10 @@ export function step(by: -1 | 1) {
 
 const refreshMs = (lengthMs: number) => Math.min(Math.max(lengthMs / 90, SHORTEST_MS), LONGEST_MS);
 
-// How long a live window may stay as it is before it is called old.
+// So much later than its refresh was due, a live window is called old.
 const OLD_MS = 5000;
 const now = signal(0);
-// Seconds since what is shown was answered, where it should be newer by now; else null.
+// The age of the shown answer in seconds if it is old; otherwise null.
 export const oldSeconds = computed(() => {
   const window = askedWindow.value;
   if (!isLive.value || window === null) return null;

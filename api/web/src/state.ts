@@ -217,7 +217,7 @@ function put(parameters: URLSearchParams, key: string, value: Value) {
 
 const SHAPE = ["focus", "ignore", "hide", "names"] as const;
 
-// What the graph of many processes has below its root, as /profile calls it; "" is what fits.
+// The parameter `group` of /profile: the first level of the graph. "" is the daemon's default.
 export function groupOf(asked: Question, by: Grouping): string {
   const used = SELECTORS.filter((selector) => asked[selector].length > 0);
   if (asked.group !== "" || used.includes("pid")) return asked.group;
@@ -234,7 +234,7 @@ export function windowAndSelection(asked: Question): URLSearchParams {
   return parameters;
 }
 
-// What is asked of all processes, to choose from them.
+// The parameters of queries about all processes.
 export function windowOnly(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const key of ["from", "to", "offset_from", "offset_to"] as const) put(parameters, key, asked[key]);

@@ -14,7 +14,7 @@ type Level = "" | "warn" | "bad";
 
 const sum = (reasons: Counts) => Object.values(reasons).reduce((total, number) => total + number, 0);
 
-// Reasons for cut stacks and lost samples, as one says them.
+// Reasons for cut stacks and lost samples, in plain words.
 const WORDS: Record<string, string> = {
   new_process: "new processes", depth_limit: "too deep", kernel_depth_limit: "too deep in the kernel", rows_pending: "tables still being built",
   broken_frame_pointer: "broken frame pointers", no_unwind_information: "no unwind information", unreadable_stack: "stack not in memory",
@@ -24,7 +24,7 @@ const told = (reasons: Counts, most = 2) =>
   Object.entries(reasons).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a).slice(0, most)
     .map(([reason]) => WORDS[reason] ?? reason.replaceAll("_", " ")).join(", ");
 
-// These are cut on a machine on which nothing is wrong.
+// Reasons that also occur if nothing is wrong.
 const USUAL: ReadonlySet<string> = new Set(["new_process", "depth_limit", "kernel_depth_limit", "rows_pending"]);
 const unusual = (reasons: Counts) => sum(Object.fromEntries(Object.entries(reasons).filter(([reason]) => !USUAL.has(reason))));
 
@@ -50,12 +50,12 @@ function CoverageFact({ coverage, cpuSeconds }: { coverage: Coverage | undefined
   if (coverage === undefined || coverage.share === null) return null;
   const { share: covered, cpu_seconds_accounted: accounted } = coverage;
   const title = `The samples stand for ${seconds(cpuSeconds)} of the ${seconds(accounted ?? 0)} that the kernel accounted`;
-  // Chance alone moves it by a few per cent: only what that does not explain is marked.
+  // Chance moves it by a few per cent, which is not marked.
   const level: Level = covered < 0.8 ? "warn" : "";
   return <Fact about="coverage" name="Coverage" level={level} title={title}>{percent(covered, 1)}</Fact>;
 }
 
-// Of the selected processes, where nothing else is selected and all of them are known.
+// The start and end of each selected process; empty if anything else is selected too, or a process is not known.
 function selectedLives() {
   const asked = question.value;
   if (SELECTORS.some((selector) => selector !== "pid" && selector !== "tid" && asked[selector].length > 0)) return [];
@@ -71,7 +71,7 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   const rate = rateText(facts);
   const sampled = sampledMs(facts, { ...question.value, lives: selectedLives() });
   const stored = quality.whole + truncated;
-  // Of the machine, as the lost ones are: those have no process.
+  // Of the whole machine, since lost samples have no process.
   const taken = (processes.answer.value?.samples ?? samples) + lost;
   const named = facts.symbolised_share;
   return (
@@ -99,13 +99,13 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   );
 }
 
-// Where there is nothing to show the graph's place has them.
+// Without samples, the notice in the graph's place has the remarks.
 const remarks = computed(() => {
   const facts = about.value;
   return facts === null || profile.problem.value !== null || facts.samples + (facts.before?.samples ?? 0) === 0 ? [] : facts.warnings;
 });
 
-// What the daemon remarks on the answer: one line until somebody wants to read it all.
+// The daemon's remarks on the answer: one line, and all of them after a click.
 function Remarks() {
   const isOpen = useSignal(false);
   const list = remarks.value;

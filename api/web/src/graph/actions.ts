@@ -26,7 +26,7 @@ export function either(first: string, second: string) {
   return new TextEncoder().encode(both).length <= LONGEST ? both : second;
 }
 
-// The name as the daemon's filters see it: without a line after it.
+// The name without its line number, since the daemon's filters match names only.
 const bare = (name: string) => (question.peek().lines ? name.replace(/ [^ ]+:\d+$/, "") : name);
 
 function filtersFor(name: string): Entry[] {
@@ -39,7 +39,7 @@ function filtersFor(name: string): Entry[] {
   ];
 }
 
-// What stands below the root, by what it is of.
+// By the grouping: what a node of the first level is, and what selects it.
 const ONLY: Record<string, { what: string; selector: Selector }> = {
   exe: { what: "program", selector: "exe" }, unit: { what: "unit", selector: "unit" }, container: { what: "container", selector: "container" },
 };

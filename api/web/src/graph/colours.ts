@@ -119,8 +119,9 @@ function byModule(model: Model, isDark: boolean): Palette {
 
 // ---- Comparisons ----
 
-const STEPS = 8; // each way Growth and shrinkage. Orange and blue differ for all the usual kinds of colour blindness,
-// also in print, where growth is darker.
+const STEPS = 8; // each way
+// Growth and shrinkage. Orange and blue differ for all the usual kinds of colour blindness, and in print, where growth is
+// darker.
 const DIFF_TONES: Record<DiffPalette, { more: [number, number]; less: [number, number] }> = {
   "": { more: [6, 86], less: [222, 80] },
   blind: { more: [30, 100], less: [205, 85] },

@@ -26,7 +26,8 @@ export interface FrameData {
   strings: TextData;
   name: Uint32Array;
   module: Uint32Array;
-  kind: Uint8Array; // index into KINDS Few frames have the other members. Without any, the column is empty.
+  kind: Uint8Array; // index into KINDS
+  // Few frames have the other members. The column of a member that no frame has is empty.
   fullName: Uint32Array;
   reason: Uint32Array;
   buildId: Uint32Array;

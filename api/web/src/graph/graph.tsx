@@ -35,7 +35,7 @@ function describeEmpty({ warnings, matched_ever }: About) {
   return <Notice title={isNever ? "Never sampled" : "No samples here"} sentences={sentences} actions={actions} />;
 }
 
-// Without the number of bytes, or this would be rendered again with each piece of the answer.
+// Not the progress itself, which changes with each piece of the answer.
 const isAsked = computed(() => profile.progress.value !== null);
 
 // The latest text for screen readers.

@@ -19,7 +19,8 @@ const DENSITY = 2;
 
 export interface Picture {
   title: string;
-  lines: readonly string[]; // the window, the selection, the number of samples From top to bottom. A sandwich has two.
+  lines: readonly string[]; // the window, the selection, the number of samples
+  // From top to bottom. A sandwich has two.
   parts: readonly { subject: Subject; view: View; caption: string }[];
   legend: readonly LegendEntry[];
   ground: string;

@@ -66,7 +66,7 @@ export function selectNode(of: Model, node: number) {
 // The pause before the rest of a window is fetched, in which the user may go on to the next window.
 const PAUSE_MS = 1000;
 
-// That it is being fetched, or why it is missing.
+// Says that something is being fetched, or why that failed.
 export interface Fetching {
   text: string;
   action?: { label: string; act: () => void };

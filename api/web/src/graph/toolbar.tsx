@@ -69,7 +69,7 @@ export function Crumbs() {
   if (tree === null || tree.total === 0) return <nav class="crumbs" aria-label="Zoom"><ol id="crumbs" /></nav>;
   const here = zoomed.value;
   const path = tree.path(here);
-  // The path to a deep frame is shown by its two ends.
+  // Of a long path only the first and the last frames are shown.
   const steps = path.length <= MOST ? path : [path[0], -1, ...path.slice(2 - MOST)];
   return (
     <nav class="crumbs" aria-label="Zoom">

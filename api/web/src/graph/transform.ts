@@ -148,8 +148,8 @@ export function foldRecursion(model: Model, folds: (frame: number) => boolean): 
   const { frames, frame, depth, parent } = model;
   const isFolded = Uint8Array.from({ length: frames.size }, (_, f) => (frames.isCode(f) && folds(f) ? 1 : 0));
   const builder = new TreeBuilder(model, frame[0]);
-  const place = new Uint32Array(model.size); // each node's place in the new tree By frame, the innermost open node with
-  // that frame, +1; and by depth, the value before the node at that depth.
+  const place = new Uint32Array(model.size); // each node's place in the new tree
+  // By frame, the innermost open node with that frame, +1; and by depth, the value before the node at that depth.
   const open = new Uint32Array(frames.size);
   const covered = new Uint32Array(model.levels);
   const path = new Uint32Array(model.levels);

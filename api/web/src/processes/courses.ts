@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU use over the window, of the rows in sight: that of the busiest processes comes in one answer, and that of groups
-// that have others too, and of processes further down, is asked for row by row.
+// CPU use over the window for the sparklines of the visible rows. The busiest processes come in one answer. Other
+// processes, and groups that contain such, are requested row by row.
 import { computed, effect, signal } from "@preact/signals";
 
 import type { Timeline } from "../answers";
@@ -12,8 +12,8 @@ import { lengthOf } from "./length";
 import { type Row, cpuOf } from "./rows";
 
 const STEPS = 48;
-const MOST_LINES = 64; // as many processes as one answer of /timeline tells of
-const PAUSE_MS = 150; // while one scrolls nothing is asked
+const MOST_LINES = 64; // processes in one answer of /timeline
+const PAUSE_MS = 150; // without scrolling, before rows are requested
 
 function parameters(): URLSearchParams {
   const asked = windowOnly(question.value);
@@ -31,14 +31,15 @@ export const activity = new Asking<Timeline>(() => {
 // By the row's key.
 export const courses = signal<ReadonlyMap<string, readonly number[]>>(new Map());
 
-// Those that the list draws.
+// The rows that the list draws.
 export const inSight = signal<readonly Row[]>([]);
 
 interface Wanted {
   key: string;
   selects: Partial<Selection>;
 }
-// A text, so that it changes only with what is wanted: courses that have come are wanted until the next answer.
+// As text, so that the signal changes only with its content. Rows that have been answered stay in it until the next
+// answer of `activity`.
 const wanted = computed(() => {
   const known = activity.answer.value;
   if (known === null) return "[]";
@@ -67,7 +68,7 @@ effect(() => {
   const abort = new AbortController();
   const timer = setTimeout(() => {
     ask(rows, window, abort.signal).catch((error: unknown) => {
-      // Without a course a row is as good: the next answer may have it.
+      // The row goes without its sparkline until the next answer.
       if (!wasAborted(error) && !(error instanceof Refused) && !(error instanceof Unreachable)) console.error(error);
     });
   }, PAUSE_MS);

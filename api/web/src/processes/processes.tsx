@@ -55,7 +55,7 @@ const usage = computed(() => {
   };
 });
 
-// The view changes with every zoom, and the list does not.
+// Signals of their own, since every zoom changes the view but not the list.
 const filter = computed(() => view.value.filter);
 const rows = computed(() => (usage.value === null ? [] : rowsOf(usage.value, { filter: filter.value, by: by.value, open: open.value })));
 const found = computed(() => (usage.value === null ? 0 : matching(usage.value, filter.value).length));

@@ -8,11 +8,11 @@ export interface Row {
   key: string;
   level: number; // from 1 on
   position: number; // among its siblings, from 1 on
-  beside: number; // the number of siblings, itself included
+  beside: number; // number of siblings, including this row
   kind: "machine" | "group" | "process" | "thread";
   name: string;
   more: string;
-  title: () => string; // made when a row is drawn: there are thousands that never are
+  title: () => string; // a function, since only drawn rows need it and there are thousands
   cpuSeconds: number;
   steps: readonly number[] | null; // CPU time in each step of the window; null: not known
   isOpen: boolean | null; // null: it has no children
@@ -37,7 +37,7 @@ export interface Shown {
 
 export const cpuOf = ({ user_cpu_ms, kernel_cpu_ms }: Steps) => user_cpu_ms.map((ms, step) => ms + kernel_cpu_ms[step]);
 
-// While one searches, groups in which so few are found are open.
+// During a search, groups with at most so many matches are open.
 const MOST_OPENED = 8;
 
 // ---- Groups ----
@@ -87,7 +87,7 @@ function grouped(processes: readonly ProcessUsage[], kindOf: (process: Process) 
 
 const KINDS = { unit: unitOf, container: containerOf, user: userOf };
 
-// ---- What is said and found ----
+// ---- Descriptions and the search ----
 
 function describe(process: Process): string {
   const { command_line, executable, comm, uid, unit, container, cgroup, started, ended } = process;
@@ -102,10 +102,10 @@ function describe(process: Process): string {
   return lines.join("\n");
 }
 
-// Where a process belongs, in a word: it is not hidden when the list is not by that.
+// The process's container or unit. A row shows it unless the list is grouped by it.
 const belongs = ({ container, unit }: Process) => (container !== null ? containerName(container) : unit !== null ? printable(unit, 60) : "");
 
-// What runs containers says so in the names of its control groups.
+// Container runtimes can be told by the names of their control groups.
 const RUNTIMES: readonly [RegExp, string][] = [
   [/docker/, "docker"], [/libpod/, "podman libpod"], [/kubepods/, "kubernetes kubepods pod"], [/crio/, "cri-o crio"], [/cri-containerd/, "containerd"],
   [/lxc/, "lxc lxd incus"], [/machine\.slice|systemd-nspawn/, "systemd-nspawn machine"],
@@ -118,7 +118,7 @@ function textOf(process: ProcessUsage): string {
   if (text === undefined) {
     const { pid, comm, executable, command_line, unit, container, cgroup } = process;
     const runtimes = cgroup === null ? [] : RUNTIMES.filter(([pattern]) => pattern.test(cgroup)).map(([, words]) => words);
-    // Pods have dashes in their ids, and underscores in the names of their control groups.
+    // A pod's id has dashes, and the name of its control group has underscores in their place.
     const pod = cgroup?.replaceAll("_", "-") ?? null;
     texts.set(process, (text = [comm, pid, executable, command_line, unit, container, cgroup, pod, ...runtimes].join("\n").toLowerCase()));
   }
@@ -132,7 +132,7 @@ export function matching({ processes }: Usage, filter: string): readonly Process
 
 // ---- Rows ----
 
-// Of which the children of a process are known: all below it.
+// A process with the processes below it.
 interface Family {
   process: ProcessUsage;
   children: Family[];
@@ -188,7 +188,7 @@ export function rowsOf(usage: Usage, { filter, by, open }: Shown): Row[] {
     if (known.some((steps) => steps === undefined)) return usage.courses.get(key) ?? null;
     return known.slice(1).reduce((sum: readonly number[], steps) => sum.map((value, step) => value + (steps![step] ?? 0)), known[0]!);
   };
-  // Where one searches a key in `open` says that the row was closed.
+  // During a search small groups are open by default, and a key in `open` means that the user closed it.
   const isOpen = (key: string, size: number) => (isFiltered && size <= MOST_OPENED) !== open.has(key);
 
   const addThreads = (process: ProcessUsage, level: number) => {
@@ -218,7 +218,7 @@ export function rowsOf(usage: Usage, { filter, by, open }: Shown): Row[] {
     });
     if (opened) addBelow();
   };
-  // Those of one program together; what is alone in its program stands for it.
+  // One row for each program. A program's only process has no group around it.
   const addPrograms = (processes: readonly ProcessUsage[], level: number, within: Group | null) => {
     const programs = grouped(processes, programOf);
     programs.forEach((program, index) => {

@@ -129,7 +129,7 @@ export class Chart {
     const area = (colour: string, width: number): uPlot.Series => ({
       fill: () => this.#colour(colour), stroke: () => this.#colour(colour), width, paths: stepped, points: { show: false }, spanGaps: false,
     });
-    // uPlot scales the number for the screen's density, and takes only whole ones for it.
+    // A whole number: uPlot multiplies it by the screen's density, and misreads fractions.
     const font = () => `12px ${getComputedStyle(this.box).fontFamily}`;
     const options: uPlot.Options = {
       width: Math.max(100, this.box.clientWidth),
@@ -139,7 +139,7 @@ export class Chart {
       padding: [14, 10, 0, 0],
       scales: {
         x: { time: false, range: () => [this.#view.from / 1000, this.#view.to / 1000] },
-        // By what is selected: the whole machine behind it may go beyond.
+        // Scaled to the selection. The whole machine behind it may exceed the scale.
         y: { range: () => [0, Math.max(0.1, this.#most * 1.08)] },
       },
       axes: [

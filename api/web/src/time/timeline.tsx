@@ -20,7 +20,7 @@ import { moment, zone } from "./ticks";
 
 const TOP = 5;
 const TOP_COLOURS = ["--top-1", "--top-2", "--top-3", "--top-4", "--top-5"];
-// A timer that stops often would fill pages.
+// At most so many stretches of a silent timer are listed.
 const MOST_TOLD = 5;
 // A history that has grown by this much is requested again, in steps that fit.
 const MOST_GROWTH = 1.3;
@@ -84,7 +84,7 @@ const part = new Growing(() => {
   return parameters;
 });
 
-// The busiest processes of the chosen window, most CPU time first; what they did at all times is drawn.
+// The busiest processes of the chosen window, most CPU time first. Their lines cover the whole timeline.
 const ranking = new Asking<Processes>(() => (top.value > 0 && isPart.value ? addressWith("/processes", windowAndSelection(question.value)) : null), { after: profile });
 const ranked = computed(() => ((isPart.value ? ranking : processes).answer.value?.processes ?? []).slice(0, top.value).map(({ id }) => id));
 
@@ -166,7 +166,7 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   const lost = history.lost.find((span) => contains(span, ms));
   const cpus = (cpuMs: number[]) => (index === -1 ? null : (busyCpus(history, cpuMs)[index]?.toFixed(2) ?? null));
   const user = cpus(history.userMs);
-  // The pointer is on a step, and the missing part of it may be tiny.
+  // Of the whole step under the pointer, since the missing part may be tiny.
   const start = index === -1 ? ms : history.startMs + index * history.stepMs;
   const missing = missingCpus(history, { from: start, to: index === -1 ? ms + 1 : start + history.stepMs });
   return (
