@@ -132,7 +132,7 @@ export async function answered(page, act) {
 // The frames in the tree for users who can't see the canvas.
 export const mirror = (page) =>
   page.$$eval(".flame-item", (items) =>
-    items.map(({ textContent, dataset }) => ({ text: textContent, name: dataset.name, kind: dataset.kind, value: Number(dataset.value), depth: Number(dataset.depth) })));
+    items.map(({ ariaLabel, dataset }) => ({ text: ariaLabel, name: dataset.name, kind: dataset.kind, value: Number(dataset.value), depth: Number(dataset.depth) })));
 
 // The number of different colours on the canvas, and its painted share.
 export const painted = (page) =>

@@ -345,9 +345,9 @@ export class FlameCanvas {
       return;
     }
     this.#hover(-1, 0, 0);
-    this.#focus(node, true);
     this.#hands.onSelect(node);
     this.#hands.onZoom(node);
+    this.#focus(node);
   }
 
   #contextMenu(event: MouseEvent) {
@@ -359,17 +359,14 @@ export class FlameCanvas {
     this.#hands.onMenu(node, event.clientX, event.clientY);
   }
 
-  // `isSoon`: the tree of elements may follow with the next frame. Made at once, the browser would have to lay it out before
-  // a zoom can read where the box is scrolled to.
-  #focus(node: number, isSoon = false) {
+  #focus(node: number) {
     if (node === this.#focused) return;
     this.#focused = node;
     if (node !== -1 && this.#shown !== null) {
       this.#reveal(node);
       this.#hands.say(this.#shown.labels.spoken(node));
-      this.#isMirrorOld = true;
-      if (isSoon) this.#repaint();
-      else this.#mirrorAnew();
+      // After a zoom it follows with the next frame, as everything has moved.
+      if (!this.#isMirrorOld) this.#mirrorAnew();
     }
     this.#mark(this.#focusMark, node);
   }

@@ -96,6 +96,9 @@ const KEYS: readonly Key[] = [
 const NEXT = { icicle: "flame", flame: "sandwich", sandwich: "table", table: "icicle" } as const;
 
 export function Graph() {
+// A component of its own, since each key changes it.
+const Announcer = () => <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>;
+
   useKeys("Graph", KEYS);
   const answer = profile.answer.value;
   const problem = profile.problem.value;
@@ -123,7 +126,7 @@ export function Graph() {
         Arrow keys move between frames: to the largest callee, to the caller, to neighbours. Enter zooms into a frame, Backspace out of
         it, Escape shows all, the menu key or Shift F10 opens its menu.
       </p>
-      <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>
+      <Announcer />
       <div class="under">
         {notice !== null ? <span /> : mode.value === "sandwich" || mode.value === "table" ? <p class="hint">{HINTS[mode.value]}</p> : <Details />}
         {notice === null && <Legend />}

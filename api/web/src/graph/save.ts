@@ -3,7 +3,7 @@
 import { effect } from "@preact/signals";
 
 import { rateText } from "../facts";
-import { pictures } from "../pictures";
+import { type Pictures, pictures } from "../pictures";
 import { isDiff, profile } from "../questions";
 import { question, view } from "../state";
 import { count, printable, span } from "../text";
@@ -50,7 +50,8 @@ function picture(): Picture {
   return { title, lines: describe(), parts, legend: legend.peek(), ground: token("--panel"), softInk: token("--ink-soft") };
 }
 
-// Offers the picture while there is one.
+const offer: Pictures = { svg: () => new Blob([svg(picture())], { type: "image/svg+xml" }), png: () => png(picture()) };
+// While there is a graph.
 effect(() => {
-  pictures.value = shown.value === null ? null : { svg: () => new Blob([svg(picture())], { type: "image/svg+xml" }), png: () => png(picture()) };
+  pictures.value = shown.value === null ? null : offer;
 });
