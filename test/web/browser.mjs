@@ -148,9 +148,14 @@ export const painted = (page) =>
     return { colours: colours.size, share: count / (data.length / 4) };
   });
 
-// Has the page's clients find `change(answer)` instead of the daemon's answer to questions of `path`.
+// Requests for the graph of a profile, for page.route().
+export const ofGraph = (url) => url.pathname === "/profile" && url.searchParams.get("format") === "columns-binary";
+// Requests for an answer in words.
+export const ofSummary = (url) => url.searchParams.get("format") === "summary";
+
+// Answers the page's requests of `path` with `change(answer)` instead of the daemon's answer.
 export const answerInstead = (page, path, change) =>
-  page.route((url) => url.pathname === path, async (route) => {
+  page.route((url) => url.pathname === path && !ofSummary(url), async (route) => {
     const isBinary = route.request().url().includes("columns-binary");
     const answer = await page.context().request.get(route.request().url().replace("columns-binary", "columns"));
     const changed = change(await answer.json(), new URL(route.request().url()));

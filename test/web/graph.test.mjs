@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
 
-import { answered, inspect, loaded, mirror, open, painted, text } from "./browser.mjs";
+import { answered, inspect, loaded, mirror, ofGraph, open, painted, text } from "./browser.mjs";
 import { binary } from "./columns.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
@@ -48,7 +48,7 @@ describe("the graph", () => {
       return [...copy.getImageData(0, 0, 1, 1).data];
     }, { x, y });
   // Frames with all members, which the fixture's do not have.
-  const tellMore = () => page.route("**/profile?**", async (route) => {
+  const tellMore = () => page.route(ofGraph, async (route) => {
     const answer = await (await page.context().request.get(route.request().url().replace("columns-binary", "columns"))).json();
     const { strings, frames } = answer.columns;
     const index = (value) => strings.push(value) - 1;
@@ -464,7 +464,7 @@ describe("the graph", () => {
 
   it("fetches left-out functions when the user goes there", async () => {
     let fetched = "";
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       if (url.searchParams.has("root")) fetched = url.search;
       else url.searchParams.set("max_nodes", "6");
@@ -484,7 +484,7 @@ describe("the graph", () => {
 
   it("fetches the largest frames of a live window, and the rest when it is searched", async () => {
     const asked = [];
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       asked.push(url.searchParams.get("max_nodes"));
       if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
@@ -501,7 +501,7 @@ describe("the graph", () => {
 
   it("fetches the largest frames of a past window, and the rest once they are painted", async () => {
     const asked = [];
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       asked.push(url.searchParams.get("max_nodes"));
       // As if the fixture had more frames than a screen can show.
@@ -520,7 +520,7 @@ describe("the graph", () => {
 
   it("says that search and table count only the largest frames while the rest can't be fetched", async () => {
     let refused = 0;
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       if (url.searchParams.has("max_nodes")) url.searchParams.set("max_nodes", "6");
       else if (refused++ === 0) {
@@ -543,7 +543,7 @@ describe("the graph", () => {
 
   it("requests the whole window again if its samples changed", async () => {
     const asked = [];
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       const isFirst = url.searchParams.has("max_nodes");
       asked.push(isFirst ? "first" : "rest");
@@ -562,7 +562,7 @@ describe("the graph", () => {
   });
 
   it("logs unexpected errors to the console while it fetches the rest", async () => {
-    await page.route("**/profile?**", async (route) => {
+    await page.route(ofGraph, async (route) => {
       const url = new URL(route.request().url());
       if (!url.searchParams.has("max_nodes")) return route.fulfill({ contentType: "application/octet-stream", body: "no such columns" });
       url.searchParams.set("max_nodes", "6");

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { Daemon, NOW, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+import { Daemon, NOW, inspect, loaded, loads, mirror, ofGraph, open, text } from "./browser.mjs";
 import { binary } from "./columns.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
@@ -41,7 +41,7 @@ describe("the page's states", () => {
   });
 
   it("says when only the caller's own processes are visible, and what that means", async () => {
-    await page.route(`${daemon.url}/profile*`, async (route) => {
+    await page.route(ofGraph, async (route) => {
       const answer = await page.context().request.get(route.request().url().replace("columns-binary", "columns"));
       await route.fulfill({ body: binary({ ...(await answer.json()), visible_uid: 1000 }) });
     });
@@ -58,7 +58,7 @@ describe("the page's states", () => {
     page.on("request", (request) => asked.push(new URL(request.url()).pathname));
     const beside = () => asked.filter((path) => ["/processes", "/timeline"].includes(path)).length;
     let answered = () => 0;
-    await page.route(`${daemon.url}/profile*`, async (route) => {
+    await page.route(ofGraph, async (route) => {
       const answer = await page.context().request.get(route.request().url());
       const before = beside();
       answered = () => before;
@@ -68,7 +68,7 @@ describe("the page's states", () => {
     assert.equal(answered(), 0);
     assert.ok(beside() > 0);
     // No query waits forever for another one.
-    await page.unroute(`${daemon.url}/profile*`);
+    await page.unroute(ofGraph);
     const letGo = await hold("/profile");
     const before = beside();
     await page.click('#ranges [data-from="now-5m"]');

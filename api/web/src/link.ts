@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An address that shows the same to everyone at any time: "now" and the defaults become fixed times.
+import { addressWith } from "./api";
 import { isDiff, profile } from "./questions";
-import { type Changes, addressOf, changed } from "./state";
+import { type Changes, addressOf, changed, profileParameters } from "./state";
 
 const atOnce = (ms: number) => new Date(ms).toISOString();
 
@@ -14,3 +15,11 @@ export function pinned(): Changes {
 }
 
 export const lastingAddress = () => location.origin + addressOf(changed(pinned()));
+
+// The address of the shown profile or comparison in another of the daemon's formats.
+export function addressIn(format: string): string {
+  const { question, base } = changed(pinned());
+  const parameters = profileParameters(question, base);
+  parameters.set("format", format);
+  return addressWith(base === null ? "/profile" : "/diff", parameters);
+}

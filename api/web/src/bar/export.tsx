@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports of the shown profile: the same query with fixed times, in other formats.
-import { addressWith } from "../api";
 import { EXPORT } from "../icons";
 import { useKeys } from "../keys";
-import { pinned } from "../link";
+import { addressIn } from "../link";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { pictures, save } from "../pictures";
 import { askedWindow } from "../questions";
-import { base, changed, profileParameters } from "../state";
+import { base } from "../state";
 import { heading } from "../title";
 
 interface Format {
@@ -30,13 +29,6 @@ const DIFF: readonly Format[] = [
   { format: "flamegraph", label: "Tree as JSON", ending: "json" },
 ];
 
-function address(format: string): string {
-  const { question, base: compared } = changed(pinned());
-  const parameters = profileParameters(question, compared);
-  parameters.set("format", format);
-  return addressWith(compared === null ? "/profile" : "/diff", parameters);
-}
-
 // A file name for the shown profile: "checkout-api-2026-01-31-1405".
 function fileName(): string {
   const name = heading.value.name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 60).replace(/^[-.]+|[-.]+$/g, "") || "profile";
@@ -44,7 +36,7 @@ function fileName(): string {
   return name + when;
 }
 
-const inSpeedscope = () => `/speedscope/#profileURL=${encodeURIComponent(address("speedscope"))}&title=${encodeURIComponent(heading.value.name)}`;
+const inSpeedscope = () => `/speedscope/#profileURL=${encodeURIComponent(addressIn("speedscope"))}&title=${encodeURIComponent(heading.value.name)}`;
 
 export function Export() {
   useKeys("Bar", [{ key: "e", what: "Export", act: () => openMenu("export") }]);
@@ -62,7 +54,7 @@ export function Export() {
       <hr />
       <h2>{base.value === null ? "Profile" : "Comparison"}</h2>
       {(base.value === null ? PROFILE : DIFF).map(({ format, label, ending }) => (
-        <a key={format} href={address(format)} download={`${fileName()}.${ending}`} onClick={close}>{label}<small>.{ending}</small></a>
+        <a key={format} href={addressIn(format)} download={`${fileName()}.${ending}`} onClick={close}>{label}<small>.{ending}</small></a>
       ))}
       {base.value === null && (
         <>

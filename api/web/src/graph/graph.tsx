@@ -16,6 +16,7 @@ import { Details } from "./details";
 import { FlameBox } from "./flame_box";
 import type { Model } from "./model";
 import { type Half, fetching, halves, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomHalf, zoomTo } from "./shown";
+import { Summary } from "./summary";
 import { FunctionTable } from "./table";
 import { Crumbs, Legend, SearchResult, Toolbar } from "./toolbar";
 
@@ -95,10 +96,10 @@ const KEYS: readonly Key[] = [
 ];
 const NEXT = { icicle: "flame", flame: "sandwich", sandwich: "table", table: "icicle" } as const;
 
-export function Graph() {
 // A component of its own, since each key changes it.
 const Announcer = () => <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>;
 
+export function Graph() {
   useKeys("Graph", KEYS);
   const answer = profile.answer.value;
   const problem = profile.problem.value;
@@ -115,6 +116,7 @@ const Announcer = () => <p id="announcer" class="visually-hidden" aria-live="pol
       <div class="place">
         <Crumbs />
         <SearchResult />
+        {notice === null && <Summary />}
       </div>
       <div class={isAsked.value ? "stage busy" : "stage"} id="stage" tabIndex={-1}>
         <Waiting asking={profile} what="the profile" />
