@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 
-import { Daemon, NOW, answered, inspect, loaded, open, text } from "./browser.mjs";
+import { Daemon, NOW, answerInstead, answered, inspect, loaded, open, text } from "./browser.mjs";
 import { browser, daemon, page, useFixture } from "./fixture.mjs";
 
 const address = async (page) => Object.fromEntries(new URL(await page.evaluate(() => location.href)).searchParams);
@@ -179,13 +179,55 @@ describe("the timeline", () => {
 
   it("pins and moves a baseline with the keyboard only", async () => {
     await open(page, daemon.url);
-    await page.focus("#timeline-before");
+    await page.focus("#compare-button");
+    for (const key of ["Enter", "ArrowDown"]) await page.keyboard.press(key);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "The time just before");
     await answered(page, () => page.keyboard.press("Enter"));
     assert.equal((await address(page)).base_from, "2026-01-31T13:35:30.000Z");
     assert.equal((await address(page)).base_to, "2026-01-31T13:50:30.000Z");
     await slider(page, "Move the baseline").focus();
     await answered(page, () => page.keyboard.press("Home"));
     assert.equal((await address(page)).base_from, "2026-01-31T11:05:30.000Z");
+  });
+
+  it("compares with the same time an hour ago by one click or key, and goes on with it", async () => {
+    await open(page, daemon.url);
+    for (const act of [() => page.click("#what-changed"), () => page.keyboard.press("w")]) {
+      await answered(page, act);
+      assert.deepEqual(await address(page), { base_from: "now-1h15m", base_to: "now-1h" });
+      assert.equal(await valueText(page, "Start of the baseline"), "12:50:30");
+      assert.equal(await text(page, "#chips"), "Compared with 12:50:30 – 13:05:30");
+      assert.match(await text(page, "#legend"), /^LessUnchangedMore$/);
+      await answered(page, () => page.click("#timeline-unpin"));
+    }
+    await open(page, `${daemon.url}/?pid=4242&from=2026-01-31T13:00:00Z&to=2026-01-31T13:10:00Z`);
+    await answered(page, () => page.click("#what-changed"));
+    const { base_from, base_to, base_pid } = await address(page);
+    assert.deepEqual([base_from, base_to, base_pid], ["2026-01-31T12:00:00.000Z", "2026-01-31T12:10:00.000Z", undefined]);
+  });
+
+  it("says which times a window can't be compared with, and why", async () => {
+    const choices = () => page.$$eval("#compare .entry", (all) => all.map((entry) => [entry.firstChild.textContent, entry.querySelector("small").textContent, entry.disabled]));
+    await open(page, daemon.url);
+    await page.click("#compare-button");
+    const none = "samples begin at 2026-01-31 11:05:30";
+    assert.deepEqual(await choices(), [
+      ["The same time an hour ago", "", false], ["The same time a day ago", none, true], ["The same time a week ago", none, true], ["The time just before", "", false],
+    ]);
+    await inspect(page, "compare");
+    await open(page, `${daemon.url}/?from=now-2h`);
+    assert.deepEqual((await choices())[0], ["The same time an hour ago", "the window is longer", true]);
+    assert.ok(await page.isDisabled("#what-changed"));
+    assert.match(await page.getAttribute("#what-changed", "title"), /^The same time an hour ago: the window is longer\nThe same time a day ago: samples begin at/);
+  });
+
+  it("compares with a day ago if the history is that long", async () => {
+    // As if flamed had run for two days.
+    await answerInstead(page, "/timeline", (answer) => ({ ...answer, window: { ...answer.window, used: { ...answer.window.used, from_ms: NOW - 48 * 3600_000 } } }));
+    await open(page, daemon.url);
+    await page.click("#compare-button");
+    await answered(page, () => page.click('#compare .entry:has-text("a day ago")'));
+    assert.deepEqual(await address(page), { base_from: "now-1d15m", base_to: "now-1d" });
   });
 
   it("shows the busiest processes on demand, and selects one on a click", async () => {
@@ -315,6 +357,104 @@ describe("the timeline", () => {
       await inspect(sized, `time-${width}`);
       await sized.close();
     }
+  });
+});
+
+describe("marks on the timeline", () => {
+  const MARKS = [
+    { time: "", time_ms: NOW - 5400_000, kind: "restart", text: "flamed was restarted" },
+    { time: "", time_ms: NOW - 1200_000, kind: "note", text: "deploy <b>1.2</b>" },
+    { time: "", time_ms: NOW - 1190_000, kind: "note", text: "cache emptied" },
+  ];
+  // A daemon that has these marks, and takes more or refuses them.
+  async function withMarks(refusal = null) {
+    const marks = [...MARKS];
+    await page.route((url) => url.pathname === "/marks", async (route) => {
+      const request = route.request();
+      if (request.method() === "GET") return route.fulfill({ json: { marks } });
+      assert.equal(request.headers()["content-type"], "application/json");
+      if (refusal !== null) return route.fulfill({ status: 403, contentType: "application/problem+json", body: JSON.stringify({ status: 403, title: "Forbidden", detail: refusal }) });
+      marks.push({ kind: "note", ...request.postDataJSON() });
+      return route.fulfill({ status: 201, json: marks.at(-1) });
+    });
+    return marks;
+  }
+  const flags = () => page.$$eval(".flag", (all) => all.map((flag) => flag.ariaLabel));
+
+  it("are flags in their places, those close together in one, with their texts for pointers and keys", async () => {
+    await withMarks();
+    await open(page, daemon.url);
+    assert.deepEqual(await flags(), [
+      "12:35:30 flamed was restarted. Compare after with before", "13:45:30 deploy <b>1.2</b>, 13:45:40 cache emptied. Compare after with before",
+    ]);
+    const over = await page.$eval(OVER, (element) => element.getBoundingClientRect().toJSON());
+    for (const [index, ago] of [[1, 5400], [2, 1200]]) {
+      const { x } = await page.$eval(`.flags li:nth-child(${index})`, (flag) => flag.getBoundingClientRect().toJSON());
+      assert.ok(Math.abs(x - (over.x + share(ago) * over.width)) < 2, `${x}`);
+    }
+    const told = () => page.$$eval(".flag-text", (all) => all.filter((one) => getComputedStyle(one).display !== "none").map((one) => one.textContent));
+    assert.deepEqual(await told(), []);
+    await page.hover(".flags li:nth-child(2) .flag");
+    assert.match((await told()).join(), /^13:45:30 deploy <b>1\.2<\/b>13:45:40 cache emptied/);
+    await inspect(page, "marks");
+    await page.mouse.move(2, 2);
+    await page.focus("#timeline-in");
+    await page.focus(".flags li:nth-child(1) .flag");
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Tab");
+    assert.match((await told()).join(), /^12:35:30 flamed was restarted/);
+    await open(page, `${daemon.url}/?line=${NOW - 1300_000}-${NOW - 1100_000}`);
+    assert.deepEqual((await flags()).map((flag) => flag.slice(0, 8)), ["13:45:30", "13:45:40"]);
+  });
+
+  it("compare the time after them with the time before", async () => {
+    await withMarks();
+    await open(page, daemon.url);
+    await answered(page, () => page.click(".flags li:nth-child(2) .flag"));
+    assert.deepEqual(await address(page), {
+      from: "2026-01-31T13:45:30.000Z", to: "2026-01-31T14:00:30.000Z", base_from: "2026-01-31T13:30:30.000Z", base_to: "2026-01-31T13:45:30.000Z",
+    });
+  });
+
+  it("can be added, at the end of what is looked at or now", async () => {
+    const marks = await withMarks();
+    await open(page, daemon.url);
+    await page.keyboard.press("m");
+    await page.keyboard.type("deploy 1.3");
+    await inspect(page, "add-mark");
+    await answered(page, () => page.keyboard.press("Enter"));
+    assert.deepEqual(marks.at(-1), { kind: "note", text: "deploy 1.3", time_ms: NOW });
+    assert.ok(await page.isHidden("#add-mark"));
+    assert.match((await flags()).join(), /14:05:30 deploy 1\.3/);
+    await open(page, `${daemon.url}/?from=2026-01-31T13:00:00Z&to=2026-01-31T13:10:00Z`);
+    await page.click("#add-mark-button");
+    await page.fill("#add-mark input", "over");
+    await page.selectOption("#add-mark select", "to");
+    await answered(page, () => page.click("#add-mark .primary"));
+    assert.equal(marks.at(-1).time_ms, Date.parse("2026-01-31T13:10:00Z"));
+  });
+
+  it("say why they can't be added", async () => {
+    await withMarks("Only root and members of the group flamed may set marks.");
+    await open(page, daemon.url);
+    await page.keyboard.press("m");
+    await page.keyboard.type("deploy");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#add-mark [role=alert]");
+    assert.equal(await text(page, "#add-mark [role=alert]"), "Only root and members of the group flamed may set marks.");
+    assert.equal(await page.inputValue("#add-mark input"), "deploy");
+    // Those who see only their own processes are not asked at all.
+    await answerInstead(page, "/profile", (answer) => ({ ...answer, visible_uid: 1000 }));
+    await open(page, daemon.url);
+    assert.equal((await flags()).length, 2);
+    assert.equal(await page.$("#add-mark"), null);
+  });
+
+  it("are missing where the daemon has none", async () => {
+    await page.route((url) => url.pathname === "/marks", (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: JSON.stringify({ status: 404, title: "Not found" }) }));
+    await open(page, daemon.url);
+    assert.deepEqual(await flags(), []);
+    assert.equal(await page.$("#add-mark"), null);
   });
 });
 

@@ -99,6 +99,51 @@ describe("a span of time", () => {
   });
 });
 
+describe("the same time some hours earlier", () => {
+  let ago;
+  const window = { from: 10 * HOUR, to: 10 * HOUR + 15 * MINUTE };
+
+  before(async () => {
+    ago = await source("time/ago.ts");
+  });
+
+  it("goes on with a live window, and is fixed for others", () => {
+    assert.deepEqual(ago.earlier(window, HOUR, true), { from: "now-1h15m", to: "now-1h" });
+    assert.deepEqual(ago.earlier(window, 24 * HOUR, true), { from: "now-1d15m", to: "now-1d" });
+    assert.deepEqual(ago.earlier(window, HOUR, false), { from: "1970-01-01T09:00:00.000Z", to: "1970-01-01T09:15:00.000Z" });
+  });
+
+  it("must be retained as a whole, and must not overlap with the window", () => {
+    process.env.TZ = "UTC";
+    assert.equal(ago.obstacle(window, HOUR, null), "");
+    assert.equal(ago.obstacle(window, HOUR, { from: 9 * HOUR, to: 11 * HOUR }), "");
+    assert.equal(ago.obstacle(window, HOUR, { from: 9 * HOUR + 1, to: 11 * HOUR }), "samples begin at 1970-01-01 09:00:00");
+    assert.equal(ago.obstacle({ from: 8 * HOUR, to: 10 * HOUR }, HOUR, null), "the window is longer");
+    process.env.TZ = zoneBefore ?? "";
+  });
+});
+
+describe("marks", () => {
+  let marks;
+  const at = (time_ms) => ({ time_ms, kind: "note", text: String(time_ms) });
+
+  before(async () => {
+    marks = await source("time/marks.ts");
+  });
+
+  it("are in their places, and share a flag where there is no room for two", () => {
+    const flags = marks.flagsOf([at(900), at(100), at(120), at(130), at(2000)], { from: 0, to: 1000 }, 1000);
+    assert.deepEqual(flags.map(({ place, marks: all }) => [place, all.map(({ text }) => text)]), [[0.1, ["100", "120"]], [0.13, ["130"]], [0.9, ["900"]]]);
+    assert.equal(marks.flagsOf([at(100), at(120)], { from: 0, to: 1000 }, 2000).length, 2);
+  });
+
+  it("compare as much time after them as the window is long, or as there is, with as much before", () => {
+    assert.deepEqual(marks.around(at(10_000), { from: 0, to: 3000 }, 60_000), { before: { from: 7000, to: 10_000 }, after: { from: 10_000, to: 13_000 } });
+    assert.deepEqual(marks.around(at(10_000), { from: 0, to: 3000 }, 12_000), { before: { from: 8000, to: 10_000 }, after: { from: 10_000, to: 12_000 } });
+    assert.equal(marks.around(at(10_000), { from: 0, to: 3000 }, 10_500), null);
+  });
+});
+
 describe("a history of CPU use", () => {
   let history;
   const answer = (startMs, user, more = {}) => ({

@@ -120,6 +120,17 @@ export interface Heatmap extends About {
   counts: number[]; // of second c, part r at counts[c * rows + r]
 }
 
+// time is in milliseconds since 1970. "restart": flamed's own.
+export interface Mark {
+  time_ms: number;
+  kind: "note" | "restart";
+  text: string;
+}
+
+export interface Marks {
+  marks: Mark[];
+}
+
 export interface Health {
   status: string;
   components: { name: string; ok: boolean; detail: string }[];

@@ -83,4 +83,17 @@ export async function get<Answer>(address: string, { signal, onProgress }: Optio
   }
 }
 
+// Rejects with the reason if the daemon refuses.
+export async function post(path: string, value: object): Promise<void> {
+  let response: Response;
+  try {
+    response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+  } catch (error) {
+    throw new Unreachable("flamed does not answer", { cause: error });
+  }
+  if (response.ok) return;
+  const isProblem = (response.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
+  throw new Refused(isProblem ? (await response.json()) as Problem : { status: response.status, title: `Status ${response.status}` });
+}
+
 export const addressWith = (path: string, parameters: URLSearchParams) => (parameters.size === 0 ? path : `${path}?${parameters}`);

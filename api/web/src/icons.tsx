@@ -17,4 +17,6 @@ export const SYSTEM = icon("M3 4h14v9H3zM7 17h6M10 13v4");
 export const SUN = icon("M10 7a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM10 2v2M10 16v2M2 10h2M16 10h2M4.5 4.5l1.4 1.4M14.1 14.1l1.4 1.4M4.5 15.5l1.4-1.4M14.1 5.9l1.4-1.4");
 export const MOON = icon("M16.5 12A7 7 0 0 1 8 3.5a7 7 0 1 0 8.5 8.5z");
 export const QUESTION = icon("M7.5 7.5a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M10 14.5v.1");
+export const DOWN = icon("M5.5 8l4.5 4.5L14.5 8");
+export const FLAG = icon("M5 17V4h10l-2.5 3.5L15 11H5");
 export const CROSS = icon("M6 6l8 8M14 6l-8 8");

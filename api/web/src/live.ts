@@ -7,6 +7,7 @@ import { round } from "./asking";
 import { isAway } from "./daemon";
 import { askedWindow, profile } from "./questions";
 import { ask, isLive } from "./state";
+import { asDuration } from "./text";
 
 const SHORTEST_MS = 5000;
 const LONGEST_MS = 60000;
@@ -16,19 +17,6 @@ const atOnce = (ms: number) => new Date(ms).toISOString();
 export function pause() {
   const window = askedWindow.peek();
   if (window !== null) ask({ from: atOnce(window.from_ms), to: atOnce(window.to_ms) });
-}
-
-const UNITS: [number, string][] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
-
-// 5400000 → "1h30m"
-export function asDuration(ms: number): string {
-  let seconds = Math.max(1, Math.round(ms / 1000));
-  let text = "";
-  for (const [length, unit] of UNITS) {
-    if (seconds >= length) text += `${Math.floor(seconds / length)}${unit}`;
-    seconds %= length;
-  }
-  return text;
 }
 
 // A window of the same length that ends now.

@@ -51,6 +51,19 @@ export function duration(ms: number) {
   return parts.filter(([value]) => value > 0).slice(0, 2).map(([value, unit]) => `${value} ${unit}`).join(" ");
 }
 
+const UNITS: [number, string][] = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+
+// 5400000 → "1h30m", as the daemon reads it.
+export function asDuration(ms: number): string {
+  let rest = Math.max(1, Math.round(ms / 1000));
+  let text = "";
+  for (const [length, unit] of UNITS) {
+    if (rest >= length) text += `${Math.floor(rest / length)}${unit}`;
+    rest %= length;
+  }
+  return text;
+}
+
 // In the reader's own time zone: "2026-01-31 14:05:30". By hand, since toLocaleString() makes a formatter at each call.
 export function dateTime(ms: number) {
   const date = new Date(ms);

@@ -2,7 +2,7 @@
 // The selectors and filters, each with a button to remove it, and a form to add more.
 import { useSignal } from "@preact/signals";
 
-import { findProcess } from "../questions";
+import { findProcess, isDiff, profile } from "../questions";
 import { CROSS, FILTER } from "../icons";
 import { useKeys } from "../keys";
 import { Menu, closeMenu, openMenu } from "../menu";
@@ -45,9 +45,14 @@ const without = (values: readonly string[], value: string) => values.filter((oth
 // For the side to compare with: only selectors that differ from the query's.
 function baseline(): string {
   const compared = base.value!;
-  const times = compared.from === "" && compared.to === "" ? "" : [compared.from, compared.to || "now"].map((time) => Date.parse(time));
   const parts = SELECTORS.flatMap((selector) => compared[selector].map((value) => chosen(selector, value)));
-  if (times !== "") parts.unshift(times.some(Number.isNaN) ? `${compared.from || "…"} – ${compared.to || "now"}` : span(times[0], times[1]));
+  if (compared.from !== "" || compared.to !== "") {
+    const answer = profile.answer.value;
+    const [from, to] = [compared.from, compared.to].map((time) => Date.parse(time));
+    if (!Number.isNaN(from + to)) parts.unshift(span(from, to));
+    else if (answer !== null && isDiff(answer)) parts.unshift(span(answer.before.window.asked.from_ms, answer.before.window.asked.to_ms));
+    else parts.unshift(`${compared.from || "…"} – ${compared.to || "now"}`);
+  }
   return parts.join(" · ") || "the same time before";
 }
 

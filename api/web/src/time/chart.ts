@@ -29,6 +29,9 @@ const SIDE_PX = 38;
 const CLICK_PX = 4;
 const SHORTEST_VIEW_MS = 10_000;
 
+// The shown part of a history without a zoom.
+export const viewOf = ({ from, to }: Span): Span => ({ from, to: Math.max(to, from + SHORTEST_VIEW_MS) });
+
 export class Chart {
   // Whether the next drawn span is the baseline. With Shift it always is.
   isPinning = false;
@@ -77,7 +80,7 @@ export class Chart {
     this.#retained = retained;
     this.#layers = layers;
     this.#background = background;
-    this.#view = view ?? { from: history.from, to: Math.max(history.to, history.from + SHORTEST_VIEW_MS) };
+    this.#view = view ?? viewOf(history);
     this.#draw();
   }
 

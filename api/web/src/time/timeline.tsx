@@ -12,10 +12,13 @@ import { base, compare, go, isMachine, look, question, select, view, windowAndSe
 import { Waiting } from "../states";
 import { count, duration, printable } from "../text";
 import { isDark } from "../theme";
-import { Chart, type Layer } from "./chart";
+import { Chart, type Layer, viewOf } from "./chart";
+import { Compare } from "./compare";
+import { AddMark, Flags } from "./flags";
 import { HeatToggle } from "./heatmap";
 import { type History, type Line, appended, busyCpus, historyOf, meanCpus, missingCpus, nextFrom, resampled, stepAt } from "./history";
-import { type Span, asText, before, contains, fromText, length } from "./span";
+import { retained } from "./retained";
+import { type Span, asText, contains, fromText, length } from "./span";
 import { moment, zone } from "./ticks";
 
 const TOP = 5;
@@ -68,9 +71,6 @@ class Growing {
     return answer.window.asked.from_ms === Math.round(nextFrom(have));
   }
 }
-
-// The whole of it, after the full request.
-const retained = signal<Span | null>(null);
 
 const machine = new Growing(() => {
   return new URLSearchParams();
@@ -237,12 +237,6 @@ export function Timeline() {
   });
 
   const whole = history.value;
-  const window = askedWindow.value;
-  const pinBefore = () => {
-    if (window === null || whole === null) return;
-    const span = before(asSpan(window), { from: Math.min(whole.from, window.from_ms), to: whole.to });
-    if (length(span) > 0) compare({ from: at(span.from), to: at(span.to) });
-  };
   const asking = isPart.value ? part.asking : machine.asking;
   const problem = asking.problem.value;
   return (
@@ -253,15 +247,12 @@ export function Timeline() {
         <p id="timeline-readout" class="timeline-readout">{whole !== null && <Readout history={whole} ms={hovered.value} />}</p>
         <div class="timeline-tools" role="group" aria-label="Timeline">
           <button type="button" id="timeline-top" aria-pressed={top.value > 0} title="The busiest of the chosen window" onClick={() => look({ top: top.value > 0 ? 0 : TOP })}>Top processes</button>
-          {base.value === null ? (
-            <>
-              <button type="button" id="timeline-pin" aria-pressed={isPinning.value} aria-describedby="timeline-pin-help" onClick={() => (isPinning.value = !isPinning.value)}>Draw baseline</button>
-              <button type="button" id="timeline-before" disabled={window === null} onClick={pinBefore}>Compare with before</button>
-            </>
-          ) : (
-            <button type="button" id="timeline-unpin" onClick={() => compare(null)}>Stop comparing</button>
-          )}
+          <Compare />
+          {base.value === null
+            ? <button type="button" id="timeline-pin" aria-pressed={isPinning.value} aria-describedby="timeline-pin-help" onClick={() => (isPinning.value = !isPinning.value)}>Draw baseline</button>
+            : <button type="button" id="timeline-unpin" onClick={() => compare(null)}>Stop comparing</button>}
           <HeatToggle />
+          <AddMark />
           <button type="button" id="timeline-in" aria-label="Zoom in" title="Zoom in" onClick={() => chart.current?.zoom(0.5)}>+</button>
           <button type="button" id="timeline-out" aria-label="Zoom out" title="Zoom out" disabled={line.value === ""} onClick={() => chart.current?.zoom(2)}>−</button>
           <button type="button" id="timeline-all" disabled={line.value === ""} onClick={() => look({ line: "" })}>All</button>
@@ -270,6 +261,7 @@ export function Timeline() {
       <div class="timeline-stage">
         <Waiting asking={asking} what="the timeline" />
         <div id="timeline" class="timeline-chart" ref={box} role="group" aria-label="Timeline of CPU use" aria-describedby="timeline-text timeline-help" />
+        {whole !== null && <Flags view={shown.value ?? viewOf(whole)} />}
         {problem !== null && <p class="timeline-problem" role="status">{printable(problem.detail ?? problem.title ?? "Refused")}</p>}
       </div>
       <p id="timeline-text" class="visually-hidden">{whole === null ? "" : describe(whole)}</p>
@@ -277,7 +269,7 @@ export function Timeline() {
         Drag to choose a window; with Shift held, what it is compared with. The window's edges are sliders: arrow keys move them, Page Up
         and Page Down by ten steps, Home and End to the ends.
       </p>
-      <p id="timeline-pin-help" class="visually-hidden">Then drag over the time to compare with. With the keyboard: Compare with before, and move the baseline's edges.</p>
+      <p id="timeline-pin-help" class="visually-hidden">Then drag over the time to compare with. With the keyboard: The time just before, in the menu Compare with, and move the baseline's edges.</p>
     </section>
   );
 }
