@@ -246,6 +246,10 @@ void FixtureHistory::know(const ProcessId& id, const std::string& comm, const st
     info.cgroup = "/system.slice/docker-" + info.container + ".scope";
     info.command_line = "java -Xmx2g -jar /srv/stock.jar";
   }
+  if (id == kDeep) {
+    info.container = "stage-7";
+    info.cgroup = "/lxc.payload.stage-7/" + unit;
+  }
   if (id == kHostile) info.command_line = "/usr/bin/evil '<script>alert(2)</script>' " + std::string(3000, 'y');
   const ProcessId* parent = nullptr;
   if (id.pid >= 9000 && id.pid < 9060) parent = &kBatchd;

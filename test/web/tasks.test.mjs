@@ -71,13 +71,19 @@ describe("with three actions at most", () => {
     assert.ok((await mirror(page)).some(({ name }) => name === "ZSTD_compressBlock"));
   });
 
-  it("finds a container by what it is called", async () => {
-    await task("a container by name", [
-      () => page.fill("#process-filter", "docker"),
-      () => answered(page, () => page.press("#process-filter", "Enter")),
-    ]);
-    assert.equal((await query()).pid, "31337@70000");
-    assert.ok((await mirror(page)).some(({ name }) => name.startsWith("com.shop")));
+  it("finds a container by its name, its id or what runs it", async () => {
+    // LXC's have names, and Docker's only ids that flamed knows.
+    for (const [what, typed, pid, function_] of [
+      ["a container by name", "stage-7", "5150@80000", "odd(int)"], ["a container by id", "3f1c9a0b7d2e", "31337@70000", "com.shop.Stock.scan"],
+      ["a container by what runs it", "docker", "31337@70000", "com.shop.Stock.scan"],
+    ]) {
+      await task(what, [
+        () => page.fill("#process-filter", typed),
+        () => answered(page, () => page.press("#process-filter", "Enter")),
+      ]);
+      assert.equal((await query()).pid, pid);
+      assert.ok((await mirror(page)).some(({ name }) => name === function_), typed);
+    }
   });
 
   it("shares what it shows", async () => {
