@@ -374,7 +374,7 @@ describe("marks on the timeline", () => {
       if (request.method() === "GET") return route.fulfill({ json: { marks } });
       assert.equal(request.headers()["content-type"], "application/json");
       if (refusal !== null) return route.fulfill({ status: 403, contentType: "application/problem+json", body: JSON.stringify({ status: 403, title: "Forbidden", detail: refusal }) });
-      marks.push({ kind: "note", ...request.postDataJSON() });
+      marks.push({ kind: "note", time_ms: NOW, ...request.postDataJSON() });
       return route.fulfill({ status: 201, json: marks.at(-1) });
     });
     return marks;
@@ -407,6 +407,19 @@ describe("marks on the timeline", () => {
     assert.deepEqual((await flags()).map((flag) => flag.slice(0, 8)), ["13:45:30", "13:45:40"]);
   });
 
+  it("are those of the selection, and are listed in part where many share a flag", async () => {
+    const asked = [];
+    await page.route((url) => url.pathname === "/marks", (route) => {
+      asked.push(Object.fromEntries(new URL(route.request().url()).searchParams));
+      return route.fulfill({ json: { marks: Array.from({ length: 100 }, (_, i) => ({ time_ms: NOW - 1200_000 + i, kind: "restart", text: `worker ${i} restarted` })) } });
+    });
+    await open(page, `${daemon.url}/?unit=checkout.service&comm=checkout-api&side=user`);
+    assert.deepEqual(asked, [{ from: "0", unit: "checkout.service" }]);
+    const [told] = await flags();
+    assert.match(told, /worker 7 restarted, and 92 more\./);
+    assert.doesNotMatch(told, /worker 8/);
+  });
+
   it("compare the time after them with the time before", async () => {
     await withMarks();
     await open(page, daemon.url);
@@ -420,6 +433,7 @@ describe("marks on the timeline", () => {
     const marks = await withMarks();
     await open(page, daemon.url);
     await page.keyboard.press("m");
+    await page.waitForFunction(() => document.activeElement.matches("#add-mark input"));
     await page.keyboard.type("deploy 1.3");
     await inspect(page, "add-mark");
     await answered(page, () => page.keyboard.press("Enter"));
@@ -437,8 +451,8 @@ describe("marks on the timeline", () => {
   it("say why they can't be added", async () => {
     await withMarks("Only root and members of the group flamed may set marks.");
     await open(page, daemon.url);
-    await page.keyboard.press("m");
-    await page.keyboard.type("deploy");
+    await page.click("#add-mark-button");
+    await page.fill("#add-mark input", "deploy");
     await page.keyboard.press("Enter");
     await page.waitForSelector("#add-mark [role=alert]");
     assert.equal(await text(page, "#add-mark [role=alert]"), "Only root and members of the group flamed may set marks.");

@@ -120,7 +120,7 @@ export interface Heatmap extends About {
   counts: number[]; // of second c, part r at counts[c * rows + r]
 }
 
-// time is in milliseconds since 1970. "restart": flamed's own.
+// "restart": of a program, or of flamed itself. "note": set by a user.
 export interface Mark {
   time_ms: number;
   kind: "note" | "restart";

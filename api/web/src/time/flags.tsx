@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks on the timeline: restarts, and notes that people set. A flag compares the time after it with the time before.
+// Marks on the timeline: restarts, and notes that people set. A click on a flag compares the time after it with the time
+// before.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import "./flags.css";
 import type { Marks } from "../answers";
-import { post } from "../api";
+import { addressWith, post } from "../api";
 import { Asking } from "../asking";
 import { FLAG } from "../icons";
 import { useKeys } from "../keys";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { about, askedWindow, profile } from "../questions";
-import { NO_SELECTION, go, isLive } from "../state";
+import { NO_SELECTION, go, isLive, question } from "../state";
 import { dateTime, printable } from "../text";
 import { type Flag, around, flagsOf } from "./marks";
 import type { Span } from "./span";
 import { moment } from "./ticks";
 
 const LONGEST = 200; // characters of a note
+const MOST_LINES = 8;
 
-const marks = new Asking<Marks>(() => "/marks?from=0", { after: profile });
+const SELECTORS = ["pid", "exe", "unit", "container", "cgroup", "uid", "tree"] as const;
+
+// Restarts of what is selected, and all notes.
+const marks = new Asking<Marks>(() => {
+  const parameters = new URLSearchParams({ from: "0" });
+  for (const selector of SELECTORS) for (const value of question.value[selector]) parameters.append(selector, value);
+  return addressWith("/marks", parameters);
+}, { after: profile });
+
+// The texts of a flag. On a busy host hundreds of restarts can share one.
+function linesOf({ marks: all }: Flag): string[] {
+  const lines = all.slice(0, MOST_LINES).map(({ time_ms, text }) => `${moment(time_ms)} ${printable(text, LONGEST)}`);
+  return all.length > MOST_LINES ? [...lines, `and ${all.length - MOST_LINES} more`] : lines;
+}
 
 const at = (ms: number) => new Date(ms).toISOString();
 
@@ -47,7 +62,7 @@ export function Flags({ view }: { view: Span }) {
   return (
     <ul class="flags" ref={box} aria-label="Marks" hidden={marks.answer.value === null}>
       {flags.map((flag) => {
-        const lines = flag.marks.map(({ time_ms, text }) => `${moment(time_ms)} ${printable(text, LONGEST)}`);
+        const lines = linesOf(flag);
         const isNote = flag.marks.some(({ kind }) => kind === "note");
         return (
           <li key={flag.marks[0].time_ms} style={{ left: `${100 * flag.place}%` }}>
@@ -78,7 +93,8 @@ export function AddMark() {
     const written = text.value.trim();
     if (written === "") return;
     try {
-      await post("/marks", { text: written, time_ms: chosen === "now" ? Date.now() : chosen === "from" ? window.from_ms : window.to_ms });
+      // Without a time it is the daemon's now: this clock may be ahead.
+      await post("/marks", chosen === "now" ? { text: written } : { text: written, time_ms: chosen === "from" ? window.from_ms : window.to_ms });
     } catch (error) {
       problem.value = error instanceof Error ? error.message : String(error);
       return;
