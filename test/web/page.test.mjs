@@ -24,6 +24,10 @@ describe("the page", () => {
     assert.ok(second.some((frame) => frame.text.startsWith("checkout-api, ") && frame.value === 10470));
     await open(page, `${daemon.url}/?from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z`);
     assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("cc1plus ×12, ")));
+    // Processes of the selection count, not those of the machine.
+    await open(page, `${daemon.url}/?from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z&pid=2301&pid=2302&group=exe`);
+    assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("cc1plus ×2, ")));
+    await open(page, `${daemon.url}/?from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z`);
     await answered(page, () => page.selectOption("#by", "unit"));
     assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("user@1000.service, ")));
     await answered(page, () => page.selectOption("#by", "pid"));

@@ -5,7 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Diff, Profile, Window } from "../answers";
 import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
 import { isDiff, processes, profile } from "../questions";
-import { base, isLive, look, profileParameters, question, view } from "../state";
+import { base, isLive, isMachine, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
 import { readProfile } from "./answer";
 import { FOUND, type Palette, palette } from "./colours";
@@ -241,9 +241,12 @@ const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffP
 const colours = computed(() => (model.value === null ? null : paletteOf(model.value)));
 export const legend = computed(() => colours.value?.legend ?? []);
 
+// How many processes of the selection each program has. An answer to a comparison does not tell.
 const programs = computed(() => {
+  const answer = profile.answer.value;
+  const selected = answer !== null && !isDiff(answer) ? answer.processes : isMachine.value ? (processes.answer.value?.processes ?? []) : [];
   const counts = new Map<string, number>();
-  for (const { executable } of processes.answer.value?.processes ?? []) if (executable !== null) counts.set(executable, (counts.get(executable) ?? 0) + 1);
+  for (const { executable } of selected) if (executable !== null) counts.set(executable, (counts.get(executable) ?? 0) + 1);
   return counts;
 });
 const labels = computed(() => (model.value === null ? null : new Labels(model.value, programs.value)));
