@@ -2,7 +2,7 @@
 // axe-core finds nothing in any state of the page, light and dark, on a desk and on a phone.
 import { describe, it } from "node:test";
 
-import { inspect, open } from "./browser.mjs";
+import { NOW, inspect, ofSummary, open } from "./browser.mjs";
 import { browser, daemon, useFixture } from "./fixture.mjs";
 
 const STATES = {
@@ -34,6 +34,10 @@ const OPENED = {
   filters: (page) => page.click("#filters-button"),
   keys: (page) => page.click("#keys-button"),
   details: (page) => page.click(".details-more"),
+  summary: (page) => page.click(".summary-more"),
+  compare: (page) => page.click("#compare-button"),
+  "add-mark": (page) => page.click("#add-mark-button"),
+  mark: (page) => page.focus(".flag"),
 };
 const SCREENS = { desk: { width: 1440, height: 900 }, phone: { width: 360, height: 740 } };
 
@@ -43,6 +47,10 @@ describe("axe-core finds nothing", () => {
     for (const [screen, size] of Object.entries(SCREENS)) {
       it(`on a ${screen}, ${colorScheme}`, async () => {
         const page = await browser.page(daemon.url, { ...size, colorScheme, reducedMotion: "reduce" });
+        await page.route(ofSummary, (route) => route.fulfill({ contentType: "text/plain", body: "One program was busy.\nAnother was less so.\n" }));
+        await page.route((url) => url.pathname === "/marks", (route) => route.fulfill({ json: { marks: [
+          { time_ms: NOW - 3600_000, kind: "restart", text: "flamed started" }, { time_ms: NOW - 600_000, kind: "note", text: "deploy 1.2" },
+        ] } }));
         for (const [state, query] of Object.entries(STATES)) {
           await open(page, `${daemon.url}/${query}`);
           await inspect(page, `axe-${state}-${screen}-${colorScheme}`);
