@@ -6,13 +6,13 @@
 // The page marks the measured times itself (performance.measure): "flamed:first-paint" from the end of an answer until
 // its graph is painted, "flamed:paint" for one drawing, "flamed:hover" and "flamed:search" for one pointer event or one
 // letter. A release of the brush counts until the requested graph is painted. On the machine with 2,000 processes the
-// first graph counts from the navigation on, and each click, wheel step and key from its event until the next frame is
-// painted; the same again with a browser that is four times slower.
+// first graph counts from the navigation on, and each click, wheel step and key, in a graph of all nodes of the window,
+// from its event until the next frame is painted; the same again with a browser that is four times slower.
 import { spawn } from "node:child_process";
 import { get } from "node:http";
 import { createInterface } from "node:readline";
 
-import { Browser, loaded } from "./browser.mjs";
+import { Browser, loaded, ofGraph } from "./browser.mjs";
 
 const REPEATS = Number(process.env.FLAMED_PAGE_REPEATS ?? 5);
 const BRUSHES = Number(process.env.FLAMED_PAGE_BRUSHES ?? 40);
@@ -78,7 +78,7 @@ async function tree(browser, url, nodes) {
   const page = await browser.page(url, { now: null, height: 900 });
   await page.addInitScript(keepMeasures);
   // More than the page requests by itself.
-  await page.route("**/profile?*", (route) => {
+  await page.route(ofGraph, (route) => {
     const asked = new URL(route.request().url());
     asked.searchParams.set("max_nodes", "1000000");
     return route.continue({ url: asked.href });
@@ -159,6 +159,17 @@ const keepResponses = () => {
   }
 };
 
+// Shows a window that is over, since of such the page fetches all nodes, and returns their number.
+async function showAll(page, url) {
+  const rest = page.waitForResponse((response) => ofGraph(new URL(response.url())) && !response.url().includes("max_nodes"));
+  await page.goto(`${url}/?from=now-30m&to=now-1s`, { timeout: 120_000 });
+  const address = (await rest).url();
+  await page.waitForFunction(() => document.querySelector(".fetching") === null);
+  await loaded(page);
+  const { columns } = await (await fetch(address.replace("columns-binary", "columns"))).json();
+  return columns.nodes.frame.length;
+}
+
 async function machine(browser, url, slowdown) {
   const page = await browser.page(url, { now: null, width: 1440, height: 900 });
   await page.addInitScript(keepMeasures);
@@ -173,6 +184,7 @@ async function machine(browser, url, slowdown) {
     graphs.push(await page.evaluate(() => window.measures.find(({ name }) => name === "flamed:first-paint").end));
     await loaded(page);
   }
+  const nodes = await showAll(page, url);
   const processes = await page.$eval("#processes-count", (count) => Number(count.textContent));
   const responses = async (act) => {
     await page.evaluate(() => (window.responses = []));
@@ -183,7 +195,7 @@ async function machine(browser, url, slowdown) {
     return spread(await page.evaluate(() => window.responses));
   };
   const box = await page.$eval(".flame-canvas", (canvas) => canvas.getBoundingClientRect().toJSON());
-  const result = { processes, first_graph_ms: spread(graphs) };
+  const result = { processes, nodes, first_graph_ms: spread(graphs) };
   result.graph_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
   await page.focus("#graph");
   result.graph_key_ms = await responses((i) => page.keyboard.press(["Escape", "ArrowDown", "ArrowDown", "Enter", "ArrowRight", "Backspace"][i % 6]));

@@ -41,7 +41,7 @@ def main():
         row(f"{size}: memory of the page after garbage collection", "100 MiB", f"{tree['heap_bytes'] / MIB:.0f} MiB")
     for slowdown, most_ms in ((1, 100), (4, 300)):
         machine = figures[f"machine_{slowdown}"]
-        on = f"{machine['processes']:,} processes" + (f", a browser {slowdown} times slower" if slowdown > 1 else "")
+        on = f"{machine['processes']:,} processes, {machine['nodes']:,} nodes" + (f", a browser {slowdown} times slower" if slowdown > 1 else "")
         spread(f"{on}: navigation → first graph painted", "1,000 ms" if slowdown == 1 else "", machine["first_graph_ms"])
         for name, what in MACHINE:
             spread(f"{on}: {what}", f"{most_ms} ms", machine[name])
