@@ -6,7 +6,7 @@
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
 #   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
-#   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the README's pictures
+#   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the pictures of docs/
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there. Exit status 77, and a line
 # with SKIP, if the tests cannot run here.
@@ -95,6 +95,7 @@ case $mode in
     ;;
   picture)
     ((EUID == 0)) || skip "the daemon needs root"
+    command -v pngquant >/dev/null || skip "pngquant is not installed"
     exec 9>/run/flamed-picture.lock # the load has a fixed place, so only one runs at a time
     flock 9
     # The pictures have as many samples, however many programs come and go besides the load.
