@@ -56,6 +56,9 @@ const STATES = {
   second: { pid: shop.id, heat: 1 },
 };
 
+// A mark, as a deploy would set it, where the window's second half begins.
+await fetch(`${url}/marks`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text: "deploy 1.2.3", time_ms: half }) });
+
 const browser = await Browser.launch();
 
 // Opens a state, has `check` look at it, and saves its picture.

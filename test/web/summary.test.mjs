@@ -35,6 +35,9 @@ describe("the answer in words", () => {
     await page.click("#summary button");
     await open(page, `${daemon.url}/?pid=4242`);
     assert.ok((await stage()) >= 540, `${await stage()} pixels with a selection`);
+    await answered(page, () => page.click("#what-changed"));
+    assert.ok((await stage()) >= 540, `${await stage()} pixels with a comparison`);
+    await inspect(page, "summary-diff");
   });
 
   it("is asked for the shown window and selection, and for the comparison", async () => {

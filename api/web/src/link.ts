@@ -21,5 +21,7 @@ export function addressIn(format: string): string {
   const { question, base } = changed(pinned());
   const parameters = profileParameters(question, base);
   parameters.set("format", format);
+  // In words a program has its name instead of its path.
+  if (format === "summary" && parameters.get("group") === "exe") parameters.delete("group");
   return addressWith(base === null ? "/profile" : "/diff", parameters);
 }
