@@ -30,6 +30,8 @@ describe("the page", () => {
     await open(page, `${daemon.url}/?from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z`);
     await answered(page, () => page.selectOption("#by", "unit"));
     assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("user@1000.service, ")));
+    await answered(page, () => page.selectOption("#by", "tree"));
+    assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("make (2300), ")));
     await answered(page, () => page.selectOption("#by", "pid"));
     assert.ok((await mirror(page)).some((frame) => frame.depth === 1 && frame.text.startsWith("cc1plus (2301), ")));
     assert.ok(second.every((frame) => frame.kind === "root"));

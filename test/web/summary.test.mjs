@@ -57,6 +57,18 @@ describe("the answer in words", () => {
     assert.equal(asked.at(-1).searchParams.get("base_to"), "2026-01-31T13:05:30.000Z");
   });
 
+  it("is the daemon's own", async () => {
+    for (const [query, path, first] of [
+      ["?pid=4242&from=now-10m", "/profile?pid=4242&from=now-10m", /^checkout-api /],
+      ["?from=now-10m&base_from=now-20m&base_to=now-10m", "/diff?from=now-10m&base_from=now-20m&base_to=now-10m", /beyond chance/],
+    ]) {
+      const lines = (await (await fetch(`${daemon.url}${path}&format=summary`)).text()).trimEnd().split("\n");
+      assert.match(lines[0], first);
+      await open(page, `${daemon.url}/${query}`);
+      assert.equal((await text(page, "#summary .lines")).trimEnd(), lines.slice(0, 3).join(" "));
+    }
+  });
+
   it("does not move the graph when it comes", async () => {
     let letGo;
     const held = new Promise((resolve) => (letGo = resolve));

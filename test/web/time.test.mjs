@@ -464,6 +464,24 @@ describe("marks on the timeline", () => {
     assert.equal(await page.$("#add-mark"), null);
   });
 
+  it("are the daemon's own, and stay where they were added", async () => {
+    const marked = await Daemon.start(process.env.FLAMED_FIXTURE);
+    const other = await browser.page(marked.url);
+    await open(other, marked.url);
+    const told = () => other.$$eval(".flag", (all) => all.map((flag) => flag.ariaLabel));
+    assert.deepEqual(await told(), ["11:05:30 flamed started. Compare after with before"]);
+    await other.click("#add-mark-button");
+    await other.fill("#add-mark input", "deploy 1.3");
+    await other.selectOption("#add-mark select", "from");
+    await answered(other, () => other.keyboard.press("Enter"));
+    await other.reload();
+    await loaded(other);
+    assert.equal((await told())[1], "13:50:30 deploy 1.3. Compare after with before");
+    assert.deepEqual(other.troubles, []);
+    await other.close();
+    await marked.stop();
+  });
+
   it("are missing where the daemon has none", async () => {
     await page.route((url) => url.pathname === "/marks", (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: JSON.stringify({ status: 404, title: "Not found" }) }));
     await open(page, daemon.url);

@@ -224,7 +224,7 @@ export function groupOf(asked: Question, by: Grouping): string {
   // One program is one tree, however many processes it has.
   if (used.length === 1 && used[0] === "exe" && asked.exe.length === 1) return "none";
   if (by === "") return "exe";
-  return by === "unit" || by === "container" ? by : "process";
+  return by === "pid" ? "process" : by;
 }
 
 // The parameters of /processes, /threads, /timeline and /heatmap.

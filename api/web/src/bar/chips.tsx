@@ -30,7 +30,7 @@ export const SELECTOR_NAMES: Record<Selector, string> = {
 };
 const PATTERNS = { focus: "Only stacks with", ignore: "No stacks with", hide: "Without functions" } as const;
 const GROUPS: Record<string, string> = {
-  process: "process", thread: "thread", comm: "thread name", exe: "program", unit: "unit", container: "container", none: "nothing",
+  process: "process", thread: "thread", comm: "thread name", exe: "program", unit: "unit", container: "container", user: "user", tree: "parent", none: "nothing",
 };
 const SIDES = { user: "user code only", kernel: "kernel only" } as const;
 
