@@ -54,8 +54,9 @@ export function Flags({ view }: { view: Span }) {
   const box = useRef<HTMLUListElement>(null);
   const width = useSignal(0);
   useEffect(() => {
-    const resizes = new ResizeObserver(() => (width.value = box.current!.clientWidth));
-    resizes.observe(box.current!);
+    const list = box.current!;
+    const resizes = new ResizeObserver(() => (width.value = list.clientWidth));
+    resizes.observe(list);
     return () => resizes.disconnect();
   }, []);
   const flags = marks.answer.value === null || marks.problem.value !== null ? [] : flagsOf(marks.answer.value.marks, view, width.value);
