@@ -2,11 +2,9 @@
 #include "api/render/render_summary.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -14,171 +12,21 @@
 #include <vector>
 
 #include "api/render/render_common.h"
+#include "api/render/summary_words.h"
 #include "api/text/time_expression.h"
-#include "store/query/significance.h"
 
 namespace flamed::api {
+namespace words {
 namespace {
 
-using Names = std::vector<std::string>;
-
-constexpr std::size_t kLongestName = 120;
-constexpr std::size_t kListed = 5;
 /// Of a CPU, or of the machine: less than this is nearly idle.
 constexpr double kNearlyIdle = 0.02;
 /// A lone process that is on a CPU for less of its time waits.
 constexpr double kWaits = 0.1;
-/// From this share of all stacks on, a fault of the profile is told.
-constexpr double kWorthTelling = 0.01;
 /// A function in so many stacks says nothing about where the time goes: main().
 constexpr double kNearlyAll = 0.95;
 /// Functions with so much of the time share it between them.
 constexpr double kSharing = 0.66;
-/// With fewer samples, the error of a share is told.
-constexpr std::uint64_t kFewSamples = 400;
-constexpr std::string_view kFiltered = "Only stacks left by focus, ignore and root are counted.";
-constexpr double kClearlyBusier = 0.1;
-/// CPU use varies more than single samples do.
-constexpr double kClearZ = 4;
-
-// ---- Words ----
-
-std::string format(const char* form, double value) {
-  std::array<char, 64> text{};
-  // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): the forms are below
-  std::snprintf(text.data(), text.size(), form, value);
-  return text.data();
-}
-
-/// "71 %", "4.2 %"
-std::string percent(double share) {
-  const double value = 100 * share;
-  if (value > 0 && value < 0.1) return "less than 0.1 %";
-  return format(value < 9.95 && value != 0 ? "%.1f %%" : "%.0f %%", value);
-}
-
-double share_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string cpus(double count) { return format("%.2f", count) + (count > 0.995 && count < 1.005 ? " CPU" : " CPUs"); }
-
-std::string seconds(std::uint64_t ns) { return format("%.2f s", cpu_seconds(ns)); }
-
-/// "15 min 30 s"
-std::string length_of(std::int64_t ns) {
-  const std::int64_t whole_s = (ns + kNsPerSecond / 2) / kNsPerSecond;
-  if (whole_s < 60) return format(whole_s < 10 ? "%.1f s" : "%.0f s", static_cast<double>(ns) / kNsPerSecond);
-  std::string text;
-  for (const auto& [unit_s, unit] : {std::pair(std::int64_t{86400}, " d"), std::pair(std::int64_t{3600}, " h"),
-                                     std::pair(std::int64_t{60}, " min"), std::pair(std::int64_t{1}, " s")}) {
-    const std::int64_t count = unit_s == 86400 ? whole_s / unit_s
-                               : unit_s == 1   ? whole_s % 60
-                                               : whole_s / unit_s % (unit_s == 60 ? 60 : 24);
-    if (count != 0) text += (text.empty() ? "" : " ") + std::to_string(count) + unit;
-  }
-  return text;
-}
-
-std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
-  return std::to_string(count) + " " + std::string(count == 1 ? one : many);
-}
-
-std::string shown(std::string_view name) {
-  std::string text = one_line(name);
-  if (text.size() <= kLongestName) return text;
-  std::size_t cut = kLongestName;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
-  return text.substr(0, cut) + "...";
-}
-
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-/// "a, b and c"
-std::string list(const Names& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i != 0) text += i + 1 == names.size() ? " and " : ", ";
-    text += names[i];
-  }
-  return text;
-}
-
-std::string commas(const Names& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-std::string window_text(const store::WallWindow& window) {
-  return "from " + format_time(window.from) + " to " + format_time(window.to) + " (" +
-         length_of(window.to.ns - window.from.ns) + ")";
-}
-
-// ---- Who and how busy ----
-
-std::string name_of(const store::ProcessInfo& process) {
-  return shown(process.comm) + " (pid " + std::to_string(process.id.pid) + ")";
-}
-
-/// The process if the selection is one that is known.
-const store::ProcessInfo* only_process(const store::Selection& selection,
-                                       const std::vector<store::ProcessInfo>& processes) {
-  return selection.processes.size() == 1 && processes.size() == 1 ? &processes.front() : nullptr;
-}
-
-/// The subject of a sentence, such as "The machine".
-std::string subject_of(const SummaryFacts& facts, const store::AnswerFacts& answer,
-                       const std::vector<store::ProcessInfo>& processes) {
-  const store::Selection& selection = facts.selection;
-  if (const auto* process = only_process(selection, processes)) return name_of(*process);
-  std::string text = "The selection";
-  const auto only = [&](const std::vector<std::string>& names, std::string_view kind) {
-    store::Selection rest = selection;
-    rest.executables.clear();
-    rest.units.clear();
-    rest.containers.clear();
-    const std::size_t all = selection.executables.size() + selection.units.size() + selection.containers.size();
-    if (names.size() == 1 && all == 1 && !rest.is_narrowed()) text = std::string(kind) + shown(names.front());
-  };
-  only(selection.executables, "Program ");
-  only(selection.units, "Unit ");
-  only(selection.containers, "Container ");
-  if (!selection.is_narrowed()) {
-    text = answer.only_user ? "All that uid " + std::to_string(*answer.only_user) + " runs" : "The machine";
-  }
-  return text;
-}
-
-/// The part of the window in which the selection could run.
-std::int64_t lifetime_ns(const store::AnswerFacts& answer, const store::Selection& selection,
-                         const store::ProcessInfo* process) {
-  store::WallWindow lived = answer.used;
-  if (process != nullptr && process->started) lived.from = std::max(lived.from, *process->started);
-  if (process != nullptr && process->ended) lived.to = std::min(lived.to, *process->ended);
-  auto ns = static_cast<double>(lived.to.ns - lived.from.ns);
-  if (selection.part) ns *= static_cast<double>(selection.part->to_ns - selection.part->from_ns) / kNsPerSecond;
-  return std::max<std::int64_t>(static_cast<std::int64_t>(ns), 0);
-}
-
-double busy_cpus(std::uint64_t cpu_ns, std::int64_t of_ns) {
-  return of_ns == 0 ? 0 : static_cast<double>(cpu_ns) / static_cast<double>(of_ns);
-}
-
-/// "1.72 of the machine's 4 CPUs (43 %)"; `whose` is "the machine's" or "its".
-std::string busy_text(double busy, std::size_t of_cpus, std::string_view whose = "the machine's") {
-  if (of_cpus == 0) return cpus(busy);
-  return format("%.2f", busy) + " of " + std::string(whose) + " " + count_of(of_cpus, "CPU", "CPUs") + " (" +
-         percent(busy / static_cast<double>(of_cpus)) + ")";
-}
-
-std::string frequency_of(const store::AnswerFacts& answer) {
-  if (answer.periods.size() > 1) return "varying frequency";
-  if (answer.period_ns == 0) return "no frequency";
-  return format("%.0f Hz", static_cast<double>(kNsPerSecond) / static_cast<double>(answer.period_ns));
-}
-
-// ---- Functions ----
 
 /// A function, or all code of a module that has no names.
 struct Part {
@@ -249,7 +97,7 @@ Sums sums_of(const store::Profile& profile) {
   return sums;
 }
 
-std::string name_of(const Part& part) {
+std::string name_of_part(const Part& part) {
   if (!part.is_nameless()) return shown(part.name);
   return "code without names" + (part.module.empty() ? std::string() : " in " + shown(part.module));
 }
@@ -276,7 +124,7 @@ std::string hottest_text(const Sums& sums) {
   std::uint64_t together = 0;
   Names names;
   for (const Part* part : first) {
-    names.push_back(name_of(*part) + " (" + percent(share_of(part->self, sums.all)) + ")");
+    names.push_back(name_of_part(*part) + " (" + percent(share_of(part->self, sums.all)) + ")");
     together += part->self;
   }
   if (first.size() == 1) {
@@ -479,7 +327,7 @@ class ProfileSummary {
     Names own;
     for (const Part& part : sums_.parts) {
       if (part.self == 0 || own.size() == kListed) break;
-      own.push_back(name_of(part) + " " + percent(share(part.self)));
+      own.push_back(name_of_part(part) + " " + percent(share(part.self)));
     }
     if (!own.empty()) say("Time in the functions themselves: " + commas(own) + ".");
     // Those that mostly call others, and that not everything is below of, unless there are no others.
@@ -671,163 +519,11 @@ class ProfileSummary {
   std::string out_;
 };
 
-// ---- Lines of a comparison ----
-
-class DiffSummary {
- public:
-  DiffSummary(const store::ProfileDiff& diff, const SummaryFacts& facts) : diff_(diff), facts_(facts) {
-    for (const store::DiffFunction& function : diff.functions) {
-      if (!function.self.significant) break;
-      (function.self.change() > 0 ? more_ : less_).push_back(&function);
-    }
-  }
-
-  std::string render() {
-    const bool has_both = diff_.before.total_samples != 0 && diff_.after.total_samples != 0;
-    if (!has_both) {
-      say(std::string("There is nothing to compare: ") +
-          (diff_.before.total_samples == diff_.after.total_samples ? "neither side has samples."
-           : diff_.before.total_samples == 0                       ? "the side before has no samples."
-                                                                   : "the side after has no samples."));
-    } else if (more_.empty() && less_.empty()) {
-      say_that_nothing_changed();
-    } else {
-      say_what_changed();
-    }
-    say_side("Before", diff_.before);
-    say_side("After", diff_.after);
-    if (has_both) {
-      say_busier();
-      say_quality();
-    }
-    if (facts_.is_filtered) say(std::string(kFiltered));
-    if (diff_.after.only_user) {
-      say("Only processes of uid " + std::to_string(*diff_.after.only_user) + " are counted, the user who asks.");
-    }
-    for (const std::string& warning : diff_.before.warnings) say("Note on the side before: " + one_line(warning));
-    for (const std::string& warning : diff_.after.warnings) say("Note on the side after: " + one_line(warning));
-    for (const std::string& warning : diff_.warnings) say("Note: " + one_line(warning));
-    return std::move(out_);
-  }
-
- private:
-  using Functions = std::vector<const store::DiffFunction*>;
-
-  void say(const std::string& sentence) { out_ += sentence + "\n"; }
-
-  [[nodiscard]] bool is_time() const { return diff_.normalise == store::Normalise::kTime; }
-  [[nodiscard]] std::string value(double of) const { return is_time() ? cpus(of) : percent(of); }
-  [[nodiscard]] std::string name(const store::DiffFunction& function) const {
-    return shown(diff_.frames[function.frame].name);
-  }
-  [[nodiscard]] std::string change(const store::DiffFunction& function) const {
-    return name(function) + " " + value(function.self.before) + " to " + value(function.self.after);
-  }
-
-  void say_that_nothing_changed() {
-    say("Nothing changed beyond chance: no function takes " +
-        std::string(is_time() ? "more or less CPU" : "a larger or smaller share") + " than before.");
-    if (diff_.functions.empty()) return;
-    say("The largest change is that of " + change(diff_.functions.front()) + ", which chance explains.");
-  }
-
-  void say_what_changed() {
-    const store::DiffFunction& most = diff_.functions.front();
-    const bool is_more = most.self.change() > 0;
-    std::string text = name(most) + " takes " + (is_more ? "more" : "less") +
-                       (is_time() ? " CPU than before: " : " of the CPU time than before: ") + value(most.self.after) +
-                       " instead of " + value(most.self.before) + " in the function itself, beyond chance";
-    if (most.before.self_samples == 0) text += "; it is new";
-    if (most.after.self_samples == 0) text += "; it is gone";
-    say(text + ".");
-    say_list("More than before", more_);
-    say_list("Less than before", less_);
-    if (!is_time() && !more_.empty() && !less_.empty()) {
-      say("Shares add up to 100 %: where one grows, others shrink. normalise=time compares CPU time instead.");
-    }
-    const std::size_t rest = diff_.functions.size() - more_.size() - less_.size();
-    say("Of the other " + count_of(rest, "function", "functions") + " none changed beyond chance.");
-  }
-
-  void say_list(const std::string& heading, const Functions& functions) {
-    if (functions.empty()) return;
-    Names names;
-    for (std::size_t i = 0; i < std::min(kListed, functions.size()); ++i) names.push_back(change(*functions[i]));
-    std::string text = heading + ": " + commas(names);
-    if (functions.size() > kListed) text += ", and " + count_of(functions.size() - kListed, "other", "others");
-    say(text + ".");
-  }
-
-  void say_side(const std::string& heading, const store::DiffSide& side) {
-    std::string text = heading + ", " + window_text(side.used) + ": ";
-    if (side.total_samples == 0) return say(text + "no samples.");
-    text += busy_text(busy(side), facts_.cpus) + ", " + seconds(side.cpu_ns(side.total_samples)) + " of CPU time, " +
-            count_of(side.total_samples, "sample", "samples");
-    const auto ended = static_cast<std::uint64_t>(
-        std::count_if(side.processes.begin(), side.processes.end(),
-                      [](const store::ProcessInfo& process) { return process.ended.has_value(); }));
-    if (ended != 0 && side.processes.size() == 1) {
-      text += "; " + name_of(side.processes.front()) + " has ended";
-    } else if (ended != 0) {
-      text +=
-          "; " + std::to_string(ended) + " of its " + std::to_string(side.processes.size()) + " processes have ended";
-    }
-    say(text + ".");
-  }
-
-  [[nodiscard]] double busy(const store::DiffSide& side) const {
-    const auto* process =
-        side.processes.size() == 1 && !facts_.selection.processes.empty() ? &side.processes.front() : nullptr;
-    return busy_cpus(side.cpu_ns(side.total_samples), lifetime_ns(side, facts_.selection, process));
-  }
-
-  void say_busier() {
-    const double before = busy(diff_.before);
-    const double after = busy(diff_.after);
-    const auto length = [](const store::DiffSide& side) {
-      return static_cast<double>(side.used.to.ns - side.used.from.ns) /
-             static_cast<double>(std::max<std::int64_t>(side.period_ns, 1));
-    };
-    const double z = store::z_of_rates(diff_.before.total_samples, length(diff_.before), diff_.after.total_samples,
-                                       length(diff_.after));
-    if (before <= 0 || std::abs(after / before - 1) < kClearlyBusier || std::abs(z) < kClearZ) {
-      return say("The CPU use as a whole is about the same.");
-    }
-    say("The CPU use as a whole " + std::string(after > before ? "rose" : "fell") + " from " + cpus(before) + " to " +
-        cpus(after) + ".");
-  }
-
-  void say_quality() {
-    const auto cut = [](const store::DiffSide& side) {
-      return share_of(side.quality.truncated_total(), side.quality.stored());
-    };
-    if (std::max(cut(diff_.before), cut(diff_.after)) >= kWorthTelling) {
-      say("Stacks that are cut: " + percent(cut(diff_.before)) + " before, " + percent(cut(diff_.after)) + " after.");
-    }
-    const std::uint64_t lost = diff_.before.quality.lost_total() + diff_.after.quality.lost_total();
-    if (lost != 0) say(count_of(lost, "sample of the machine was", "samples of the machine were") + " lost.");
-    const std::uint64_t fewest = std::min(diff_.before.total_samples, diff_.after.total_samples);
-    if (fewest < kFewSamples) {
-      say("One side has only " + count_of(fewest, "sample", "samples") +
-          ": only large changes can be told from chance.");
-    }
-  }
-
-  const store::ProfileDiff& diff_;
-  const SummaryFacts& facts_;
-  Functions more_;
-  Functions less_;
-  std::string out_;
-};
-
 }  // namespace
+}  // namespace words
 
 std::string render_summary(const store::Profile& profile, const SummaryFacts& facts) {
-  return ProfileSummary(profile, facts).render();
-}
-
-std::string render_diff_summary(const store::ProfileDiff& diff, const SummaryFacts& facts) {
-  return DiffSummary(diff, facts).render();
+  return words::ProfileSummary(profile, facts).render();
 }
 
 }  // namespace flamed::api
