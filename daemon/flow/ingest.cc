@@ -239,9 +239,12 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   // A thread without memory is exiting: its process is unchanged.
   if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
   stored.is_hidden = process.not_dumpable;
-  if (header.slice_blocks != 0 && late_walks_ != nullptr && !is_within_exec &&
-      late_walks_->take(header, process, stored, sample.kernel.size()))
-    return;
+  if (header.slice_blocks != 0 && late_walks_ != nullptr) {
+    if (is_within_exec)
+      late_walks_->drop(header, cpu);
+    else if (late_walks_->take(header, process, stored, sample.kernel.size()))
+      return;
+  }
   store_.add(stored);
 }
 

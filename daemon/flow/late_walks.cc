@@ -60,6 +60,10 @@ unwinder::WalkedStack LateWalks::walk(const StackSlices::Slice& slice, const Map
                               [&](std::uint64_t address) { return slice.read(address); });
 }
 
+void LateWalks::drop(const flamed_sample& header, std::uint16_t cpu) {
+  static_cast<void>(parts_.slices.take(cpu, header));
+}
+
 bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
                      std::size_t kernel_frames) {
   std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
@@ -72,13 +76,14 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
     store_walked(stack, *maps, process, sample, kernel_frames);
     return true;
   }
-  const auto weight_ns = static_cast<std::int64_t>(header.weight_ns);
+  // Ingest has counted those that the kernel program walked up to the missing rows.
+  const bool is_counted = header.user_end == FLAMED_END_ROWS_PENDING;
+  const auto weight_ns = is_counted ? 0 : static_cast<std::int64_t>(header.weight_ns);
   if (!are_rows_coming(process, met, *slice, sample.time, weight_ns)) return false;
   waiting_.push_back({sample,
                       std::string(sample.comm),
                       {sample.frames.begin(), sample.frames.end()},
                       kernel_frames,
-                      weight_ns,
                       std::move(*slice),
                       std::move(maps),
                       met.frame});
@@ -121,7 +126,7 @@ void LateWalks::look_again(MonotonicTime now) {
       store_walked(stack, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
       return true;
     }
-    if (is_over || !are_rows_coming(process, met, waiting.slice, now, waiting.weight_ns)) {
+    if (is_over || !are_rows_coming(process, met, waiting.slice, now, 0)) {
       give_up(waiting);
       return true;
     }

@@ -45,6 +45,9 @@ class LateWalks {
   bool take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
             std::size_t kernel_frames);
 
+  /// The slice of a sample that has no user stack is cleared at once.
+  void drop(const flamed_sample& header, std::uint16_t cpu);
+
   /// Stores the samples whose rows stand by now, and those that have waited too long.
   void look_again(MonotonicTime now);
   /// Stores all samples.
@@ -66,7 +69,6 @@ class LateWalks {
     std::string comm;
     std::vector<Frame> frames;
     std::size_t kernel_frames = 0;
-    std::int64_t weight_ns = 0;
     StackSlices::Slice slice;
     std::shared_ptr<const symbolizer::MappingSet> maps;
     Frame missing;  ///< the code whose rows it waits for
@@ -86,6 +88,7 @@ class LateWalks {
   };
   [[nodiscard]] unwinder::WalkedStack walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps,
                                            Met& met) const;
+  /// `weight_ns`: the CPU time that the sample adds to what is missed for lack of the rows.
   bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                        MonotonicTime now, std::int64_t weight_ns);
   void store_walked(const unwinder::WalkedStack& stack, const symbolizer::MappingSet& maps,

@@ -77,7 +77,9 @@ TEST_CASE("a summary says what is true of known loads") {
     std::this_thread::sleep_for(milliseconds(100));
     for (ChildProcess* process : {&one, &equal, &slower, &nameless, &reader}) {
       const std::string profile = profile_of(process->pid()) + "&from=" + std::to_string(since);
-      REQUIRE(RunningDaemon::eventually(seconds(120), [&] { return total(daemon.folded(profile)) >= 600; }));
+      // Of 600 samples, the change of a function from 20 to 13 % may be within chance.
+      const std::uint64_t wanted = process == &slower ? 1500 : 600;
+      REQUIRE(RunningDaemon::eventually(seconds(120), [&] { return total(daemon.folded(profile)) >= wanted; }));
     }
   };
   await_samples(from);
@@ -122,8 +124,8 @@ TEST_CASE("a summary says what is true of known loads") {
     CHECK(says(first_line(text),
                R"(^slower takes more of the CPU time than before: 7\d % instead of (4|5)\d % .*beyond chance)"));
     CHECK(says(text, "\nMore than before: slower "));
-    // Of 600 samples the loss of one of the two may be within chance.
-    CHECK(says(text, "\nLess than before: .*(steady|even)"));
+    CHECK(says(text, "\nLess than before: .*steady"));
+    CHECK(says(text, "\nLess than before: .*even"));
   }
   {
     const std::string text = compare(pid(equal));

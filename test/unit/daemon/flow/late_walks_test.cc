@@ -217,6 +217,7 @@ TEST_CASE("within an exec there is no user stack, and the kernel's is whole") {
   p.feed(1000, with(records, Pipeline::map(30, kLibrary, kLibraryFile)));
   CHECK(p.store.stats().quality.whole == 1);
   CHECK(p.stacks() == std::vector<std::string>{"[kernel]+10 1"});
+  CHECK(p.ring.is_clear());
   // From now on the new program runs.
   p.feed(2000, {p.sample(1500)});
   CHECK(p.store.stats().quality.whole == 2);
