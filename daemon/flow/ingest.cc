@@ -175,15 +175,9 @@ void Ingest::set_period(std::int64_t period_ns, MonotonicTime time) {
   store_.set_period_ns(period_ns, time);
 }
 
-void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
+/// What a sample says of its process, beside the stack.
+void Ingest::note_sampled(symbolizer::Process& process, const ProcessId& id, const SampleRecord& sample) {
   const flamed_sample& header = *sample.header;
-  set_period(static_cast<std::int64_t>(header.weight_ns), time);
-  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
-  symbolizer::Process& process = processes_.resolve(id, time);
-  if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
-    accounts_->saw(id);
-  if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
-  process.user = header.owner;
   if (!process.sampled) {
     process.sampled = true;
     process.is_kernels = header.user_end == FLAMED_END_NO_USER_SPACE;
@@ -201,6 +195,18 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
     process.cgroup = details_.cgroup(header.cgroup_id, id);
     processes_.changed().note(process);
   }
+}
+
+void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample) {
+  const flamed_sample& header = *sample.header;
+  set_period(static_cast<std::int64_t>(header.weight_ns), time);
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  if (accounts_ != nullptr && std::exchange(process.account_round, accounts_->round()) != accounts_->round())
+    accounts_->saw(id);
+  if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
+  process.user = header.owner;
+  note_sampled(process, id, sample);
 
   user_frames_.clear();
   std::optional<std::uint16_t> tables;

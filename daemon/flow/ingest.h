@@ -45,6 +45,7 @@ class Ingest {
  private:
   void prefetch(const EventBatch& batch, const EventBatch::Event& event) const;
   void set_period(std::int64_t period_ns, MonotonicTime time);
+  void note_sampled(symbolizer::Process& process, const ProcessId& id, const SampleRecord& sample);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
   [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
                                       const flamed_sample& sample, symbolizer::StackTrust trust) const;
