@@ -42,10 +42,10 @@ bool lacks_room(const RunningDaemon& daemon) {
          std::string::npos;
 }
 
-/// The answer that `user` gets about everything they may see, or after a minute of failures curl's last message.
+/// The answer that `user` gets about everything they may see; curl's last message where it fails for a minute.
 std::string own_answer(unsigned user, const RunningDaemon& daemon) {
   std::string text;
-  RunningDaemon::eventually(
+  CHECK(RunningDaemon::eventually(
       seconds(60) * patience(),
       [&] {
         ChildProcess client(
@@ -56,7 +56,7 @@ std::string own_answer(unsigned user, const RunningDaemon& daemon) {
         while (const auto line = client.read_line(seconds(65))) text += *line + "\n";
         return client.wait(seconds(5)) == 0;
       },
-      seconds(1));
+      seconds(1)));
   return text;
 }
 
