@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // walk_stack: a whole stack from a thread's registers and memory, by the rules of its code. The kernel program walks
-// likewise (bpf/unwind_walk.h).
+// likewise (bpf/unwind_walk.h). guess_stack: what may lie above code that has no rules.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "unwinder/architecture.h"
@@ -43,6 +44,9 @@ struct WalkedStack {
   /// returns to, is increased by one.
   std::vector<std::uint64_t> addresses;
   WalkEnd end = WalkEnd::kOutermost;
+  /// The first frame of code without rules: everything beyond it followed frame pointers, at least once.
+  std::optional<WalkFrame> unsure{};
+  std::size_t sure_addresses = 0;  ///< up to that frame
 };
 
 constexpr WalkEnd walk_end_of(StepResult result) {
@@ -64,7 +68,39 @@ constexpr WalkEnd walk_end_of(StepResult result) {
   return WalkEnd::kUnsupported;
 }
 
-/// `find(address) -> Code`; `read` as for step().
+/// Continues from `frame`, whose address is the last one of the stack. `find(address) -> Code`; `read` as for step().
+template <typename FindCode, typename ReadMemory>
+void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_frames, FindCode&& find, ReadMemory&& read,
+               WalkedStack& stack) {
+  for (;;) {
+    const Code code = find(frame.lookup_address());
+    if (code.is == Code::Is::kUnmapped || code.is == Code::Is::kPending) {
+      stack.end = code.is == Code::Is::kPending ? WalkEnd::kPending : WalkEnd::kUnmapped;
+      return;
+    }
+    StepResult result = StepResult::kNoInformation;
+    if (code.is == Code::Is::kRuled) result = step(code.rule, architecture, frame, read);
+    if (code.is == Code::Is::kWithoutRows || code.rule.cfa == CfaKind::kNone) {
+      if (!stack.unsure) {
+        stack.unsure = frame;
+        stack.sure_addresses = stack.addresses.size();
+      }
+      result = step_by_frame_pointer(frame, read);
+    }
+    // Entry points that build the first frame themselves (Go's and others) end the chain with 0.
+    if (result != StepResult::kNext || frame.pc == 0) {
+      stack.end = walk_end_of(result);
+      return;
+    }
+    if (stack.addresses.size() >= most_frames) {
+      stack.end = WalkEnd::kTooDeep;
+      return;
+    }
+    if (frame.interrupted && stack.addresses.size() > 1) ++stack.addresses.back();
+    stack.addresses.push_back(frame.pc + (frame.interrupted ? 1 : 0));
+  }
+}
+
 template <typename FindCode, typename ReadMemory>
 WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers, std::size_t most_frames,
                        FindCode&& find, ReadMemory&& read) {
@@ -76,28 +112,40 @@ WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers,
   }
   frame.registers = &registers;
   WalkedStack stack{{frame.pc}};
-  for (;;) {
-    const Code code = find(frame.lookup_address());
-    if (code.is == Code::Is::kUnmapped || code.is == Code::Is::kPending) {
-      stack.end = code.is == Code::Is::kPending ? WalkEnd::kPending : WalkEnd::kUnmapped;
-      return stack;
-    }
-    StepResult result = StepResult::kNoInformation;
-    if (code.is == Code::Is::kRuled) result = step(code.rule, architecture, frame, read);
-    if (code.is == Code::Is::kWithoutRows || code.rule.cfa == CfaKind::kNone)
-      result = step_by_frame_pointer(frame, read);
-    // Entry points that build the first frame themselves (Go's and others) end the chain with 0.
-    if (result != StepResult::kNext || frame.pc == 0) {
-      stack.end = walk_end_of(result);
-      return stack;
-    }
-    if (stack.addresses.size() >= most_frames) {
-      stack.end = WalkEnd::kTooDeep;
-      return stack;
-    }
-    if (frame.interrupted && stack.addresses.size() > 1) ++stack.addresses.back();
-    stack.addresses.push_back(frame.pc + (frame.interrupted ? 1 : 0));
+  walk_from(architecture, frame, most_frames, find, read, stack);
+  return stack;
+}
+
+/// For a walk that failed beyond code without rules: takes the words of the stack above that frame, in order, for
+/// return addresses into code with rules, and returns the first stack whose rules alone lead to the outermost frame, or
+/// to rows that are pending. It lacks the frames in between. Empty: there is none within 4 KiB.
+template <typename FindCode, typename ReadMemory>
+std::optional<WalkedStack> guess_stack(Architecture architecture, const WalkedStack& failed, std::size_t most_frames,
+                                       FindCode&& find, ReadMemory&& read) {
+  constexpr std::uint64_t kMostBytes = 4096;
+  constexpr int kMostTries = 32;
+  const WalkFrame& unsure = *failed.unsure;
+  int tries = 0;
+  for (std::uint64_t into = 0; into < kMostBytes && tries < kMostTries; into += sizeof(std::uint64_t)) {
+    const std::optional<std::uint64_t> word = read(unsure.sp + into);
+    if (!word) break;
+    const Code::Is is = find(*word - 1).is;
+    if (is != Code::Is::kRuled && is != Code::Is::kPending) continue;
+    ++tries;
+    WalkedStack guess{.addresses = {failed.addresses.begin(),
+                                    failed.addresses.begin() + static_cast<std::ptrdiff_t>(failed.sure_addresses)},
+                      .end = WalkEnd::kTooDeep};
+    if (guess.addresses.size() >= most_frames) break;
+    guess.addresses.push_back(*word);
+    const WalkFrame caller{.pc = *word,
+                           .sp = unsure.sp + into + sizeof(std::uint64_t),
+                           .fp = unsure.fp,
+                           .interrupted = false,
+                           .fp_known = unsure.fp_known};
+    walk_from(architecture, caller, most_frames, find, read, guess);
+    if (!guess.unsure && (guess.end == WalkEnd::kOutermost || guess.end == WalkEnd::kPending)) return guess;
   }
+  return std::nullopt;
 }
 
 }  // namespace flamed::unwinder

@@ -194,6 +194,9 @@ void add_fact_headers(Response& response, const store::AnswerFacts& facts, std::
   response.headers.emplace_back("Flamed-Quality", "samples=" + std::to_string(samples) +
                                                       ", truncated=" + std::to_string(quality.truncated_total()) +
                                                       ", lost=" + std::to_string(quality.lost_total()));
+  if (quality.guessed() != 0) {
+    response.headers.back().second += ", guessed=" + std::to_string(quality.guessed());
+  }
   share("symbolised", symbolised);
   if (facts.coverage && facts.coverage->share) share("coverage", *facts.coverage->share);
   if (facts.only_user) response.headers.emplace_back("Flamed-Visible", "uid=" + std::to_string(*facts.only_user));

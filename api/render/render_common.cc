@@ -46,8 +46,10 @@ void append_quality(JsonWriter& json, const store::AnswerFacts& facts) {
   const store::Quality& quality = facts.quality;
   json.begin_object();
   json.key("whole").number(quality.whole);
+  json.key("guessed").number(quality.guessed());
   json.key("truncated").begin_object();
   for (std::size_t i = 0; i < quality.truncated.size(); ++i) {
+    if (static_cast<store::Truncation>(i) == store::Truncation::kGuessed) continue;
     json.key(name_of(static_cast<store::Truncation>(i))).number(quality.truncated[i]);
   }
   json.end_object();

@@ -73,7 +73,7 @@ std::string render_perf_script(const store::TimedSamples& samples) {
       out += frames[stacks.nodes[stack].frame];
     }
     // Not code, but shown: no function has address 0.
-    if (sample.truncation) out += "\t               0 " + truncation_name(*sample.truncation) + " ([unknown])\n";
+    if (sample.truncation) out += "\t               0 " + store::marker_of(*sample.truncation) + " ([unknown])\n";
     out += '\n';
   }
   return out;

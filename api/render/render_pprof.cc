@@ -95,7 +95,7 @@ class Encoder {
       for (std::uint32_t stack = count.stack; stack != 0; stack = profile_.nodes[stack].caller) {
         id_list.varint(location_of(profile_.nodes[stack].frame));
       }
-      if (count.truncation) id_list.varint(marker(truncation_name(*count.truncation)));
+      if (count.truncation) id_list.varint(marker(store::marker_of(*count.truncation)));
       if (ids.empty()) id_list.varint(marker(kNoStack));
       ProtobufWriter(values).varint(count.samples).varint(count.ns);
       ProtobufWriter(sample).bytes(sample_field::kLocationId, ids).bytes(sample_field::kValue, values);

@@ -82,7 +82,7 @@ void append_stack(JsonWriter& json, const store::StackProfile& profile, const st
       functions.push_back(frames.index_of(*function));
     }
   }
-  if (count.truncation) functions.push_back(frames.index_of({truncation_name(*count.truncation), "", {}, ""}));
+  if (count.truncation) functions.push_back(frames.index_of({store::marker_of(*count.truncation), "", {}, ""}));
   if (functions.empty()) functions.push_back(frames.index_of({std::string(kNoStack), "", {}, ""}));
   json.begin_array();
   for (auto function = functions.rbegin(); function != functions.rend(); ++function) json.number(*function);

@@ -2,6 +2,7 @@
 #include "api/render/render_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdint>
@@ -422,6 +423,7 @@ class ProfileSummary {
       case store::Truncation::kUnsupportedUnwind:
       case store::Truncation::kUnknownRegister:
       case store::Truncation::kDamagedStack:
+      case store::Truncation::kGuessed:
         break;
     }
     return {};
@@ -429,10 +431,16 @@ class ProfileSummary {
 
   void say_cut() {
     const store::Quality& quality = profile_.quality;
+    const double guessed = share_of(quality.guessed(), quality.stored());
+    if (guessed >= kWorthTelling) {
+      say(percent(guessed) + " of the stacks are guessed: they lack frames of code without unwind information.");
+    }
     const double cut = share_of(quality.truncated_total(), quality.stored());
     if (cut < kWorthTelling) return;
-    const auto most = std::max_element(quality.truncated.begin(), quality.truncated.end());
-    const auto reason = static_cast<store::Truncation>(most - quality.truncated.begin());
+    std::array<std::uint64_t, store::kTruncationCount> reasons = quality.truncated;
+    reasons[static_cast<std::size_t>(store::Truncation::kGuessed)] = 0;
+    const auto most = std::max_element(reasons.begin(), reasons.end());
+    const auto reason = static_cast<store::Truncation>(most - reasons.begin());
     std::string text = percent(cut) + " of the stacks are cut: outer functions are missing, mostly because " +
                        std::string(reason_text(reason)) + " (" + percent(share_of(*most, quality.stored())) + ")";
     if (const std::string_view remedy = remedy_of(reason); !remedy.empty()) text += "; " + std::string(remedy);
@@ -472,6 +480,8 @@ class ProfileSummary {
         return "their user had more than a share of the memory budget";
       case store::Truncation::kSliceEnded:
         return "stacks of new programs were longer than what is kept of them";
+      case store::Truncation::kGuessed:
+        return "frames of code without unwind information are missing";
     }
     return "of an unknown reason";
   }

@@ -47,10 +47,6 @@ class NamedFunctions {
 
 }  // namespace
 
-std::string truncation_name(store::Truncation reason) {
-  return "[truncated: " + std::string(store::describe(reason)) + "]";
-}
-
 std::uint64_t functions_written(const store::StackProfile& profile) {
   const std::vector<std::uint64_t> depths = depths_of(profile);
   std::uint64_t sum = 0;

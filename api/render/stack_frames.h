@@ -16,9 +16,6 @@ namespace flamed::api {
 /// The frame of samples without frames, for lists of stacks.
 inline constexpr std::string_view kNoStack = "[no stack]";
 
-/// "[truncated: ...]", as trees begin such stacks.
-std::string truncation_name(store::Truncation reason);
-
 /// The number of functions in all counted stacks: the cost of a format that writes out stacks.
 std::uint64_t functions_written(const store::StackProfile& profile);
 std::uint64_t functions_written(const store::TimedSamples& samples);

@@ -46,7 +46,16 @@ std::optional<Truncation> truncation_of(WalkEnd end) {
 
 }  // namespace
 
-unwinder::WalkedStack LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps, Met& met) const {
+bool LateWalks::is_jit_code(const MappingSet& maps, std::uint64_t address) const {
+  const Mapping* const mapping = maps.find(address);
+  if (mapping == nullptr) return false;
+  if (mapping->module == kNoModule) return true;
+  const symbolizer::ModulePtr module = parts_.modules.find(mapping->module);
+  return module != nullptr &&
+         (module->kind == symbolizer::ModuleKind::kAnonymous || module->path.starts_with("/memfd:"));
+}
+
+LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps, Met& met) const {
   const unwinder::AllRegisters registers = slice.registers();
   const auto find = [&](std::uint64_t address) -> unwinder::Code {
     const Mapping*& mapping = met.mapping;
@@ -56,8 +65,16 @@ unwinder::WalkedStack LateWalks::walk(const StackSlices::Slice& slice, const Map
     met.frame = mapping->frame_at(address);
     return parts_.unwind.find_code(met.frame.module, met.frame.offset);
   };
-  return unwinder::walk_stack(kArchitecture, registers, FLAMED_MAX_USER_FRAMES, find,
-                              [&](std::uint64_t address) { return slice.read(address); });
+  const auto read = [&](std::uint64_t address) { return slice.read(address); };
+  unwinder::WalkedStack stack = unwinder::walk_stack(kArchitecture, registers, FLAMED_MAX_USER_FRAMES, find, read);
+  const bool has_failed =
+      stack.end != WalkEnd::kOutermost && stack.end != WalkEnd::kTooDeep && stack.end != WalkEnd::kPending;
+  if (has_failed && stack.unsure && is_jit_code(maps, stack.unsure->lookup_address())) {
+    std::optional<unwinder::WalkedStack> guess =
+        unwinder::guess_stack(kArchitecture, stack, FLAMED_MAX_USER_FRAMES, find, read);
+    if (guess) return {std::move(*guess), true};
+  }
+  return {std::move(stack)};
 }
 
 void LateWalks::drop(const flamed_sample& header, std::uint16_t cpu) {
@@ -71,9 +88,9 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
   if (maps == nullptr) return false;
   Met met;
-  const unwinder::WalkedStack stack = walk(*slice, *maps, met);
-  if (stack.end != WalkEnd::kPending) {
-    store_walked(stack, *maps, process, sample, kernel_frames);
+  const Walked walked = walk(*slice, *maps, met);
+  if (walked.stack.end != WalkEnd::kPending) {
+    store_walked(walked, *maps, process, sample, kernel_frames);
     return true;
   }
   // Ingest has counted those that the kernel program walked up to the missing rows.
@@ -121,9 +138,9 @@ void LateWalks::look_again(MonotonicTime now) {
     if (!is_over && parts_.unwind.find_code(module, offset).is == unwinder::Code::Is::kPending) return false;
     symbolizer::Process& process = parts_.processes.resolve(waiting.value.process, waiting.value.time);
     Met met;
-    const unwinder::WalkedStack stack = walk(waiting.slice, *waiting.maps, met);
-    if (stack.end != WalkEnd::kPending) {
-      store_walked(stack, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
+    const Walked walked = walk(waiting.slice, *waiting.maps, met);
+    if (walked.stack.end != WalkEnd::kPending) {
+      store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
       return true;
     }
     if (is_over || !are_rows_coming(process, met, waiting.slice, now, 0)) {
@@ -147,21 +164,21 @@ void LateWalks::give_up(const Waiting& waiting) {
   ++given_up_;
 }
 
-void LateWalks::store_walked(const unwinder::WalkedStack& stack, const MappingSet& maps, symbolizer::Process& process,
+void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
                              const store::StackSample& sample, std::size_t kernel_frames) {
   user_frames_.clear();
   const symbolizer::StackTrust trust =
-      parts_.processes.locate_in(maps, process, sample.time, stack.addresses, user_frames_);
+      parts_.processes.locate_in(maps, process, sample.time, walked.stack.addresses, user_frames_);
   frames_.assign(user_frames_.rbegin(), user_frames_.rend());
   frames_.insert(frames_.end(), sample.frames.end() - static_cast<std::ptrdiff_t>(kernel_frames), sample.frames.end());
-  store::StackSample walked = sample;
-  walked.frames = frames_;
+  store::StackSample stored = sample;
+  stored.frames = frames_;
   // The kernel's part is cut where it was cut.
   if (sample.truncation != Truncation::kKernelDepthLimit) {
-    walked.truncation = truncation_of(stack.end);
-    if (trust != symbolizer::StackTrust::kAll) walked.truncation = Truncation::kNoMapping;
+    stored.truncation = walked.is_guessed ? Truncation::kGuessed : truncation_of(walked.stack.end);
+    if (trust != symbolizer::StackTrust::kAll) stored.truncation = Truncation::kNoMapping;
   }
-  parts_.store.add(walked);
+  parts_.store.add(stored);
   ++walked_;
 }
 

@@ -81,18 +81,23 @@ class LateWalks {
     }
   };
 
+  /// Is it code that was compiled at run time, by its mapping?
+  [[nodiscard]] bool is_jit_code(const symbolizer::MappingSet& maps, std::uint64_t address) const;
   /// Code whose rows a walk met last.
   struct Met {
     const symbolizer::Mapping* mapping = nullptr;  ///< null: there is none
     Frame frame{};
   };
-  [[nodiscard]] unwinder::WalkedStack walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps,
-                                           Met& met) const;
+  struct Walked {
+    unwinder::WalkedStack stack;
+    bool is_guessed = false;  ///< see unwinder::guess_stack()
+  };
+  [[nodiscard]] Walked walk(const StackSlices::Slice& slice, const symbolizer::MappingSet& maps, Met& met) const;
   /// `weight_ns`: the CPU time that the sample adds to what is missed for lack of the rows.
   bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                        MonotonicTime now, std::int64_t weight_ns);
-  void store_walked(const unwinder::WalkedStack& stack, const symbolizer::MappingSet& maps,
-                    symbolizer::Process& process, const store::StackSample& sample, std::size_t kernel_frames);
+  void store_walked(const Walked& walked, const symbolizer::MappingSet& maps, symbolizer::Process& process,
+                    const store::StackSample& sample, std::size_t kernel_frames);
   void give_up(const Waiting& waiting);
 
   const Parts parts_;

@@ -19,8 +19,7 @@ NamedFrame mark_of(std::string name) { return {std::move(name), "", FrameKind::k
 FunctionTree::FunctionTree(const Given& given, Shape shape, std::size_t most_nodes)
     : given_(given), shape_(shape), most_nodes_(std::max<std::size_t>(most_nodes, 1)) {
   for (std::size_t reason = 0; reason < kTruncationCount; ++reason) {
-    marks_[reason] = given_.functions.intern_mark(
-        mark_of("[truncated: " + std::string(describe(static_cast<Truncation>(reason))) + "]"));
+    marks_[reason] = given_.functions.intern_mark(mark_of(marker_of(static_cast<Truncation>(reason))));
   }
   border_ = given_.functions.intern_mark(mark_of("--"));
   forget();

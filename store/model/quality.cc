@@ -37,6 +37,8 @@ std::string_view name_of(Truncation reason) {
       return "user_share";
     case Truncation::kSliceEnded:
       return "slice_ended";
+    case Truncation::kGuessed:
+      return "guessed";
   }
   return "unknown";
 }
@@ -89,8 +91,14 @@ std::string_view describe(Truncation reason) {
       return "its user had more than a share of the memory budget";
     case Truncation::kSliceEnded:
       return "longer than the slice of the stack that was kept";
+    case Truncation::kGuessed:
+      return "frames of code without unwind information are missing";
   }
   return "unknown reason";
+}
+
+std::string marker_of(Truncation reason) {
+  return (reason == Truncation::kGuessed ? "[guessed: " : "[truncated: ") + std::string(describe(reason)) + "]";
 }
 
 std::string_view describe(Loss reason) {
@@ -110,12 +118,12 @@ std::string_view describe(Loss reason) {
 }
 
 std::uint64_t Quality::truncated_total() const {
-  return std::accumulate(truncated.begin(), truncated.end(), std::uint64_t{0});
+  return std::accumulate(truncated.begin(), truncated.end(), std::uint64_t{0}) - guessed();
 }
 
 std::uint64_t Quality::lost_total() const { return std::accumulate(lost.begin(), lost.end(), std::uint64_t{0}); }
 
-std::uint64_t Quality::stored() const { return whole + truncated_total(); }
+std::uint64_t Quality::stored() const { return whole + guessed() + truncated_total(); }
 
 Quality& Quality::operator+=(const Quality& other) {
   whole += other.whole;

@@ -7,12 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace flamed::store {
 
-/// Why the outer part of a stored stack, or the whole stack, is missing. The number is the offset of the marker frame
-/// in kTruncatedModule.
+/// Why the outer part of a stored stack, a part in its middle, or the whole stack is missing. The number is the offset
+/// of the marker frame in kTruncatedModule.
 enum class Truncation : std::uint8_t {
   kDepthLimit,          ///< more user frames than a record holds; the outermost are missing
   kBrokenFramePointer,  ///< the frame pointer led nowhere: code built without frame pointers
@@ -32,8 +33,9 @@ enum class Truncation : std::uint8_t {
   kUserShare,  ///< the whole stack was dropped: its user had more than a share of the store, and others needed room
   // Walks of a slice of the stack:
   kSliceEnded,  ///< the stack was longer than its slice
+  kGuessed,     ///< frames are missing between code without unwind information and the next known caller
 };
-inline constexpr std::size_t kTruncationCount = 15;
+inline constexpr std::size_t kTruncationCount = 16;
 
 /// Why a sample that was taken is in no slot.
 enum class Loss : std::uint8_t {
@@ -48,11 +50,13 @@ inline constexpr std::size_t kLossCount = 5;
 /// Stable names for metrics and answers, e.g. "depth_limit", "ring_full".
 std::string_view name_of(Truncation reason);
 std::string_view name_of(Loss reason);
-/// A short phrase for people, shown as the truncated stack's outermost frame, e.g. "deeper than 127 frames".
+/// A short phrase for people, e.g. "deeper than a sample can hold".
 std::string_view describe(Truncation reason);
+/// The outermost frame of such a stack in an answer, e.g. "[truncated: deeper than a sample can hold]".
+std::string marker_of(Truncation reason);
 std::string_view describe(Loss reason);
 
-/// Counts of samples by how they ended. taken = whole + sum(truncated) + sum(lost).
+/// Counts of samples by how they ended. taken = whole + guessed + truncated + lost.
 struct Quality {
   std::uint64_t whole = 0;
   std::array<std::uint64_t, kTruncationCount> truncated{};
@@ -61,8 +65,9 @@ struct Quality {
   /// among the taken ones.
   std::uint64_t pending = 0;
 
-  [[nodiscard]] std::uint64_t stored() const;  ///< whole + truncated
-  [[nodiscard]] std::uint64_t truncated_total() const;
+  [[nodiscard]] std::uint64_t stored() const;  ///< whole + guessed + truncated
+  [[nodiscard]] std::uint64_t guessed() const { return truncated[static_cast<std::size_t>(Truncation::kGuessed)]; }
+  [[nodiscard]] std::uint64_t truncated_total() const;  ///< without guessed
   [[nodiscard]] std::uint64_t lost_total() const;
   [[nodiscard]] std::uint64_t taken() const { return stored() + lost_total(); }
   Quality& operator+=(const Quality& other);

@@ -93,9 +93,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (choice == rules.size()) return {address % 64 == 0 ? Is::kPending : Is::kUnmapped};
     return {Is::kWithoutRows};
   };
-  const unwinder::WalkedStack stack = unwinder::walk_stack(architecture, slice->registers(), kMostFrames, find,
-                                                           [&](std::uint64_t address) { return slice->read(address); });
+  const auto read = [&](std::uint64_t address) { return slice->read(address); };
+  const unwinder::WalkedStack stack = unwinder::walk_stack(architecture, slice->registers(), kMostFrames, find, read);
   require(!stack.addresses.empty());
   require(stack.addresses.size() <= kMostFrames);
+  if (!stack.unsure) return 0;
+  require(stack.sure_addresses != 0 && stack.sure_addresses <= stack.addresses.size());
+  const auto guess = unwinder::guess_stack(architecture, stack, kMostFrames, find, read);
+  if (!guess) return 0;
+  require(guess->addresses.size() > stack.sure_addresses && guess->addresses.size() <= kMostFrames);
+  require(guess->end == unwinder::WalkEnd::kOutermost || guess->end == unwinder::WalkEnd::kPending);
   return 0;
 }

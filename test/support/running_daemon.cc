@@ -119,13 +119,14 @@ RunningDaemon::End RunningDaemon::end() {
   while (const auto line = process_.read_line(std::chrono::milliseconds(100))) {
     std::smatch found;
     static const std::regex kSummary(
-        "ended: ([0-9]+) samples taken = ([0-9]+) whole \\+ ([0-9]+) truncated \\+ ([0-9]+) lost(.*)$");
+        "ended: ([0-9]+) samples taken = ([0-9]+) whole \\+ ([0-9]+) guessed \\+ ([0-9]+) truncated \\+ ([0-9]+) "
+        "lost(.*)$");
     if (!std::regex_search(*line, found, kSummary)) continue;
     end.taken = std::stoull(found[1]);
     end.whole = std::stoull(found[2]);
-    end.truncated = std::stoull(found[3]);
-    end.lost = std::stoull(found[4]);
-    end.losses = found[5];
+    end.truncated = std::stoull(found[3]) + std::stoull(found[4]);
+    end.lost = std::stoull(found[5]);
+    end.losses = found[6];
   }
   return end;
 }

@@ -48,7 +48,7 @@ class RunningDaemon {
   struct End {
     int exit_code = -1;
     std::chrono::milliseconds took{};
-    std::uint64_t taken = 0, whole = 0, truncated = 0, lost = 0;
+    std::uint64_t taken = 0, whole = 0, truncated = 0, lost = 0;  ///< guessed ones count as truncated
     std::string losses;  ///< " (ring_full 12)": by reason; empty if nothing was lost
   };
   End end();

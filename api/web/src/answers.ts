@@ -14,6 +14,7 @@ export type Counts = Record<string, number>;
 
 export interface Quality {
   whole: number;
+  guessed: number;
   truncated: Counts;
   lost: Counts;
   frequencies: { hz: number; share: number }[];

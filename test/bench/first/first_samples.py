@@ -6,8 +6,8 @@
 
 BUILD is a build directory. The daemon is started S seconds (2) before each load: in its first 30 s the rows of all files
 are worth building. For each LOAD (all of them) prints the samples of its processes, the share of whole stacks, and why
-the others are not; with --show-cut these stacks, too. Needs root, and a machine that is idle otherwise. Loads whose program is not installed are
-left out, and named.
+the others are not; with --show-cut these stacks, too. Needs root, and a machine that is idle otherwise. Loads whose
+program is not installed are left out, and named.
 """
 
 import argparse
@@ -44,6 +44,10 @@ LOADS = {
 }
 
 
+def count_of(line):
+    return int(line.rsplit(" ", 1)[1])
+
+
 def run_load(options, name):
     program, command = LOADS[name]
     with tempfile.TemporaryDirectory() as folder, Daemon(os.path.join(options.build, "flamed")) as daemon:
@@ -57,17 +61,20 @@ def run_load(options, name):
         time.sleep(2.5)
         answer = daemon.get_json(f"/profile?format=top&tree={shell.pid}&from={began}&max_nodes=1")
         metrics = daemon.metrics()
-        folded = daemon.ask(f"/profile?format=folded&tree={shell.pid}&from={began}")[2] if options.show_cut else ""
+        folded = daemon.ask(f"/profile?format=folded&tree={shell.pid}&from={began}")[2].splitlines()
     quality = answer["quality"]
     cut = {reason: count for reason, count in quality["truncated"].items() if count}
-    samples = quality["whole"] + sum(cut.values())
+    samples = quality["whole"] + quality["guessed"] + sum(cut.values())
     share = quality["whole"] / samples if samples else 0
     late = {key: int(metrics.get(f"flamed_{key}", 0))
             for key in ("stack_slices_total", "stack_slices_refused_total", "samples_walked_late_total",
                         "late_walks_given_up_total")}
-    for line in sorted((line for line in folded.splitlines() if "[truncated" in line), key=lambda l: -int(l.split()[-1])):
-        print("   ", line[:300])
-    print(f"{name}: {samples} samples in {took_s:.1f} s, {100 * share:.1f} % whole; {json.dumps(cut)}; "
+    in_jit = sum(count_of(line) for line in folded if ";[anon]" in line)
+    if options.show_cut:
+        for line in sorted((line for line in folded if "[truncated" in line), key=lambda line: -count_of(line)):
+            print("   ", line[:300])
+    print(f"{name}: {samples} samples in {took_s:.1f} s, {100 * share:.1f} % whole, {quality['guessed']} guessed, "
+          f"{in_jit} through code compiled at run time; {json.dumps(cut)}; "
           f"{metrics['flamed_sampling_frequency_hertz']} Hz; {json.dumps(late)}", flush=True)
 
 

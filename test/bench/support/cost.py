@@ -179,6 +179,7 @@ def measure_stacks(daemon, load, context):
     found = re.match(r"samples=(\d+), truncated=(\d+)", headers.get("Flamed-Quality", ""))
     if status != 200 or not found:
         return {"problem": text.strip()[:300]}
-    samples, truncated = int(found[1]), int(found[2])
+    guessed = re.search(r"guessed=(\d+)", headers["Flamed-Quality"])
+    samples, truncated = int(found[1]), int(found[2]) + (int(guessed[1]) if guessed else 0)
     return {"samples": samples, "whole_share": (samples - truncated) / samples if samples else None,
             "cpu_seconds": samples / HERTZ, "kernel_says": used}

@@ -131,7 +131,7 @@ std::vector<Message> all_messages() {
   messages.push_back({Error::from_errno("opening it", EACCES).message()});
   messages.push_back({Error::from_errno("opening it", ENOENT).message()});
   for (const store::Truncation reason : {store::Truncation::kDepthLimit, store::Truncation::kUserShare})
-    messages.push_back({api::truncation_name(reason)});
+    messages.push_back({store::marker_of(reason)});
   return messages;
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("samples are printed as perf script prints them") {
         "pool; 1          11/12 [012] 1769868000.010001:   10000000 cpu-clock: \n"
         "\t             400 [unknown] (lib)\n"
         "\t               0 " +
-            truncation_name(store::Truncation::kDepthLimit) +
+            store::marker_of(store::Truncation::kDepthLimit) +
             " ([unknown])\n"
             "\n");
 }
