@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace flamed {
@@ -22,6 +23,22 @@ inline std::uint64_t hash_with(std::uint64_t hash, std::uint64_t word, std::uint
   const Wide wide = static_cast<Wide>(hash ^ word) * key;
   return static_cast<std::uint64_t>(wide) ^ static_cast<std::uint64_t>(wide >> 64);
 }
+
+/// A hash of bytes that arrive in parts. The parts' borders don't matter.
+class KeyedDigest {
+ public:
+  explicit KeyedDigest(std::uint64_t key) : key_(key), hash_(~key) {}
+
+  void add(std::span<const std::byte> bytes);
+  /// Of all bytes so far, and their number.
+  [[nodiscard]] std::uint64_t value() const { return hash_with(hash_with(hash_, partial_, key_), size_, key_); }
+
+ private:
+  std::uint64_t key_;
+  std::uint64_t hash_;
+  std::uint64_t size_ = 0;
+  std::uint64_t partial_ = 0;  ///< the last size_ % 8 bytes
+};
 
 /// Of a text, with this process's key.
 std::uint64_t keyed_hash(std::string_view text);

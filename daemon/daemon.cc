@@ -41,6 +41,7 @@
 #include "daemon/naming/jvm_asker.h"
 #include "daemon/naming/module_loader.h"
 #include "daemon/naming/name_keeper.h"
+#include "daemon/naming/row_cache.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -121,11 +122,26 @@ std::unique_ptr<BpfUnwindMaps> open_unwind_maps(const KernelProgram& program) {
   return std::move(maps).value();
 }
 
+/// As the service manager has set it; null: none.
+const char* cache_directory() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
+  return std::getenv("CACHE_DIRECTORY");
+}
+
+/// Null if there is no place for it; logs why.
+std::unique_ptr<RowCache> open_row_cache(const Clock& clock) {
+  const char* folder = cache_directory();
+  if (folder == nullptr) return nullptr;
+  Result<std::unique_ptr<RowCache>> cache = RowCache::open(std::string(folder) + "/rows", clock, {});
+  if (cache) return std::move(*cache);
+  spdlog::warn("unwind rows are not kept for the next start: {}", cache.error().message());
+  return nullptr;
+}
+
 /// Null if it is not configured or not installed; logs which.
 std::unique_ptr<symbolizer::Debuginfod> start_debuginfod(const Config& config, const Clock& clock) {
   if (config.debuginfod_urls.empty()) return nullptr;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
-  const char* cache = std::getenv("CACHE_DIRECTORY");  // set by the service manager
+  const char* cache = cache_directory();
   Result<symbolizer::Debuginfod::Fetch> fetch = symbolizer::load_libdebuginfod(
       config.debuginfod_urls, std::string(cache == nullptr ? "/var/cache/flamed" : cache) + "/debuginfod");
   if (!fetch) {
@@ -243,6 +259,7 @@ class Daemon::Parts {
         symbolizer_(modules_, kernel_symbols_, module_reader_, debug_files_, clock),
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
+        row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
         jvm_asker_(modules_, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -269,6 +286,7 @@ class Daemon::Parts {
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
+                                          row_cache_.get(),
                                           accounts_,
                                           opener_,
                                           budget_,
@@ -300,8 +318,9 @@ class Daemon::Parts {
       thread->join();
     }
     const store::Quality quality = store_.stats().quality;
-    spdlog::info("ended: {} samples taken = {} whole + {} truncated + {} lost{}", sampler_->figures().taken(),
-                 quality.whole, quality.truncated_total(), quality.lost_total(), reasons_of_losses(quality));
+    spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
+                 sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
+                 quality.lost_total(), reasons_of_losses(quality));
   }
 
  private:
@@ -315,7 +334,8 @@ class Daemon::Parts {
       jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
     }
     loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), kernel_symbols_,
-                                        unwind_.get(), config_.jvm_attach ? &jvm_asker_ : nullptr, budget_});
+                                        unwind_.get(), config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(),
+                                        budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -366,6 +386,7 @@ class Daemon::Parts {
   symbolizer::ModuleSymbolizer symbolizer_;
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;
+  const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
   JvmAsker jvm_asker_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;

@@ -68,11 +68,15 @@ void append_sample_metrics(const store::StoreStats& store, const SamplerFigures&
   metrics.push_back(counter("flamed_samples_taken_total", "Samples that the kernel program took.", sampling.taken()));
   metrics.push_back(
       counter("flamed_samples_whole_total", "Samples stored with their whole stack.", store.quality.whole));
+  metrics.push_back(counter("flamed_samples_guessed_total",
+                            "Samples stored with a stack that lacks frames of code without unwind information.",
+                            store.quality.guessed()));
   Metric truncated{"flamed_samples_truncated_total",
                    "Samples stored without the outer part of their stack.",
                    Metric::Type::kCounter,
                    {}};
   for (std::size_t i = 0; i < store::kTruncationCount; ++i) {
+    if (static_cast<store::Truncation>(i) == store::Truncation::kGuessed) continue;
     truncated.values.push_back({{{"reason", std::string(name_of(static_cast<store::Truncation>(i)))}},
                                 static_cast<double>(store.quality.truncated[i])});
   }
@@ -207,6 +211,8 @@ void append_unwind_metrics(const UnwindPublisher::Stats& unwind, std::vector<Met
   metrics.push_back(counter("flamed_unwind_builds_total", "Files whose unwind rows were built.", unwind.builds));
   metrics.push_back(counter("flamed_unwind_build_seconds_total", "Time that building unwind rows took.",
                             static_cast<double>(unwind.build_ns) / kNsPerSecond));
+  metrics.push_back(counter("flamed_unwind_reuses_total",
+                            "Files whose unwind rows had been kept since an earlier build.", unwind.reuses));
   metrics.push_back(
       counter("flamed_unwind_evictions_total", "Modules whose rows were evicted for others.", unwind.evictions));
   metrics.push_back({"flamed_unwind_refused_total",
@@ -407,6 +413,12 @@ std::vector<Metric> DaemonSources::metrics() const {
   append_budget_metrics(parts_.budget.state(), metrics);
   append_store_metrics(store, parts_.namer.kept_index()->used_bytes(), metrics);
   if (parts_.unwind != nullptr) append_unwind_metrics(parts_.unwind->stats(), metrics);
+  if (parts_.row_cache != nullptr) {
+    const RowCache::Stats kept = parts_.row_cache->stats();
+    metrics.push_back(
+        gauge("flamed_row_cache_files", "Files whose unwind rows are kept for the next start.", kept.files));
+    metrics.push_back(gauge("flamed_row_cache_bytes", "Size of these rows on disk.", kept.bytes));
+  }
   if (parts_.late_walks != nullptr) {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
   }

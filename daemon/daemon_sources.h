@@ -14,6 +14,7 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/naming/frame_namer.h"
+#include "daemon/naming/row_cache.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -48,6 +49,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
+    const RowCache* row_cache;                 ///< null if rows are not kept for the next start
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;

@@ -14,6 +14,10 @@
 
 namespace flamed::unwinder {
 
+/// Of rows in files. To be raised whenever the same input gives other rows, or a Row or Rule gets another layout;
+/// rows_builder_test.cc notices.
+inline constexpr std::uint32_t kRowsEdition = 1;
+
 /// A stretch of virtual addresses.
 struct AddressRange {
   std::uint64_t address = 0;

@@ -18,6 +18,7 @@
 #include "base/heap.h"
 #include "base/result.h"
 #include "daemon/sampler/kernel_orc.h"
+#include "symbolizer/model/file_identity.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module.h"
 #include "symbolizer/opener/jit_file_opener.h"
@@ -117,31 +118,45 @@ void ModuleLoader::find_functions(const symbolizer::Module& module) {
     spdlog::debug("no unwind rows for functions of {}: {}", module.path, rows.error().message());
 }
 
+/// Those that were kept, or newly built ones, which are kept from now on.
+Result<symbolizer::SourcedRows> ModuleLoader::rows_of(const Fd& file) {
+  const SystemClock clock;
+  const MonotonicTime start = clock.monotonic();
+  const auto identity = parts_.row_cache == nullptr ? std::nullopt : symbolizer::identity_of(file.get());
+  const Fd kept = identity ? parts_.row_cache->find(*identity) : Fd();
+  Result<symbolizer::SourcedRows> rows = parts_.reader.read_unwind_rows(file.get(), kept.get());
+  if (rows && rows->was_kept) {
+    unwind_->count_reuse();
+    return rows;
+  }
+  if (rows || rows.error().code() != EAGAIN) unwind_->count_build(clock.monotonic().ns - start.ns);
+  // A file that has changed meanwhile may have rows of both versions.
+  if (rows && identity && symbolizer::identity_of(file.get()) == identity) parts_.row_cache->keep(*identity, *rows);
+  return rows;
+}
+
 /// False: the ELF worker was not available; try again.
 bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::stop_token& stop) {
   if (unwind_->is_ready(module.id)) return true;
   // The next sample in the module requests it again.
   if (!parts_.budget.may_work_in_background()) return true;
-  const SystemClock clock;
-  const MonotonicTime start = clock.monotonic();
-  Result<unwinder::UnwindRows> rows = parts_.reader.read_unwind_rows(module.file.get());
-  if (!rows && rows.error().code() == EAGAIN) return false;
-  unwind_->count_build(clock.monotonic().ns - start.ns);
-  if (!rows && unwind_->may_try_again(module.id)) {
-    spdlog::info("no unwind rows for {} yet: {}", module.path, rows.error().message());
+  Result<symbolizer::SourcedRows> read = rows_of(module.file);
+  if (!read && read.error().code() == EAGAIN) return false;
+  if (!read && unwind_->may_try_again(module.id)) {
+    spdlog::info("no unwind rows for {} yet: {}", module.path, read.error().message());
     return true;
   }
-  if (!rows) {
+  if (!read) {
     spdlog::info("no unwind rows for {}: {}; its code is walked by frame pointers", module.path,
-                 rows.error().message());
-    rows = unwinder::UnwindRows{};
+                 read.error().message());
   }
-  while (!stop.stop_requested() && unwind_->publish_rows(module.id, *rows) == UnwindPublisher::Outcome::kWait) {
+  unwinder::UnwindRows rows = read ? std::move(read->rows) : unwinder::UnwindRows{};
+  while (!stop.stop_requested() && unwind_->publish_rows(module.id, rows) == UnwindPublisher::Outcome::kWait) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
   }
-  if (rows->rows.size() >= kManyRows) {
+  if (rows.rows.size() >= kManyRows) {
     // Frees megabytes that are not needed for a long time.
-    rows = unwinder::UnwindRows{};
+    rows = {};
     give_back_freed_memory();
   }
   return true;

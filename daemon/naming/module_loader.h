@@ -6,12 +6,16 @@
 
 #include <stop_token>
 
+#include "base/handle.h"
 #include "base/identity.h"
+#include "base/result.h"
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/naming/jvm_asker.h"
+#include "daemon/naming/row_cache.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/module_reader.h"
+#include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
@@ -29,6 +33,7 @@ class ModuleLoader {
     symbolizer::KernelSymbols& kernel_symbols;
     UnwindPublisher* unwind;  ///< null: no tables
     JvmAsker* jvm_asker;      ///< null: JVMs are not asked
+    RowCache* row_cache;      ///< null: rows are not kept for the next start
     BudgetKeeper& budget;
   };
   explicit ModuleLoader(const Parts& parts) : parts_(parts), unwind_(parts.unwind) {}
@@ -41,6 +46,7 @@ class ModuleLoader {
   void load_kernel_walk();
   void load(const symbolizer::OpenRequest& request, const std::stop_token& stop);
   void find_functions(const symbolizer::Module& module);
+  Result<symbolizer::SourcedRows> rows_of(const Fd& file);
   bool publish_rows(const symbolizer::Module& module, const std::stop_token& stop);
   void look_for_jit_files(const ProcessId& owner);
 

@@ -33,6 +33,8 @@ constexpr std::uint64_t kCheapCodeBytes = 2U << 20;
 constexpr std::size_t kMostFunctions = 1024;
 /// As long as the CPU budget does not charge it, see CpuGovernor.
 constexpr std::int64_t kBeginningNs = 30 * kNsPerSecond;
+/// A file that so many processes have had is likely to be needed again by the next ones.
+constexpr std::uint32_t kManyStarts = 64;
 /// Rows of adjacent pages are placed together up to this many: small enough to find room between others.
 constexpr std::uint32_t kMaxRunRows = 8192;
 /// From here on, modules that no process has mapped are removed from the module table.
@@ -208,6 +210,10 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   value.exec_id = process.exec_id;
   value.tables = process.tables.newest();
   entry.start_ticks = process.id.start_ticks;
+  entry.exec_id = process.exec_id;
+  const auto old = processes_.find(process.id.pid);
+  const bool is_new =
+      old == processes_.end() || old->second.start_ticks != entry.start_ticks || old->second.exec_id != entry.exec_id;
 
   const std::span<const symbolizer::Mapping> mappings = user_mappings(process);
   const std::size_t count = mappings.size();
@@ -223,6 +229,7 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
           index = module->index;
           module->code_bytes = std::max(module->code_bytes, mapping.end - mapping.start);
           ++module->processes;
+          if (is_new) ++module->starts;
           entry.modules.push_back(mapping.module);
         } else {
           ++stats_.refused_modules;
@@ -238,7 +245,6 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
     ++stats_.refused_processes;
   }
 
-  const auto old = processes_.find(process.id.pid);
   if (const Status entered = maps_.put_process(static_cast<std::uint32_t>(process.id.pid), value); !entered) {
     ++stats_.refused_processes;
     leave_modules(entry);
@@ -280,6 +286,11 @@ void UnwindPublisher::count_build(std::int64_t took_ns) {
   std::lock_guard lock(mutex_);
   ++stats_.builds;
   stats_.build_ns += took_ns;
+}
+
+void UnwindPublisher::count_reuse() {
+  std::lock_guard lock(mutex_);
+  ++stats_.reuses;
 }
 
 bool UnwindPublisher::is_ready(ModuleId module) const {
@@ -400,37 +411,42 @@ void UnwindPublisher::forget(std::unordered_map<ModuleId, ModuleEntry>::iterator
   modules_.erase(module);
 }
 
-/// Forgets the least recently sampled half: a compiler is needed again soon, its output maybe never.
+/// Forgets the less important half: a compiler is needed again soon, its output maybe never.
 void UnwindPublisher::forget_unmapped() {
-  std::vector<std::pair<std::uint32_t, ModuleId>> unmapped;
+  std::vector<std::pair<Importance, ModuleId>> unmapped;
   for (const auto& [id, entry] : modules_) {
-    if (entry.processes == 0 && id >= kFirstFreeModule) unmapped.emplace_back(last_sampled(entry), id);
+    if (entry.processes == 0 && id >= kFirstFreeModule) unmapped.emplace_back(importance(entry), id);
   }
   const std::size_t half = (unmapped.size() + 1) / 2;
   std::nth_element(unmapped.begin(), unmapped.begin() + static_cast<std::ptrdiff_t>(half), unmapped.end());
   unmapped.resize(half);
-  for (const auto& [sampled, id] : unmapped) forget(modules_.find(id));
+  for (const auto& [important, id] : unmapped) forget(modules_.find(id));
 }
 
 std::uint32_t UnwindPublisher::last_sampled(const ModuleEntry& entry) const {
   return load_relaxed(maps_.modules()[entry.index].last_sampled);
 }
 
+UnwindPublisher::Importance UnwindPublisher::importance(const ModuleEntry& entry) const {
+  return {entry.starts >= kManyStarts, last_sampled(entry)};
+}
+
 bool UnwindPublisher::evict_one(const ModuleEntry& in_favour_of) {
-  ModuleEntry* oldest = nullptr;
-  std::uint32_t oldest_sampled = 0;
+  const auto now_seconds = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
+  ModuleEntry* least = nullptr;
+  Importance least_important{};
   for (auto& [id, entry] : modules_) {
     // The vdso would not be requested again.
     if (entry.pages.count == 0 || id < kFirstFreeModule) continue;
-    const std::uint32_t sampled = last_sampled(entry);
-    if (oldest != nullptr && sampled >= oldest_sampled) continue;
-    oldest = &entry;
-    oldest_sampled = sampled;
+    const Importance important = importance(entry);
+    const bool is_in_use = now_seconds - std::min(now_seconds, important.second) < kInUseSeconds;
+    if (is_in_use || important.second >= last_sampled(in_favour_of)) continue;
+    if (least != nullptr && important >= least_important) continue;
+    least = &entry;
+    least_important = important;
   }
-  if (oldest == nullptr || oldest_sampled >= last_sampled(in_favour_of)) return false;
-  const auto now_seconds = static_cast<std::uint32_t>(clock_.monotonic().ns / kNsPerSecond);
-  if (now_seconds - std::min(now_seconds, oldest_sampled) < kInUseSeconds) return false;
-  unpublish(*oldest);
+  if (least == nullptr) return false;
+  unpublish(*least);
   ++stats_.evictions;
   return true;
 }

@@ -4,9 +4,10 @@
 // were sampled, and with the rows of their modules.
 //
 // All processes that map the same file share its rows. When the budget is used up, the least recently sampled module is
-// evicted for one that was sampled since, one at a time; modules in use and the vdso stay. Data that the kernel program
-// may be reading never changes: a new version is written elsewhere, one word is switched over, and the old place is
-// reused after a grace period.
+// evicted for one that was sampled since, one at a time; modules in use and the vdso stay, and a file that many
+// processes have run, such as libc or a compiler, goes only after all others. Data that the kernel program may be
+// reading never changes: a new version is written elsewhere, one word is switched over, and the old place is reused
+// after a grace period.
 //
 // Ingest publishes processes, the `modules` thread rows; any thread may read stats(). Must not outlive its maps.
 #pragma once
@@ -88,6 +89,8 @@ class UnwindPublisher {
   };
   /// Counts the time for reading a file and building its rows, for stats().
   void count_build(std::int64_t took_ns);
+  /// Counts a file whose rows had been kept, likewise.
+  void count_reuse();
 
   /// Are the module's rows in the tables, or is it known to have none?
   [[nodiscard]] bool is_ready(ModuleId module) const;
@@ -123,6 +126,7 @@ class UnwindPublisher {
     std::size_t rules = 0;
     std::uint64_t builds = 0;   ///< files whose rows were built, again after evictions
     std::int64_t build_ns = 0;  ///< total time for them
+    std::uint64_t reuses = 0;   ///< files whose rows had been kept from before
     std::uint64_t evictions = 0;
     std::uint64_t refused_processes = 0;  ///< no room for their mappings
     std::uint64_t refused_modules = 0;    ///< no room for their rows
@@ -144,6 +148,7 @@ class UnwindPublisher {
   struct ModuleEntry {
     std::uint32_t index = 0;
     std::uint32_t processes = 0;  ///< whose mappings refer to the index
+    std::uint32_t starts = 0;     ///< processes that have had it so far
     bool ready = false;
     Run pages;
     std::vector<Run> rows;
@@ -159,6 +164,7 @@ class UnwindPublisher {
   };
   struct ProcessEntry {
     std::uint64_t start_ticks = 0;
+    std::uint64_t exec_id = 0;
     Run mappings;
     std::vector<ModuleId> modules;
   };
@@ -176,6 +182,9 @@ class UnwindPublisher {
   void forget(std::unordered_map<ModuleId, ModuleEntry>::iterator module);
   void forget_unmapped();
   [[nodiscard]] std::uint32_t last_sampled(const ModuleEntry& entry) const;
+  /// The module with the smallest one is let go of first.
+  using Importance = std::pair<bool, std::uint32_t>;
+  [[nodiscard]] Importance importance(const ModuleEntry& entry) const;
   bool evict_one(const ModuleEntry& in_favour_of);
   [[nodiscard]] bool is_room_coming() const;
   Outcome refuse(ModuleEntry& entry);

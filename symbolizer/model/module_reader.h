@@ -17,6 +17,7 @@
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module_files.h"
 #include "symbolizer/model/source_chain.h"
+#include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/model/symbol_table.h"
 #include "unwinder/row.h"
 
@@ -34,7 +35,8 @@ class ModuleReader {
   /// One chain for each *file offset* in the module, in order.
   virtual Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) = 0;
   /// By file offset. A file without unwind information, or for another architecture, gives no rows and is not an error.
-  virtual Result<unwinder::UnwindRows> read_unwind_rows(int fd) = 0;
+  /// `kept`: rows in a file, see kept_rows.h, which may be used if they are still those of `fd`; -1: none.
+  virtual Result<SourcedRows> read_unwind_rows(int fd, int kept) = 0;
   /// One for each file offset in the module, in order: the rows of the function there alone, from its first byte to its
   /// last. No rows: nothing is known of a function there.
   virtual Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd,

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/process/module_table.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -35,6 +32,11 @@ ModulePtr make_module(ModuleId id, ModuleKind kind, std::string path, const Proc
 
 std::string too_many_files(std::size_t limit) {
   return "flamed holds its limit of " + std::to_string(limit) + " open files already; raise LimitNOFILE of its service";
+}
+
+std::optional<FileVersion> version_of(int file) {
+  const std::optional<FileIdentity> identity = identity_of(file);
+  return identity ? std::optional(identity->version) : std::nullopt;
 }
 
 /// The same module, with nothing open.
@@ -191,15 +193,6 @@ void ModuleTable::queue_open(ModuleId module, bool only_functions) {
 }
 
 std::optional<OpenRequest> ModuleTable::next_request(const std::stop_token& stop) { return requests_.pop(stop); }
-
-std::optional<ModuleTable::FileVersion> ModuleTable::version_of(int file) {
-  struct statx status {};
-  // The kernel's cached attributes: the file system itself may not answer.
-  constexpr unsigned kWanted = STATX_SIZE | STATX_MTIME | STATX_CTIME;
-  if (::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kWanted, &status) != 0) return std::nullopt;
-  const auto ns_of = [](const statx_timestamp& time) { return time.tv_sec * kNsPerSecond + time.tv_nsec; };
-  return FileVersion{status.stx_size, ns_of(status.stx_mtime), ns_of(status.stx_ctime)};
-}
 
 ModuleId ModuleTable::finish(const OpenRequest& request, Result<Fd> opened) {
   const std::optional<FileVersion> version = opened ? version_of(opened->get()) : std::nullopt;

@@ -32,6 +32,7 @@
 #include "base/identity.h"
 #include "base/keyed_hash.h"
 #include "base/result.h"
+#include "symbolizer/model/file_identity.h"
 #include "symbolizer/model/file_key.h"
 #include "symbolizer/model/module.h"
 
@@ -158,14 +159,6 @@ class ModuleTable final : public Modules {
 
  private:
   enum class FileState : std::uint8_t { kNotAsked, kQueued, kOpen, kFailed, kClosed };
-  /// To detect that a file has changed.
-  struct FileVersion {
-    std::uint64_t size = 0;
-    std::int64_t modified_ns = 0;
-    std::int64_t changed_ns = 0;
-    friend bool operator==(const FileVersion&, const FileVersion&) = default;
-  };
-  static std::optional<FileVersion> version_of(int file);
   struct Entry {
     ModulePtr module;
     FileKey key;  ///< of files

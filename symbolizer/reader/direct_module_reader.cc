@@ -40,7 +40,7 @@ Result<std::vector<SourceChain>> DirectModuleReader::locate(const ModuleFiles& f
   return *std::move(chains);
 }
 
-Result<unwinder::UnwindRows> DirectModuleReader::read_unwind_rows(int fd) { return read_module_rows(fd); }
+Result<SourcedRows> DirectModuleReader::read_unwind_rows(int fd, int /*kept*/) { return read_module_rows(fd); }
 
 Result<std::vector<unwinder::UnwindRows>> DirectModuleReader::read_function_rows(
     int fd, std::span<const std::uint64_t> offsets) {

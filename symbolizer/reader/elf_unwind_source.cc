@@ -47,6 +47,7 @@ class Reader {
       if (header.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
       if (header.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
     }
+    note_headers();
     if (Status status = read_segments(); !status) return std::move(status).error();
     if (Status status = read_sections(); !status) return std::move(status).error();
     // In separate debug files .eh_frame is elsewhere (SHT_NOBITS), but their program headers still refer to it.
@@ -60,11 +61,25 @@ class Reader {
                      [](const auto& a, const auto& b) { return a.format() < b.format(); });
     std::sort(source_.plt.begin(), source_.plt.end(),
               [](const auto& a, const auto& b) { return a.address < b.address; });
+    std::erase_if(source_.ranges, [](const FileRange& range) { return range.size == 0; });
     return std::move(source_);
   }
 
  private:
   using Format = ElfUnwindSource::Section::Format;
+
+  void note_headers() {
+    const GElf_Ehdr& header = file_.header();
+    source_.ranges.push_back({0, header.e_ehsize});
+    source_.ranges.push_back({header.e_phoff, file_.segments().size() * header.e_phentsize});
+    // With section 0, which is not among them.
+    const std::uint64_t sections = header.e_shoff == 0 ? 0 : file_.all().size() + 1;
+    source_.ranges.push_back({header.e_shoff, sections * header.e_shentsize});
+    for (const char* name : {".shstrtab", ".note.gnu.build-id"}) {
+      const ElfSections::Section* const section = file_.with_bytes(name);
+      if (section != nullptr) source_.ranges.push_back({section->header.sh_offset, section->header.sh_size});
+    }
+  }
 
   Status read_segments() {
     for (const GElf_Phdr& phdr : file_.segments()) {
@@ -132,11 +147,13 @@ class Reader {
   }
 
   /// The bytes at `address`, if the file has them.
-  bool read_code(std::uint64_t address, std::span<char> to) const {
+  bool read_code(std::uint64_t address, std::span<char> to) {
     for (const ElfUnwindSource::Segment& segment : source_.code) {
       if (address < segment.address || address - segment.address >= segment.size) continue;
       const std::uint64_t into = address - segment.address;
-      return to.size() <= segment.size - into && input_.read(segment.offset + into, to.data(), to.size());
+      if (to.size() > segment.size - into) return false;
+      source_.ranges.push_back({segment.offset + into, to.size()});
+      return input_.read(segment.offset + into, to.data(), to.size());
     }
     return false;
   }
@@ -157,6 +174,7 @@ class Reader {
     if (Status status = account(size); !status) return status;
     auto bytes = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size));
     if (!input_.read(offset, bytes.get(), static_cast<std::size_t>(size))) return Error("truncated while it was read");
+    source_.ranges.push_back({offset, size});
     source_.sections.emplace_back(format, address, ends_at_terminator, std::move(bytes),
                                   static_cast<std::size_t>(size));
     return {};
@@ -203,6 +221,7 @@ class Reader {
     auto bytes = std::make_unique_for_overwrite<std::byte[]>(data->d_size);
     std::memcpy(bytes.get(), data->d_buf, data->d_size);
     source_.sections.emplace_back(format, shdr.sh_addr, false, std::move(bytes), data->d_size);
+    source_.ranges.push_back({shdr.sh_offset, shdr.sh_size});
     return {};
   }
 

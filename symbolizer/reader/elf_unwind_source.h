@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/model/sourced_rows.h"
 
 namespace flamed::symbolizer {
 
@@ -81,6 +82,9 @@ struct ElfUnwindSource {
   };
   /// Go's on x86-64, which Go's linker describes like any other function, or not at all (-w).
   std::vector<SignalReturn> signal_returns;
+
+  /// The parts of the file that all this follows from, among them all headers.
+  std::vector<FileRange> ranges;
 };
 
 /// Reads `fd`, whose position is neither used nor changed. A file without unwind information is not an error; a file

@@ -4,11 +4,13 @@
 #include <sys/auxv.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "base/keyed_hash.h"
 #include "symbolizer/process/proc_text.h"
 #include "symbolizer/reader/elf_unwind_source.h"
 #include "unwinder/file_rows.h"
@@ -59,10 +61,17 @@ Result<unwinder::UnwindRows> rows_of(const ElfUnwindSource& source) {
 
 }  // namespace
 
-Result<unwinder::UnwindRows> read_module_rows(int fd) {
-  const Result<ElfUnwindSource> source = read_elf_unwind_source(fd);
-  if (!source) return Error(source.error());
-  return rows_of(*source);
+Result<SourcedRows> read_module_rows(int fd) {
+  Result<ElfUnwindSource> source = read_elf_unwind_source(fd);
+  if (!source) return std::move(source).error();
+  Result<unwinder::UnwindRows> rows = rows_of(*source);
+  if (!rows) return std::move(rows).error();
+  SourcedRows result{std::move(*rows), {}, false};
+  const std::uint64_t key = random_hash_key();
+  if (const Result<std::uint64_t> digest = digest_of(fd, source->ranges, key)) {
+    result.source = {std::move(source->ranges), key, *digest};
+  }
+  return result;
 }
 
 Result<unwinder::UnwindRows> read_vdso_rows() {

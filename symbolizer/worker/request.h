@@ -119,7 +119,8 @@ struct RequestHead {
   std::uint32_t magic = kMagic;
   RequestKind kind = RequestKind::kInspect;
   std::uint8_t jit_format = 0;
-  std::uint8_t fd_mask = 0;  ///< bit i: descriptor i (ModuleFiles: module, debug, alternate) comes along
+  /// Bit i: descriptor i comes along: ModuleFiles' module, debug, alternate; of kUnwindRows the module and kept rows.
+  std::uint8_t fd_mask = 0;
   std::uint8_t padding = 0;
   std::uint64_t size = 0;
 };

@@ -25,6 +25,8 @@
 #include "base/handle.h"
 #include "symbolizer/ipc/fd_message.h"
 #include "symbolizer/ipc/wire.h"
+#include "symbolizer/model/sourced_rows.h"
+#include "symbolizer/worker/kept_rows.h"
 #include "symbolizer/worker/sandbox.h"
 #include "symbolizer/worker/value_codec.h"
 
@@ -144,7 +146,8 @@ void serve(const Request& request, ModuleReader& reader, std::uint64_t max_bytes
     case RequestKind::kSymbols:
       return answer(reader.read_symbols(request.files()), max_bytes);
     case RequestKind::kUnwindRows:
-      return answer(reader.read_unwind_rows(request.fd(0)), max_bytes);
+      if (const Result<SourcedRows> kept = read_kept_rows(request.fd(0), request.fd(1))) return answer(kept, max_bytes);
+      return answer(reader.read_unwind_rows(request.fd(0), -1), max_bytes);
     case RequestKind::kJitSymbols:
       return answer(reader.read_jit_symbols(request.fd(0), static_cast<JitFormat>(request.head.jit_format)), max_bytes);
     case RequestKind::kLocate: {

@@ -18,6 +18,7 @@ constexpr std::size_t kMaxPathBytes = 4096;
 constexpr std::size_t kMaxSegments = 0xffff;  // PN_XNUM: the limit of a header
 constexpr std::size_t kMaxRules = unwinder::RuleTable::kMaxRules;
 constexpr std::size_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMaxRanges = 64;
 constexpr std::size_t kMaxFramesPerChain = 4096;
 constexpr std::size_t kMaxSourceTextBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxTexts = 4'000'000;
@@ -324,6 +325,23 @@ bool ValueCodec::decode(WireReader& from, unwinder::UnwindRows& value) {
     if (i != 0 && rows[i - 1].offset >= rows[i].offset) return from.damaged("the rows are not in order");
   }
   return rows.empty() || rows.back().rule == unwinder::kNoneRule || from.damaged("the last row has no end");
+}
+
+void ValueCodec::encode(WireWriter& to, const SourcedRows& value) {
+  const auto& [rows, source, was_kept] = value;
+  const auto& [ranges, key, digest] = source;
+  encode(to, rows);
+  to.array(std::span(ranges));
+  to.number(key);
+  to.number(digest);
+  to.number(was_kept);
+}
+
+bool ValueCodec::decode(WireReader& from, SourcedRows& value) {
+  auto& [rows, source, was_kept] = value;
+  auto& [ranges, key, digest] = source;
+  return decode(from, rows) && from.array(ranges, kMaxRanges) && from.number(key) && from.number(digest) &&
+         from.flag(was_kept);
 }
 
 void ValueCodec::encode(WireWriter& to, const std::vector<unwinder::UnwindRows>& value) {

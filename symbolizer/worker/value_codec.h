@@ -20,6 +20,7 @@
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
 #include "symbolizer/model/source_chain.h"
+#include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/model/symbol_table.h"
 #include "unwinder/row.h"
 
@@ -33,6 +34,7 @@ class ValueCodec {
   static void encode(WireWriter& to, const ElfSymbols& value);
   static void encode(WireWriter& to, const std::vector<SourceChain>& value);
   static void encode(WireWriter& to, const unwinder::UnwindRows& value);
+  static void encode(WireWriter& to, const SourcedRows& value);
   static void encode(WireWriter& to, const std::vector<unwinder::UnwindRows>& value);
   static void encode(WireWriter& to, const std::vector<DemangledName>& value);
 
@@ -41,6 +43,7 @@ class ValueCodec {
   [[nodiscard]] static bool decode(WireReader& from, SymbolTable& value);
   [[nodiscard]] static bool decode(WireReader& from, ElfSymbols& value);
   [[nodiscard]] static bool decode(WireReader& from, unwinder::UnwindRows& value);
+  [[nodiscard]] static bool decode(WireReader& from, SourcedRows& value);
   /// `count` functions, chains or names were requested.
   [[nodiscard]] static bool decode(WireReader& from, std::vector<unwinder::UnwindRows>& value, std::size_t count);
   [[nodiscard]] static bool decode(WireReader& from, std::vector<SourceChain>& value, std::size_t count);

@@ -361,10 +361,9 @@ Result<std::vector<SourceChain>> WorkerModuleReader::locate(const ModuleFiles& f
   });
 }
 
-Result<unwinder::UnwindRows> WorkerModuleReader::read_unwind_rows(int fd) {
-  return ask<unwinder::UnwindRows>(
-      {RequestKind::kUnwindRows, {fd, -1, -1}},
-      [](WireReader& from, unwinder::UnwindRows& rows) { return ValueCodec::decode(from, rows); });
+Result<SourcedRows> WorkerModuleReader::read_unwind_rows(int fd, int kept) {
+  return ask<SourcedRows>({RequestKind::kUnwindRows, {fd, kept, -1}},
+                          [](WireReader& from, SourcedRows& rows) { return ValueCodec::decode(from, rows); });
 }
 
 Result<std::vector<unwinder::UnwindRows>> WorkerModuleReader::read_function_rows(

@@ -46,7 +46,7 @@ class WorkerModuleReader final : public ModuleReader {
   Result<ElfFacts> inspect(int fd) override;
   Result<ElfSymbols> read_symbols(const ModuleFiles& files) override;
   Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override;
-  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override;
+  Result<SourcedRows> read_unwind_rows(int fd, int kept) override;
   Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd, std::span<const std::uint64_t> offsets) override;
   Result<SymbolTable> read_jit_symbols(int fd, JitFormat format) override;
   Result<std::vector<DemangledName>> demangle(std::span<const std::string> mangled) override;

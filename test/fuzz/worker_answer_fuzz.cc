@@ -29,6 +29,7 @@ void use(const unwinder::UnwindRows& rows) {
   for (std::uint64_t address = 0; address < 0x4000; address += 61) static_cast<void>(rows.find(address));
   static_cast<void>(rows.find(UINT64_MAX));
 }
+void use(const SourcedRows& rows) { use(rows.rows); }
 void use(const ElfFacts& facts) {
   if (facts.debug_link.find('/') != std::string::npos) std::abort();
 }
@@ -65,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
   const auto plain = [](WireReader& from, auto& value) { return ValueCodec::decode(from, value); };
   const auto counted = [&](WireReader& from, auto& value) { return ValueCodec::decode(from, value, count); };
-  switch (data[0] % 6) {
+  switch (data[0] % 7) {
     case 0:
       arrive<ElfFacts>(bytes, plain);
       break;
@@ -80,6 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 4:
       arrive<std::vector<SourceChain>>(bytes, counted);
+      break;
+    case 5:
+      arrive<SourcedRows>(bytes, plain);
       break;
     default:
       arrive<std::vector<DemangledName>>(bytes, counted);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs that have just begun: their stacks come as slices and are walked late.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -8,6 +11,7 @@
 #include "test/kernel/folded_stacks.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
 
 namespace flamed::test {
 namespace {
@@ -17,10 +21,10 @@ using std::chrono::seconds;
 constexpr const char* kChain = ";main;outer;middle;";
 
 /// Runs the program again and again, 30 ms of CPU time each. Returns the stacks of all runs.
-FoldedStacks run_short_programs(const RunningDaemon& daemon) {
-  ChildProcess shell({"sh", "-c", "for i in $(seq 60); do " + victim("known_chain") + " 30; done; read end"});
+FoldedStacks run_short_programs(const RunningDaemon& daemon, const std::string& name = "known_chain") {
+  ChildProcess shell({"sh", "-c", "for i in $(seq 60); do " + victim(name) + " 30; done; read end"});
   const std::string query =
-      "/profile?format=folded&group=none&exe=victim_known_chain&tree=" + std::to_string(shell.pid());
+      "/profile?format=folded&group=none&exe=victim_" + name + "&tree=" + std::to_string(shell.pid());
   FoldedStacks stacks;
   // 1.8 s of CPU time.
   const bool is_done = RunningDaemon::eventually(
@@ -60,6 +64,80 @@ TEST_CASE("without slices the first stacks of programs are cut") {
   const FoldedStacks stacks = run_short_programs(daemon);
   CHECK(with(stacks, "[truncated") >= total(stacks) / 4);
   CHECK(daemon.metrics().count("flamed_stack_slices_total") == 0);
+}
+
+TEST_CASE("callers of code that was compiled at run time are guessed, and such stacks are never whole") {
+  if (!std::filesystem::exists(victim("jit_registers"))) {
+    WARN("SKIP x86-64: the victim generates its code");
+    return;
+  }
+  RunningDaemon daemon;
+  const FoldedStacks stacks = run_short_programs(daemon, "jit_registers");
+  const auto is_guess = [](const std::string& stack) {
+    return stack.starts_with("[guessed: ") && stack.find(";main;outer;middle;[anon]") != std::string::npos;
+  };
+  for (const auto& [stack, count] : stacks) {
+    if (!is_guess(stack)) INFO(stack << " " << count);
+  }
+  CHECK(count_if(stacks, is_guess) >= total(stacks) / 2);
+  CHECK(with(stacks, "[guessed: ") == count_if(stacks, is_guess));
+  // Whole ones were interrupted outside of that code.
+  CHECK(count_if(stacks, [](const std::string& stack) {
+          return stack.front() != '[' && stack.find("[anon]") != std::string::npos;
+        }) == 0);
+  CHECK(metric(daemon, "flamed_samples_guessed_total") >= static_cast<double>(with(stacks, "[guessed: ")));
+}
+
+// -- Rows that were kept ----------------------------------------------------------------------------------------------
+
+/// A daemon whose rows are kept in `cache`, once it has `samples` of the process.
+struct CachingDaemon {
+  CachingDaemon(const TemporaryDirectory& cache, std::int32_t pid, std::uint64_t samples)
+      : daemon({}, {"env", "CACHE_DIRECTORY=" + cache.path().string()}) {
+    const std::string query = "/profile?format=folded&group=none&pid=" + std::to_string(pid);
+    REQUIRE(RunningDaemon::eventually(
+        seconds(60) * patience(),
+        [&] {
+          stacks = daemon.folded(query);
+          return total(stacks) >= samples;
+        },
+        seconds(1)));
+    builds = metric(daemon, "flamed_unwind_builds_total");
+    reuses = metric(daemon, "flamed_unwind_reuses_total");
+  }
+  RunningDaemon daemon;
+  FoldedStacks stacks;
+  double builds = 0, reuses = 0;
+};
+
+TEST_CASE("after a restart rows are read from the cache and not built, and damaged ones are built again") {
+  const TemporaryDirectory cache;
+  const ChildProcess busy({victim("known_chain")});
+  {
+    const CachingDaemon first(cache, busy.pid(), 300);
+    CHECK(first.builds >= 2);
+    CHECK(first.reuses == 0);
+    CHECK(metric(first.daemon, "flamed_row_cache_files") >= 2);
+    CHECK(metric(first.daemon, "flamed_row_cache_bytes") > 10'000);
+  }
+  {
+    const CachingDaemon second(cache, busy.pid(), 200);
+    CHECK(second.reuses >= 2);
+    // Other programs may have begun meanwhile.
+    CHECK(second.builds <= second.reuses / 2);
+    CHECK(with(second.stacks, kChain) >= total(second.stacks) * 99 / 100);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(cache.path("rows"))) {
+    const std::uintmax_t size = entry.file_size();
+    if (size % 2 == 0)
+      std::filesystem::resize_file(entry.path(), size / 2);
+    else
+      std::ofstream(entry.path(), std::ios::trunc) << "somebody else's";
+  }
+  const CachingDaemon third(cache, busy.pid(), 200);
+  CHECK(third.reuses == 0);
+  CHECK(third.builds >= 2);
+  CHECK(with(third.stacks, kChain) >= total(third.stacks) * 9 / 10);
 }
 
 }  // namespace

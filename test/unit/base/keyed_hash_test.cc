@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/keyed_hash.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_set>
 
@@ -59,6 +61,37 @@ TEST_CASE("the bits of a text's hash are spread evenly") {
   // Of 2^24 places, 100,000 random ones share 298 times on average; 500 are 12 standard deviations away.
   CHECK(low.size() > kTexts - 500);
   CHECK(high.size() > kTexts - 500);
+}
+
+TEST_CASE("a digest depends on every byte, their number and the key, and not on how they arrive") {
+  std::string text(100, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i);
+  const auto bytes = std::as_bytes(std::span(text));
+  const auto digest = [&](std::size_t first, std::size_t second, std::uint64_t key) {
+    KeyedDigest made(key);
+    made.add(bytes.first(first));
+    made.add(bytes.subspan(first, second - first));
+    made.add(bytes.subspan(second));
+    return made.value();
+  };
+  const std::uint64_t key = random_hash_key();
+  const std::uint64_t whole = digest(0, 0, key);
+  for (std::size_t first = 0; first < 20; ++first) {
+    for (std::size_t second = first; second < first + 20; ++second) CHECK(digest(first, second, key) == whole);
+  }
+  CHECK(digest(0, 0, random_hash_key()) != whole);
+  std::set<std::uint64_t> others{whole};
+  for (char& byte : text) {
+    byte ^= 1;
+    others.insert(digest(3, 50, key));
+    byte ^= 1;
+  }
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    KeyedDigest shorter(key);
+    shorter.add(bytes.first(size));
+    others.insert(shorter.value());
+  }
+  CHECK(others.size() == 201);
 }
 
 TEST_CASE("each process has a key of its own") { CHECK(random_hash_key() != random_hash_key()); }

@@ -19,7 +19,7 @@ class ForwardingReader : public ModuleReader {
   Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) override {
     return direct_.locate(files, offsets);
   }
-  Result<unwinder::UnwindRows> read_unwind_rows(int fd) override { return direct_.read_unwind_rows(fd); }
+  Result<SourcedRows> read_unwind_rows(int fd, int kept) override { return direct_.read_unwind_rows(fd, kept); }
   Result<std::vector<unwinder::UnwindRows>> read_function_rows(int fd,
                                                                std::span<const std::uint64_t> offsets) override {
     return direct_.read_function_rows(fd, offsets);

@@ -20,12 +20,13 @@ TEST_CASE("rows of single functions are those of the whole file") {
   const std::string path = GENERATE("/proc/self/exe", "/usr/bin/python3", "/usr/bin/openssl");
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return;
-  const Result<unwinder::UnwindRows> all = read_module_rows(file.get());
-  REQUIRE(all);
-  REQUIRE(all->rows.size() > 1000);
+  const Result<SourcedRows> read = read_module_rows(file.get());
+  REQUIRE(read);
+  const unwinder::UnwindRows& all = read->rows;
+  REQUIRE(all.rows.size() > 1000);
   std::vector<std::uint64_t> offsets;
-  for (std::size_t i = 0; i < all->rows.size(); i += all->rows.size() / 500) {
-    offsets.push_back(all->base + all->rows[i].offset);
+  for (std::size_t i = 0; i < all.rows.size(); i += all.rows.size() / 500) {
+    offsets.push_back(all.base + all.rows[i].offset);
   }
   const auto functions = read_function_rows(file.get(), offsets);
   REQUIRE(functions);
@@ -34,7 +35,7 @@ TEST_CASE("rows of single functions are those of the whole file") {
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const unwinder::UnwindRows& rows = (*functions)[i];
     if (rows.rows.empty()) {
-      CHECK(all->find(offsets[i]) == unwinder::Rule{});
+      CHECK(all.find(offsets[i]) == unwinder::Rule{});
       continue;
     }
     ++described;
@@ -43,7 +44,7 @@ TEST_CASE("rows of single functions are those of the whole file") {
     CHECK(first <= offsets[i]);
     CHECK(offsets[i] < end);
     for (std::uint64_t at = first; at < end; ++at) {
-      if (rows.find(at) != all->find(at)) FAIL(path << " at " << at);
+      if (rows.find(at) != all.find(at)) FAIL(path << " at " << at);
     }
   }
   CHECK(described > offsets.size() / 2);
@@ -66,11 +67,12 @@ TEST_CASE("a damaged search table or record gives no rows") {
   const auto size = static_cast<std::size_t>(::lseek(own.get(), 0, SEEK_END));
   std::vector<char> bytes(size);
   REQUIRE(::pread(own.get(), bytes.data(), size, 0) == static_cast<ssize_t>(size));
-  const Result<unwinder::UnwindRows> all = read_module_rows(own.get());
-  REQUIRE(all);
+  const Result<SourcedRows> read = read_module_rows(own.get());
+  REQUIRE(read);
+  const unwinder::UnwindRows& all = read->rows;
   std::vector<std::uint64_t> offsets;
-  for (std::size_t i = 0; i < all->rows.size(); i += all->rows.size() / 20) {
-    offsets.push_back(all->base + all->rows[i].offset);
+  for (std::size_t i = 0; i < all.rows.size(); i += all.rows.size() / 20) {
+    offsets.push_back(all.base + all.rows[i].offset);
   }
   const Fd damaged(::memfd_create("damaged", MFD_CLOEXEC));
   // Every part of the file in turn is overwritten, except its headers.

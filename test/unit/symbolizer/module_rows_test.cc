@@ -25,8 +25,9 @@ TEST_CASE("only the code that a Go program's signal handlers return to has the r
   const std::string victim = GENERATE(as<std::string>{}, VICTIMS_GO);
   INFO(victim);
   const Fd fd = open_victim(victim.c_str());
-  const Result<unwinder::UnwindRows> rows = read_module_rows(fd.get());
-  REQUIRE(rows.ok());
+  const Result<SourcedRows> read = read_module_rows(fd.get());
+  REQUIRE(read.ok());
+  const unwinder::UnwindRows& rows = read->rows;
   ModuleFiles files;
   files.module = fd.get();
   const Result<ElfSymbols> symbols = DirectModuleReader().read_symbols(files);
@@ -40,7 +41,7 @@ TEST_CASE("only the code that a Go program's signal handlers return to has the r
       const bool returns = found && found->name.starts_with("runtime.sigreturn");
       const auto next = symbols->find(at + 1);
       const bool is_before = next && next->name.starts_with("runtime.sigreturn");
-      CHECK((rows->find(at) == kSignalFrame) == (returns || is_before));
+      CHECK((rows.find(at) == kSignalFrame) == (returns || is_before));
       bytes += returns ? 1 : 0;
     }
   }

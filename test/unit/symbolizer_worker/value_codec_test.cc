@@ -25,10 +25,12 @@ ElfSymbols own_symbols() {
   return reader.read_symbols({file.get()}).value();
 }
 
-unwinder::UnwindRows own_rows() {
+SourcedRows own_sourced_rows() {
   DirectModuleReader reader;
-  return reader.read_unwind_rows(own_program().get()).value();
+  return reader.read_unwind_rows(own_program().get(), -1).value();
 }
+
+unwinder::UnwindRows own_rows() { return own_sourced_rows().rows; }
 
 template <typename T>
 Bytes encoded(const T& value) {
@@ -65,6 +67,16 @@ void check_every_cut(const T& value, std::size_t count = 0) {
   bytes.push_back({});
   T longer;
   CHECK(decode(std::span<const std::byte>(bytes), longer, count) == "it is longer than its contents");
+}
+
+TEST_CASE("the source of rows arrives as it was sent, and a part of it is damage") {
+  const SourcedRows sent = own_sourced_rows();
+  REQUIRE(sent.source.ranges.size() > 3);
+  SourcedRows arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  CHECK(arrived.source == sent.source);
+  CHECK(encoded(arrived) == encoded(sent));
+  check_every_cut(SourcedRows{{}, {{{0, 64}, {4096, 100}}, 5, 7}, true});
 }
 
 TEST_CASE("rows of single functions come back as they were, and no part of them does") {

@@ -93,8 +93,11 @@ TEST_CASE("a worker answers every kind of request like a reader in this process"
   CHECK(symbols.size() == expected.size());
   CHECK(symbols.build_id() == expected.build_id());
 
-  const unwinder::UnwindRows rows = reader.read_unwind_rows(file.get()).value();
-  CHECK(rows.rows.size() == direct.read_unwind_rows(file.get())->rows.size());
+  const SourcedRows rows = reader.read_unwind_rows(file.get(), -1).value();
+  const SourcedRows expected_rows = direct.read_unwind_rows(file.get(), -1).value();
+  CHECK(rows.rows.rows.size() == expected_rows.rows.rows.size());
+  CHECK(rows.source.ranges == expected_rows.source.ranges);
+  CHECK_FALSE(rows.was_kept);
 
   std::vector<std::uint64_t> offsets;
   for (std::uint64_t offset = 0x10000; offset < 0x20000; offset += 0x100) offsets.push_back(offset);
@@ -351,7 +354,7 @@ TEST_CASE("requests run in parallel up to a limit, and background work has place
   std::vector<std::jthread> hanging;
   for (int i = 0; i < 2; ++i) hanging.emplace_back([&] { static_cast<void>(error_of(reader, "hang")); });
   while (reader.stats().in_flight < 2) std::this_thread::yield();
-  CHECK(reader.read_unwind_rows(own_program().get()).ok());
+  CHECK(reader.read_unwind_rows(own_program().get(), -1).ok());
   CHECK(reader.stats().in_flight == 2);
   hanging.clear();
   check_is_well(reader);
@@ -379,7 +382,7 @@ TEST_CASE("CPU time of background work is accounted separately") {
   CHECK(background_grows_beyond(0));
   const std::int64_t for_names = reader.cpu_use().background_ns;
   CHECK(for_names < reader.cpu_use().all_ns);
-  REQUIRE(reader.read_unwind_rows(file.get()).ok());
+  REQUIRE(reader.read_unwind_rows(file.get(), -1).ok());
   CHECK(background_grows_beyond(for_names));
 }
 

@@ -213,6 +213,25 @@ TEST_CASE("in a full budget only the module sampled longest ago makes room, afte
   CHECK(f.publisher.stats().row_bytes <= f.publisher.stats().budget_bytes);
 }
 
+TEST_CASE("a file that many processes have run makes room only after all others") {
+  TightFixture f;
+  REQUIRE(f.use(0) == Outcome::kDone);
+  REQUIRE(f.use(1) == Outcome::kDone);
+  for (std::int32_t pid = 200; pid < 264; ++pid) {
+    f.publisher.publish(process_of(pid, {0}));
+    f.publisher.remove({pid, 5000});
+  }
+  f.clock.advance_ns(10 * kNsPerSecond);
+  f.sample(100, 1);
+  f.clock.advance_ns(10 * kNsPerSecond);
+  // Sampled longer ago than the other one, but it is everybody's.
+  CHECK(f.use(2) == Outcome::kDone);
+  CHECK(f.standing() == std::vector<std::uint32_t>{0, 2});
+  // The remaining other one is in use.
+  CHECK(f.use(3) == Outcome::kDone);
+  CHECK(f.standing() == std::vector<std::uint32_t>{2, 3});
+}
+
 TEST_CASE("modules in use stay, and a module without room is refused") {
   TightFixture f;
   REQUIRE(f.use(0) == Outcome::kDone);

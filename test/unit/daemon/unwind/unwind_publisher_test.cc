@@ -45,8 +45,9 @@ TEST_CASE("look-ups find the rules of this program and of each library that it u
     CAPTURE(std::string(line.path));
     const Fd file(::open(std::string(line.path).c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(file);
-    const Result<UnwindRows> rows = symbolizer::read_module_rows(file.get());
-    REQUIRE(rows.ok());
+    const Result<symbolizer::SourcedRows> read = symbolizer::read_module_rows(file.get());
+    REQUIRE(read.ok());
+    const UnwindRows* const rows = &read->rows;
     if (rows->rows.empty()) continue;
     Fixture f;
     f.publisher.publish(process_of(100, {0}));
