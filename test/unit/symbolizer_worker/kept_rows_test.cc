@@ -72,7 +72,9 @@ TEST_CASE("kept rows are those that were built") {
 }
 
 TEST_CASE("the worker uses kept rows, and builds them if there is anything wrong") {
-  WorkerModuleReader reader;
+  WorkerModuleReader::Options options;
+  options.program.path = FAULTY_WORKER;
+  WorkerModuleReader reader(options);
   const Fixture f;
   CHECK(reader.read_unwind_rows(f.module.get(), file_with(f.kept).get())->was_kept);
   Bytes damaged = f.kept;
