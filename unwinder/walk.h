@@ -4,9 +4,11 @@
 // likewise (bpf/unwind_walk.h). guess_stack: what may lie above code that has no rules.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "unwinder/architecture.h"
@@ -116,36 +118,46 @@ WalkedStack walk_stack(Architecture architecture, const AllRegisters& registers,
   return stack;
 }
 
-/// For a walk that failed beyond code without rules: takes the words of the stack above that frame, in order, for
-/// return addresses into code with rules, and returns the first stack whose rules alone lead to the outermost frame, or
-/// to rows that are pending. It lacks the frames in between. Empty: there is none within 4 KiB.
-template <typename FindCode, typename ReadMemory>
+/// For a walk that failed beyond code without rules: what may have called that code. Takes the words of the next 4 KiB
+/// of stack for return addresses into code with rules, where `may_call(address)` says that the call before may lead to
+/// any code, and from where rules alone lead to the outermost frame. A stack also holds return addresses of earlier
+/// calls, and these may pass as well: so the result is empty unless all that pass belong to one stack. It lacks the
+/// frames in between. It ends as pending where rows are missing.
+template <typename FindCode, typename ReadMemory, typename MayCall>
 std::optional<WalkedStack> guess_stack(Architecture architecture, const WalkedStack& failed, std::size_t most_frames,
-                                       FindCode&& find, ReadMemory&& read) {
+                                       FindCode&& find, ReadMemory&& read, MayCall&& may_call) {
   constexpr std::uint64_t kMostBytes = 4096;
-  constexpr int kMostTries = 32;
+  constexpr int kMostTries = 64;
   const WalkFrame& unsure = *failed.unsure;
+  if (failed.sure_addresses >= most_frames) return std::nullopt;
+  std::optional<WalkedStack> callers;
   int tries = 0;
   for (std::uint64_t into = 0; into < kMostBytes && tries < kMostTries; into += sizeof(std::uint64_t)) {
     const std::optional<std::uint64_t> word = read(unsure.sp + into);
     if (!word) break;
     const Code::Is is = find(*word - 1).is;
-    if (is != Code::Is::kRuled && is != Code::Is::kPending) continue;
+    if ((is != Code::Is::kRuled && is != Code::Is::kPending) || !may_call(*word)) continue;
     ++tries;
-    WalkedStack guess{.addresses = {failed.addresses.begin(),
-                                    failed.addresses.begin() + static_cast<std::ptrdiff_t>(failed.sure_addresses)},
-                      .end = WalkEnd::kTooDeep};
-    if (guess.addresses.size() >= most_frames) break;
-    guess.addresses.push_back(*word);
     const WalkFrame caller{.pc = *word,
                            .sp = unsure.sp + into + sizeof(std::uint64_t),
                            .fp = unsure.fp,
                            .interrupted = false,
                            .fp_known = unsure.fp_known};
-    walk_from(architecture, caller, most_frames, find, read, guess);
-    if (!guess.unsure && (guess.end == WalkEnd::kOutermost || guess.end == WalkEnd::kPending)) return guess;
+    WalkedStack found{.addresses = {*word}};
+    walk_from(architecture, caller, most_frames - failed.sure_addresses, find, read, found);
+    if (found.end == WalkEnd::kPending) return found;
+    if (found.end == WalkEnd::kTooDeep) return std::nullopt;
+    if (found.unsure || found.end != WalkEnd::kOutermost) continue;
+    if (!callers)
+      callers = std::move(found);
+    else if (callers->addresses.size() < found.addresses.size() ||
+             !std::equal(found.addresses.rbegin(), found.addresses.rend(), callers->addresses.rbegin()))
+      return std::nullopt;
   }
-  return std::nullopt;
+  if (!callers) return std::nullopt;
+  callers->addresses.insert(callers->addresses.begin(), failed.addresses.begin(),
+                            failed.addresses.begin() + static_cast<std::ptrdiff_t>(failed.sure_addresses));
+  return callers;
 }
 
 }  // namespace flamed::unwinder

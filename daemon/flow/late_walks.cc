@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/flow/late_walks.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "unwinder/call_site.h"
 
 namespace flamed::daemon {
 namespace {
@@ -55,6 +60,19 @@ bool LateWalks::is_jit_code(const MappingSet& maps, std::uint64_t address) const
          (module->kind == symbolizer::ModuleKind::kAnonymous || module->path.starts_with("/memfd:"));
 }
 
+/// By the code in the mapped file. Its file system may not answer, so only what the kernel has in memory is read.
+bool LateWalks::may_call_any_code(const MappingSet& maps, std::uint64_t return_address) const {
+  const Mapping* const mapping = maps.find(return_address - 1);
+  if (mapping == nullptr || return_address - mapping->start < unwinder::kCallBytes) return false;
+  const symbolizer::ModulePtr module = parts_.modules.find(mapping->module);
+  if (module == nullptr || !module->file) return false;
+  std::array<std::byte, unwinder::kCallBytes> code{};
+  const iovec to{code.data(), code.size()};
+  const std::uint64_t offset = mapping->frame_at(return_address - unwinder::kCallBytes).offset;
+  const ssize_t got = ::preadv2(module->file.get(), &to, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  return got == static_cast<ssize_t>(code.size()) && unwinder::is_indirect_call(kArchitecture, code);
+}
+
 LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const MappingSet& maps, Met& met) const {
   const unwinder::AllRegisters registers = slice.registers();
   const auto find = [&](std::uint64_t address) -> unwinder::Code {
@@ -70,8 +88,9 @@ LateWalks::Walked LateWalks::walk(const StackSlices::Slice& slice, const Mapping
   const bool has_failed =
       stack.end != WalkEnd::kOutermost && stack.end != WalkEnd::kTooDeep && stack.end != WalkEnd::kPending;
   if (has_failed && stack.unsure && is_jit_code(maps, stack.unsure->lookup_address())) {
+    const auto may_call = [&](std::uint64_t address) { return may_call_any_code(maps, address); };
     std::optional<unwinder::WalkedStack> guess =
-        unwinder::guess_stack(kArchitecture, stack, FLAMED_MAX_USER_FRAMES, find, read);
+        unwinder::guess_stack(kArchitecture, stack, FLAMED_MAX_USER_FRAMES, find, read, may_call);
     if (guess) return {std::move(*guess), true};
   }
   return {std::move(stack)};

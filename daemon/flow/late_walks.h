@@ -83,6 +83,8 @@ class LateWalks {
 
   /// Is it code that was compiled at run time, by its mapping?
   [[nodiscard]] bool is_jit_code(const symbolizer::MappingSet& maps, std::uint64_t address) const;
+  /// Is there an indirect call before the address?
+  [[nodiscard]] bool may_call_any_code(const symbolizer::MappingSet& maps, std::uint64_t return_address) const;
   /// Code whose rows a walk met last.
   struct Met {
     const symbolizer::Mapping* mapping = nullptr;  ///< null: there is none

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main > outer > middle > jit > jit: x86-64 code without a file that uses the frame pointer as any other register, as
- * some just-in-time compilers do. Ends after as many milliseconds of CPU time as its argument says.
+ * some just-in-time compilers do. Ends after as many milliseconds of CPU time as its argument says. With a second
+ * argument it leaves the return address of an earlier indirect call on the stack, in the frame of the code.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <sys/resource.h>
 
 #define NOINLINE __attribute__((noinline, noipa))
 
@@ -32,6 +33,24 @@ NOINLINE static void outer(Work* work) {
   sink = 0;
 }
 
+NOINLINE static void innocent(void) { sink = 1; }
+
+NOINLINE static void caller_of_any(void (*callee)(void)) {
+  callee();
+  sink = 2;
+}
+
+NOINLINE static void earlier(void) {
+  caller_of_any(innocent);
+  sink = 3;
+}
+
+static long used_ms(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_utime.tv_sec * 1000 + used.ru_utime.tv_usec / 1000;
+}
+
 int main(int argc, char** argv) {
   const long limit_ms = argc > 1 ? atol(argv[1]) : 0;
   unsigned char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,7 +62,8 @@ int main(int argc, char** argv) {
   unsigned char* const caller = code + 64;
   memcpy(&work, &caller, sizeof work);
   for (;;) {
+    if (argc > 2) earlier();
     outer(work);
-    if (limit_ms > 0 && clock() * 1000L / CLOCKS_PER_SEC >= limit_ms) return 0;
+    if (limit_ms > 0 && used_ms() >= limit_ms) return 0;
   }
 }

@@ -188,53 +188,22 @@ TEST_CASE("a stack that is longer than its slice keeps what was walked") {
   CHECK(p.stacks()[0].ends_with("/bin/file7+2003;/bin/file8+1008 1"));
 }
 
-/// JIT code, interrupted with a frame pointer that leads nowhere. On its stack: a number, an address of the library in
-/// whose frame the walk fails, and the return address into the program.
-struct JitPipeline : Pipeline {
-  static constexpr std::uint64_t kJit = 0x7e0000000000;
-  Record jit_sample(std::int64_t ms, std::size_t words = 9) {
-    test::SampleFields fields;
-    fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
-    fields.user_end = FLAMED_END_NO_PROCESS;
-    fields.user = {kJit + 0x40};
-    std::vector<std::uint64_t> stack{42, kLibrary + kSmall + 4,    0, 7, kProgram + kLarge + 4, 0, 0,
-                                     0,  kProgram + kOutermost + 4};
-    stack.resize(words);
-    fields.slice = ring.put(kJit + 0x40, kSp, 0x1234, stack);
-    return test::sample_record(at(ms), fields);
-  }
-  static std::vector<Record> program_with_jit() {
-    return with(program(10), test::mapping_record(at(15), 100, kJit, 0x1000, 0, 0, "//anon"));
-  }
-};
-
-TEST_CASE("above code without rows the next caller that leads to the outermost frame is a guess, not whole") {
-  JitPipeline p;
+TEST_CASE("where the code before a return address can't be read, callers of code without rows are not guessed") {
+  constexpr std::uint64_t kJit = 0x7e0000000000;
+  Pipeline p;
   p.publish_rows(kProgramFile);
   p.publish_rows(kLibraryFile);
-  p.feed(1000, with(JitPipeline::program_with_jit(), p.jit_sample(20)));
-  REQUIRE(p.stacks().size() == 1);
-  INFO(p.stacks()[0]);
-  CHECK(p.stacks()[0].find("/bin/file7+3003;/bin/file7+2003;") != std::string::npos);
-  CHECK(p.stacks()[0].find("file8") == std::string::npos);
-  CHECK(p.profile().quality.guessed() == 1);
-  CHECK(p.profile().quality.whole == 0);
-  CHECK(p.profile().quality.truncated_total() == 0);
-}
-
-TEST_CASE("a guess waits for rows, and where nothing leads outwards the sample is stored as it was walked") {
-  JitPipeline p;
-  p.publish_rows(kLibraryFile);
-  p.feed(1000, with(JitPipeline::program_with_jit(), p.jit_sample(20)));
-  CHECK(p.ingest.has_waiting());
-  p.publish_rows(kProgramFile);
-  p.look_again(1020);
-  CHECK(p.profile().quality.guessed() == 1);
-
-  p.feed(2000, {p.jit_sample(1500, 4)});
-  CHECK_FALSE(p.ingest.has_waiting());
-  CHECK(p.profile().quality.guessed() == 1);
-  CHECK(p.store.stats().quality.truncated_total() == 1);
+  test::SampleFields fields;
+  fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
+  fields.user_end = FLAMED_END_NO_PROCESS;
+  fields.user = {kJit + 0x40};
+  // The frame pointer leads nowhere.
+  fields.slice = p.ring.put(kJit + 0x40, kSp, 0x1234, {0, kProgram + kLarge + 4, 0, 0, 0, kProgram + kOutermost + 4});
+  p.feed(1000, with(with(Pipeline::program(10), test::mapping_record(at(15), 100, kJit, 0x1000, 0, 0, "//anon")),
+                    test::sample_record(at(20), fields)));
+  CHECK(p.late.stats().walked == 1);
+  CHECK(p.profile().quality.guessed() == 0);
+  CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kNoUnwindInformation)] == 1);
 }
 
 TEST_CASE("where mappings are in doubt a sample is stored as it came") {
