@@ -142,7 +142,8 @@ bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::sto
   if (!parts_.budget.may_work_in_background()) return true;
   Result<symbolizer::SourcedRows> read = rows_of(module.file);
   if (!read && read.error().code() == EAGAIN) return false;
-  if (!read && unwind_->may_try_again(module.id)) {
+  // Other failures may be those of the helper, not of the file.
+  if (!read && read.error().code() != ENOEXEC && unwind_->may_try_again(module.id)) {
     spdlog::info("no unwind rows for {} yet: {}", module.path, read.error().message());
     return true;
   }

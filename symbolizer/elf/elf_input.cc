@@ -109,9 +109,9 @@ bool ElfInput::read(std::uint64_t offset, void* to, std::size_t bytes) const {
 
 Status check_elf_header(const ElfInput& input) {
   std::array<unsigned char, EI_NIDENT> ident{};
-  if (input.size() == 0) return Error("the file is empty");
+  if (input.size() == 0) return Error("the file is empty", ENOEXEC);
   if (!input.read(0, ident.data(), SELFMAG) || std::memcmp(ident.data(), ELFMAG, SELFMAG) != 0) {
-    return Error("not an ELF file");
+    return Error("not an ELF file", ENOEXEC);
   }
   if (!input.read(0, ident.data(), ident.size())) return Error("truncated: the ELF header is cut off");
   constexpr unsigned char kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;

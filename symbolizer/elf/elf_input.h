@@ -31,7 +31,7 @@ class ElfInput {
 
 /// Checks that this is an ELF file of this host's byte order whose headers lie within it, with limited numbers of
 /// sections and program headers. libelf allocates (and touches) memory for as many sections as the header claims before
-/// it checks the size of the file.
+/// it checks the size of the file. The error has code ENOEXEC if it is no ELF file at all.
 Status check_elf_header(const ElfInput& input);
 
 /// "<what>: <libelf's last error>".

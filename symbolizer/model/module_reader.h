@@ -34,7 +34,8 @@ class ModuleReader {
   virtual Result<ElfSymbols> read_symbols(const ModuleFiles& files) = 0;
   /// One chain for each *file offset* in the module, in order.
   virtual Result<std::vector<SourceChain>> locate(const ModuleFiles& files, std::span<const std::uint64_t> offsets) = 0;
-  /// By file offset. A file without unwind information, or for another architecture, gives no rows and is not an error.
+  /// By file offset. A file without unwind information, or for another architecture, gives no rows and is not an error;
+  /// one that is no ELF file is an error with code ENOEXEC.
   /// `kept`: rows in a file, see kept_rows.h, which may be used if they are still those of `fd`; -1: none.
   virtual Result<SourcedRows> read_unwind_rows(int fd, int kept) = 0;
   /// One for each file offset in the module, in order: the rows of the function there alone, from its first byte to its

@@ -69,7 +69,7 @@ def run_load(options, name):
     late = {key: int(metrics.get(f"flamed_{key}", 0))
             for key in ("stack_slices_total", "stack_slices_refused_total", "samples_walked_late_total",
                         "late_walks_given_up_total")}
-    in_jit = sum(count_of(line) for line in folded if ";[anon]" in line)
+    in_jit = sum(count_of(line) for line in folded if "(anon+" in line or "(memfd:" in line)
     if options.show_cut:
         for line in sorted((line for line in folded if "[truncated" in line), key=lambda line: -count_of(line)):
             print("   ", line[:300])

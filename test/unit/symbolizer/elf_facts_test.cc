@@ -115,6 +115,7 @@ TEST_CASE("a debuglink without its end or its checksum is ignored") {
 
 TEST_CASE("a file that is not ELF has no facts") {
   CHECK(read_elf_facts(file_with("#!/bin/sh\n").get()).error().message() == "not an ELF file");
+  CHECK(read_elf_facts(file_with("#!/bin/sh\n").get()).error().code() == ENOEXEC);
   CHECK_FALSE(read_elf_facts(-1).ok());
 }
 
