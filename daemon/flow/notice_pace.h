@@ -18,7 +18,7 @@ class NoticePace {
   /// Collects the notices of many processes at once.
   static constexpr std::int64_t kShortestNs = 10 * kNsPerMs;
   /// Between wake-ups on average, once kBurst of them have come faster; multiplied by the stretch of sampling.
-  static constexpr std::int64_t kPeriodNs = 50 * kNsPerMs;
+  static constexpr std::int64_t kPeriodNs = 100 * kNsPerMs;
   static constexpr std::int64_t kBurst = 8;
 
   /// When the budget stretches the sampling period (Sampler::stretch_period()), wake-ups become rarer, too: during a

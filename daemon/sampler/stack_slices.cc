@@ -41,10 +41,12 @@ StackSlices::StackSlices() {
   for (std::size_t i = kMost; i-- > 0;) free_.push_back(reinterpret_cast<Content*>(memory_.data() + i * kPlaceBytes));
 }
 
-void StackSlices::free(Content& content) {
+void StackSlices::free(Content& content, std::size_t blocks) {
   // Not memset(), which a compiler may leave out: nothing here reads the memory again.
-  ::explicit_bzero(&content, sizeof(content));
-  ::madvise(&content, kPlaceBytes, MADV_DONTNEED);
+  ::explicit_bzero(&content, blocks * FLAMED_SLICE_BLOCK_BYTES);
+  // The places are used from the first on.
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&content) - memory_.data());
+  if (offset >= kKeptPlaces * kPlaceBytes) ::madvise(&content, kPlaceBytes, MADV_DONTNEED);
   free_.push_back(&content);
 }
 
@@ -78,7 +80,7 @@ std::optional<StackSlices::Slice> StackSlices::take(int cpu, const flamed_sample
   }
   __atomic_store_n(&ring->tail, end, __ATOMIC_RELEASE);
   if (content == nullptr) return std::nullopt;
-  return Slice(*this, *content);
+  return Slice(*this, *content, sample.slice_blocks);
 }
 
 }  // namespace flamed::daemon

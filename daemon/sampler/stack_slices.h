@@ -38,12 +38,14 @@ class StackSlices {
   class Slice {
    public:
     ~Slice() {
-      if (content_ != nullptr) owner_->free(*content_);
+      if (content_ != nullptr) owner_->free(*content_, blocks_);
     }
-    Slice(Slice&& other) noexcept : owner_(other.owner_), content_(std::exchange(other.content_, nullptr)) {}
+    Slice(Slice&& other) noexcept
+        : owner_(other.owner_), content_(std::exchange(other.content_, nullptr)), blocks_(other.blocks_) {}
     Slice& operator=(Slice&& other) noexcept {
       std::swap(owner_, other.owner_);
       std::swap(content_, other.content_);
+      std::swap(blocks_, other.blocks_);
       return *this;
     }
 
@@ -56,10 +58,12 @@ class StackSlices {
 
    private:
     friend class StackSlices;
-    Slice(StackSlices& owner, Content& content) : owner_(&owner), content_(&content) {}
+    Slice(StackSlices& owner, Content& content, std::size_t blocks)
+        : owner_(&owner), content_(&content), blocks_(blocks) {}
 
     StackSlices* owner_;
     Content* content_;
+    std::size_t blocks_;  ///< in use, with the head
   };
 
   /// Without memory, which it logs, there are no slices.
@@ -76,7 +80,10 @@ class StackSlices {
   /// A whole number of pages.
   static constexpr std::size_t kPlaceBytes = (sizeof(Content) + 4095) / 4096 * 4096;
 
-  void free(Content& content);
+  /// Places that keep their pages: few slices exist at the same time, mostly.
+  static constexpr std::size_t kKeptPlaces = 16;
+
+  void free(Content& content, std::size_t blocks);
 
   MappedMemory memory_;
   std::vector<Content*> free_;
