@@ -9,10 +9,10 @@
 #include <linux/types.h>
 
 /*
- * Frames in a record. 127 is PERF_MAX_STACK_DEPTH, the default of kernel.perf_event_max_stack and the limit of other
- * tools; 2 x 127 x 8 bytes + the header are less than a page.
+ * Frames in a record, which takes only as many bytes as it has frames: 9 KiB at most. 127 is PERF_MAX_STACK_DEPTH, the
+ * default of kernel.perf_event_max_stack.
  */
-#define FLAMED_MAX_USER_FRAMES 127
+#define FLAMED_MAX_USER_FRAMES 1024
 #define FLAMED_MAX_KERNEL_FRAMES 127
 #define FLAMED_MAX_FRAMES (FLAMED_MAX_USER_FRAMES + FLAMED_MAX_KERNEL_FRAMES)
 #define FLAMED_COMM_BYTES 16 /* TASK_COMM_LEN */
@@ -73,9 +73,9 @@ struct flamed_sample {
   __u16 slice_blocks;      /* 0: there is no slice */
   __u8 kind;               /* enum flamed_sample_kind */
   __u8 user_end;           /* enum flamed_user_end */
-  __u8 user_count;         /* addresses[0 .. user_count): user space, innermost first */
   __u8 kernel_count;       /* addresses[user_count .. user_count + kernel_count): kernel, innermost first */
-  __u16 flags;
+  __u8 flags;
+  __u16 user_count; /* addresses[0 .. user_count): user space, innermost first */
   __u16 tables; /* with FLAMED_WALKED_BY_TABLES: the edition of the process's tables (flamed_process.tables) */
   char comm[FLAMED_COMM_BYTES]; /* of the thread, NUL-terminated */
   /* __u64 addresses[user_count + kernel_count] follow */
@@ -93,10 +93,10 @@ struct flamed_record {
 #define FLAMED_MAX_RECORD_WORDS (sizeof(struct flamed_record) / 8)
 
 /*
- * The deepest stacks take 20 us. A longer run was stopped by the hypervisor, or waited for another CPU's cache lines:
- * one such run would look like hundreds.
+ * A stack of 1,000 frames takes 25 us, and 200 us if nothing of it is in the CPU's caches. A longer run was stopped by
+ * the hypervisor, or waited for another CPU's cache lines: one such run would look like hundreds.
  */
-#define FLAMED_LONGEST_RUN_NS 100000ULL
+#define FLAMED_LONGEST_RUN_NS 250000ULL
 
 /*
  * One cache line per CPU, in an array map that the daemon maps into its memory: reading needs no system call. The

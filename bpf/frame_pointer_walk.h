@@ -57,7 +57,7 @@ static __always_inline void walk_frame_pointers_of(struct flamed_sample* sample,
       return;
     }
     addresses[i] = record.return_address;
-    sample->user_count = (__u8)(i + 1);
+    sample->user_count = (__u16)(i + 1);
     lowest = fp + 1;
     fp = record.caller_fp;
   }

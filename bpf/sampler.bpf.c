@@ -106,8 +106,8 @@ struct {
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
 
-/* Frames in one run; 8 runs hold 128, and the kernel allows 33. */
-#define FRAMES_PER_RUN 16
+/* Frames in one run. Of the 33 tail calls that the kernel allows, 29 walk 1,044 frames; two more end a sample. */
+#define FRAMES_PER_RUN 36
 /* Each CPU notifies the daemon at most this often. */
 #define NOTICE_PERIOD_NS 10000000ULL
 #define NS_PER_TICK 10000000ULL
@@ -372,7 +372,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     work->record.addresses[count] = work->walk.frame.pc + (interrupted ? 1 : 0);
     /* Likewise for the code that the handler returns to, which nothing has called: its address is its first byte. */
     if (interrupted && count > 1) work->record.addresses[count - 1]++;
-    sample->user_count = (__u8)(count + 1);
+    sample->user_count = (__u16)(count + 1);
   }
   const __u8 end = sample->user_end;
   if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)

@@ -22,7 +22,7 @@ using namespace flamed;
 using unwinder::Rule;
 
 constexpr std::size_t kMostRules = 16;
-constexpr std::size_t kMostFrames = 127;
+constexpr std::size_t kMostFrames = 1024;
 
 void require(bool holds) {
   if (!holds) std::abort();

@@ -203,9 +203,20 @@ TEST_CASE("a thousand processes of 20 ms each are attributed to their program") 
   CHECK(mistaken == 0);
 }
 
+TEST_CASE("a recursion of a thousand calls is shown call by call") {
+  RunningDaemon daemon;
+  ChildProcess program({victim("deep"), "999"});
+  REQUIRE(has_samples(daemon, program.pid(), 100));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  const std::string whole = ";main;" + repeated("descend", 1000) + ";bottom;";
+  const auto n = static_cast<double>(total(stacks));
+  CHECK(static_cast<double>(with(stacks, whole)) >= 0.95 * n - binomial_tolerance(n, 0.95));
+  CHECK(with(stacks, "[truncated: deeper than a sample can hold]") == 0);
+}
+
 TEST_CASE("a stack deeper than a record keeps its innermost frames and is marked") {
   RunningDaemon daemon;
-  ChildProcess program({victim("deep")});
+  ChildProcess program({victim("deep"), "1100"});
   REQUIRE(has_samples(daemon, program.pid(), 100));
   const FoldedStacks stacks = settled_profile(daemon, program.pid());
   const std::uint64_t marked = with(stacks, ";descend;descend;bottom;");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurses 300 calls deep, more than a record holds, and works at the bottom. */
+/* Recurses as many calls deep as its argument says, and works at the bottom. */
+#include <stdlib.h>
+
 #include "frame.h"
 
 static volatile unsigned long sink;
@@ -17,6 +19,7 @@ NOINLINE static void descend(int depth) {
   sink = 0;
 }
 
-int main(void) {
-  for (;;) descend(300);
+int main(int argc, char** argv) {
+  const int depth = argc > 1 ? atoi(argv[1]) : 0;
+  for (;;) descend(depth);
 }

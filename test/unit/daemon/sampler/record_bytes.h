@@ -77,7 +77,7 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.owner = fields.owner;
   sample.kind = FLAMED_ON_CPU;
   sample.user_end = fields.user_end;
-  sample.user_count = static_cast<std::uint8_t>(fields.user.size());
+  sample.user_count = static_cast<std::uint16_t>(fields.user.size());
   sample.kernel_count = static_cast<std::uint8_t>(fields.kernel.size());
   sample.flags = fields.flags;
   sample.tables = fields.tables;

@@ -69,7 +69,7 @@ TEST_CASE("a sample with the most frames that a record holds fits") {
   const Decoded decoded(test::sample_record(kTime, fields));
   const auto sample = parse_sample(decoded.body);
   REQUIRE(sample);
-  CHECK(sample->user.size() == 127);
+  CHECK(sample->user.size() == 1024);
   CHECK(sample->kernel.size() == 127);
 }
 

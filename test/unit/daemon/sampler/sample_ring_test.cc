@@ -34,7 +34,7 @@ class SharedRing {
     record.size = static_cast<std::uint16_t>(words * 8);
     record.time_ns = tid;
     record.sample.tid = tid;
-    record.sample.user_count = static_cast<std::uint8_t>(std::min<std::size_t>(frames, FLAMED_MAX_USER_FRAMES));
+    record.sample.user_count = static_cast<std::uint16_t>(std::min<std::size_t>(frames, FLAMED_MAX_USER_FRAMES));
     record.sample.kernel_count = static_cast<std::uint8_t>(frames - record.sample.user_count);
     for (std::size_t i = 0; i < frames; ++i) record.addresses[i] = tid;
     waiting = ::ring_put(memory.get(), &record, words);
