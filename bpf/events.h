@@ -76,7 +76,7 @@ struct flamed_sample {
   __u8 kernel_count;       /* addresses[user_count .. user_count + kernel_count): kernel, innermost first */
   __u8 flags;
   __u16 user_count; /* addresses[0 .. user_count): user space, innermost first */
-  __u16 tables; /* with FLAMED_WALKED_BY_TABLES: the edition of the process's tables (flamed_process.tables) */
+  __u16 tables;     /* with FLAMED_WALKED_BY_TABLES: the edition of the process's tables (flamed_process.tables) */
   char comm[FLAMED_COMM_BYTES]; /* of the thread, NUL-terminated */
   /* __u64 addresses[user_count + kernel_count] follow */
 };

@@ -109,7 +109,8 @@ TEST_CASE("a profile has the figures of its quality beside the tree") {
   CHECK(answer["cpu_seconds"].get<double>() == 1.010101);
   CHECK(answer["quality"]["whole"] == 97);
   CHECK(answer["quality"]["truncated"]["depth_limit"] == 3);
-  CHECK(answer["quality"]["truncated"].size() == store::kTruncationCount);
+  CHECK(answer["quality"]["truncated"].size() == store::kTruncationCount - 1);  // all but the guessed ones
+  CHECK(answer["quality"]["guessed"] == 0);
   CHECK(answer["quality"]["lost"]["ring_full"] == 5);
   CHECK(answer["quality"]["lost"].size() == store::kLossCount);
   CHECK(answer["quality"]["frequencies"] ==

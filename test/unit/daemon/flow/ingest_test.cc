@@ -214,7 +214,7 @@ TEST_CASE("a sample belongs to the user of its thread, also if the process ended
 
 TEST_CASE("addresses in a process that is not dumpable are hidden from its user, until its end") {
   Pipeline pipeline;
-  const auto sample_at = [](std::int64_t ms, std::uint16_t flags) {
+  const auto sample_at = [](std::int64_t ms, std::uint8_t flags) {
     SampleFields sample = sample_of(100, {kProgram + 0x100});
     sample.owner = 1000;
     sample.flags = flags;

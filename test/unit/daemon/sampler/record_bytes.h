@@ -57,7 +57,7 @@ struct SampleFields {
   std::vector<std::uint64_t> user;
   std::vector<std::uint64_t> kernel;
   std::uint8_t user_end = FLAMED_END_OUTERMOST;
-  std::uint16_t flags = 0;
+  std::uint8_t flags = 0;
   std::uint16_t tables = 0;  ///< with FLAMED_WALKED_BY_TABLES
   std::uint64_t cgroup_id = 77;
   std::uint64_t exec_id = 1;
