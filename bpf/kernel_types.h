@@ -26,6 +26,18 @@ struct task_exec_state {
   enum task_dumpable dumpable;
 };
 
+#if defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+  struct {
+    unsigned long tp_value;
+  } uw;
+};
+#else
+struct thread_struct {
+  unsigned long fsbase;
+};
+#endif
+
 struct task_struct {
   void* stack;
   struct mm_struct* mm;
@@ -34,6 +46,7 @@ struct task_struct {
   struct task_struct* group_leader;
   __u64 self_exec_id;   /* 5.7: incremented at each exec */
   __u64 start_boottime; /* 5.5; the start time in /proc/PID/stat */
+  struct thread_struct thread;
 };
 
 struct mm_struct___stack {

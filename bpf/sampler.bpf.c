@@ -185,6 +185,8 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   walk->frame.fp_known = 1;
   walk->frame.interrupted = 1;
   walk->frame.innermost = 1;
+  walk->frame.stack_switches = 0;
+  walk->frame.go_callback = 0;
   window_empty(&walk->stack);
   walk->guessed = 0;
   walk->is_news = 0;

@@ -10,6 +10,12 @@
 #include "stack_window.h"
 #include "unwind_tables.h"
 
+/* Where tests on the host define bpf_probe_read_user(), they define this, too. */
+#ifndef FLAMED_THREAD_POINTER
+#include "thread_pointer.h"
+#define FLAMED_THREAD_POINTER() thread_pointer()
+#endif
+
 struct walk_frame {
   __u64 pc;
   __u64 sp;
@@ -19,6 +25,8 @@ struct walk_frame {
   __u32 fp_known;
   __u32 lr_known;
   __u32 innermost; /* the other registers are known, too */
+  __u32 stack_switches;
+  __u64 go_callback;
 };
 
 #define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
@@ -48,6 +56,39 @@ static __always_inline __u32 step_by_frame_pointer(struct walk_frame* frame) {
   return FLAMED_STEP_NEXT;
 }
 
+/* The CFA by a rule for Go's stacks. FLAMED_STEP_NEXT, or why there is none. */
+static __always_inline __u32 go_cfa(struct walk_frame* frame, const struct flamed_unwind_rule* rule, __u64* cfa,
+                                    __u64* goroutine) {
+  const __u32 is_system = rule->cfa_addend == 0;
+  __u64 at;
+  __u64 value = 0;
+
+  if (rule->cfa == FLAMED_CFA_GO_FRAME) {
+    if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
+    *cfa = frame->fp + wide(rule->cfa_offset);
+    return FLAMED_STEP_NEXT;
+  }
+  if (rule->cfa == FLAMED_CFA_GO_DEPTH) {
+    __u64 depth = 0;
+    at = frame->sp + wide(rule->cfa_offset);
+    if (FLAMED_READ_USER(&depth, at) || FLAMED_READ_USER(&value, at + 8)) return FLAMED_END_UNREADABLE;
+    if (FLAMED_READ_USER(&value, value + FLAMED_GO_STACK_END)) return FLAMED_END_UNREADABLE;
+    *cfa = value - depth + wide(rule->cfa_addend);
+    return FLAMED_STEP_NEXT;
+  }
+  at = FLAMED_THREAD_POINTER() - 8ULL * rule->other_register;
+  if (FLAMED_READ_USER(&value, at)) return FLAMED_END_UNREADABLE;
+  if (FLAMED_READ_USER(&value, value + FLAMED_GO_THREAD)) return FLAMED_END_UNREADABLE;
+  if (FLAMED_READ_USER(&value, value + wide(rule->cfa_addend))) return FLAMED_END_UNREADABLE;
+  if (value == 0) return FLAMED_END_OUTERMOST;
+  *goroutine = value;
+  at = is_system && frame->go_callback ? frame->go_callback : value + FLAMED_GO_SAVED_SP;
+  if (FLAMED_READ_USER(&value, at)) return FLAMED_END_UNREADABLE;
+  if (is_system) frame->go_callback = value;
+  *cfa = value + wide(rule->cfa_offset);
+  return FLAMED_STEP_NEXT;
+}
+
 static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct flamed_unwind_rule* rule,
                                           const __u64* registers, struct stack_window* stack) {
   const __u32 cfa_kind = rule->cfa;
@@ -56,7 +97,8 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   __u32 may_stay;
   __u32 pc_saved = 0;
   __u32 fp_saved = 0;
-  __u64 cfa;
+  __u64 cfa = 0;
+  __u64 goroutine = 0;
   __u64 pc_at = 0;
   __u64 fp_at;
   __u64 pc = 0;
@@ -65,11 +107,15 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
 
   if (cfa_kind == FLAMED_CFA_NONE) return step_by_frame_pointer(frame);
   if (cfa_kind == FLAMED_CFA_OUTERMOST) return FLAMED_END_OUTERMOST;
-  if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_REGISTER_DEREF) return FLAMED_END_UNSUPPORTED;
+  if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_GO_FRAME) return FLAMED_END_UNSUPPORTED;
   if (fp_kind == FLAMED_FP_AT_FP && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
 
   /* 1. The CFA, which is the caller's sp. */
-  if (cfa_kind == FLAMED_CFA_FP_OFFSET || cfa_kind == FLAMED_CFA_FP_DEREF) {
+  if (cfa_kind >= FLAMED_CFA_GO_SAVED) {
+    const __u32 result = go_cfa(frame, rule, &cfa, &goroutine);
+    if (result != FLAMED_STEP_NEXT) return result;
+    if (++frame->stack_switches > FLAMED_MAX_STACK_SWITCHES) return FLAMED_END_NOT_GROWING;
+  } else if (cfa_kind == FLAMED_CFA_FP_OFFSET || cfa_kind == FLAMED_CFA_FP_DEREF) {
     if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
     cfa = frame->fp;
   } else if (cfa_kind == FLAMED_CFA_REGISTER_OFFSET || cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
@@ -79,7 +125,7 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   } else {
     cfa = frame->sp;
   }
-  cfa += wide(rule->cfa_offset);
+  if (cfa_kind < FLAMED_CFA_GO_SAVED) cfa += wide(rule->cfa_offset);
   if (cfa_kind == FLAMED_CFA_PLT && (frame->pc & 15) >= rule->plt_threshold) cfa += 8;
   if (cfa_kind == FLAMED_CFA_SP_DEREF || cfa_kind == FLAMED_CFA_FP_DEREF || cfa_kind == FLAMED_CFA_SIGNAL_FRAME ||
       cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
@@ -88,7 +134,8 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   }
   /* With its return address in a register, a function may have nothing on the stack. */
   may_stay = frame->interrupted && (ra_kind == FLAMED_RA_IN_LR || ra_kind == FLAMED_RA_IN_REGISTER);
-  if (!rule->signal_frame && (may_stay ? cfa < frame->sp : cfa <= frame->sp)) return FLAMED_END_NOT_GROWING;
+  if (cfa_kind < FLAMED_CFA_GO_SAVED && !rule->signal_frame && (may_stay ? cfa < frame->sp : cfa <= frame->sp))
+    return FLAMED_END_NOT_GROWING;
 
   /* 2. The return address, or where it is saved. */
   if (ra_kind == FLAMED_RA_IN_LR) {
@@ -99,7 +146,10 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
     if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
     pc = registers[number];
   } else {
-    pc_at = (ra_kind == FLAMED_RA_AT_SP ? frame->sp : cfa) + wide(rule->ra_offset);
+    __u64 base = cfa;
+    if (ra_kind == FLAMED_RA_AT_SP) base = frame->sp;
+    if (ra_kind == FLAMED_RA_IN_GO) base = goroutine;
+    pc_at = base + wide(rule->ra_offset);
     pc_saved = 1;
   }
 

@@ -110,6 +110,9 @@ enum flamed_cfa_kind {
   FLAMED_CFA_SIGNAL_FRAME = 8,
   FLAMED_CFA_REGISTER_OFFSET = 9,
   FLAMED_CFA_REGISTER_DEREF = 10,
+  FLAMED_CFA_GO_SAVED = 11,
+  FLAMED_CFA_GO_DEPTH = 12,
+  FLAMED_CFA_GO_FRAME = 13,
 };
 
 enum flamed_fp_kind {
@@ -126,7 +129,14 @@ enum flamed_ra_kind {
   FLAMED_RA_IN_LR = 1,
   FLAMED_RA_AT_SP = 2,
   FLAMED_RA_IN_REGISTER = 3,
+  FLAMED_RA_IN_GO = 4,
 };
+
+/* unwinder::GoLayout */
+#define FLAMED_GO_STACK_END 8
+#define FLAMED_GO_THREAD 48
+#define FLAMED_GO_SAVED_SP 56
+#define FLAMED_MAX_STACK_SWITCHES 16
 
 /* Value of the process table; the key is the tgid. Written only by the daemon. */
 struct flamed_process {

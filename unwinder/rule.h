@@ -28,8 +28,12 @@ enum class CfaKind : std::uint8_t {
   kSignalFrame = 8,     ///< sp, fp and pc of the interrupted code are at sp + cfa_offset, + fp_offset, + ra_offset
   kRegisterOffset = 9,  ///< register `cfa_register` + cfa_offset: known only in the interrupted frame
   kRegisterDeref = 10,  ///< *(register `cfa_register` + cfa_offset) + cfa_addend: likewise
+  // From one of Go's stacks to another, which may be lower in memory.
+  kGoSaved = 11,  ///< the sp that the runtime saved in a goroutine + cfa_offset, see GoLayout
+  kGoDepth = 12,  ///< (end of the stack of the goroutine *(sp + cfa_offset + 8)) - *(sp + cfa_offset) + cfa_addend
+  kGoFrame = 13,  ///< fp + cfa_offset
 };
-inline constexpr std::size_t kCfaKinds = 11;
+inline constexpr std::size_t kCfaKinds = 14;
 
 /// Where the caller's frame pointer is.
 enum class FpKind : std::uint8_t {
@@ -48,7 +52,22 @@ enum class RaKind : std::uint8_t {
   kInLr = 1,        ///< still in the link register (arm64), as on entry: only in the interrupted frame
   kAtSp = 2,        ///< *(sp + ra_offset)
   kInRegister = 3,  ///< in `ra_register` (x86-64: vfork keeps it in rdi): known only in the interrupted frame
+  kInGo = 4,        ///< *(goroutine + ra_offset), only with CfaKind::kGoSaved
 };
+inline constexpr std::size_t kRaKinds = 5;
+
+/// Where Go's runtime saves a goroutine's place, in bytes (runtime/runtime2.go; the same from Go 1.17 to 1.27). A
+/// thread has the address of its current g in a word below its thread pointer: `other_register` words below it. That g
+/// may be the system stack's. Its m has the g of the system stack at 0, and that of the goroutine elsewhere: kGoSaved
+/// takes the g at *(m + cfa_addend). If there is none, the system stack runs for no goroutine, and the stack ends.
+struct GoLayout {
+  static constexpr std::uint64_t kStackEnd = 8;  ///< g.stack.hi
+  static constexpr std::uint64_t kThread = 48;   ///< g.m
+  static constexpr std::uint64_t kSavedSp = 56;  ///< g.sched.sp
+  static constexpr std::uint64_t kSavedPc = 64;  ///< g.sched.pc
+};
+/// So many times may a stack go on at a lower address: C and Go may call each other. It also ends loops.
+inline constexpr std::uint32_t kMaxStackSwitches = 16;
 
 /// 24 bytes without padding, so that it can be hashed and copied into BPF maps directly. Unused fields are 0: equal
 /// rules have equal bytes.
@@ -59,7 +78,7 @@ struct Rule {
   std::uint8_t signal_frame = 0;    ///< 1: the caller was interrupted, so its pc is exact and not a return address
   std::uint8_t ra_signed = 0;       ///< 1 (arm64): the return address has a pointer authentication code
   std::uint8_t cfa_register = 0;    ///< DWARF number; 0 for kinds with sp or fp
-  std::uint8_t other_register = 0;  ///< `fp_register` or `ra_register`, DWARF number; never both
+  std::uint8_t other_register = 0;  ///< `fp_register` or `ra_register`, never both; of kGoSaved: see GoLayout
   std::uint8_t plt_threshold = 0;
   std::int32_t cfa_offset = 0;
   std::int32_t cfa_addend = 0;

@@ -39,10 +39,54 @@ struct WalkFrame {
   bool lr_known = false;
   /// Only in the innermost frame, if known.
   const AllRegisters* registers = nullptr;
+  std::optional<std::uint64_t> thread_pointer{};
+  std::uint32_t stack_switches = 0;
+  /// Where the place on Go's system stack is saved that the next outer call from C into Go left; 0: in the system
+  /// stack's g.
+  std::uint64_t go_callback = 0;
 
   /// The address whose rule applies to this frame.
   [[nodiscard]] std::uint64_t lookup_address() const { return interrupted ? pc : pc - 1; }
 };
+
+/// The CFA by a rule for Go's stacks. `goroutine`: the one with the saved place, for kGoSaved. kNext, or why there is
+/// none.
+template <typename ReadMemory>
+StepResult go_cfa(const Rule& rule, WalkFrame& frame, ReadMemory&& read, std::uint64_t& cfa, std::uint64_t& goroutine) {
+  const auto wide = [](std::int32_t offset) { return static_cast<std::uint64_t>(std::int64_t{offset}); };
+  if (rule.cfa == CfaKind::kGoFrame) {
+    if (!frame.fp_known) return StepResult::kUnknownRegister;
+    cfa = frame.fp + wide(rule.cfa_offset);
+    return StepResult::kNext;
+  }
+  if (rule.cfa == CfaKind::kGoDepth) {
+    const std::uint64_t saved = frame.sp + wide(rule.cfa_offset);
+    const std::optional<std::uint64_t> depth = read(saved);
+    const std::optional<std::uint64_t> of = read(saved + 8);
+    if (!depth || !of) return StepResult::kUnreadable;
+    const std::optional<std::uint64_t> end = read(*of + GoLayout::kStackEnd);
+    if (!end) return StepResult::kUnreadable;
+    cfa = *end - *depth + wide(rule.cfa_addend);
+    return StepResult::kNext;
+  }
+  if (!frame.thread_pointer) return StepResult::kUnknownRegister;
+  const std::optional<std::uint64_t> current = read(*frame.thread_pointer - std::uint64_t{8} * rule.other_register);
+  if (!current) return StepResult::kUnreadable;
+  const std::optional<std::uint64_t> thread = read(*current + GoLayout::kThread);
+  if (!thread) return StepResult::kUnreadable;
+  const std::optional<std::uint64_t> of = read(*thread + wide(rule.cfa_addend));
+  if (!of) return StepResult::kUnreadable;
+  if (*of == 0) return StepResult::kOutermost;
+  goroutine = *of;
+  const bool is_system = rule.cfa_addend == 0;
+  const std::optional<std::uint64_t> sp =
+      read(is_system && frame.go_callback != 0 ? frame.go_callback : goroutine + GoLayout::kSavedSp);
+  if (!sp) return StepResult::kUnreadable;
+  // The call from C saved the place before it at its stack pointer.
+  if (is_system) frame.go_callback = *sp;
+  cfa = *sp + wide(rule.cfa_offset);
+  return StepResult::kNext;
+}
 
 /// `read(address) -> std::optional<std::uint64_t>` reads 8 bytes of the walked thread's memory.
 template <typename ReadMemory>
@@ -59,6 +103,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
 
   // 1. The CFA, which is the caller's sp.
   std::uint64_t cfa = 0;
+  std::uint64_t goroutine = 0;
   bool dereference = false;
   switch (rule.cfa) {
     case CfaKind::kNone:
@@ -91,6 +136,13 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       cfa = *value + wide(rule.cfa_offset);
       break;
     }
+    case CfaKind::kGoSaved:
+    case CfaKind::kGoDepth:
+    case CfaKind::kGoFrame:
+      if (const StepResult result = go_cfa(rule, frame, read, cfa, goroutine); result != StepResult::kNext) {
+        return result;
+      }
+      break;
   }
   if (dereference) {
     const std::optional<std::uint64_t> value = read(cfa);
@@ -100,7 +152,11 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
   // A signal handler may run on another stack, above or below the interrupted one. A function whose return address is
   // in a register may have nothing on the stack (arm64 before it saves anything; x86-64 vfork).
   const bool may_stay = frame.interrupted && (rule.ra == RaKind::kInLr || rule.ra == RaKind::kInRegister);
-  if (rule.signal_frame == 0 && (may_stay ? cfa < frame.sp : cfa <= frame.sp)) return StepResult::kNotGrowing;
+  if (rule.cfa >= CfaKind::kGoSaved) {
+    if (++frame.stack_switches > kMaxStackSwitches) return StepResult::kNotGrowing;
+  } else if (rule.signal_frame == 0 && (may_stay ? cfa < frame.sp : cfa <= frame.sp)) {
+    return StepResult::kNotGrowing;
+  }
 
   // 2. The return address.
   std::optional<std::uint64_t> pc;
@@ -119,6 +175,9 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
     case RaKind::kInRegister:
       pc = register_value(rule.other_register);
       if (!pc) return StepResult::kUnknownRegister;
+      break;
+    case RaKind::kInGo:
+      pc = read(goroutine + wide(rule.ra_offset));
       break;
   }
   if (!pc) return StepResult::kUnreadable;
@@ -175,7 +234,13 @@ StepResult step_by_frame_pointer(WalkFrame& frame, ReadMemory&& read) {
   const std::optional<std::uint64_t> return_address = read(frame.fp + 8);
   if (!caller_fp || !return_address) return StepResult::kNoInformation;
   if (*return_address == 0) return *caller_fp == 0 ? StepResult::kOutermost : StepResult::kNoInformation;
-  frame = WalkFrame{.pc = *return_address, .sp = frame.fp + 16, .fp = *caller_fp, .interrupted = false};
+  frame.pc = *return_address;
+  frame.sp = frame.fp + 16;
+  frame.fp = *caller_fp;
+  frame.interrupted = false;
+  frame.lr = 0;
+  frame.lr_known = false;
+  frame.registers = nullptr;
   return StepResult::kNext;
 }
 

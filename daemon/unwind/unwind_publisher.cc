@@ -49,9 +49,10 @@ constexpr std::uint32_t kMaxModulePages = FLAMED_MAX_PAGES / 8;
 static_assert(sizeof(flamed_unwind_rule) == sizeof(unwinder::Rule));
 static_assert(offsetof(flamed_unwind_rule, plt_threshold) == offsetof(unwinder::Rule, plt_threshold));
 static_assert(offsetof(flamed_unwind_rule, ra_offset) == offsetof(unwinder::Rule, ra_offset));
-static_assert(static_cast<int>(unwinder::CfaKind::kRegisterDeref) == FLAMED_CFA_REGISTER_DEREF);
+static_assert(static_cast<int>(unwinder::CfaKind::kGoFrame) == FLAMED_CFA_GO_FRAME);
 static_assert(static_cast<int>(unwinder::FpKind::kUnknown) == FLAMED_FP_UNKNOWN);
-static_assert(static_cast<int>(unwinder::RaKind::kInRegister) == FLAMED_RA_IN_REGISTER);
+static_assert(static_cast<int>(unwinder::RaKind::kInGo) == FLAMED_RA_IN_GO);
+static_assert(unwinder::GoLayout::kSavedSp == FLAMED_GO_SAVED_SP);
 
 std::uint32_t slabs_of(std::size_t budget_bytes) {
   const std::size_t slab_bytes = FLAMED_SLAB_ROWS * sizeof(std::uint32_t);

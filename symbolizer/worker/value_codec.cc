@@ -62,7 +62,7 @@ bool is_valid(const unwinder::Rule& rule) {
   static_cast<void>(fp_offset);
   static_cast<void>(ra_offset);
   return static_cast<std::size_t>(cfa) < unwinder::kCfaKinds && fp <= unwinder::FpKind::kUnknown &&
-         ra <= unwinder::RaKind::kInRegister && signal_frame <= 1 && ra_signed <= 1;
+         static_cast<std::size_t>(ra) < unwinder::kRaKinds && signal_frame <= 1 && ra_signed <= 1;
 }
 
 /// Numbers distinct texts. 0 is the empty one.

@@ -56,7 +56,7 @@ Rule take_rule(Bytes& bytes) {
   bytes.fill(&rule, sizeof(rule));
   rule.cfa = static_cast<unwinder::CfaKind>(kinds[0] % unwinder::kCfaKinds);
   rule.fp = static_cast<unwinder::FpKind>(kinds[1] % 6);
-  rule.ra = static_cast<unwinder::RaKind>(kinds[2] % 4);
+  rule.ra = static_cast<unwinder::RaKind>(kinds[2] % unwinder::kRaKinds);
   return rule;
 }
 

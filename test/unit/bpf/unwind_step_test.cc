@@ -13,6 +13,10 @@
 
 #define bpf_probe_read_user(to, size, from) \
   flamed::test::read_current_memory(to, size, reinterpret_cast<std::uint64_t>(from))
+#define FLAMED_THREAD_POINTER() flamed::kThreadPointer
+namespace flamed {
+constexpr std::uint64_t kThreadPointer = 0x7ffc00001400;
+}
 #include "bpf/known_sites.h"
 #include "bpf/unwind_search.h"
 #include "bpf/unwind_step.h"
@@ -55,6 +59,8 @@ walk_frame as_program_frame(const WalkFrame& frame) {
   to.fp_known = frame.fp_known ? 1 : 0;
   to.lr_known = frame.lr_known ? 1 : 0;
   to.innermost = frame.registers != nullptr ? 1 : 0;
+  to.stack_switches = frame.stack_switches;
+  to.go_callback = frame.go_callback;
   return to;
 }
 
@@ -110,8 +116,10 @@ class RandomWalk {
   Rule rule() {
     Rule rule;
     rule.cfa = static_cast<CfaKind>(1 + below(unwinder::kCfaKinds - 1));
+    // They read several words after each other, of which most can't be read.
+    if (one_in(3)) rule.cfa = one_in(4) ? CfaKind::kGoDepth : CfaKind::kGoSaved;
     rule.fp = static_cast<FpKind>(below(6));
-    rule.ra = static_cast<RaKind>(below(4));
+    rule.ra = static_cast<RaKind>(below(unwinder::kRaKinds));
     rule.signal_frame = one_in(6) ? 1 : 0;
     // x86-64 has no signed return addresses, and its program has no code for them.
     rule.ra_signed = kArchitecture == Architecture::kArm64 && one_in(3) ? 1 : 0;
@@ -134,6 +142,9 @@ class RandomWalk {
     frame.fp_known = !one_in(4);
     frame.lr_known = !one_in(3);
     if (!one_in(3)) frame.registers = &registers;
+    frame.thread_pointer = kThreadPointer;
+    frame.stack_switches = static_cast<std::uint32_t>(below(18));
+    if (one_in(3)) frame.go_callback = value();
     return frame;
   }
 
@@ -173,7 +184,8 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
               (program_frame.fp_known != 0) == frame.fp_known && (!frame.fp_known || program_frame.fp == frame.fp) &&
               (program_frame.interrupted != 0) == frame.interrupted && program_frame.innermost == 0 &&
               frame.registers == nullptr && (program_frame.lr_known != 0) == frame.lr_known &&
-              (!frame.lr_known || program_frame.lr == frame.lr);
+              (!frame.lr_known || program_frame.lr == frame.lr) &&
+              program_frame.stack_switches == frame.stack_switches && program_frame.go_callback == frame.go_callback;
     }
     if (equal) continue;
     CAPTURE(round, static_cast<int>(rule.cfa), static_cast<int>(rule.fp), static_cast<int>(rule.ra));
@@ -252,11 +264,11 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
 TEST_CASE("a rule of an unknown kind ends the walk as unsupported") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1};
+  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1, 0, 0};
   const AllRegisters registers{};
   stack_window window{};
   flamed_unwind_rule rule{};
-  for (const int kind : {11, 12, 255}) {
+  for (const int kind : {14, 15, 255}) {
     rule.cfa = static_cast<__u8>(kind);
     CHECK(step_by_rule(&frame, &rule, as_program_registers(registers).data(), &window) == FLAMED_END_UNSUPPORTED);
   }
@@ -274,7 +286,7 @@ TEST_CASE("vfork's return address in a register leaves the stack unchanged, in t
   AllRegisters registers{};
   registers[kRdi] = 0x402000;
   stack_window window{};
-  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1};
+  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1, 0, 0};
   CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 64);
@@ -286,7 +298,7 @@ TEST_CASE("code without a rule is left by the frame pointer") {
   memory.put(kStack + 64, kStack + 128);
   memory.put(kStack + 72, 0x402000);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1};
+  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1, 0, 0};
   const AllRegisters registers{};
   stack_window window{};
   const flamed_unwind_rule none = as_program_rule(Rule{});
@@ -323,7 +335,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
     if (memory.word(c.fp)) memory.put(c.fp, c.saved_fp);
     if (memory.word(c.fp + 8)) memory.put(c.fp + 8, c.return_address);
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0};
+    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0, 0, 0};
     CHECK(step_by_frame_pointer(&frame) == c.result);
     if (c.result != FLAMED_STEP_NEXT) CHECK(frame.pc == 0x401000);
   }
@@ -332,7 +344,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
 TEST_CASE("an unknown frame pointer is not followed") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0, 0, 0};
   CHECK(step_by_frame_pointer(&frame) == FLAMED_END_NO_INFORMATION);
 }
 
@@ -342,7 +354,7 @@ TEST_CASE("steps by frame pointer end on any memory, since each goes up the stac
     UserMemory memory(kStack, kStackWords);
     for (std::size_t i = 0; i < kStackWords; ++i) memory.put(kStack + i * 8, random.value());
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1};
+    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1, 0, 0};
     int steps = 0;
     while (step_by_frame_pointer(&frame) == FLAMED_STEP_NEXT && steps <= 1000) ++steps;
     CHECK(steps <= static_cast<int>(kStackWords / 2));

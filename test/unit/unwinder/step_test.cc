@@ -177,5 +177,131 @@ TEST_CASE("A lost frame pointer ends only walks that need it") {
   CHECK(step(rule_with(CfaKind::kFpOffset, 16), kX86, frame, memory) == StepResult::kUnknownRegister);
 }
 
+/// A thread's g, m and goroutine, and their stacks.
+constexpr std::uint64_t kThreadPointer = 0x100;
+constexpr std::uint64_t kG0 = 0x200;
+constexpr std::uint64_t kM = 0x300;
+constexpr std::uint64_t kG = 0x400;
+constexpr std::int32_t kCurrentGoroutine = 0xc0;
+
+Memory go_memory(std::map<std::uint64_t, std::uint64_t> more) {
+  more.insert({{kThreadPointer - 8, kG0}, {kG0 + GoLayout::kThread, kM}, {kM, kG0}, {kM + kCurrentGoroutine, kG}});
+  return {std::move(more)};
+}
+
+Rule saved_in(std::int32_t owner, std::int32_t above_sp) {
+  Rule rule = rule_with(CfaKind::kGoSaved, above_sp);
+  rule.cfa_addend = owner;
+  rule.other_register = 1;
+  rule.fp = FpKind::kAtCfa;
+  rule.fp_offset = -16;
+  return rule;
+}
+
+WalkFrame on_system_stack(std::uint64_t sp) {
+  WalkFrame frame = at(sp);
+  frame.thread_pointer = kThreadPointer;
+  return frame;
+}
+
+TEST_CASE("From Go's system stack a walk goes on where the goroutine called, which may be lower") {
+  const Memory memory = go_memory({{kG + GoLayout::kSavedSp, 0x1000}, {0x1000, 0x1100}, {0x1008, 0x40'1234}});
+  WalkFrame frame = on_system_stack(0x8000);
+  CHECK(step(saved_in(kCurrentGoroutine, 16), kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1010);
+  CHECK(frame.fp == 0x1100);
+  CHECK(frame.pc == 0x40'1234);
+  CHECK_FALSE(frame.interrupted);
+}
+
+TEST_CASE("From the code that enlarges a Go stack a walk goes on at the saved pc") {
+  const Memory memory = go_memory({{kG + GoLayout::kSavedSp, 0x1000}, {kG + GoLayout::kSavedPc, 0x40'1234}});
+  Rule rule = saved_in(kCurrentGoroutine, 0);
+  rule.ra = RaKind::kInGo;
+  rule.ra_offset = GoLayout::kSavedPc;
+  rule.fp = FpKind::kUnknown;
+  WalkFrame frame = on_system_stack(0x8000);
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1000);
+  CHECK(frame.pc == 0x40'1234);
+  CHECK_FALSE(frame.fp_known);
+}
+
+TEST_CASE("A Go system stack that works for no goroutine is whole") {
+  const Memory memory = go_memory({{kM + kCurrentGoroutine + 8, 0}});
+  WalkFrame frame = on_system_stack(0x8000);
+  CHECK(step(saved_in(kCurrentGoroutine + 8, 16), kX86, frame, memory) == StepResult::kOutermost);
+}
+
+TEST_CASE("A Go system stack ends a walk that does not know the thread pointer") {
+  WalkFrame frame = at(0x8000);
+  CHECK(step(saved_in(kCurrentGoroutine, 16), kX86, frame, go_memory({})) == StepResult::kUnknownRegister);
+}
+
+TEST_CASE("A call from Go to C is left by the saved distance from the end of the goroutine's stack") {
+  Rule rule = rule_with(CfaKind::kGoDepth, 0x28);
+  rule.cfa_addend = 8;
+  const Memory memory =
+      go_memory({{0x8028, 0x500}, {0x8030, kG}, {kG + GoLayout::kStackEnd, 0x1500}, {0x1000, 0x40'1234}});
+  WalkFrame frame = at(0x8000);
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1008);
+  CHECK(frame.pc == 0x40'1234);
+}
+
+TEST_CASE("Each call from C to Go is left to the place on the system stack that it saved") {
+  // The inner call's frame is at 0x7000 and holds the place of the outer one.
+  const Memory memory = go_memory({{kG0 + GoLayout::kSavedSp, 0x7000},
+                                   {0x7000, 0x7800},
+                                   {0x7018, 0x7100},
+                                   {0x7020, 0x40'1111},
+                                   {0x7800, 0x7f00},
+                                   {0x7818, 0x7900},
+                                   {0x7820, 0x40'2222}});
+  WalkFrame frame = on_system_stack(0x1000);
+  CHECK(step(saved_in(0, 0x28), kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'1111);
+  CHECK(frame.sp == 0x7028);
+  frame.sp = 0x1200;
+  CHECK(step(saved_in(0, 0x28), kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.pc == 0x40'2222);
+  CHECK(frame.sp == 0x7828);
+}
+
+TEST_CASE("A call from Go to the vdso is left by the frame pointer, which may be lower") {
+  Rule rule = rule_with(CfaKind::kGoFrame, 16);
+  rule.fp = FpKind::kAtCfa;
+  rule.fp_offset = -16;
+  const Memory memory{{{0x1100, 0x2200}, {0x1108, 0x40'1234}}};
+  WalkFrame frame = at(0x8000, 0x1100);
+  CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
+  CHECK(frame.sp == 0x1110);
+  CHECK(frame.fp == 0x2200);
+  WalkFrame lost = at(0x8000, 0x1100);
+  lost.fp_known = false;
+  CHECK(step(rule, kX86, lost, memory) == StepResult::kUnknownRegister);
+}
+
+TEST_CASE("Stacks of Go that lead to each other end after some switches") {
+  const Memory memory = go_memory({{kG + GoLayout::kSavedSp, 0x1000}, {0x1000, 0x1100}, {0x1008, 0x40'1234}});
+  WalkFrame frame = on_system_stack(0x8000);
+  for (std::uint32_t i = 0; i < kMaxStackSwitches; ++i) {
+    REQUIRE(step(saved_in(kCurrentGoroutine, 16), kX86, frame, memory) == StepResult::kNext);
+  }
+  CHECK(step(saved_in(kCurrentGoroutine, 16), kX86, frame, memory) == StepResult::kNotGrowing);
+}
+
+TEST_CASE("A step by the frame pointer keeps what a later step of Go needs") {
+  WalkFrame frame = on_system_stack(0x1000);
+  frame.fp = 0x1100;
+  frame.stack_switches = 3;
+  frame.go_callback = 0x7000;
+  CHECK(step_by_frame_pointer(frame, Memory{{{0x1100, 0x1200}, {0x1108, 0x40'1234}}}) == StepResult::kNext);
+  CHECK(frame.thread_pointer == kThreadPointer);
+  CHECK(frame.stack_switches == 3);
+  CHECK(frame.go_callback == 0x7000);
+  CHECK_FALSE(frame.interrupted);
+}
+
 }  // namespace
 }  // namespace flamed::unwinder
