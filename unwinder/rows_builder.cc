@@ -70,8 +70,8 @@ class Builder {
     if (covered_to_ != 0) {
       if (Status status = append(covered_to_, kNoneRule); !status) return std::move(status).error();
     }
-    for (const AddressRange& range : input_.signal_returns) {
-      if (Status status = add_signal_return(range); !status) return std::move(status).error();
+    for (const RuledCode& ruled : input_.ruled_code) {
+      if (Status status = add_ruled(ruled); !status) return std::move(status).error();
     }
     result_.rules.assign(rules_.rules().begin(), rules_.rules().end());
     return std::move(result_);
@@ -213,17 +213,19 @@ class Builder {
   }
 
   /// Replaces the rows there.
-  Status add_signal_return(const AddressRange& range) {
+  Status add_ruled(const RuledCode& ruled) {
+    const AddressRange& range = ruled.range;
     const AddressRange* code = code_at(range.address);
     if (code == nullptr || range.size == 0 || range.size > code->address + code->size - range.address) {
       count(Skipped::kNotCode);
       return {};
     }
-    const std::optional<RuleId> rule = rules_.intern(signal_frame_rule(input_.architecture));
+    const std::optional<RuleId> rule = rules_.intern(ruled.rule);
     if (!rule) return Error("more different rules than the limit of " + std::to_string(limits_.max_rules));
     const std::uint64_t to = range.address + range.size - result_.base;
     const std::uint64_t begin = range.address - result_.base;
-    const std::uint64_t from = range.address > code->address ? begin - 1 : begin;
+    const bool is_signal_frame = ruled.rule.cfa == CfaKind::kSignalFrame;
+    const std::uint64_t from = is_signal_frame && range.address > code->address ? begin - 1 : begin;
 
     std::vector<Row> rows;
     rows.reserve(result_.rows.size() + 2);

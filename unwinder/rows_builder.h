@@ -16,12 +16,18 @@ namespace flamed::unwinder {
 
 /// Of rows in files. To be raised whenever the same input gives other rows, or a Row or Rule gets another layout;
 /// rows_builder_test.cc notices.
-inline constexpr std::uint32_t kRowsEdition = 1;
+inline constexpr std::uint32_t kRowsEdition = 2;
 
 /// A stretch of virtual addresses.
 struct AddressRange {
   std::uint64_t address = 0;
   std::uint64_t size = 0;
+};
+
+/// Code with a rule that the unwind information does not have.
+struct RuledCode {
+  AddressRange range;
+  Rule rule;
 };
 
 struct BuildInput {
@@ -37,10 +43,10 @@ struct BuildInput {
   /// gets no row: the first function's last rule continues. 0: every gap gets a kNoneRule. 15 saves 13 % of the rows of
   /// a Debian 12 system; it would be wrong for code of up to 15 bytes without unwind information between two functions.
   std::uint32_t max_padding = 0;
-  /// Code that signal handlers return to, if the unwind information does not say so. Its rule is signal_frame_rule(),
-  /// from one byte before it on: nothing calls it, a handler's return address is its first byte, and the look-up uses
-  /// the byte before that. glibc's own description begins there, too.
-  std::span<const AddressRange> signal_returns{};
+  /// These rules replace those of the unwind information. That of a signal frame (CfaKind::kSignalFrame) holds from one
+  /// byte before the code on: nothing calls it, a handler's return address is its first byte, and the look-up uses the
+  /// byte before that. glibc's own description begins there, too.
+  std::span<const RuledCode> ruled_code{};
 };
 
 struct BuildLimits {

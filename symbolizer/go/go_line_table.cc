@@ -78,6 +78,7 @@ struct GoLineTable::Record {
   std::uint64_t entry;
   std::uint64_t end;
   std::uint32_t name;
+  std::uint32_t stack_table;
   std::uint32_t file_table;
   std::uint32_t line_table;
   std::uint32_t pc_data_count;
@@ -210,6 +211,7 @@ std::optional<GoLineTable::Record> GoLineTable::record(std::size_t index) const 
   record.entry = entry(index);
   record.end = entry(index + 1);
   record.name = word(0);
+  record.stack_table = word(3);
   record.file_table = word(4);
   record.line_table = word(5);
   record.pc_data_count = word(6);
@@ -228,23 +230,47 @@ GoLineTable::Function GoLineTable::function(std::size_t index) const {
   return {entry(index), entry(index + 1), found ? name_at(found->name) : std::string_view()};
 }
 
-/// The value in the table at `table` for `distance` bytes after a function's start. A table is pairs of varints: the
-/// difference (zigzag) to the previous value, initially -1, and the number of quanta with that value.
-std::optional<std::int32_t> GoLineTable::value_at(std::uint32_t table, std::uint64_t distance) const {
-  if (table == 0) return std::nullopt;
+/// Calls `visit(value, begin, end)` for the values of the table at `table`, each with the distances from a function's
+/// start at which it holds, until that returns false. A table is pairs of varints: the difference (zigzag) to the
+/// previous value, initially -1, and the number of quanta with that value. What is damaged ends it.
+template <typename Visit>
+void GoLineTable::for_each_value(std::uint32_t table, Visit&& visit) const {
+  if (table == 0) return;
   std::uint64_t at = header_.values + table;
   std::uint64_t pc = 0;
   auto value = static_cast<std::uint32_t>(-1);
   for (std::uint32_t step = 0; step < kMaxSteps; ++step) {
     const auto difference = read_varint(parts_.line_table, at);
-    if (!difference || (*difference == 0 && step != 0)) return std::nullopt;  // a difference of 0 ends the table
+    if (!difference || (*difference == 0 && step != 0)) return;  // a difference of 0 ends the table
     const auto quanta = read_varint(parts_.line_table, at);
-    if (!quanta || *quanta == 0) return std::nullopt;
+    if (!quanta || *quanta == 0) return;
     value += (*difference & 1) != 0 ? ~(*difference >> 1) : *difference >> 1;
+    const std::uint64_t begin = pc;
     pc += std::uint64_t{*quanta} * header_.quantum;
-    if (distance < pc) return static_cast<std::int32_t>(value);
+    if (!visit(static_cast<std::int32_t>(value), begin, pc)) return;
   }
-  return std::nullopt;
+}
+
+std::optional<std::int32_t> GoLineTable::value_at(std::uint32_t table, std::uint64_t distance) const {
+  std::optional<std::int32_t> found;
+  for_each_value(table, [&](std::int32_t value, std::uint64_t, std::uint64_t end) {
+    if (distance < end) found = value;
+    return !found;
+  });
+  return found;
+}
+
+std::vector<GoLineTable::StackDepth> GoLineTable::stack_depths(std::size_t index) const {
+  std::vector<StackDepth> depths;
+  const std::optional<Record> found = record(index);
+  if (!found) return depths;
+  const std::uint64_t size = found->end - found->entry;
+  for_each_value(found->stack_table, [&](std::int32_t value, std::uint64_t begin, std::uint64_t end) {
+    if (value < 0) return false;
+    depths.push_back({begin, std::min(end, size) - begin, value});
+    return end < size;
+  });
+  return depths;
 }
 
 std::string_view GoLineTable::file_at(const Record& record, std::uint64_t distance) const {

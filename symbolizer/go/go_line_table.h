@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "symbolizer/model/source_chain.h"
@@ -61,6 +62,17 @@ class GoLineTable {
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(header_.functions); }
   [[nodiscard]] Function function(std::size_t index) const;
+
+  /// The bytes that a function has on the stack, its return address not among them.
+  struct StackDepth {
+    std::uint64_t distance = 0;  ///< of the first address with it, from the entry
+    std::uint64_t size = 0;      ///< of the code with it
+    std::int32_t bytes = 0;
+  };
+  /// Of function `index`, from its entry on, in order, without gaps; up to where its table is damaged. In code that
+  /// changes stacks, as if it did not.
+  [[nodiscard]] std::vector<StackDepth> stack_depths(std::size_t index) const;
+
   /// Addresses of Go's code: [start, end).
   [[nodiscard]] std::uint64_t start() const;
   [[nodiscard]] std::uint64_t end() const;
@@ -78,6 +90,8 @@ class GoLineTable {
   [[nodiscard]] std::uint64_t entry(std::size_t index) const;
   [[nodiscard]] std::optional<Record> record(std::size_t index) const;
   [[nodiscard]] std::string_view name_at(std::uint32_t offset) const;
+  template <typename Visit>
+  void for_each_value(std::uint32_t table, Visit&& visit) const;
   [[nodiscard]] std::optional<std::int32_t> value_at(std::uint32_t table, std::uint64_t distance) const;
   [[nodiscard]] std::string_view file_at(const Record& record, std::uint64_t distance) const;
   [[nodiscard]] std::uint32_t line_at(const Record& record, std::uint64_t distance) const;

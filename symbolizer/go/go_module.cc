@@ -81,6 +81,7 @@ Result<std::string> load(ElfSections& file, Section& section, std::uint64_t limi
 struct LineTable {
   std::string_view bytes{};  ///< empty: none
   std::uint64_t address = 0;
+  FileRange range{};
 };
 
 /// The start of a line table in `bytes`. Its header: magic number (32 bits), two zeros, quantum, size of a pointer.
@@ -107,12 +108,15 @@ Result<LineTable> find_line_table(ElfSections& file, std::string& storage) {
   storage = std::move(loaded).value();
   const std::optional<std::uint64_t> at = is_alone ? 0 : search_line_table(storage);
   if (!at) return LineTable{};
-  return LineTable{std::string_view(storage).substr(*at), section->header.sh_addr + *at};
+  return LineTable{std::string_view(storage).substr(*at),
+                   section->header.sh_addr + *at,
+                   {section->header.sh_offset, section->header.sh_size}};
 }
 
 struct ModuleData {
   std::uint64_t text = 0;
   std::uint64_t function_data = 0;
+  FileRange range{};
 };
 
 /// Finds the runtime's description of the program, which has no symbol in a stripped one: { pcHeader, funcnametab,
@@ -132,7 +136,10 @@ class ModuleDataSearch {
       bytes_ = *bytes;
       for (std::uint64_t at = 0; at + (kFunctionData120 + 1) * word_bytes_ <= bytes_.size(); at += word_bytes_) {
         if (word(at, 0) != line_table_) continue;
-        if (const std::optional<ModuleData> found = read(at)) return found;
+        if (std::optional<ModuleData> found = read(at)) {
+          found->range = {section.header.sh_offset + at, (kText + 1) * word_bytes_};
+          return found;
+        }
       }
     }
     return std::nullopt;
@@ -205,10 +212,12 @@ Result<std::optional<GoModule>> GoModule::read(ElfSections& file, With with) {
   GoParts parts;
   parts.line_table = found->bytes;
   parts.text_start = header->text_start;
+  std::vector<FileRange> ranges{found->range};
   Section* function_data = nullptr;
   if (header->format >= Format::kGo118) {
     if (const auto data = ModuleDataSearch(file, found->address, *header).run()) {
       parts.text_start = data->text;
+      ranges.push_back(data->range);
       parts.function_data_address = data->function_data;
       function_data = section_of(file, data->function_data);
     }
@@ -227,7 +236,7 @@ Result<std::optional<GoModule>> GoModule::read(ElfSections& file, With with) {
   }
   const Result<GoLineTable> table = GoLineTable::parse(parts);
   if (!table) return table.error();
-  return std::optional(GoModule(std::move(bytes), *table));
+  return std::optional(GoModule(std::move(bytes), *table, std::move(ranges)));
 }
 
 }  // namespace flamed::symbolizer

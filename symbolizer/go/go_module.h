@@ -7,11 +7,15 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "symbolizer/elf/elf_sections.h"
 #include "symbolizer/go/go_line_table.h"
+#include "symbolizer/model/sourced_rows.h"
 
 namespace flamed::symbolizer {
 
@@ -24,16 +28,20 @@ class GoModule {
   static Result<std::optional<GoModule>> read(ElfSections& file, With with);
 
   [[nodiscard]] const GoLineTable& table() const { return table_; }
+  /// The bytes of the file that the functions and their stack depths follow from, headers apart.
+  [[nodiscard]] std::span<const FileRange> ranges() const { return ranges_; }
 
  private:
   struct Bytes {
     std::string line_table;
     std::string function_data;
   };
-  GoModule(std::unique_ptr<const Bytes> bytes, const GoLineTable& table) : bytes_(std::move(bytes)), table_(table) {}
+  GoModule(std::unique_ptr<const Bytes> bytes, const GoLineTable& table, std::vector<FileRange> ranges)
+      : bytes_(std::move(bytes)), table_(table), ranges_(std::move(ranges)) {}
 
   std::unique_ptr<const Bytes> bytes_;  ///< on the heap: the table refers to them
   GoLineTable table_;
+  std::vector<FileRange> ranges_;
 };
 
 }  // namespace flamed::symbolizer

@@ -16,7 +16,9 @@
 
 #include "symbolizer/elf/elf_input.h"
 #include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/go/go_frames.h"
 #include "symbolizer/go/go_module.h"
+#include "symbolizer/reader/go_runtime_code.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -25,15 +27,6 @@ namespace {
 constexpr std::uint64_t kMaxUnwindBytes = std::uint64_t{512} << 20;
 constexpr std::size_t kMaxUnwindSections = 8;
 constexpr std::size_t kMaxPltSections = 64;
-
-/// The start of x86-64 code that only calls rt_sigreturn (15): "mov $15, %rax" or "mov $15, %eax", "syscall".
-bool is_signal_return(std::string_view code) {
-  constexpr std::string_view kWide("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
-  constexpr std::string_view kNarrow("\xb8\x0f\x00\x00\x00\x0f\x05", 7);
-  return code.starts_with(kWide) || code.starts_with(kNarrow);
-}
-/// Both instructions, with a linker's alignment.
-constexpr std::uint64_t kMaxSignalReturnBytes = 64;
 
 /// One reading of one file.
 class Reader {
@@ -56,7 +49,9 @@ class Reader {
         return std::move(status).error().with_context("PT_GNU_EH_FRAME");
       }
     }
-    if (source_.machine == ElfUnwindSource::Machine::kX86_64) read_signal_returns();
+    if (source_.machine == ElfUnwindSource::Machine::kX86_64) {
+      if (Status status = read_go(); !status) return std::move(status).error().with_context("Go's tables");
+    }
     std::stable_sort(source_.sections.begin(), source_.sections.end(),
                      [](const auto& a, const auto& b) { return a.format() < b.format(); });
     std::sort(source_.plt.begin(), source_.plt.end(),
@@ -127,23 +122,21 @@ class Reader {
     return {};
   }
 
-  /// Go's runtime installs signal handlers by itself, with its own return code. It is found by its name, which strip
-  /// keeps, and checked by its code. Without it stacks end at the handler.
-  void read_signal_returns() {
+  /// Stacks go on without it: by .debug_frame, by frame pointers, or to where the runtime switches stacks.
+  Status read_go() {
     const Result<std::optional<GoModule>> go = GoModule::read(file_, GoModule::With::kNames);
-    if (!go || !go->has_value()) return;
-    const GoLineTable& table = (*go)->table();
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      const GoLineTable::Function function = table.function(i);
-      // "__sigaction" since Go 1.20.
-      if (!function.name.starts_with("runtime.sigreturn")) continue;
-      const std::uint64_t size = function.end - function.entry;
-      std::array<char, 9> code{};
-      if (size > kMaxSignalReturnBytes || size <= code.size() || !read_code(function.entry, code)) continue;
-      if (!is_signal_return(std::string_view(code.data(), code.size()))) continue;
-      source_.signal_returns.push_back({function.entry, size});
-      return;
-    }
+    if (!go || !go->has_value()) return {};
+    const GoModule& module = **go;
+    const std::vector<std::byte> frames = go_frames(module.table(), kMaxUnwindBytes - unwind_bytes_);
+    if (Status status = account(frames.size()); !status) return status;
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(frames.size());
+    std::copy(frames.begin(), frames.end(), bytes.get());
+    // Before the linker's own .debug_frame.
+    source_.sections.emplace(source_.sections.begin(), Format::kDebugFrame, 0, false, std::move(bytes), frames.size());
+    source_.ruled_code = go_runtime_code(find_go_runtime(
+        module.table(), [this](std::uint64_t address, std::span<char> to) { return read_code(address, to); }));
+    source_.ranges.insert(source_.ranges.end(), module.ranges().begin(), module.ranges().end());
+    return {};
   }
 
   /// The bytes at `address`, if the file has them.

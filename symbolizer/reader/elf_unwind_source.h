@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "symbolizer/model/sourced_rows.h"
+#include "unwinder/rows_builder.h"
 
 namespace flamed::symbolizer {
 
@@ -75,13 +76,8 @@ struct ElfUnwindSource {
   /// By address.
   std::vector<Plt> plt;
 
-  /// The code that signal handlers return to, by virtual address.
-  struct SignalReturn {
-    std::uint64_t address;
-    std::uint64_t size;
-  };
-  /// Go's on x86-64, which Go's linker describes like any other function, or not at all (-w).
-  std::vector<SignalReturn> signal_returns;
+  /// By virtual address: parts of Go's runtime that its linker describes like any other code, see go_runtime_code.h.
+  std::vector<unwinder::RuledCode> ruled_code;
 
   /// The parts of the file that all this follows from, among them all headers.
   std::vector<FileRange> ranges;

@@ -49,12 +49,8 @@ Result<unwinder::UnwindRows> rows_of(const ElfUnwindSource& source) {
     code.push_back({segment.address, segment.size});
     segments.push_back({segment.address, segment.offset, segment.size});
   }
-  std::vector<unwinder::AddressRange> signal_returns;
-  for (const ElfUnwindSource::SignalReturn& found : source.signal_returns) {
-    signal_returns.push_back({found.address, found.size});
-  }
   Result<unwinder::UnwindRows> rows =
-      unwinder::build_rows({kArchitecture, sections, code, kMaxPadding, signal_returns});
+      unwinder::build_rows({kArchitecture, sections, code, kMaxPadding, source.ruled_code});
   if (!rows) return rows;
   return unwinder::by_file_offset(std::move(rows).value(), segments);
 }

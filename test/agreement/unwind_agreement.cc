@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/handle.h"
+#include "symbolizer/elf/elf_sections.h"
+#include "symbolizer/go/go_module.h"
 #include "symbolizer/reader/elf_unwind_source.h"
 #include "test/agreement/mix.h"
 #include "test/unit/unwinder/load_rows.h"
@@ -264,10 +266,25 @@ class Oracle {
   Dwarf_CFI* debug_ = nullptr;
 };
 
+/// Empty: not a Go program.
+AddressRange go_code_of(int fd) {
+  Result<symbolizer::ElfSections> file = symbolizer::ElfSections::open(fd);
+  if (!file) return {};
+  const auto go = symbolizer::GoModule::read(*file, symbolizer::GoModule::With::kNames);
+  if (!go || !go->has_value()) return {};
+  const symbolizer::GoLineTable& table = (*go)->table();
+  return {table.start(), table.end() - table.start()};
+}
+
 class Comparison {
  public:
   Comparison(const std::string& path, int fd, const symbolizer::ElfUnwindSource& source, Tally& tally)
-      : path_(path), oracle_(fd), source_(source), architecture_(*architecture_of(source)), tally_(tally) {}
+      : path_(path),
+        oracle_(fd),
+        source_(source),
+        go_code_(go_code_of(fd)),
+        architecture_(*architecture_of(source)),
+        tally_(tally) {}
 
   void run(const UnwindRows& rows, std::size_t most) {
     const std::size_t every = most == 0 ? 1 : std::max<std::size_t>(1, rows.rows.size() / most);
@@ -348,10 +365,21 @@ class Comparison {
   /// Why both may be right; nullptr: not known.
   [[nodiscard]] const char* explanation(std::string_view difference, std::uint64_t pc, const Rule& rule,
                                         const Answer& answer) const {
-    // Its rule begins a byte before it: a return address is looked up by the byte before.
-    const bool is_signal_return = is_within(source_.signal_returns, pc) || is_within(source_.signal_returns, pc + 1);
-    if (is_signal_return && rule.cfa == CfaKind::kSignalFrame) {
-      return "Go's return from signal handlers, which its linker describes as an ordinary function or not at all";
+    // A signal frame's rule begins a byte before it: a return address is looked up by the byte before.
+    const auto is_ruled = [&](std::uint64_t address) {
+      return std::any_of(source_.ruled_code.begin(), source_.ruled_code.end(), [&](const RuledCode& ruled) {
+        return address - ruled.range.address < ruled.range.size && ruled.rule == rule;
+      });
+    };
+    if (is_ruled(pc) || is_ruled(pc + 1)) {
+      return "Go's changes of stacks, which its linker describes as ordinary functions or not at all";
+    }
+    if (pc >= go_code_.address && pc - go_code_.address < go_code_.size) {
+      if (rule.signal_frame == 1) return "Go's preemption, which its linker describes as an ordinary function";
+      if (difference == kAnotherFp && rule.fp == FpKind::kAtCfa && rule.fp_offset == -16) {
+        return "Go's frame pointer, which its linker does not describe";
+      }
+      if (answer.kind == Answer::Kind::kNothing) return "Go's functions, which its linker does not describe (-w)";
     }
     if (rule.cfa == CfaKind::kUnsupported) {
       if (answer.is_expression) return "flamed's rules have no room for the expression";
@@ -367,6 +395,7 @@ class Comparison {
   const std::string& path_;
   Oracle oracle_;
   const symbolizer::ElfUnwindSource& source_;
+  const AddressRange go_code_;
   const Architecture architecture_;
   Tally& tally_;
 };

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "symbolizer/go/go_frames.h"
 #include "symbolizer/go/go_line_table.h"
 #include "test/unit/symbolizer/go_recording.h"
 
@@ -28,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     }
   }
+  constexpr std::size_t kMostBytes = 1 << 20;
+  if (flamed::symbolizer::go_frames(*table, kMostBytes).size() > kMostBytes) std::abort();
   static_cast<void>(table->locate(0));
   static_cast<void>(table->locate(UINT64_MAX));
   return 0;

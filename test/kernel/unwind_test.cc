@@ -3,6 +3,9 @@
 // Stacks of programs without frame pointers, frame by frame.
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -253,6 +256,93 @@ TEST_CASE("a stack through a Go program's signal handler goes on in the goroutin
   CHECK(static_cast<double>(exact) >= 0.8 * static_cast<double>(in_handler));
   const auto n = static_cast<double>(total(stacks));
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= run.whole * n - binomial_tolerance(n, run.whole));
+}
+
+/// The chains that stacks.go prints, by their innermost function.
+std::map<std::string, std::string> printed_chains(ChildProcess& program) {
+  std::map<std::string, std::string> chains;
+  constexpr std::size_t kChains = 4;
+  while (chains.size() < kChains) {
+    const std::optional<std::string> line = program.read_line(seconds(20) * patience());
+    REQUIRE(line);
+    REQUIRE(line->rfind("chain ", 0) == 0);
+    const std::string chain = line->substr(std::string("chain ").size());
+    chains[chain.substr(chain.rfind(';') + 1)] = chain;
+  }
+  return chains;
+}
+
+TEST_CASE("a stack on another stack of Go's goes on in the goroutine, as the runtime lists its callers", "[go]") {
+  const std::string kind = GENERATE(as<std::string>{}, "go_stacks", "go_stacks_stripped", "go_stacks_pie");
+  const std::string name = GENERATE_COPY(from_range(builds_of(kind)));
+  INFO(name);
+  if (!has_victim(name)) return;
+  RunningDaemon daemon;
+  ChildProcess program({victim(name)});
+  const std::map<std::string, std::string> chains = printed_chains(program);
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), ";runtime.systemstack;", 2000);
+  INFO("stacks:" << listed(stacks));
+  for (const auto& [function, chain] : chains) {
+    INFO(chain);
+    const std::uint64_t in = with(stacks, ";" + function + ";");
+    CHECK(in >= 20);
+    const auto is_as_printed = [&, &chain = chain](const std::string& stack) {
+      return is_whole(stack) && (tail_from(stack, "runtime.goexit") + ";").rfind(chain + ";", 0) == 0;
+    };
+    CHECK(static_cast<double>(count_if(stacks, is_as_printed)) >= 0.99 * static_cast<double>(in));
+  }
+  // Each way to another stack, right below the function that took it.
+  CHECK(with(stacks, ";main.trace;runtime.Stack;runtime.systemstack;") >= 20);
+  CHECK(with(stacks, ";main.descend;runtime.morestack;runtime.newstack;") >= 5);
+  const auto in_vdso = count_if(stacks, [](const std::string& stack) {
+    return stack.find(";main.clock;time.Now;") != std::string::npos && stack.find("clock_gettime") != std::string::npos;
+  });
+  CHECK(in_vdso >= 20);
+  const auto n = static_cast<double>(total(stacks));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n - binomial_tolerance(n, 0.99));
+}
+
+TEST_CASE("a stack through calls from Go to C and back is whole, frame by frame", "[go]") {
+  const std::string kind = GENERATE(as<std::string>{}, "go_stacks_cgo", "go_stacks_cgo_stripped");
+  const std::string name = GENERATE_COPY(from_range(builds_of(kind)));
+  INFO(name);
+  if (!has_victim(name)) return;
+  RunningDaemon daemon;
+  ChildProcess program({victim(name)});
+  const FoldedStacks stacks = profile_once_seen(daemon, program.pid(), ";runtime.systemstack;", 1000);
+  INFO("stacks:" << listed(stacks));
+  // The functions of the program itself, without those of the runtime, of cgo and of C, which strip removes.
+  const auto own_part = [](const std::string& stack) {
+    std::istringstream frames(tail_from(stack, "runtime.goexit"));
+    std::string own;
+    for (std::string frame; std::getline(frames, frame, ';');) {
+      if (frame == "main.main" || frame == "main.outer" || frame == "main.middle" || frame == "main.inner") {
+        own += frame.substr(std::string("main.").size()) + ";";
+      }
+    }
+    return own;
+  };
+  const auto share_of = [&](const std::string& inner, const std::string& chain) {
+    const std::uint64_t in = with(stacks, ";" + inner + ";");
+    CHECK(in >= 20);
+    const auto is_exact = [&](const std::string& stack) {
+      return with({{stack, 1}}, ";" + inner + ";") == 1 && is_whole(stack) && own_part(stack).rfind(chain, 0) == 0;
+    };
+    return static_cast<double>(count_if(stacks, is_exact)) / static_cast<double>(in);
+  };
+  CHECK(share_of("main.outer", "main;outer;") >= 0.99);
+  CHECK(share_of("main.middle", "main;outer;middle;") >= 0.99);
+  CHECK(share_of("main.inner", "main;outer;middle;inner;") >= 0.99);
+  // C's frames are there, too.
+  const auto inner = count_if(stacks, [](const std::string& stack) {
+    const std::size_t at = stack.find(";runtime.asmcgocall;");
+    const std::size_t back = stack.find(";crosscall2;runtime.cgocallback;runtime.cgocallbackg;", at);
+    return back != std::string::npos && stack.find(";runtime.asmcgocall;", back) != std::string::npos;
+  });
+  CHECK(inner >= 20);
+  CHECK(with(stacks, ";main.inner;runtime.Stack;runtime.systemstack;") >= 20);
+  const auto n = static_cast<double>(total(stacks));
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n - binomial_tolerance(n, 0.99));
 }
 
 TEST_CASE("with frame pointers alone the daemon says so, and that most stacks are cut short") {

@@ -46,13 +46,11 @@ inline Result<UnwindRows> rows_of(const symbolizer::ElfUnwindSource& source, std
   }
   std::vector<AddressRange> code;
   for (const auto& segment : source.code) code.push_back(AddressRange{segment.address, segment.size});
-  std::vector<AddressRange> signal_returns;
-  for (const auto& found : source.signal_returns) signal_returns.push_back(AddressRange{found.address, found.size});
   return build_rows(BuildInput{.architecture = *architecture,
                                .sections = sections,
                                .code = code,
                                .max_padding = max_padding,
-                               .signal_returns = signal_returns});
+                               .ruled_code = source.ruled_code});
 }
 
 inline std::vector<CodeSegment> segments_of(const symbolizer::ElfUnwindSource& source) {
