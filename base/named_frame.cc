@@ -23,6 +23,8 @@ std::string_view name_of(FrameKind kind) {
       return "vdso";
     case FrameKind::kJit:
       return "jit";
+    case FrameKind::kUnnamed:
+      return "unnamed";
     case FrameKind::kUnknown:
       return "unknown";
     case FrameKind::kMarker:
@@ -34,7 +36,7 @@ std::string_view name_of(FrameKind kind) {
 bool operator==(const NamedFrame& a, const NamedFrame& b) {
   const auto known = [](const NamedFrame& frame) {
     return std::tie(frame.name, frame.module, frame.kind, frame.reason, frame.full_name, frame.build_id, frame.file,
-                    frame.line, frame.inlined, frame.pending);
+                    frame.line, frame.inlined, frame.pending, frame.offset);
   };
   return known(a) == known(b);
 }

@@ -21,13 +21,17 @@ enum class FrameKind : std::uint8_t {
   kKernel,
   kVdso,
   kJit,      ///< memory without a file
-  kUnknown,  ///< has no name; `reason` says why
+  kUnnamed,  ///< a function that is known only by its place, `offset`; `reason` says why
+  kUnknown,  ///< not even its function is known; `reason` says why
   kMarker,   ///< not code: where a truncated stack begins
 };
 std::string_view name_of(FrameKind kind);
 
+/// Whether it is code without a name.
+constexpr bool is_nameless(FrameKind kind) { return kind == FrameKind::kUnnamed || kind == FrameKind::kUnknown; }
+
 struct NamedFrame {
-  std::string name;    ///< demangled and shortened, or "[unknown] (module+0x1a2b)"
+  std::string name;    ///< demangled and shortened, "[module+0x1a20]" of kUnnamed, or "[unknown] (module+0x1a2b)"
   std::string module;  ///< file name or "[kernel]", "nf_tables", "[vdso]", "[anon]"; may be empty
   FrameKind kind = FrameKind::kUnknown;
   std::string reason;  ///< why it has no name; empty when it has one
@@ -39,6 +43,7 @@ struct NamedFrame {
                             ///< 0 if not known
   bool inlined = false;     ///< the compiler inlined it into the function before it in its chain
   bool pending = false;     ///< more may be known the next time: data has been requested
+  std::uint64_t offset = 0;  ///< of kUnnamed: the file offset of the function's first byte
 
   /// hash_of() name and module, for comparing many frames without reading their texts; 0 if not computed.
   std::uint64_t hash = 0;

@@ -50,6 +50,7 @@
 #include "daemon/vitals.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
+#include "symbolizer/names/debian_packages.h"
 #include "symbolizer/names/debug_file_finder.h"
 #include "symbolizer/names/debuginfod.h"
 #include "symbolizer/names/kernel_symbols.h"
@@ -256,7 +257,8 @@ class Daemon::Parts {
         debuginfod_(start_debuginfod(config, clock)),
         opener_(clock),
         debug_files_(module_reader_, opener_, {}, debuginfod_.get()),
-        symbolizer_(modules_, kernel_symbols_, module_reader_, debug_files_, clock),
+        symbolizer_(modules_, kernel_symbols_, module_reader_, debug_files_, clock,
+                    {.packages = &packages_, .asks_debug_servers = debuginfod_ != nullptr}),
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
@@ -383,6 +385,7 @@ class Daemon::Parts {
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod_;
   symbolizer::GuardedOpener opener_;
   symbolizer::DebugFileFinder debug_files_;
+  symbolizer::DebianPackages packages_;
   symbolizer::ModuleSymbolizer symbolizer_;
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/render/render_common.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/text/utf8.h"
@@ -161,9 +165,76 @@ double symbolised_share(const store::Profile& profile) {
     const store::FrameKind kind = profile.frames[node.frame].kind;
     if (kind == store::FrameKind::kRoot || kind == store::FrameKind::kMarker) continue;
     all += node.total_samples;
-    if (kind != store::FrameKind::kUnknown) named += node.total_samples;
+    if (!is_nameless(kind)) named += node.total_samples;
   }
   return all == 0 ? 1 : static_cast<double>(named) / static_cast<double>(all);
+}
+
+namespace {
+
+struct UnnamedModule {
+  const store::NamedFrame* frame = nullptr;  ///< the first of its frames
+  std::uint64_t samples = 0;
+};
+
+/// `total_of` gives a node's samples. Nodes are in depth-first order.
+template <typename Nodes, typename TotalOf>
+std::vector<UnnamedModule> unnamed_modules(const store::FrameList& frames, const Nodes& nodes, TotalOf total_of) {
+  constexpr std::size_t kNamed = ~std::size_t{0};
+  std::vector<UnnamedModule> modules;
+  std::map<std::string_view, std::size_t> numbers;
+  std::vector<std::size_t> module_of(frames.size(), kNamed);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const store::NamedFrame& frame = frames[i];
+    if (!is_nameless(frame.kind) || frame.module.empty()) continue;
+    module_of[i] = numbers.try_emplace(frame.module, modules.size()).first->second;
+    if (module_of[i] == modules.size()) modules.push_back({&frame});
+  }
+  if (modules.empty()) return modules;
+  std::vector<std::uint32_t> open(modules.size(), 0);  // how often the module is on the path
+  std::vector<std::uint32_t> path;
+  const auto module_at = [&](std::uint32_t node) { return module_of[nodes[node].frame]; };
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    while (!path.empty() && path.back() != nodes[i].parent) {
+      if (module_at(path.back()) != kNamed) --open[module_at(path.back())];
+      path.pop_back();
+    }
+    path.push_back(i);
+    const std::size_t module = module_at(i);
+    if (module != kNamed && open[module]++ == 0) modules[module].samples += total_of(nodes[i]);
+  }
+  std::erase_if(modules, [](const UnnamedModule& module) { return module.samples == 0; });
+  std::stable_sort(modules.begin(), modules.end(),
+                   [](const UnnamedModule& a, const UnnamedModule& b) { return a.samples > b.samples; });
+  return modules;
+}
+
+void append_unnamed_modules(JsonWriter& json, const std::vector<UnnamedModule>& modules) {
+  constexpr std::size_t kListed = 5;
+  json.key("unnamed").begin_array();
+  for (std::size_t i = 0; i < std::min(kListed, modules.size()); ++i) {
+    const auto& [frame, samples] = modules[i];
+    json.begin_object();
+    json.key("module").string(frame->module);
+    if (!frame->build_id.empty()) json.key("build_id").string(frame->build_id);
+    json.key("samples").number(samples);
+    json.key("reason").string(frame->reason);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+void append_unnamed(JsonWriter& json, const store::Profile& profile) {
+  append_unnamed_modules(json, unnamed_modules(profile.frames, profile.nodes,
+                                               [](const store::ProfileNode& node) { return node.total_samples; }));
+}
+
+void append_unnamed(JsonWriter& json, const store::ProfileDiff& diff, store::DiffCount store::DiffNode::*side) {
+  append_unnamed_modules(json, unnamed_modules(diff.frames, diff.nodes, [&](const store::DiffNode& node) {
+                           return (node.*side).total_samples;
+                         }));
 }
 
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts) {
@@ -187,6 +258,7 @@ void append_coverage(JsonWriter& json, const store::AnswerFacts& facts) {
 
 void append_trust(JsonWriter& json, const store::Profile& profile) {
   json.key("symbolised_share").number(symbolised_share(profile));
+  append_unnamed(json, profile);
   append_coverage(json, profile);
 }
 
@@ -199,6 +271,7 @@ void append_frame(JsonWriter& json, const store::NamedFrame& frame) {
   if (!frame.file.empty()) json.key("file").string(frame.file);
   if (frame.line != 0) json.key("line").number(std::uint64_t{frame.line});
   if (frame.inlined) json.key("inlined").boolean(true);
+  if (frame.kind == store::FrameKind::kUnnamed) json.key("offset").number(frame.offset);
 }
 
 std::string one_line(std::string_view raw) {

@@ -10,6 +10,7 @@
 
 #include "api/text/json_writer.h"
 #include "store/model/profile.h"
+#include "store/query/diff.h"
 
 namespace flamed::api {
 
@@ -38,6 +39,11 @@ void append_processes(JsonWriter& json, std::span<const store::ProcessInfo> proc
 /// The share of functions with a name in all stacks, weighted by samples; 1 if there are no functions.
 double symbolised_share(const store::Profile& profile);
 
+/// The member unnamed: a list of the modules with the most code without names, at most five: {"module", "build_id" if
+/// known, "samples" (stacks with such code of the module), "reason"}.
+void append_unnamed(JsonWriter& json, const store::Profile& profile);
+void append_unnamed(JsonWriter& json, const store::ProfileDiff& diff, store::DiffCount store::DiffNode::*side);
+
 /// The member coverage: {"cpu_seconds_accounted", "share"}, each null if it is not known, and then "reason".
 void append_coverage(JsonWriter& json, const store::AnswerFacts& facts);
 
@@ -47,10 +53,11 @@ std::string one_line(std::string_view raw);
 /// For text formats: one line for each warning, which begins with `prefix`.
 std::string warning_lines(std::string_view prefix, std::span<const std::string> warnings);
 
-/// The members symbolised_share and coverage.
+/// The members symbolised_share, unnamed and coverage.
 void append_trust(JsonWriter& json, const store::Profile& profile);
 
-/// Members of a frame: name, kind, and, if known, module, reason, build_id, file, line, inlined (true).
+/// Members of a frame: name, kind, and, if known, module, reason, build_id, file, line, inlined (true),
+/// offset (of kind unnamed).
 void append_frame(JsonWriter& json, const store::NamedFrame& frame);
 
 }  // namespace flamed::api

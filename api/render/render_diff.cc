@@ -28,16 +28,18 @@ double symbolised_share(const store::ProfileDiff& diff, store::DiffCount store::
     const store::FrameKind kind = diff.frames[node.frame].kind;
     if (kind == store::FrameKind::kRoot || kind == store::FrameKind::kMarker) continue;
     all += (node.*side).total_samples;
-    if (kind != store::FrameKind::kUnknown) named += (node.*side).total_samples;
+    if (!is_nameless(kind)) named += (node.*side).total_samples;
   }
   return all == 0 ? 1 : static_cast<double>(named) / static_cast<double>(all);
 }
 
-void append_side(JsonWriter& json, std::string_view name, const store::DiffSide& side, double symbolised,
-                 double frequency_hz) {
+void append_side(JsonWriter& json, std::string_view name, const store::ProfileDiff& diff,
+                 store::DiffCount store::DiffNode::*count, double frequency_hz) {
+  const store::DiffSide& side = count == &store::DiffNode::before ? diff.before : diff.after;
   json.key(name).begin_object();
   append_facts(json, side, frequency_hz, side.total_samples, side.cpu_ns(side.total_samples));
-  json.key("symbolised_share").number(symbolised);
+  json.key("symbolised_share").number(symbolised_share(diff, count));
+  append_unnamed(json, diff, count);
   append_coverage(json, side);
   append_processes(json, side.processes);
   json.end_object();
@@ -87,8 +89,8 @@ void append_function_columns(ColumnWriter& out, const std::vector<store::DiffFun
 
 void append_head(JsonWriter& json, const store::ProfileDiff& diff, double frequency_hz) {
   json.key("normalise").string(diff.normalise == store::Normalise::kTime ? "time" : "samples");
-  append_side(json, "before", diff.before, symbolised_share(diff, &store::DiffNode::before), frequency_hz);
-  append_side(json, "after", diff.after, symbolised_share(diff, &store::DiffNode::after), frequency_hz);
+  append_side(json, "before", diff, &store::DiffNode::before, frequency_hz);
+  append_side(json, "after", diff, &store::DiffNode::after, frequency_hz);
   json.key("warnings").begin_array();
   for (const std::string& warning : diff.warnings) json.string(warning);
   json.end_array();

@@ -29,7 +29,7 @@ constexpr double kNearlyAll = 0.95;
 /// Functions with so much of the time share it between them.
 constexpr double kSharing = 0.66;
 
-/// A function, or all code of a module that has no names.
+/// A function, or all code of a module whose functions are not even told apart.
 struct Part {
   std::string name;
   std::string module;
@@ -39,7 +39,8 @@ struct Part {
   std::uint64_t total = 0;
   std::size_t depth = 0;  ///< where it is on a stack
 
-  [[nodiscard]] bool is_nameless() const { return kind == store::FrameKind::kUnknown; }
+  [[nodiscard]] bool is_function() const { return kind != store::FrameKind::kUnknown; }
+  [[nodiscard]] bool has_no_name() const { return is_nameless(kind); }
 };
 
 /// The sums of a profile.
@@ -85,7 +86,7 @@ Sums sums_of(const store::Profile& profile) {
     if (place != kNone) {
       Part& part = sums.parts[place];
       part.self += node.self_samples;
-      if (part.is_nameless()) sums.nameless += node.self_samples;
+      if (part.has_no_name()) sums.nameless += node.self_samples;
       part.depth = std::max(part.depth, path.size());
       if (open[place]++ == 0) part.total += node.total_samples;
     }
@@ -99,7 +100,7 @@ Sums sums_of(const store::Profile& profile) {
 }
 
 std::string name_of_part(const Part& part) {
-  if (!part.is_nameless()) return shown(part.name);
+  if (part.is_function()) return shown(part.name);
   return "code without names" + (part.module.empty() ? std::string() : " in " + shown(part.module));
 }
 
@@ -130,7 +131,7 @@ std::string hottest_text(const Sums& sums) {
   }
   if (first.size() == 1) {
     const bool is_most = share_of(together, sums.all) >= 0.5;
-    if (first.front()->is_nameless()) return (is_most ? "most is " : "the largest part is ") + names.front();
+    if (!first.front()->is_function()) return (is_most ? "most is " : "the largest part is ") + names.front();
     return "the hottest function is " + names.front();
   }
   constexpr std::array<std::string_view, kListed + 1> kNumbers{"", "", "two", "three", "four", "five"};
@@ -334,7 +335,7 @@ class ProfileSummary {
     // Those that mostly call others, and that not everything is below of, unless there are no others.
     std::vector<const Part*> callers;
     for (const Part& part : sums_.parts) {
-      if (2 * part.self < part.total && !part.is_nameless()) callers.push_back(&part);
+      if (2 * part.self < part.total && !part.has_no_name()) callers.push_back(&part);
     }
     std::stable_sort(callers.begin(), callers.end(), [](const Part* a, const Part* b) { return a->total > b->total; });
     const auto telling =
@@ -366,26 +367,41 @@ class ProfileSummary {
 
   void say_nameless() {
     if (share(sums_.nameless) < kWorthTelling) return;
+    struct Module {
+      std::string name;
+      std::uint64_t self = 0;
+      bool pending = false;
+    };
+    std::vector<Module> modules;
+    for (const Part& part : sums_.parts) {
+      if (!part.has_no_name()) continue;
+      const auto known = std::find_if(modules.begin(), modules.end(),
+                                      [&](const Module& module) { return module.name == part.module; });
+      Module& module = known != modules.end() ? *known : modules.emplace_back(Module{part.module});
+      module.self += part.self;
+      module.pending = module.pending || part.pending;
+    }
+    std::stable_sort(modules.begin(), modules.end(), [](const Module& a, const Module& b) { return a.self > b.self; });
     Names names;
     Names files;
     bool has_pending = false;
     bool has_jit = false;
     bool has_hidden = false;
     bool has_kernel = false;
-    for (const Part& part : sums_.parts) {
-      if (!part.is_nameless() || part.self == 0 || share(part.self) < kWorthTelling / 2) continue;
-      const std::string module = part.module.empty() ? "unknown memory" : shown(part.module);
-      if (names.size() < 3) names.push_back(module + " " + percent(share(part.self)));
-      if (part.pending) {
+    for (const Module& module : modules) {
+      if (module.self == 0 || share(module.self) < kWorthTelling / 2) break;
+      const std::string name = module.name.empty() ? "unknown memory" : shown(module.name);
+      if (names.size() < 3) names.push_back(name + " " + percent(share(module.self)));
+      if (module.pending) {
         has_pending = true;
-      } else if (part.module == "[not shown]") {
+      } else if (module.name == "[not shown]") {
         has_hidden = true;
-      } else if (part.module == "[kernel]") {
+      } else if (module.name == "[kernel]") {
         has_kernel = true;
-      } else if (part.module.empty() || part.module.starts_with('[')) {
+      } else if (module.name.empty() || module.name.starts_with('[')) {
         has_jit = true;
       } else if (files.size() < 3) {
-        files.push_back(module);
+        files.push_back(name);
       }
     }
     std::string text = percent(share(sums_.nameless)) + " of the time is in code without names";

@@ -25,9 +25,8 @@ class NamedFunctions {
       const store::StackNode& node = profile.nodes[i];
       const store::InlineChain& chain = *profile.frames[node.frame].chain;
       named_[i] = named_[node.caller] +
-                  static_cast<std::uint64_t>(std::count_if(chain.begin(), chain.end(), [](const auto& function) {
-                    return function.kind != store::FrameKind::kUnknown;
-                  }));
+                  static_cast<std::uint64_t>(std::count_if(
+                      chain.begin(), chain.end(), [](const auto& function) { return !is_nameless(function.kind); }));
     }
   }
   void add(std::uint32_t stack, std::uint64_t samples) {

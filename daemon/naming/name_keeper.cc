@@ -36,7 +36,8 @@ bool is_pending(const SymbolChain& chain) {
 /// The names known now, which are final. Null: none.
 SymbolChainPtr as_it_is(const SymbolChainPtr& chain) {
   if (!is_pending(*chain)) return chain;
-  if (chain->size() == 1 && !chain->front().reason.empty()) return nullptr;
+  const Symbol& outermost = chain->front();
+  if (chain->size() == 1 && !outermost.reason.empty() && outermost.kind != FrameKind::kUnnamed) return nullptr;
   SymbolChain settled = *chain;
   for (Symbol& symbol : settled) symbol.pending = false;
   return std::make_shared<const SymbolChain>(std::move(settled));

@@ -73,7 +73,8 @@ std::uint32_t FunctionTable::intern_mark(const NamedFrame& frame) {
 }
 
 FunctionTable::Key FunctionTable::key_of(const NamedFrame& frame, std::string_view name) const {
-  Key key{name, frame.module, frame.reason, {}, 0, frame.kind, frame.inlined};
+  Key key{name, frame.module, frame.reason, {}, {}, 0, frame.kind, frame.inlined};
+  if (frame.kind == FrameKind::kUnnamed) key.build_id = frame.build_id;
   if (lines_) {
     key.file = frame.file;
     key.line = frame.line;
@@ -195,8 +196,8 @@ FunctionTable::Beginning FunctionTable::beginning_of(std::string_view name) {
 }
 
 bool FunctionTable::is_before(const NamedFrame& a, const NamedFrame& b) {
-  return std::tie(a.name, a.module, a.kind, a.inlined, a.reason, a.file) <
-         std::tie(b.name, b.module, b.kind, b.inlined, b.reason, b.file);
+  return std::tie(a.name, a.module, a.kind, a.inlined, a.reason, a.file, a.build_id) <
+         std::tie(b.name, b.module, b.kind, b.inlined, b.reason, b.file, b.build_id);
 }
 
 std::span<const FunctionTable::Place> FunctionTable::in_order() {

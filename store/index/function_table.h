@@ -89,8 +89,9 @@ class FunctionTable {
 
  private:
   /// Functions with equal keys are one function, even if other values differ. File and line are empty without `lines`.
+  /// The build id counts where a name is only a place in a file: in another build another function is there.
   struct Key {
-    std::string_view name, module, reason, file;
+    std::string_view name, module, reason, build_id, file;
     std::uint32_t line = 0;
     FrameKind kind = FrameKind::kUnknown;
     bool inlined = false;

@@ -1,15 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/model/elf_symbols.h"
 
+#include <algorithm>
+
 namespace flamed::symbolizer {
 
+const ElfSymbols::Segment* ElfSymbols::segment_of(std::uint64_t file_offset) const {
+  const auto found = std::find_if(parts_.segments.begin(), parts_.segments.end(), [&](const Segment& segment) {
+    return file_offset >= segment.offset && file_offset - segment.offset < segment.size;
+  });
+  return found != parts_.segments.end() ? &*found : nullptr;
+}
+
 std::optional<std::uint64_t> ElfSymbols::address_of(std::uint64_t file_offset) const {
-  for (const Segment& segment : parts_.segments) {
-    if (file_offset >= segment.offset && file_offset - segment.offset < segment.size) {
-      return segment.address + (file_offset - segment.offset);
-    }
-  }
-  return std::nullopt;
+  const Segment* const segment = segment_of(file_offset);
+  if (segment == nullptr) return std::nullopt;
+  return segment->address + (file_offset - segment->offset);
+}
+
+std::optional<std::uint64_t> ElfSymbols::find_unnamed(std::uint64_t file_offset) const {
+  const Segment* const segment = segment_of(file_offset);
+  if (segment == nullptr) return std::nullopt;
+  const std::optional<CodeRange> function = parts_.unnamed.find(segment->address + (file_offset - segment->offset));
+  if (!function || function->start < segment->address) return std::nullopt;
+  return segment->offset + (function->start - segment->address);
 }
 
 std::optional<SymbolTable::Found> ElfSymbols::find(std::uint64_t file_offset) const {
@@ -24,7 +38,7 @@ bool ElfSymbols::is_go_at(std::uint64_t file_offset) const {
 
 std::size_t ElfSymbols::bytes() const {
   return sizeof(*this) + parts_.table.bytes() + parts_.segments.capacity() * sizeof(Segment) +
-         parts_.build_id.capacity();
+         parts_.build_id.capacity() + parts_.unnamed.bytes();
 }
 
 }  // namespace flamed::symbolizer

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "symbolizer/model/function_ranges.h"
 #include "symbolizer/model/symbol_table.h"
 
 namespace flamed::symbolizer {
@@ -35,15 +36,11 @@ class ElfSymbols {
 
   /// By *file offset*, like Frame::offset.
   [[nodiscard]] std::optional<SymbolTable::Found> find(std::uint64_t file_offset) const;
+  /// The file offset of the first byte of the function without a name there; none: no function is described there, or
+  /// all of it has a name.
+  [[nodiscard]] std::optional<std::uint64_t> find_unnamed(std::uint64_t file_offset) const;
   /// The address that the file's own tables (symbols, DWARF) use for the byte at `file_offset`.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
-
-  /// Addresses [start, end).
-  struct CodeRange {
-    std::uint64_t start = 0;
-    std::uint64_t end = 0;
-    [[nodiscard]] bool holds(std::uint64_t address) const { return address >= start && address < end; }
-  };
 
   /// Its parts, for sending them to another process.
   struct Parts {
@@ -52,6 +49,7 @@ class ElfSymbols {
     std::string build_id{};
     Source source = Source::kNone;
     CodeRange go_code{};
+    FunctionRanges unnamed{};  ///< those that `table` does not name as a whole
   };
   ElfSymbols() = default;
   explicit ElfSymbols(Parts parts) : parts_(std::move(parts)) {}
@@ -65,10 +63,14 @@ class ElfSymbols {
   [[nodiscard]] bool is_go() const { return parts_.go_code.end != 0; }
   [[nodiscard]] bool is_go_at(std::uint64_t file_offset) const;
   [[nodiscard]] std::size_t size() const { return parts_.table.size(); }
+  /// Whether it has functions that have no name.
+  [[nodiscard]] bool has_unnamed() const { return parts_.unnamed.size() != 0; }
   /// Its memory, for budgets.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
+  [[nodiscard]] const Segment* segment_of(std::uint64_t file_offset) const;
+
   Parts parts_;
 };
 

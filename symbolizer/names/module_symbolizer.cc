@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/names/module_symbolizer.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -21,6 +23,7 @@ namespace flamed::symbolizer {
 namespace {
 
 constexpr const char* kNoSymbol = "no symbol covers this address (stripped?)";
+constexpr const char* kNoDebugName = "the debug information has no name for it";
 constexpr const char* kNotLookedFor = "no file behind this memory; no perf map or jitdump was looked for yet";
 constexpr const char* kNotOpen = "the file is not open";
 constexpr const char* kClosed = "its file was closed when no process had it mapped any more";
@@ -238,6 +241,18 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     symbol.build_id = symbols.build_id();
     return symbol;
   };
+  SymbolChainPtr unnamed;  // the last function without a name
+  const auto nameless = [&](std::uint64_t offset) -> SymbolChainPtr {
+    const std::string why = why_no_symbol(symbols.source()) + loaded.remedy;
+    const std::optional<std::uint64_t> start = symbols.find_unnamed(offset);
+    if (!start) return unknown(place, module, offset, why, SymbolKind::kUnknown, pending);
+    if (unnamed != nullptr && unnamed->front().offset == *start) return unnamed;
+    Symbol symbol{"[" + std::string(place) + "+" + hex(*start) + "]", module, SymbolKind::kUnnamed, clean_name(why)};
+    symbol.offset = *start;
+    symbol.pending = pending;
+    symbol.build_id = symbols.build_id();
+    return unnamed = chain_of(std::move(symbol));
+  };
   std::vector<SymbolChainPtr> whole(names.mangled().size());  // chains without lines, shared by all addresses of a
                                                               // function
   for (std::size_t k = 0; k < group.size(); ++k) {
@@ -248,8 +263,7 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     const std::size_t outermost =
         function_of[k] != Names::kNone || source.empty() ? function_of[k] : source_names[k].front();
     if (outermost == Names::kNone && source.size() < 2) {
-      chains[i] =
-          unknown(place, module, frames[i].offset, why_no_symbol(symbols.source()), SymbolKind::kUnknown, pending);
+      chains[i] = nameless(frames[i].offset);
       continue;
     }
     if (source.empty()) {
@@ -265,10 +279,13 @@ void ModuleSymbolizer::name_elf(std::span<const Frame> frames, Group group, cons
     chain.reserve(source.size());
     for (std::size_t n = 0; n < source.size(); ++n) {
       const std::size_t name = n == 0 ? outermost : source_names[k][n];
-      chain.push_back(
-          name != Names::kNone
-              ? symbol_of(name, frames[i].offset)
-              : unknown(place, module, frames[i].offset, "the debug information has no name for it")->front());
+      if (name != Names::kNone) {
+        chain.push_back(symbol_of(name, frames[i].offset));
+      } else if (n == 0) {
+        chain.push_back(nameless(frames[i].offset)->front());
+      } else {
+        chain.push_back(unknown(place, module, frames[i].offset, kNoDebugName)->front());
+      }
       chain.back().file = clean_name(source[n].file);
       chain.back().line = source[n].line;
       chain.back().inlined = n != 0;
@@ -394,7 +411,8 @@ bool ModuleSymbolizer::Loaded::may_improve() const {
 }
 
 std::size_t ModuleSymbolizer::Loaded::bytes() const {
-  return sizeof(Entry) + sizeof(Loaded) + (symbols.ok() ? symbols->bytes() : symbols.error().message().size());
+  return sizeof(Entry) + sizeof(Loaded) + remedy.capacity() +
+         (symbols.ok() ? symbols->bytes() : symbols.error().message().size());
 }
 
 ModuleSymbolizer::LoadedPtr ModuleSymbolizer::loaded(const ModulePtr& module) {
@@ -444,11 +462,38 @@ ModuleSymbolizer::LoadedPtr ModuleSymbolizer::load(const ModulePtr& module) {
     const FileOwner owner = owner_of(module->file.get());
     DebugFiles debug = find_debug_files(*module, owner, *facts);
     Result<ElfSymbols> symbols = reader_.read_symbols({module->file.get(), debug.debug.get(), debug.alternate.get()});
+    const bool is_stripped = symbols && symbols->has_unnamed() && !facts->has_symtab && !debug.debug;
+    std::string remedy = is_stripped ? remedy_for(*module, *facts, debug.pending) : std::string();
     return std::make_shared<const Loaded>(
-        Loaded{std::move(symbols), std::move(facts).value(), std::move(debug), owner});
+        Loaded{std::move(symbols), std::move(facts).value(), std::move(debug), owner, std::move(remedy)});
   } catch (const std::exception& e) {
     return std::make_shared<const Loaded>(Loaded{Error(std::string("cannot read the symbols: ") + e.what())});
   }
+}
+
+std::string ModuleSymbolizer::remedy_for(const Module& module, const ElfFacts& facts, bool is_fetched) const {
+  std::string package;
+  struct stat mapped {};
+  struct stat installed {};
+  // A container's file may have the path of another one of the host.
+  if (options_.packages != nullptr && ::fstat(module.file.get(), &mapped) == 0) {
+    package = options_.packages->owner_of(module.path);
+    const bool is_same = !package.empty() && ::stat(module.path.c_str(), &installed) == 0 &&
+                         mapped.st_dev == installed.st_dev && mapped.st_ino == installed.st_ino;
+    if (!is_same) package.clear();
+  }
+  std::string remedy = "; ";
+  if (!package.empty()) {
+    remedy += "apt install " + package + "-dbgsym (of some packages " + package + "-dbg)";
+  } else if (!facts.build_id.empty()) {
+    remedy += "install the debug symbols of build-id " + facts.build_id;
+  } else {
+    remedy += "build it without stripping";
+  }
+  if (!facts.build_id.empty() && !is_fetched) {
+    remedy += options_.asks_debug_servers ? "; the servers in debuginfod have none" : ", or set debuginfod";
+  }
+  return remedy;
 }
 
 void ModuleSymbolizer::record_failure(Failures& failures, const Error& error) {

@@ -29,6 +29,7 @@
 #include "symbolizer/model/module.h"
 #include "symbolizer/model/module_reader.h"
 #include "symbolizer/model/symbol.h"
+#include "symbolizer/names/debian_packages.h"
 #include "symbolizer/names/debug_file_finder.h"
 #include "symbolizer/names/kernel_symbols.h"
 
@@ -52,6 +53,9 @@ class ModuleSymbolizer final : public Symbolizer {
     std::int64_t look_again_after_ns = 60 * kNsPerSecond;
     /// Debug files held open with the tables; those of the least recently used modules are closed first.
     std::size_t max_open_debug_files = 256;
+    /// For advice on missing names. Null: no package is named.
+    DebianPackages* packages = nullptr;
+    bool asks_debug_servers = false;
   };
 
   ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,
@@ -91,7 +95,8 @@ class ModuleSymbolizer final : public Symbolizer {
     Result<ElfSymbols> symbols;
     ElfFacts facts{};
     DebugFiles debug{};
-    FileOwner owner{};  ///< of the module's file
+    FileOwner owner{};     ///< of the module's file
+    std::string remedy{};  ///< what would give functions without a symbol their names, for people
     [[nodiscard]] bool has_lines() const;
     [[nodiscard]] bool may_improve() const;
     [[nodiscard]] std::size_t bytes() const;
@@ -150,6 +155,7 @@ class ModuleSymbolizer final : public Symbolizer {
   LoadedPtr loaded(const ModulePtr& module);
   [[nodiscard]] LoadedPtr load(const ModulePtr& module);
   [[nodiscard]] DebugFiles find_debug_files(const Module& module, const FileOwner& owner, const ElfFacts& facts);
+  [[nodiscard]] std::string remedy_for(const Module& module, const ElfFacts& facts, bool is_fetched) const;
   void settle(ModuleId id, std::uint64_t load, const LoadedPtr& loaded, std::int64_t took_ns);
   void drop_locked(Entry& entry);
   void evict_locked();

@@ -16,6 +16,7 @@
 #include "symbolizer/elf/elf_sections.h"
 #include "symbolizer/elf/xz.h"
 #include "symbolizer/go/go_module.h"
+#include "symbolizer/reader/described_functions.h"
 
 namespace flamed::symbolizer {
 namespace {
@@ -47,6 +48,7 @@ class ElfReader {
     read_segments();
     parts_.build_id = module_.build_id();
     code_ = code_of(module_);
+    functions_ = read_described_functions(module_);
 
     SymbolTable::Builder builder;
     add_go_functions(builder);
@@ -56,6 +58,7 @@ class ElfReader {
     Result<SymbolTable> table = std::move(builder).build();
     if (!table) return std::move(table).error();
     parts_.table = std::move(table).value();
+    keep_unnamed_functions();
     return ElfSymbols(std::move(parts_));
   }
 
@@ -199,9 +202,24 @@ class ElfReader {
       const SymbolBinding binding = bind == STB_LOCAL  ? SymbolBinding::kLocal
                                     : bind == STB_WEAK ? SymbolBinding::kWeak
                                                        : SymbolBinding::kGlobal;
-      builder.add(symbol.st_value, symbol.st_size, code->end, binding, name);
+      // A label's code may reach to the next label, but not into functions that have none.
+      const std::uint64_t limit =
+          symbol.st_size != 0 ? code->end : std::min(code->end, functions_.end_of(symbol.st_value));
+      builder.add(symbol.st_value, symbol.st_size, limit, binding, name);
     }
     return {};
+  }
+
+  void keep_unnamed_functions() {
+    std::vector<CodeRange> unnamed;
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+      const CodeRange function = functions_[i];
+      const auto first = parts_.table.find(function.start);
+      const auto last = parts_.table.find(function.end - 1);
+      const bool is_named = first && last && first->name.data() == last->name.data();
+      if (!is_named) unnamed.push_back(function);
+    }
+    parts_.unnamed = FunctionRanges(std::move(unnamed));
   }
 
   /// Generated labels: the assembler's local labels, and ARM's and RISC-V's mapping symbols ("$x").
@@ -303,6 +321,7 @@ class ElfReader {
   ElfSections& module_;
   ElfSections* const debug_;
   std::vector<AddressRange> code_;
+  FunctionRanges functions_;
   std::size_t go_count_ = 0;  ///< Go's symbols
   // The builder refers to the contents of these four.
   std::optional<GoModule> go_;

@@ -35,20 +35,11 @@ class Reader {
 
   Result<ElfUnwindSource> read() {
     if (Status status = file_.check_loadable(); !status) return std::move(status).error();
-    const GElf_Ehdr& header = file_.header();
-    if (header.e_ident[EI_CLASS] == ELFCLASS64) {
-      if (header.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
-      if (header.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
-    }
+    read_machine();
     note_headers();
     if (Status status = read_segments(); !status) return std::move(status).error();
     if (Status status = read_sections(); !status) return std::move(status).error();
-    // In separate debug files .eh_frame is elsewhere (SHT_NOBITS), but their program headers still refer to it.
-    if (file_.named(".eh_frame") == nullptr && frame_header_) {
-      if (Status status = read_without_sections(); !status) {
-        return std::move(status).error().with_context("PT_GNU_EH_FRAME");
-      }
-    }
+    if (Status status = read_without_sections(); !status) return std::move(status).error();
     if (source_.machine == ElfUnwindSource::Machine::kX86_64) {
       if (Status status = read_go(); !status) return std::move(status).error().with_context("Go's tables");
     }
@@ -60,8 +51,25 @@ class Reader {
     return std::move(source_);
   }
 
+  Result<ElfUnwindSource> read_eh_frame() {
+    read_machine();
+    if (Status status = read_segments(); !status) return std::move(status).error();
+    if (const ElfSections::Section* const section = file_.with_bytes(".eh_frame"); section != nullptr) {
+      if (Status status = add_section(Format::kEhFrame, *section); !status) return std::move(status).error();
+    }
+    if (Status status = read_without_sections(); !status) return std::move(status).error();
+    return std::move(source_);
+  }
+
  private:
   using Format = ElfUnwindSource::Section::Format;
+
+  void read_machine() {
+    const GElf_Ehdr& header = file_.header();
+    if (header.e_ident[EI_CLASS] != ELFCLASS64) return;
+    if (header.e_machine == EM_X86_64) source_.machine = ElfUnwindSource::Machine::kX86_64;
+    if (header.e_machine == EM_AARCH64) source_.machine = ElfUnwindSource::Machine::kArm64;
+  }
 
   void note_headers() {
     const GElf_Ehdr& header = file_.header();
@@ -218,13 +226,21 @@ class Reader {
     return {};
   }
 
+  Status read_without_sections() {
+    // In separate debug files .eh_frame is elsewhere (SHT_NOBITS), but their program headers still refer to it.
+    if (file_.named(".eh_frame") != nullptr || !frame_header_) return {};
+    Status status = read_from_frame_header();
+    if (!status) return std::move(status).error().with_context("PT_GNU_EH_FRAME");
+    return {};
+  }
+
   /*
    * PT_GNU_EH_FRAME holds .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"):
    *   u8 version (1), u8 encoding of the next, u8, u8, pointer to .eh_frame, search table
    * The size of .eh_frame is not in it: what follows .eh_frame in its segment is taken along, and its terminator ends
    * it.
    */
-  Status read_without_sections() {
+  Status read_from_frame_header() {
     const std::uint64_t address = frame_header_->p_vaddr;
     std::array<unsigned char, 12> bytes{};
     if (!input_.read(frame_header_->p_offset, bytes.data(), bytes.size())) return Error("truncated");
@@ -285,5 +301,7 @@ Result<ElfUnwindSource> read_input(const Input& input) {
 Result<ElfUnwindSource> read_elf_unwind_source(int fd) { return read_input(fd); }
 
 Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image) { return read_input(image); }
+
+Result<ElfUnwindSource> read_eh_frame(ElfSections& file) { return Reader(file).read_eh_frame(); }
 
 }  // namespace flamed::symbolizer

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbolizer/elf/elf_sections.h"
 #include "symbolizer/model/sourced_rows.h"
 #include "unwinder/rows_builder.h"
 
@@ -89,5 +90,8 @@ Result<ElfUnwindSource> read_elf_unwind_source(int fd);
 
 /// The same from an image in memory, such as the vdso.
 Result<ElfUnwindSource> read_elf_unwind_source(std::span<const std::byte> image);
+
+/// Only `machine`, `code` and the section .eh_frame, of an open file.
+Result<ElfUnwindSource> read_eh_frame(ElfSections& file);
 
 }  // namespace flamed::symbolizer

@@ -184,24 +184,45 @@ bool ValueCodec::decode(WireReader& from, SymbolTable& value) {
   return true;
 }
 
+// ---- FunctionRanges ----
+
+void ValueCodec::encode(WireWriter& to, const FunctionRanges& value) {
+  const auto& [base, ranges] = value;
+  to.number(base);
+  to.array(std::span(ranges));
+}
+
+bool ValueCodec::decode(WireReader& from, FunctionRanges& value) {
+  auto& [base, ranges] = value;
+  if (!from.number(base) || !from.array(ranges, FunctionRanges::kMost)) return false;
+  const auto begins_later = [](const auto& a, const auto& b) { return a.start >= b.start; };
+  if (std::adjacent_find(ranges.begin(), ranges.end(), begins_later) != ranges.end()) {
+    return from.damaged("the functions are not in order");
+  }
+  constexpr std::uint64_t kReach = 2 * std::uint64_t{std::numeric_limits<std::uint32_t>::max()};
+  return base <= FunctionRanges::kNoEnd - kReach || from.damaged("a function is out of bounds");
+}
+
 // ---- ElfSymbols ----
 
 void ValueCodec::encode(WireWriter& to, const ElfSymbols& value) {
-  const auto& [table, segments, build_id, source, go_code] = value.parts();
+  const auto& [table, segments, build_id, source, go_code, unnamed] = value.parts();
   encode(to, table);
   to.array(std::span(segments));
   to.text(build_id);
   to.number(source);
   to.number(go_code.start);
   to.number(go_code.end);
+  encode(to, unnamed);
 }
 
 bool ValueCodec::decode(WireReader& from, ElfSymbols& value) {
   ElfSymbols::Parts parts;
-  auto& [table, segments, build_id, source, go_code] = parts;
+  auto& [table, segments, build_id, source, go_code, unnamed] = parts;
   std::uint8_t source_number = 0;
   if (!decode(from, table) || !from.array(segments, kMaxSegments) || !decode_build_id(from, build_id) ||
-      !from.number(source_number) || !from.number(go_code.start) || !from.number(go_code.end)) {
+      !from.number(source_number) || !from.number(go_code.start) || !from.number(go_code.end) ||
+      !decode(from, unnamed)) {
     return false;
   }
   source = static_cast<ElfSymbols::Source>(source_number);

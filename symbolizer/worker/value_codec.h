@@ -19,6 +19,7 @@
 #include "symbolizer/model/demangled_name.h"
 #include "symbolizer/model/elf_facts.h"
 #include "symbolizer/model/elf_symbols.h"
+#include "symbolizer/model/function_ranges.h"
 #include "symbolizer/model/source_chain.h"
 #include "symbolizer/model/sourced_rows.h"
 #include "symbolizer/model/symbol_table.h"
@@ -31,6 +32,7 @@ class ValueCodec {
   /// Large arrays of `value` are not copied: it must outlive the writer's pieces.
   static void encode(WireWriter& to, const ElfFacts& value);
   static void encode(WireWriter& to, const SymbolTable& value);
+  static void encode(WireWriter& to, const FunctionRanges& value);
   static void encode(WireWriter& to, const ElfSymbols& value);
   static void encode(WireWriter& to, const std::vector<SourceChain>& value);
   static void encode(WireWriter& to, const unwinder::UnwindRows& value);
@@ -41,6 +43,7 @@ class ValueCodec {
   /// False: the bytes are damaged or their source failed, see the reader; `value` is invalid.
   [[nodiscard]] static bool decode(WireReader& from, ElfFacts& value);
   [[nodiscard]] static bool decode(WireReader& from, SymbolTable& value);
+  [[nodiscard]] static bool decode(WireReader& from, FunctionRanges& value);
   [[nodiscard]] static bool decode(WireReader& from, ElfSymbols& value);
   [[nodiscard]] static bool decode(WireReader& from, unwinder::UnwindRows& value);
   [[nodiscard]] static bool decode(WireReader& from, SourcedRows& value);

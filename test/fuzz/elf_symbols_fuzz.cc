@@ -25,6 +25,8 @@ void use(const Result<ElfSymbols>& symbols) {
   for (std::uint64_t offset = 0; offset < 0x4000; offset += 7) {
     const auto found = symbols->find(offset);
     if (found && found->name.empty()) std::abort();
+    const auto unnamed = symbols->find_unnamed(offset);
+    if (unnamed && *unnamed > offset) std::abort();
   }
   static_cast<void>(symbols->find(UINT64_MAX));
 }

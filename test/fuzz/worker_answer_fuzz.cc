@@ -24,7 +24,16 @@ void use(const SymbolTable& table) {
   }
   static_cast<void>(table.find(UINT64_MAX));
 }
-void use(const ElfSymbols& symbols) { use(symbols.parts().table); }
+void use(const ElfSymbols& symbols) {
+  use(symbols.parts().table);
+  const FunctionRanges& unnamed = symbols.parts().unnamed;
+  for (std::uint64_t address = 0; address < 0x4000; address += 61) {
+    const auto function = unnamed.find(address);
+    if (function && (!function->holds(address) || unnamed.end_of(address) != function->end)) std::abort();
+    static_cast<void>(symbols.find_unnamed(address));
+  }
+  static_cast<void>(unnamed.find(UINT64_MAX));
+}
 void use(const unwinder::UnwindRows& rows) {
   for (std::uint64_t address = 0; address < 0x4000; address += 61) static_cast<void>(rows.find(address));
   static_cast<void>(rows.find(UINT64_MAX));

@@ -114,7 +114,7 @@ void FixtureHistory::add_services() {
   serve({"read", "entry_SYSCALL_64", "ksys_read", "vfs_read", "copy_page_to_iter"}, 500,
         {.phase_from_ms = 740, .phase_to_ms = 830});
   serve({"clock_gettime", "__vdso_clock_gettime"}, 200);
-  serve({"[unknown] (libvendor.so+0x1a2b)"}, 250);
+  serve({"[libvendor.so+0x1a20]"}, 250);
   for (int i = 0; i < 40; ++i) serve({"Plugin<" + std::to_string(i) + ">::visit(Node const&)"}, 4);
   add({.process = kCheckout,
        .comm = "checkout-api",
@@ -279,9 +279,10 @@ void FixtureHistory::name_kinds() {
     } else if (starts("com.shop")) {
       frame.module = "";
       frame.kind = store::FrameKind::kJit;
-    } else if (starts("[unknown]")) {
+    } else if (starts("[libvendor.so")) {
       frame.module = "libvendor.so";
-      frame.kind = store::FrameKind::kUnknown;
+      frame.kind = store::FrameKind::kUnnamed;
+      frame.offset = 0x1a20;
       frame.reason = "the file has no symbols";
     } else if (starts("write") || starts("read") || starts("clock_") || starts("start_thread")) {
       frame.module = "libc.so.6";

@@ -48,7 +48,7 @@ describe("the page", () => {
     assert.equal(find("Cart::total() const").value, 6600);
     assert.equal(find("Cart::total() const").depth, 5);
     assert.equal(find("ksys_write").kind, "kernel");
-    assert.equal(find("[unknown] (libvendor.so+0x1a2b)").kind, "unknown");
+    assert.equal(find("[libvendor.so+0x1a20]").kind, "unnamed");
     const { colours, share } = await painted(page);
     assert.ok(colours > 50, `${colours} colours`);
     assert.ok(share > 0.15 && share < 0.9, `${share} of the canvas`);

@@ -77,9 +77,17 @@ export interface Threads extends About {
   threads: ThreadUsage[];
 }
 
+// A module with functions that have no name.
+export interface UnnamedModule {
+  module: string;
+  samples: number;
+  reason: string;
+}
+
 export interface Profile extends About {
   processes: Process[];
   symbolised_share: number;
+  unnamed: UnnamedModule[];
   coverage: Coverage;
   graph: GraphAnswer;
 }

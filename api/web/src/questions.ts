@@ -2,7 +2,7 @@
 // The page's queries, derived from its state.
 import { computed } from "@preact/signals";
 
-import type { About, Coverage, Diff, Process, Processes, Profile, Side } from "./answers";
+import type { About, Coverage, Diff, Process, Processes, Profile, Side, UnnamedModule } from "./answers";
 import { addressWith } from "./api";
 import { Asking } from "./asking";
 import { readProfile } from "./graph/answer";
@@ -25,7 +25,7 @@ export const processes = new Asking<Processes>(() => addressWith("/processes", w
 export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in answer;
 
 // Of the shown profile; in a comparison, of its later side.
-export const about = computed<(About & { coverage: Coverage; symbolised_share?: number; before?: Side }) | null>(() => {
+export const about = computed<(About & { coverage: Coverage; symbolised_share?: number; unnamed?: UnnamedModule[]; before?: Side }) | null>(() => {
   const answer = profile.answer.value;
   if (answer === null) return null;
   return isDiff(answer) ? { ...answer.after, warnings: answer.warnings, before: answer.before } : answer;

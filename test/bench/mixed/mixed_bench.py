@@ -270,13 +270,14 @@ def flamed_stacks(tree, files):
             return
         here = above
         count = node["self"]
-        if kind in ("native", "vdso", "jit", "unknown"):
+        if kind in ("native", "vdso", "jit", "unnamed", "unknown"):
             module = node.get("module", "")
             unknown = re.match(r"\[unknown\] \((.*)\+0x([0-9a-f]+)\)$", node["name"])
+            file_offset = int(unknown[2], 16) if unknown else node.get("offset")
             if unknown:
                 module = unknown[1]
             path = path_of(module, files)
-            here = above + (token(path, file_offset=int(unknown[2], 16)) if unknown else token(path, node["name"]),)
+            here = above + (token(path, node["name"]) if file_offset is None else token(path, file_offset=file_offset),)
         elif kind == "kernel":
             # The user part ends above: everything from here on belongs to it.
             if above:

@@ -149,6 +149,24 @@ TEST_CASE("a name that may change is looked up each time, and every name in anot
   CHECK(namer.asked == 7);
 }
 
+TEST_CASE("equal places in different builds of a file are different functions, equal names are one") {
+  TestStore store;
+  KeepingNamer namer;
+  const Asker ask{store, namer};
+  const auto functions = [&](FrameKind kind, const std::string& name) {
+    for (const std::uint64_t at : {0x21, 0x31}) {
+      namer.names[code(at)] = {name, "lib", kind, kind == FrameKind::kUnnamed ? "stripped" : ""};
+      namer.names[code(at)].build_id = at == 0x21 ? "0a" : "0b";
+    }
+    ++namer.edition_now;
+    return folded(ask({store.everything()})).size();
+  };
+  store.add({code(0x21)});
+  store.add({code(0x31)});
+  CHECK(functions(FrameKind::kNative, "f") == 1);
+  CHECK(functions(FrameKind::kUnnamed, "[lib+0x20]") == 2);
+}
+
 TEST_CASE("an address that got the name of another in its query has it next time too") {
   TestStore store;
   KeepingNamer namer;

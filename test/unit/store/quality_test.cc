@@ -60,7 +60,7 @@ TEST_CASE("every reason has a distinct metric name and a phrase") {
 TEST_CASE("every kind of frame has a name of its own") {
   std::set<std::string_view> names;
   for (auto kind : {FrameKind::kRoot, FrameKind::kNative, FrameKind::kKernel, FrameKind::kVdso, FrameKind::kJit,
-                    FrameKind::kUnknown, FrameKind::kMarker}) {
+                    FrameKind::kUnnamed, FrameKind::kUnknown, FrameKind::kMarker}) {
     names.insert(name_of(kind));
   }
   CHECK(names.size() == 7);

@@ -177,12 +177,12 @@ struct Fixture {
 TEST_CASE("old addresses get names once a debug package is installed") {
   Fixture f(split("stripped"));
   CHECK(f.name("main").name == "main");
-  CHECK(f.name("victim_private").kind == SymbolKind::kUnknown);
+  CHECK(f.name("victim_private").kind == SymbolKind::kUnnamed);
   CHECK(f.symbolizer.stats().debug_files_missed == 1);
 
   f.host.write(kByBuildId, split_bytes("stripped.debug"));
   f.clock.advance_ns(59 * kNsPerSecond);
-  CHECK(f.name("victim_private").kind == SymbolKind::kUnknown);
+  CHECK(f.name("victim_private").kind == SymbolKind::kUnnamed);
   f.clock.advance_ns(2 * kNsPerSecond);
   CHECK(f.name("victim_private").name == "victim_private");
   CHECK(f.cache.stats().renewals == 1);
@@ -199,10 +199,10 @@ TEST_CASE("a closed module is opened once more when a debug package is installed
   Fixture f(split("stripped"));
   const std::uint64_t offset = f.truth.at("victim_private");
   const SymbolChainPtr before = f.name({offset}).front();
-  CHECK(before->front().kind == SymbolKind::kUnknown);
+  CHECK(before->front().kind == SymbolKind::kUnnamed);
   f.modules.close(std::make_shared<const KeptNames>(std::vector<KeptNames::Named>{{offset, before}}));
   f.symbolizer.free_closed();
-  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnnamed);
   f.clock.advance_ns(61 * kNsPerSecond);
   f.name({offset});
   CHECK(f.modules.reopens == 0);
@@ -210,13 +210,13 @@ TEST_CASE("a closed module is opened once more when a debug package is installed
   f.host.write(kByBuildId, split_bytes("stripped.debug"));
   f.clock.advance_ns(61 * kNsPerSecond);
   f.modules.may_reopen = false;
-  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnnamed);
   CHECK(f.modules.reopens == 1);
   f.name({offset});
   CHECK(f.modules.reopens == 1);
   f.clock.advance_ns(61 * kNsPerSecond);
   f.modules.may_reopen = true;
-  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnknown);
+  CHECK(f.name({offset}).front()->front().kind == SymbolKind::kUnnamed);
   CHECK(f.modules.reopens == 2);
 
   f.modules.open(open_victim(split("stripped").c_str()));

@@ -53,6 +53,31 @@ TEST_CASE("a program stripped to its dynamic symbols has only its exported names
   CHECK(name_at(symbols, truth.at("victim_private")) == "-");
 }
 
+TEST_CASE("a function without a symbol is found by its first byte, one with a symbol is not") {
+  for (const char* victim : {VICTIM_STRIPPED, VICTIM_NAMELESS}) {
+    const Truth truth = truth_of(victim);
+    const ElfSymbols symbols = symbols_of(victim);
+    const std::uint64_t start = truth.at("victim_private");
+    for (const std::uint64_t into : {0, 1, 2}) CHECK(symbols.find_unnamed(start + into) == start);
+  }
+  const Truth truth = truth_of(VICTIM_STRIPPED);
+  CHECK_FALSE(symbols_of(VICTIM_STRIPPED).find_unnamed(truth.at("main")).has_value());
+  CHECK(symbols_of(VICTIM_NAMELESS).find_unnamed(truth_of(VICTIM_NAMELESS).at("main") + 1) ==
+        truth_of(VICTIM_NAMELESS).at("main"));
+  CHECK_FALSE(symbols_of(VICTIM_NAMELESS).find_unnamed(0).has_value());
+  CHECK_FALSE(symbols_of(VICTIM_NAMELESS).find_unnamed(UINT64_MAX).has_value());
+}
+
+TEST_CASE("the ranges of functions are kept only where there are no names, and count as memory") {
+  const ElfSymbols named = symbols_of(VICTIM_C);
+  const ElfSymbols nameless = symbols_of(VICTIM_NAMELESS);
+  CHECK(named.parts().unnamed.size() < nameless.parts().unnamed.size());
+  CHECK(nameless.parts().unnamed.size() >= 4);
+  ElfSymbols::Parts without = nameless.parts();
+  without.unnamed = {};
+  CHECK(nameless.bytes() >= ElfSymbols(without).bytes() + 8 * nameless.parts().unnamed.size());
+}
+
 TEST_CASE("a program without function symbols is no error") {
   const Result<ElfSymbols> symbols = read_elf_symbols({open_victim(VICTIM_NAMELESS).get()});
   REQUIRE(symbols.ok());
@@ -67,6 +92,16 @@ TEST_CASE("a label of assembly without type and size reaches to the next functio
   CHECK(name_at(symbols, truth.at("victim_label")) == "victim_label");
   CHECK(name_at(symbols, truth.at("victim_after_label") - 1) == "victim_label");
   CHECK(name_at(symbols, truth.at("victim_after_label")) == "victim_after_label");
+}
+
+TEST_CASE("a label without a size does not name functions behind it that have no symbol") {
+  const Truth truth = truth_of(VICTIM_STRIPPED);
+  const ElfSymbols symbols = symbols_of(VICTIM_STRIPPED);
+  const std::uint64_t described = truth.at("victim_described");
+  CHECK(name_at(symbols, truth.at("victim_open_label")) == "victim_open_label");
+  CHECK(name_at(symbols, described - 1) == "victim_open_label");
+  CHECK(name_at(symbols, described) == "-");
+  CHECK(symbols.find_unnamed(described + 2) == described);
 }
 
 TEST_CASE("a stub of the procedure linkage table has the name of the function that it calls") {
@@ -252,6 +287,9 @@ TEST_CASE("a file without section headers has no symbols but still its build-id"
   REQUIRE(symbols.ok());
   CHECK(symbols->source() == ElfSymbols::Source::kNone);
   CHECK(symbols->build_id() == "00112233445566778899aabbccddeeff01234567");
+  // PT_GNU_EH_FRAME leads to .eh_frame.
+  const std::uint64_t start = truth_of(VICTIM_C).at("main");
+  CHECK(symbols->find_unnamed(start + 1) == start);
 }
 
 TEST_CASE("any byte of the headers may be wrong without a crash") {

@@ -207,7 +207,7 @@ TEST_CASE("names, lines and inlined calls of Go are read from the file, also str
   const Result<ElfSymbols> symbols = reader.read_symbols(files);
   REQUIRE(symbols.ok());
   REQUIRE(symbols->is_go());
-  const ElfSymbols::CodeRange code = symbols->parts().go_code;
+  const CodeRange code = symbols->parts().go_code;
   std::vector<std::uint64_t> offsets;
   std::set<std::string> names;
   for (const ElfSymbols::Segment& segment : symbols->parts().segments) {

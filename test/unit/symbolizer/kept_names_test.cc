@@ -36,5 +36,16 @@ TEST_CASE("equal chains are kept once") {
   CHECK(names.bytes() < 10'000);
 }
 
+TEST_CASE("a function without a name keeps its start") {
+  const auto unnamed = [](std::uint64_t start) {
+    Symbol symbol{"[tool+0x10]", "tool", SymbolKind::kUnnamed, "no symbols"};
+    symbol.offset = start;
+    return share({symbol});
+  };
+  const KeptNames names({{0x18, unnamed(0x10)}, {0x28, unnamed(0x20)}});
+  CHECK(names.find(0x18)->front().offset == 0x10);
+  CHECK(names.find(0x28)->front().offset == 0x20);
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer

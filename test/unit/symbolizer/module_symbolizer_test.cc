@@ -6,6 +6,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -216,12 +219,53 @@ TEST_CASE("a module whose id is reused is read again") {
   CHECK(f.name(id, offset).front().name == "main");
 }
 
-TEST_CASE("an address that no symbol covers has a reason") {
+TEST_CASE("an address that neither a symbol nor a described function covers has a reason") {
   Fixture f;
   const ModuleId id = f.modules.add_file(20, "victim_nameless", open_victim(VICTIM_NAMELESS));
-  const Symbol symbol = f.name(id, truth_of(VICTIM_NAMELESS).at("main")).front();
+  const Symbol symbol = f.name(id, 0).front();
+  CHECK(symbol.name == "[unknown] (victim_nameless+0x0)");
   CHECK(symbol.kind == SymbolKind::kUnknown);
-  CHECK(symbol.reason == "no symbol covers this address (stripped?)");
+  CHECK(symbol.reason == "no symbol covers this address (stripped?); build it without stripping");
+}
+
+TEST_CASE("all addresses of a function without a symbol are that function, by its first byte") {
+  Fixture f;
+  const ModuleId id = f.modules.add_file(20, "/usr/bin/tool", open_victim(VICTIM_NAMELESS));
+  const Truth truth = truth_of(VICTIM_NAMELESS);
+  const std::uint64_t start = truth.at("main");
+  const std::vector<Frame> frames = {{id, start + 5}, {id, truth.at("victim_private")}, {id, start}, {id, start + 1}};
+  const auto chains = f.symbolizer.symbolise(frames);
+  CHECK(chains[0] == chains[2]);
+  CHECK(chains[0] == chains[3]);
+  CHECK(chains[0]->front().name != chains[1]->front().name);
+  const Symbol& symbol = chains[0]->front();
+  std::ostringstream name;
+  name << "[tool+0x" << std::hex << start << "]";
+  CHECK(symbol.name == name.str());
+  CHECK(symbol.kind == SymbolKind::kUnnamed);
+  CHECK(symbol.offset == start);
+  CHECK(symbol.module == "tool");
+  CHECK(symbol.reason == "no symbol covers this address (stripped?); build it without stripping");
+}
+
+TEST_CASE("a stripped file's reason names its package where the host's file is the mapped one, else its build-id") {
+  std::string folder = "/tmp/flamed-packages-XXXXXX";
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  std::ofstream(folder + "/victim1.list") << VICTIM_STRIPPED << "\n";
+  DebianPackages packages(folder);
+  Fixture f;
+  ModuleSymbolizer symbolizer(f.modules, f.kernel, f.reader, f.debug_files, f.clock, {.packages = &packages});
+  const std::uint64_t offset = truth_of(VICTIM_STRIPPED).at("victim_private");
+  const auto reason_of = [&](std::uint32_t id, const char* victim) {
+    const Frame frame{f.modules.add_file(id, VICTIM_STRIPPED, open_victim(victim)), offset};
+    return symbolizer.symbolise(std::span(&frame, 1)).front()->front().reason;
+  };
+  const std::string installed = reason_of(20, VICTIM_STRIPPED);
+  CHECK(installed.find("; apt install victim1-dbgsym (of some packages victim1-dbg)") != std::string::npos);
+  const std::string other = reason_of(21, VICTIM_NAMELESS);
+  CHECK(other.find("victim1") == std::string::npos);
+  CHECK(other.find("; build it without stripping") != std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a file that can't be read is tried again after a while, not at once") {

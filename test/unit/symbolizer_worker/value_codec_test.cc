@@ -158,6 +158,35 @@ TEST_CASE("the symbols of a real program arrive as they were sent") {
   CHECK(different == 0);
 }
 
+/// Changes one 32-bit number of the bytes.
+Bytes with(Bytes bytes, std::size_t at, std::uint32_t number) {
+  REQUIRE(at + sizeof(number) <= bytes.size());
+  std::memcpy(bytes.data() + at, &number, sizeof(number));
+  return bytes;
+}
+
+TEST_CASE("ranges of functions arrive as they were sent, and a part of them or another order is refused") {
+  const FunctionRanges sent({{0x2000, 0x2010}, {0x1000, 0x1100}, {0x1200, 0x1300}});
+  FunctionRanges arrived;
+  REQUIRE(decode(encoded(sent), arrived).empty());
+  REQUIRE(arrived.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(arrived[i] == sent[i]);
+  check_every_cut(sent);
+  // base (8), count (8), starts and sizes of 4 bytes each.
+  CHECK(decode(with(encoded(sent), 16, 0x200), arrived) == "the functions are not in order");
+  CHECK(decode(with(encoded(sent), 4, 0xffffffff), arrived) == "a function is out of bounds");
+}
+
+TEST_CASE("functions without names arrive with the symbols") {
+  ElfSymbols::Parts parts;
+  parts.segments = {{0x100, 0x1000, 0x1100}};
+  parts.unnamed = FunctionRanges({{0x1200, 0x1240}});
+  ElfSymbols arrived;
+  REQUIRE(decode(encoded(ElfSymbols(parts)), arrived).empty());
+  CHECK(arrived.find_unnamed(0x210) == 0x200);
+  CHECK_FALSE(arrived.find_unnamed(0x240).has_value());
+}
+
 TEST_CASE("a symbol table with nested functions arrives as it was sent, and a part of it is refused") {
   SymbolTable arrived;
   REQUIRE(decode(encoded(small_table()), arrived).empty());
@@ -180,13 +209,6 @@ TEST_CASE("a symbol table of more than 4 GiB arrives as it was sent") {
   REQUIRE(decode(encoded(sent), arrived).empty());
   CHECK(arrived.find(0x7f00'0000'0008)->name == "high");
   CHECK(arrived.find(0x1008)->name == "low");
-}
-
-/// Changes one 32-bit number of the bytes.
-Bytes with(Bytes bytes, std::size_t at, std::uint32_t number) {
-  REQUIRE(at + sizeof(number) <= bytes.size());
-  std::memcpy(bytes.data() + at, &number, sizeof(number));
-  return bytes;
 }
 
 TEST_CASE("an inconsistent symbol table is damage") {

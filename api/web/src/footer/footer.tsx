@@ -74,6 +74,7 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
   // Of the whole machine, since lost samples have no process.
   const taken = (processes.answer.value?.samples ?? samples) + lost;
   const named = facts.symbolised_share;
+  const unnamed = facts.unnamed ?? [];
   return (
     <>
       {facts.visible_uid !== null && (
@@ -90,7 +91,10 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
         {truncated === 0 ? "all whole" : `${percent(truncated, stored)} are cut`}
       </Fact>
       {named !== undefined && (
-        <Fact about="named" name="Names" level={named < 0.9 ? "warn" : ""} title="Functions without a name, weighted by samples">{named >= 1 ? "all known" : `${percent(1 - named, 1)} unknown`}</Fact>
+        <Fact about="named" name="Names" level={named < 0.9 ? "warn" : ""} more={unnamed.slice(0, 2).map(({ module }) => printable(module)).join(", ")}
+          title={["Functions without a name, weighted by samples", ...unnamed.map(({ module, reason }) => printable(`${module}: ${reason}`))].join("\n")}>
+          {named >= 1 ? "all known" : `${percent(1 - named, 1)} unknown`}
+        </Fact>
       )}
       <Fact about="lost" name="Lost" level={lost > 0.01 * taken ? "bad" : lost > 0.001 * taken ? "warn" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be stored">
         {lost === 0 ? "nothing" : `${count(lost)} ${lost === 1 ? "sample" : "samples"}`}

@@ -39,7 +39,8 @@ const TONES: Record<Kind, Tone> = {
   jit: { label: "JIT", hue: 132, saturation: 42, lightness: 67 },
   kernel: { label: "Kernel", hue: 214, saturation: 74, lightness: 75 },
   vdso: { label: "vdso", hue: 166, saturation: 38, lightness: 68 },
-  unknown: { label: "Unnamed", hue: 220, saturation: 8, lightness: 74 },
+  unnamed: { label: "Unnamed", hue: 34, saturation: 26, lightness: 74 },
+  unknown: { label: "Unknown", hue: 220, saturation: 8, lightness: 74 },
   marker: { label: "Cut off", hue: 352, saturation: 75, lightness: 80 },
   root: { label: "Process", hue: 262, saturation: 46, lightness: 80 },
 };

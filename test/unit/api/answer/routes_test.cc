@@ -228,9 +228,10 @@ TEST_CASE("a profile is folded on request") {
 }
 
 TEST_CASE("every format has the share of samples whose names are known") {
+  const auto kind = GENERATE(store::FrameKind::kUnknown, store::FrameKind::kUnnamed);
   Fixture fixture;
   for (auto& [offset, frame] : fixture.sources.namer_.names) {
-    if (frame.name == "spin") frame.kind = store::FrameKind::kUnknown;
+    if (frame.name == "spin") frame.kind = kind;
   }
   // main, which all 30 samples have, and rest of 10 are known; spin of 20 is not.
   for (const std::string format : {"flamegraph", "columns", "top"}) {

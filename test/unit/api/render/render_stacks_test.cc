@@ -97,6 +97,18 @@ TEST_CASE("samples are printed as perf script prints them") {
             "\n");
 }
 
+TEST_CASE("perf script has functions without names by their place") {
+  StackProfileBuilder b;
+  const std::uint32_t thread = b.thread({{1, 1}, "tool", "", 0, {}, {}}, 1, "tool");
+  const std::uint32_t node =
+      b.node(0, b.frame(0x1a2b, {{"[lib.so+0x1a20]", "lib.so", store::FrameKind::kUnnamed, "no symbols"}}));
+  b.count(thread, node, 1);
+  store::TimedSamples samples;
+  samples.stacks = b.profile;
+  samples.samples.push_back({WallTime{0}, thread, node, 1, 0, {}});
+  CHECK(render_perf_script(samples).find("\t            1a2b [lib.so+0x1a20] (lib.so)\n") != std::string::npos);
+}
+
 TEST_CASE("hostile names break neither lines of perf script nor profiles") {
   StackProfileBuilder b;
   const std::string evil("a\nb (x) 7/7 [000] 1.0: 1 c:\0\xff;", 30);

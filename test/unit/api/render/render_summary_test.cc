@@ -165,6 +165,18 @@ TEST_CASE("code without names is told by its module, with what would help") {
                  "write a perf map.\n"));
 }
 
+TEST_CASE("functions without names are told one by one, and added up by module") {
+  Process process;
+  const auto main = process.add(0, "main", 0);
+  process.add(main, {"[libfoo.so+0x1000]", "libfoo.so", FrameKind::kUnnamed, "no symbols"}, 6000);
+  process.add(main, {"[libfoo.so+0x2000]", "libfoo.so", FrameKind::kUnnamed, "no symbols"}, 1000);
+  process.add(main, "named", 3000);
+  const std::string text = process.text();
+  CHECK(contains(first_line(text), "the hottest function is [libfoo.so+0x1000] (60 %)."));
+  CHECK(
+      contains(text, "70 % of the time is in code without names: libfoo.so 70 %. Install debug symbols of libfoo.so"));
+}
+
 TEST_CASE("of callers that are in all stacks the innermost come first") {
   Process process;
   std::uint32_t at = 0;

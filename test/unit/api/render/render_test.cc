@@ -66,6 +66,47 @@ TEST_CASE("a flame graph is nested as d3-flame-graph reads it") {
   CHECK(node["children"][1]["reason"] == "no symbols");
 }
 
+store::NamedFrame unnamed(const std::string& module, std::uint64_t offset, const std::string& name) {
+  store::NamedFrame frame{name, module, store::FrameKind::kUnnamed, "no symbols in " + module};
+  frame.offset = offset;
+  frame.build_id = "00ff";
+  return frame;
+}
+
+TEST_CASE("a function without a name has its place in every format of functions") {
+  ProfileBuilder builder;
+  builder.add(builder.add(0, "main", 1), unnamed("lib.so", 0x1a20, "[lib.so+0x1a20]"), 3);
+  const json node = json::parse(render_flamegraph(builder.profile, 99))["children"][0]["children"][0];
+  CHECK(node["name"] == "[lib.so+0x1a20]");
+  CHECK(node["kind"] == "unnamed");
+  CHECK(node["offset"] == 0x1a20);
+  CHECK(node["reason"] == "no symbols in lib.so");
+  CHECK_FALSE(json::parse(render_flamegraph(builder.profile, 99))["children"][0].contains("offset"));
+  CHECK(lines_of(render_folded(builder.profile)) == std::vector<std::string>{"main 1", "main;[lib.so+0x1a20] 3"});
+  const json columns = json::parse(render_columns(builder.profile, 99, ColumnForm::kJson))["columns"];
+  CHECK(columns["kinds"][columns["frames"]["kind"][2].get<std::size_t>()] == "unnamed");
+}
+
+TEST_CASE("modules with code without names are listed, those in most stacks first, each once with its reason") {
+  ProfileBuilder builder;
+  const std::uint32_t main = builder.add(0, unnamed("tool", 0x100, "[tool+0x100]"), 0);
+  const std::uint32_t called = builder.add(main, unnamed("lib.so", 0x10, "[lib.so+0x10]"), 5);
+  builder.add(called, unnamed("lib.so", 0x20, "[lib.so+0x20]"), 7);
+  builder.add(main, {"[unknown] ([anon]+0x1)", "[anon]", store::FrameKind::kUnknown, "no perf map"}, 20);
+  builder.add(0, unnamed("unused", 0x10, "[unused+0x10]"), 0);
+  builder.add(0, "named", 10);
+  const json answer = json::parse(render_flamegraph(builder.profile, 99));
+  CHECK(answer["symbolised_share"].get<double>() == 10.0 / 81);
+  const json expected = json::parse(R"([
+      {"module": "tool", "build_id": "00ff", "samples": 32, "reason": "no symbols in tool"},
+      {"module": "[anon]", "samples": 20, "reason": "no perf map"},
+      {"module": "lib.so", "build_id": "00ff", "samples": 12, "reason": "no symbols in lib.so"}])");
+  CHECK(answer["unnamed"] == expected);
+  CHECK(json::parse(render_columns(builder.profile, 99, ColumnForm::kJson))["unnamed"] == expected);
+  for (int i = 0; i < 9; ++i) builder.add(0, unnamed("m" + std::to_string(i), 1, "[m+0x1]"), 1);
+  CHECK(json::parse(render_flamegraph(builder.profile, 99))["unnamed"].size() == 5);
+}
+
 TEST_CASE("gaps say when samples are missing, on which CPU, and why") {
   ProfileBuilder builder;
   builder.add(0, "f", 100);

@@ -24,9 +24,18 @@ __asm__(
     ".type victim_after_label, @function\n"
     "victim_after_label:\n"
     "  nop\n  ret\n"
-    ".size victim_after_label, . - victim_after_label\n");
+    ".size victim_after_label, . - victim_after_label\n"
+    ".globl victim_open_label\n"
+    "victim_open_label:\n"
+    "  nop\n  nop\n  ret\n"
+    "victim_described:\n"
+    "  .cfi_startproc\n"
+    "  nop\n  nop\n  ret\n"
+    "  .cfi_endproc\n");
 void victim_label(void);
 void victim_after_label(void);
+void victim_open_label(void);
+__attribute__((visibility("hidden"))) void victim_described(void);
 #endif
 
 static void print_place(const char* name, uintptr_t address) {
@@ -50,6 +59,8 @@ int main(int argc, char** argv) {
 #if defined(__x86_64__)
   print_place("victim_label", (uintptr_t)victim_label);
   print_place("victim_after_label", (uintptr_t)victim_after_label);
+  print_place("victim_open_label", (uintptr_t)victim_open_label);
+  print_place("victim_described", (uintptr_t)victim_described);
 #endif
 #ifdef VICTIM_PRINTS_PLT
   // Without PIC, the address of another module's function is that of its stub in this one.
