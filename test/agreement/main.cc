@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does flamed read ELF files as libdw does? Unwind rows, lines and inlined calls of files are compared, those of their
-// debug files on this host included:
+// Does flamed read ELF files as libdw does? Functions, unwind rows, lines and inlined calls of files are compared,
+// those of their debug files on this host included:
 //
 //   agreement [--loaded] [--most=N] PATH...
 //
@@ -32,6 +32,7 @@
 #include "symbolizer/names/debug_file_finder.h"
 #include "symbolizer/process/direct_root_files.h"
 #include "symbolizer/reader/direct_module_reader.h"
+#include "test/agreement/function_agreement.h"
 #include "test/agreement/source_agreement.h"
 #include "test/agreement/tally.h"
 #include "test/agreement/unwind_agreement.h"
@@ -44,12 +45,14 @@ namespace fs = std::filesystem;
 struct Totals {
   std::uint64_t files = 0;
   std::uint64_t foreign = 0;  ///< files with code for other machines, which flamed does not unwind
+  Tally functions;            ///< of .eh_frame
   Tally unwind;
   SourceTally sources;
 
   void add(const Totals& other) {
     files += other.files;
     foreign += other.foreign;
+    functions.add(other.functions);
     unwind.add(other.unwind);
     sources.lines.add(other.sources.lines);
     sources.chains.add(other.sources.chains);
@@ -97,6 +100,7 @@ class Comparison {
       return true;
     }
     ++totals.files;
+    compare_functions(path, fd.get(), totals.functions);
     compare_unwind(path, fd.get(), most_, totals.unwind);
     const Result<symbolizer::ElfFacts> facts = reader_.inspect(fd.get());
     if (!facts) {
@@ -116,11 +120,11 @@ class Comparison {
 };
 
 void print_row(const std::string& name, const Totals& t) {
-  std::printf("%-44s %5" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64
-              " %8" PRIu64 "\n",
+  std::printf("%-44s %5" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64
+              " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "\n",
               name.size() > 44 ? ("..." + name.substr(name.size() - 41)).c_str() : name.c_str(), t.files,
-              t.unwind.compared, t.unwind.equal, t.sources.lines.compared, t.sources.lines.equal,
-              t.sources.chains.compared, t.sources.chains.equal, t.sources.inlined);
+              t.functions.compared, t.functions.equal, t.unwind.compared, t.unwind.equal, t.sources.lines.compared,
+              t.sources.lines.equal, t.sources.chains.compared, t.sources.chains.equal, t.sources.inlined);
 }
 
 void print(const char* title, const char* of, const Differences& differences) {
@@ -131,8 +135,10 @@ void print(const char* title, const char* of, const Differences& differences) {
 }
 
 int report(const Totals& totals) {
-  const std::pair<const char*, const Tally*> tallies[] = {
-      {"rows", &totals.unwind}, {"lines", &totals.sources.lines}, {"chains", &totals.sources.chains}};
+  const std::pair<const char*, const Tally*> tallies[] = {{"functions", &totals.functions},
+                                                          {"rows", &totals.unwind},
+                                                          {"lines", &totals.sources.lines},
+                                                          {"chains", &totals.sources.chains}};
   std::uint64_t unexplained = 0;
   if (totals.foreign != 0) std::printf("left out, code for other machines: %" PRIu64 " files\n", totals.foreign);
   for (const auto& [of, tally] : tallies) print("explained", of, tally->explained);
@@ -176,8 +182,8 @@ int run(int argc, char** argv) {
   }
   Comparison comparison(most);
   Totals totals;
-  std::printf("%-44s %5s %9s %9s %8s %8s %8s %8s %8s\n", "", "files", "rows", "equal", "lines", "equal", "chains",
-              "equal", "inlined");
+  std::printf("%-44s %5s %9s %9s %9s %9s %8s %8s %8s %8s %8s\n", "", "files", "functions", "equal", "rows", "equal",
+              "lines", "equal", "chains", "equal", "inlined");
   for (const std::string& path : paths) {
     const Totals here = comparison.compare(path);
     if (here.files != 0) print_row(path, here);
