@@ -242,6 +242,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
 static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx, struct flamed_record* record) {
   struct flamed_sample* sample = &record->sample;
   __u32 first = sample->user_count;
+  FLAMED_OPAQUE(first); /* so that clang 13 uses the register that is checked */
 
   sample->kernel_count = 0;
   if (registers_are_user(&ctx->regs)) return;
@@ -284,8 +285,9 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
 /* Walks the kernel stack by the kernel's tables. Returns 0 if the kernel has to walk it. */
 static __always_inline int collect_kernel_stack_by_tables(struct bpf_perf_event_data* ctx, struct workspace* work) {
   struct flamed_sample* sample = &work->record.sample;
-  const __u32 first = sample->user_count;
-  struct user_registers regs;                   /* the kernel's registers here */
+  __u32 first = sample->user_count;
+  struct user_registers regs; /* the kernel's registers here */
+  FLAMED_OPAQUE(first);       /* so that clang 13 uses the register that is checked */
   if (first > FLAMED_MAX_USER_FRAMES) return 0; /* for the verifier */
   registers_read(&ctx->regs, &regs);
   struct kernel_frame frame = {.ip = regs.pc, .sp = regs.sp, .bp = regs.fp, .exact = 1};

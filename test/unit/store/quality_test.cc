@@ -63,7 +63,7 @@ TEST_CASE("every kind of frame has a name of its own") {
                     FrameKind::kUnnamed, FrameKind::kUnknown, FrameKind::kMarker}) {
     names.insert(name_of(kind));
   }
-  CHECK(names.size() == 7);
+  CHECK(names.size() == 8);
 }
 
 }  // namespace flamed::store
