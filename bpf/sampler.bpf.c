@@ -286,8 +286,8 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
 static __always_inline int collect_kernel_stack_by_tables(struct bpf_perf_event_data* ctx, struct workspace* work) {
   struct flamed_sample* sample = &work->record.sample;
   __u32 first = sample->user_count;
-  struct user_registers regs; /* the kernel's registers here */
-  FLAMED_OPAQUE(first);       /* so that clang 13 uses the register that is checked */
+  struct user_registers regs;                   /* the kernel's registers here */
+  FLAMED_OPAQUE(first);                         /* so that clang 13 uses the register that is checked */
   if (first > FLAMED_MAX_USER_FRAMES) return 0; /* for the verifier */
   registers_read(&ctx->regs, &regs);
   struct kernel_frame frame = {.ip = regs.pc, .sp = regs.sp, .bp = regs.fp, .exact = 1};
