@@ -154,7 +154,7 @@ TEST_CASE("equal places in different builds of a file are different functions, e
   KeepingNamer namer;
   const Asker ask{store, namer};
   const auto functions = [&](FrameKind kind, const std::string& name) {
-    for (const std::uint64_t at : {0x21, 0x31}) {
+    for (const std::uint64_t at : {std::uint64_t{0x21}, std::uint64_t{0x31}}) {
       namer.names[code(at)] = {name, "lib", kind, kind == FrameKind::kUnnamed ? "stripped" : ""};
       namer.names[code(at)].build_id = at == 0x21 ? "0a" : "0b";
     }

@@ -58,7 +58,7 @@ TEST_CASE("a function without a symbol is found by its first byte, one with a sy
     const Truth truth = truth_of(victim);
     const ElfSymbols symbols = symbols_of(victim);
     const std::uint64_t start = truth.at("victim_private");
-    for (const std::uint64_t into : {0, 1, 2}) CHECK(symbols.find_unnamed(start + into) == start);
+    for (const std::uint64_t into : {0U, 1U, 2U}) CHECK(symbols.find_unnamed(start + into) == start);
   }
   const Truth truth = truth_of(VICTIM_STRIPPED);
   CHECK_FALSE(symbols_of(VICTIM_STRIPPED).find_unnamed(truth.at("main")).has_value());
