@@ -91,7 +91,7 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
         {truncated === 0 ? "all whole" : `${percent(truncated, stored)} are cut`}
       </Fact>
       {named !== undefined && (
-        <Fact about="named" name="Names" level={named < 0.9 ? "warn" : ""} more={unnamed.slice(0, 2).map(({ module }) => printable(module)).join(", ")}
+        <Fact about="named" name="Names" level={named < 0.9 ? "warn" : ""}
           title={["Functions without a name, weighted by samples", ...unnamed.map(({ module, reason }) => printable(`${module}: ${reason}`))].join("\n")}>
           {named >= 1 ? "all known" : `${percent(1 - named, 1)} unknown`}
         </Fact>
