@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kUnfinished = ".new";
 constexpr std::size_t kBootIdLimitBytes = 128;
-/// One browser's or compiler's rows.
+/// One file takes at most 1 in so many bytes of the room.
 constexpr std::uint64_t kMostOfAll = 2;
 /// Of the file system: the last free bytes are for others.
 constexpr std::uint64_t kFreeParts = 20;
