@@ -5,6 +5,9 @@
 
 #include <sys/prctl.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +23,13 @@ template <typename Body>
     ::prctl(PR_SET_NAME, name.c_str());
     body(std::move(stop));
   });
+}
+
+inline void wait_for_stop(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait(lock, stop, [] { return false; });
 }
 
 }  // namespace flamed

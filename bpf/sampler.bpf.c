@@ -169,7 +169,6 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
     known->count = walk->count;
     known->edition = edition;
   } else {
-    notify_daemon(work, FLAMED_END_NO_PROCESS);
     sample->user_end = FLAMED_END_NO_PROCESS;
     return 0;
   }
@@ -229,7 +228,10 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
     why_not = sample->user_end;
   }
   walk_frame_pointers(sample, work->record.addresses, &regs);
-  if (why_not == FLAMED_END_NO_PROCESS) sample->flags |= FLAMED_AWAITS_TABLES;
+  if (why_not == FLAMED_END_NO_PROCESS) {
+    sample->flags |= FLAMED_AWAITS_TABLES;
+    notify_daemon(work, FLAMED_END_NO_PROCESS);
+  }
   /*
    * A chain of frame pointers that ends with 0 is whole without any table. A frame pointer that is 0 at the start is
    * not a chain: in code without frame pointers it may be any number.

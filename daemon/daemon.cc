@@ -42,6 +42,7 @@
 #include "daemon/naming/module_loader.h"
 #include "daemon/naming/name_keeper.h"
 #include "daemon/naming/row_cache.h"
+#include "daemon/naming/walk_loader.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -315,7 +316,7 @@ class Daemon::Parts {
   void stop() {
     module_reader_.stop();
     opener_.stop();
-    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &names_thread_}) {
+    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_}) {
       thread->request_stop();
       thread->join();
     }
@@ -335,9 +336,8 @@ class Daemon::Parts {
     if (config_.jvm_attach) {
       jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
     }
-    loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), kernel_symbols_,
-                                        unwind_.get(), config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(),
-                                        budget_});
+    loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), unwind_.get(),
+                                        config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(), budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -345,8 +345,13 @@ class Daemon::Parts {
                                              if (symbolizer_.free_closed() >= kMuchMemory) give_back_freed_memory();
                                            }});
     names_thread_ = start_thread("names", [this](const std::stop_token& stop) { name_keeper_->run(stop); });
+    walks_thread_ = start_thread("walks", [this](const std::stop_token& stop) {
+      load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr);
+      wait_for_stop(stop);  // its CPU time is read
+    });
     std::vector<ThreadCpu> background;
     background.emplace_back(modules_thread_);
+    background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
@@ -399,7 +404,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread names_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, names_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

@@ -6,9 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <exception>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,7 +15,6 @@
 #include "base/handle.h"
 #include "base/heap.h"
 #include "base/result.h"
-#include "daemon/sampler/kernel_orc.h"
 #include "symbolizer/model/file_identity.h"
 #include "symbolizer/model/jit_file.h"
 #include "symbolizer/model/module.h"
@@ -44,16 +41,8 @@ void publish_vdso(UnwindPublisher& unwind) {
 }  // namespace
 
 void ModuleLoader::run(const std::stop_token& stop) {
-  // Samples are already being taken, so the verifier's time does not delay them.
-  if (unwind_ != nullptr) load_walk();
-  // It makes samples cheaper, but current processes have no tables yet: first some of these.
-  constexpr int kTablesFirst = 100;
-  bool awaits_kernel_walk = true;
-  for (int requests = 0; !stop.stop_requested(); ++requests) {
-    if (awaits_kernel_walk && (requests == kTablesFirst || !parts_.modules.has_request())) {
-      load_kernel_walk();
-      awaits_kernel_walk = false;
-    }
+  if (unwind() != nullptr) publish_vdso(*unwind());
+  while (!stop.stop_requested()) {
     const std::optional<symbolizer::OpenRequest> request = parts_.modules.next_request(stop);
     if (!request) return;
     if (stop.stop_requested()) return;  // the rest of the queue is not needed any more
@@ -64,28 +53,8 @@ void ModuleLoader::run(const std::stop_token& stop) {
   }
 }
 
-void ModuleLoader::load_walk() {
-  if (const Status loaded = parts_.walks.load_user_walk(); loaded) {
-    publish_vdso(*unwind_);
-  } else {
-    UnwindPublisher::log_no_tables(loaded.error().message());
-    unwind_ = nullptr;
-  }
-}
-
-void ModuleLoader::load_kernel_walk() {
-  const auto find_orc = [&]() -> Result<flamed_kernel_orc> {
-    try {
-      return find_kernel_orc(
-          [&](const std::vector<std::string_view>& names) { return parts_.kernel_symbols.addresses(names); });
-    } catch (const std::exception& e) {
-      return Error(e.what());  // no memory for the message
-    }
-  };
-  if (const Status loaded = parts_.walks.load_kernel_walk(find_orc()); !loaded) {
-    spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
-  }
-}
+/// Null: there are no tables, or the kernel has refused the program that would use them.
+UnwindPublisher* ModuleLoader::unwind() const { return parts_.walks.refused_tables() ? nullptr : parts_.unwind; }
 
 void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_token& stop) {
   ModuleId id = request.module;
@@ -95,25 +64,25 @@ void ModuleLoader::load(const symbolizer::OpenRequest& request, const std::stop_
     if (!file) spdlog::debug("cannot open {}: {}", request.path, file.error().message());
     id = parts_.modules.finish(request, std::move(file));
   }
-  if (unwind_ == nullptr) return;
+  if (unwind() == nullptr) return;
   const symbolizer::ModulePtr module = parts_.modules.find(id);
   // Rows of much code wait until walks have met it often enough (UnwindPublisher::should_build()).
-  const bool is_worth_it = !request.only_functions && unwind_->is_worth_at_once(request.end - request.start);
+  const bool is_worth_it = !request.only_functions && parts_.unwind->is_worth_at_once(request.end - request.start);
   if (module != nullptr && module->file && !is_worth_it) find_functions(*module);
   if (module != nullptr && module->file && is_worth_it && !publish_rows(*module, stop)) {
     std::this_thread::sleep_for(kNoReaderPause);
     parts_.modules.want_again(module->id);
   }
-  unwind_->drop_empty_slabs();
+  parts_.unwind->drop_empty_slabs();
 }
 
 /// The rows of single functions that late walks need.
 void ModuleLoader::find_functions(const symbolizer::Module& module) {
-  const std::vector<std::uint64_t> wanted = unwind_->take_wanted_functions(module.id);
+  const std::vector<std::uint64_t> wanted = parts_.unwind->take_wanted_functions(module.id);
   if (wanted.empty() || !parts_.budget.may_work_in_background()) return;
   const Result<std::vector<unwinder::UnwindRows>> rows = parts_.reader.read_function_rows(module.file.get(), wanted);
   if (rows)
-    unwind_->add_functions(module.id, wanted, *rows);
+    parts_.unwind->add_functions(module.id, wanted, *rows);
   else
     spdlog::debug("no unwind rows for functions of {}: {}", module.path, rows.error().message());
 }
@@ -126,10 +95,10 @@ Result<symbolizer::SourcedRows> ModuleLoader::rows_of(const Fd& file) {
   const Fd kept = identity ? parts_.row_cache->find(*identity) : Fd();
   Result<symbolizer::SourcedRows> rows = parts_.reader.read_unwind_rows(file.get(), kept.get());
   if (rows && rows->was_kept) {
-    unwind_->count_reuse();
+    parts_.unwind->count_reuse();
     return rows;
   }
-  if (rows || rows.error().code() != EAGAIN) unwind_->count_build(clock.monotonic().ns - start.ns);
+  if (rows || rows.error().code() != EAGAIN) parts_.unwind->count_build(clock.monotonic().ns - start.ns);
   // A file that has changed meanwhile may have rows of both versions.
   if (rows && identity && symbolizer::identity_of(file.get()) == identity) parts_.row_cache->keep(*identity, *rows);
   return rows;
@@ -137,13 +106,13 @@ Result<symbolizer::SourcedRows> ModuleLoader::rows_of(const Fd& file) {
 
 /// False: the ELF worker was not available; try again.
 bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::stop_token& stop) {
-  if (unwind_->is_ready(module.id)) return true;
+  if (parts_.unwind->is_ready(module.id)) return true;
   // The next sample in the module requests it again.
   if (!parts_.budget.may_work_in_background()) return true;
   Result<symbolizer::SourcedRows> read = rows_of(module.file);
   if (!read && read.error().code() == EAGAIN) return false;
   // Other failures may be those of the helper, not of the file.
-  if (!read && read.error().code() != ENOEXEC && unwind_->may_try_again(module.id)) {
+  if (!read && read.error().code() != ENOEXEC && parts_.unwind->may_try_again(module.id)) {
     spdlog::info("no unwind rows for {} yet: {}", module.path, read.error().message());
     return true;
   }
@@ -152,7 +121,7 @@ bool ModuleLoader::publish_rows(const symbolizer::Module& module, const std::sto
                  read.error().message());
   }
   unwinder::UnwindRows rows = read ? std::move(read->rows) : unwinder::UnwindRows{};
-  while (!stop.stop_requested() && unwind_->publish_rows(module.id, rows) == UnwindPublisher::Outcome::kWait) {
+  while (!stop.stop_requested() && parts_.unwind->publish_rows(module.id, rows) == UnwindPublisher::Outcome::kWait) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(UnwindPublisher::kGraceNs));
   }
   if (rows.rows.size() >= kManyRows) {

@@ -16,7 +16,6 @@
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/module_reader.h"
 #include "symbolizer/model/sourced_rows.h"
-#include "symbolizer/names/kernel_symbols.h"
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
 
@@ -29,21 +28,19 @@ class ModuleLoader {
     symbolizer::ModuleTable& modules;  ///< requests files
     symbolizer::GuardedOpener& opener;
     symbolizer::ModuleReader& reader;
-    WalkPrograms& walks;
-    symbolizer::KernelSymbols& kernel_symbols;
+    const WalkPrograms& walks;
     UnwindPublisher* unwind;  ///< null: no tables
     JvmAsker* jvm_asker;      ///< null: JVMs are not asked
     RowCache* row_cache;      ///< null: rows are not kept for the next start
     BudgetKeeper& budget;
   };
-  explicit ModuleLoader(const Parts& parts) : parts_(parts), unwind_(parts.unwind) {}
+  explicit ModuleLoader(const Parts& parts) : parts_(parts) {}
 
-  /// Loads the kernel program's walk by tables, and then serves requests, until `stop` is requested.
+  /// Serves requests until `stop` is requested.
   void run(const std::stop_token& stop);
 
  private:
-  void load_walk();
-  void load_kernel_walk();
+  [[nodiscard]] UnwindPublisher* unwind() const;
   void load(const symbolizer::OpenRequest& request, const std::stop_token& stop);
   void find_functions(const symbolizer::Module& module);
   Result<symbolizer::SourcedRows> rows_of(const Fd& file);
@@ -51,7 +48,6 @@ class ModuleLoader {
   void look_for_jit_files(const ProcessId& owner);
 
   const Parts parts_;
-  UnwindPublisher* unwind_;  ///< null as well once the kernel has refused the walk
 };
 
 }  // namespace flamed::daemon

@@ -403,6 +403,10 @@ bool WalkPrograms::walks_by_tables() const {
   return __atomic_load_n(&first_.bss->walk_state, __ATOMIC_ACQUIRE) == FLAMED_WALK_LOADED;
 }
 
+bool WalkPrograms::refused_tables() const {
+  return __atomic_load_n(&first_.bss->walk_state, __ATOMIC_ACQUIRE) == FLAMED_WALK_REFUSED;
+}
+
 std::string WalkPrograms::why_no_tables() const {
   const std::lock_guard lock(mutex_);
   return why_no_tables_;

@@ -47,6 +47,8 @@ class WalkPrograms {
 
   /// Are user stacks walked by unwind tables now? No lock.
   [[nodiscard]] bool walks_by_tables() const;
+  /// Has the kernel refused the program that would do so? No lock.
+  [[nodiscard]] bool refused_tables() const;
   /// Why not; empty if they are.
   [[nodiscard]] std::string why_no_tables() const;
   /// Why the kernel itself walks kernel stacks; empty if our program does.
