@@ -22,6 +22,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
+from loads.build import write_sources  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
 
 ONE_LINE = "int main(void) { return 0; }\n"
@@ -30,9 +31,12 @@ NODE = "const end = Date.now() + 4000; let n = 0; while (Date.now() < end) n += 
 RUBY = "e = Time.now + 4; n = 0; n += n.to_s.size while Time.now < e"
 PHP = "$e = microtime(true) + 4; $n = 0; while (microtime(true) < $e) $n += strlen((string)$n);"
 ERLANG = "lists:foldl(fun(_, A) -> A + length(integer_to_list(A)) end, 0, lists:seq(1, 20000000)), halt()."
-# Name: the program that it needs, and a shell command. {dir} is a scratch directory with one.c in it.
+# Name: the program that it needs, and a shell command. {dir} is a scratch directory with one.c and the sources of the
+# benchmarks' build in it.
 LOADS = {
     "gcc": ("gcc", "for i in $(seq 300); do gcc -c {dir}/one.c -o {dir}/one.o; done"),
+    # With a compiler cache it would be another load.
+    "build": ("g++", "export PATH=/usr/bin:/bin; for i in 1 2 3; do make -C {dir} -s -j$(nproc) clean all.a; done"),
     "shell": ("git", "for i in $(seq 1000); do sh -c 'git --version; perl -e 1' > /dev/null; done"),
     "python": ("python3", f"for i in $(seq 200); do python3 -c '{PYTHON}'; done"),
     "openssl": ("openssl", "timeout 4 openssl speed -seconds 4 rsa2048 2> /dev/null > /dev/null"),
@@ -53,6 +57,7 @@ def run_load(options, name):
     with tempfile.TemporaryDirectory() as folder, Daemon(os.path.join(options.build, "flamed")) as daemon:
         with open(os.path.join(folder, "one.c"), "w", encoding="utf-8") as source:
             source.write(ONE_LINE)
+        write_sources(folder)
         time.sleep(options.before)
         began = time.time()
         shell = subprocess.Popen(["sh", "-c", command.replace("{dir}", folder)])

@@ -45,6 +45,16 @@ clean:
 """
 
 
+def write_sources(folder):
+    """Writes what is built, and its Makefile."""
+    texts = {f"cpp_{n}.cc": CPP.format(n=n) for n in range(CPP_FILES)}
+    texts |= {f"c_{n}.c": C.format(n=n) for n in range(C_FILES)}
+    texts["Makefile"] = MAKEFILE
+    for name, text in texts.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
 class Build(Load):
     name = "build"
     title = (f"a full build, again and again: `make -j` with {CPP_FILES} C++ files, {C_FILES} small C files, and "
@@ -55,16 +65,8 @@ class Build(Load):
         for program in ("make", "g++", "gcc", "ar"):
             if shutil.which(program) is None:
                 raise Skip(f"there is no {program} here")
-        for n in range(CPP_FILES):
-            self.write(f"cpp_{n}.cc", CPP.format(n=n))
-        for n in range(C_FILES):
-            self.write(f"c_{n}.c", C.format(n=n))
-        self.write("Makefile", MAKEFILE)
+        write_sources(self.folder)
         self.build()
-
-    def write(self, name, text):
-        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
 
     def build(self):
         subprocess.run(["make", "-s", "clean"], cwd=self.folder, check=True)
