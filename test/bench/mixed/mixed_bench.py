@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how many user stacks of Debian's programs are whole, and whether they are right.
 
-    mixed_bench.py FLAMED [seconds for each program]      (default 20)
+    mixed_bench.py [--warm-up S] FLAMED [SECONDS [PROGRAM...]]
 
-Each program that is installed runs for a while, sampled by three profilers at the same time: flamed by unwind tables,
-flamed by frame pointers, and `perf record --call-graph dwarf`, which copies the stack with each sample and unwinds it
-later by the same unwind information with other code. One JSON object on stdout. Needs root, perf and binutils.
+Each program that is installed runs for SECONDS (20) after a warm-up (12 s; with 0, first samples are compared),
+sampled by three profilers at the same time: flamed by unwind tables, flamed by frame pointers, and `perf record
+--call-graph dwarf`, which copies the stack with each sample and unwinds it later by the same unwind information with
+other code. One JSON object on stdout. Needs root, perf and binutils.
 
 What the two see can't be compared sample by sample, since their timers differ. So it is done stack by stack: a stack of
 flamed agrees with perf where perf saw the very same stack, or saw each of its steps from a caller to its callee, and its
@@ -14,6 +15,7 @@ beginning, in some stack. Functions are compared by where they begin, because na
 As a measure for what chance alone leaves, the second half of perf's samples is held against the first in the same way.
 """
 
+import argparse
 import bisect
 import collections
 import functools
@@ -75,7 +77,6 @@ SELECT i * 7919 % 1009 AS k, count(*), group_concat(substr(hex(i), 1, 2)) FROM n
 """
 # More than flamed's default of 99, so that rare steps are seen, too.
 PERF_HZ = 397
-WARM_UP_S = 12  # two drains and the time to build: then the program's files have their tables
 LABELS = {}
 # The functions in which a thread or a process begins, by perf's names.
 ENTRIES = {"_start", "_dl_start_user", "clone", "__clone", "clone3", "__clone3"}
@@ -377,19 +378,19 @@ def profiles(daemon, program, pid, start_ms, comms=None):
     return [daemon.profile(f"pid={process['id']}&from={start_ms}") for process in listed if process["comm"] in (comms or [program.comm])]
 
 
-def measure(program, seconds, tables, pointers, folder):
+def measure(program, options, tables, pointers, folder):
     data = os.path.join(folder, "perf.data")
     load = subprocess.Popen(program.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                             start_new_session=True)
     try:
         begun_ms = int(time.time() * 1000)
-        time.sleep(WARM_UP_S)
+        time.sleep(options.warm_up)
         at_first = merged(profiles(tables, program, load.pid, begun_ms))
         before = tables.bpf()
         start_ms = int(time.time() * 1000)
         target = ["-a"] if program.comm else ["-p", str(load.pid)]
         subprocess.run(["perf", "record", "-q", "--call-graph", f"dwarf,{program.dump_bytes}", "-F", str(PERF_HZ), "-e", "cpu-clock", "-o", data,
-                        *target, "--", "sleep", str(seconds)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                        *target, "--", "sleep", str(options.seconds)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        check=False)
         time.sleep(1.5)  # a drain
         after = tables.bpf()
@@ -431,29 +432,36 @@ def measure(program, seconds, tables, pointers, folder):
 
 
 def main():
-    binary = sys.argv[1]
-    seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    only = set(sys.argv[3:])
-    report = {"seconds": seconds, "warm_up_seconds": WARM_UP_S, "programs": {}}
+    parser = argparse.ArgumentParser()
+    # Two drains and the time to build: then the program's files have their tables.
+    parser.add_argument("--warm-up", type=float, default=12)
+    parser.add_argument("flamed")
+    parser.add_argument("seconds", type=int, nargs="?", default=20)
+    parser.add_argument("programs", nargs="*")
+    options = parser.parse_args()
+    report = {"seconds": options.seconds, "warm_up_seconds": options.warm_up, "programs": {}}
     statistics = "/proc/sys/kernel/bpf_stats_enabled"
     with open(statistics, encoding="ascii") as file:
         statistics_before = file.read()
     with tempfile.TemporaryDirectory() as folder:
         always = ("--cpu-budget", "100%")
-        tables, pointers = Daemon(binary, *always), Daemon(binary, *always, "--unwind", "frame-pointers")
         try:
             with open(statistics, "w", encoding="ascii") as file:
                 file.write("1")
             for program in programs(folder):
-                if not os.path.exists(program.needs) or (only and program.name not in only):
+                if not os.path.exists(program.needs) or (options.programs and program.name not in options.programs):
                     continue
                 print(f"{program.name} ...", file=sys.stderr)
-                report["programs"][program.name] = measure(program, seconds, tables, pointers, folder)
+                tables = Daemon(options.flamed, *always)
+                pointers = Daemon(options.flamed, *always, "--unwind", "frame-pointers")
+                try:
+                    report["programs"][program.name] = measure(program, options, tables, pointers, folder)
+                finally:
+                    tables.end()
+                    pointers.end()
         finally:
             with open(statistics, "w", encoding="ascii") as file:
                 file.write(statistics_before)
-            tables.end()
-            pointers.end()
     measured = report["programs"].values()
     for kind in ("tables", "frame_pointers"):
         samples = sum(program[kind]["samples"] for program in measured)
