@@ -129,7 +129,7 @@ void CpuGovernor::lower(double limit) {
   do {
     ++step_;
     cost /= 2;
-  } while (step_ < steps_ && cost > kLowerTo * limit);
+  } while (step_ < steps_ && cost > limit);
   ++lowered_;
   // After a raise that did not fit, the next attempt waits longer each time.
   const bool taken_back = was_raised_ && held_ns_ < hold_ns_ + kNsPerMinute;

@@ -56,8 +56,8 @@ class CpuGovernor {
   static constexpr std::int64_t kSavedNs = 60 * kNsPerSecond;     ///< of the budget, for background work
   static constexpr std::int64_t kMostDebtNs = 10 * kNsPerMinute;  ///< likewise
   static constexpr double kLowestHz = 10;
-  static constexpr double kSamplingPart = 0.9;                 ///< of the budget
-  static constexpr double kLowerTo = 0.85, kRaiseBelow = 0.7;  ///< of kSamplingPart
+  static constexpr double kSamplingPart = 0.9;  ///< of the budget
+  static constexpr double kRaiseBelow = 0.7;    ///< of kSamplingPart
 
   /// `budget` is a share of the machine's CPU time; empty: no budget.
   CpuGovernor(unsigned frequency_hz, std::optional<double> budget);
