@@ -17,7 +17,7 @@ constexpr std::size_t kShownBytes = 64;
 template <typename T>
 using Parsed = std::variant<T, Problem>;
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   out += text.substr(0, kShownBytes);
   if (text.size() > kShownBytes) out += "…";
@@ -35,10 +35,10 @@ std::string join(const std::vector<std::string_view>& words) {
 }
 
 Problem unknown_parameter(const std::string& name, std::span<const ParameterSpec> table) {
-  if (table.empty()) return bad_parameter(name, "This endpoint takes no parameters; leave out " + quoted(name) + ".");
+  if (table.empty()) return bad_parameter(name, "This endpoint takes no parameters; leave out " + in_quotes(name) + ".");
   std::vector<std::string_view> allowed;
   for (const ParameterSpec& spec : table) allowed.push_back(spec.name);
-  return bad_parameter(name, "There is no parameter " + quoted(name) + ". Allowed are: " + join(allowed) + ".");
+  return bad_parameter(name, "There is no parameter " + in_quotes(name) + ". Allowed are: " + join(allowed) + ".");
 }
 
 /// All of `text` as a decimal number without a sign.
@@ -57,7 +57,7 @@ std::string shown(double bound) {
 }
 
 Problem not_allowed(const ParameterSpec& spec, std::string_view text) {
-  return bad_parameter(spec.name, quoted(text) + " is not possible as " + std::string(spec.name) +
+  return bad_parameter(spec.name, in_quotes(text) + " is not possible as " + std::string(spec.name) +
                                       ". Allowed are: " + allowed_values(spec) + ".");
 }
 
@@ -108,7 +108,7 @@ Parsed<std::string> text_of(const ParameterSpec& spec, const std::string& text) 
 Parsed<std::string_view> choice_of(const ParameterSpec& spec, std::string_view text) {
   const auto choice = std::find(spec.choices.begin(), spec.choices.end(), text);
   if (choice == spec.choices.end()) {
-    return bad_parameter(spec.name, quoted(text) + " is not a " + std::string(spec.name) +
+    return bad_parameter(spec.name, in_quotes(text) + " is not a " + std::string(spec.name) +
                                         ". Allowed are: " + allowed_values(spec) + ".");
   }
   return *choice;
@@ -136,7 +136,7 @@ Parsed<std::int64_t> duration_ns_of(const ParameterSpec& spec, std::string_view 
 Parsed<NamePattern> pattern_of(const ParameterSpec& spec, const std::string& text) {
   auto pattern = NamePattern::compile(text);
   if (!pattern) {
-    return bad_parameter(spec.name, quoted(text) + " can't be used as a regular expression: " +
+    return bad_parameter(spec.name, in_quotes(text) + " can't be used as a regular expression: " +
                                         pattern.error().message() + ". Allowed are: " + allowed_values(spec) + ".");
   }
   return std::move(*pattern);
@@ -159,7 +159,7 @@ Result<store::ProcessSelector> parse_process(std::string_view text) {
     good = selector.start_ticks.has_value();
   }
   if (!good) {
-    return Error(quoted(text) +
+    return Error(in_quotes(text) +
                  " is not a process. Write a pid (1234), or pid@start_ticks (1234@567890) as /processes lists them; "
                  "leave it out for the whole machine.");
   }

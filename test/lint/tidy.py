@@ -29,7 +29,7 @@ KEPT_SECONDS = 60 * 24 * 3600
 MOST_IN_BATCH = 12
 CLANG_TIDY = ['clang-tidy', '--quiet', '--config-file=.clang-tidy']
 # What a source declares for itself alone: two sources of a batch can't have the same.
-DECLARATION = re.compile(r'^(?!return|using namespace|namespace|#|//|extern)(?:[\w:<>,&*\[\]]+ )+[*&]*(\w+)(?: ?[({=;\[]| :|$)', re.M)
+DECLARATION = re.compile(r'^(?!return|using namespace|namespace|#|//)(?:[\w:<>,&*\[\]"]+ )+[*&]*(\w+)(?: ?[({=;\[]| :|$)', re.M)
 # Of a command line, what differs between sources that are compiled alike: their own names, and their target's folder.
 OWN_FLAGS = re.compile(r' (?:-M[QF] |-o |-c )?\S+\.(?:p|o|o\.d|cc)(?= |$)|(?<= )-I\S+\.p(?= )')
 
