@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbering: sealed slots of the store as minutes of one session. Gives numbers to what their samples refer to, in the
+// order in which it is met. The store reuses its ids: the numbering compares each snapshot with the one before, and
+// forgets the numbers of ids that mean something else now.
+//
+// One thread. Between two minutes it holds views of the snapshot's tables: chunks that the store changes meanwhile are
+// kept twice. Besides that it takes 4 bytes for each id of the store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "base/identity.h"
+#include "store/ring/call_tree.h"
+#include "store/ring/process_table.h"
+#include "store/ring/slot.h"
+#include "store/ring/snapshot.h"
+#include "store/ring/snapshot_data.h"
+#include "store/ring/thread_table.h"
+
+namespace flamed::archive {
+
+class Numbering {
+ public:
+  using DescribeModule = std::function<Module(ModuleId)>;
+  explicit Numbering(DescribeModule describe) : describe_(std::move(describe)) {}
+
+  /// What a slot adds to the dictionary, and what then refers to it.
+  struct Numbered {
+    Additions additions;
+    Minute minute;
+  };
+  /// The slot is a sealed one of the snapshot; snapshots and slots come in their order. Both values must be written, or
+  /// no more of this session.
+  Numbered take(const store::Snapshot& snapshot, const store::Slot& slot);
+
+ private:
+  /// By id of the store: number + 1; 0: none.
+  using Numbers = std::vector<std::uint32_t>;
+
+  void follow(const store::SnapshotData& snapshot);
+  /// True: an id means another process now.
+  bool forget_reused_processes(const store::SnapshotData& snapshot);
+  void forget_reused_threads(const store::SnapshotData& snapshot, bool has_other_processes);
+  void forget_reused_stacks(const store::SnapshotData& snapshot);
+  std::uint32_t stack_number(std::uint32_t id);
+  std::uint32_t frame_number(std::uint32_t id);
+  std::uint32_t module_number(ModuleId id);
+  std::uint32_t thread_number(std::uint32_t id);
+  std::uint32_t process_number(std::uint32_t id);
+  void add_state(std::uint32_t process);
+
+  const DescribeModule describe_;
+  store::CallTree::View tree_;
+  store::ThreadTable::Records::View thread_records_;
+  store::ProcessTable::Records::View process_records_;
+  store::GapLog::View gaps_;
+  Numbers stacks_, frames_, threads_, processes_;
+  std::unordered_map<ModuleId, std::uint32_t> modules_;
+  DictionarySize size_;              ///< with additions_
+  Additions additions_;              ///< for the next minute
+  std::vector<std::uint32_t> path_;  ///< scratch
+};
+
+}  // namespace flamed::archive

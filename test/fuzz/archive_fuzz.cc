@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as blocks of the archive: a value that can be written and read again, or an error, never a crash. The first
+// byte says whether the rest is a block, or columns, each after its size in two bytes: bytes that were changed at
+// random have no valid checksum, so that they would not get far.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/block.h"
+#include "archive/codec/minute.h"
+
+namespace {
+
+using flamed::Result;
+using flamed::archive::Additions;
+using flamed::archive::Column;
+using flamed::archive::DictionarySize;
+using flamed::archive::Minute;
+
+using Bytes = std::vector<std::byte>;
+
+DictionarySize use_additions(std::span<const std::byte> block) {
+  const Result<Additions> additions = flamed::archive::decode_additions(block, {});
+  if (!additions.ok()) {
+    if (additions.error().message().empty()) std::abort();
+    return {};
+  }
+  const Result<Bytes> again = flamed::archive::encode(*additions);
+  if (!again.ok()) std::abort();
+  const Result<Additions> read = flamed::archive::decode_additions(*again, {});
+  if (!read.ok() || read->stacks != additions->stacks || read->frames != additions->frames ||
+      read->threads != additions->threads || read->modules != additions->modules || read->gaps != additions->gaps ||
+      read->processes.size() != additions->processes.size()) {
+    std::abort();
+  }
+  return additions->after();
+}
+
+void use_minute(std::span<const std::byte> block, const DictionarySize& dictionary) {
+  const Result<Minute> minute = flamed::archive::decode_minute(block, dictionary);
+  if (!minute.ok()) {
+    if (minute.error().message().empty()) std::abort();
+    return;
+  }
+  const Result<Bytes> again = flamed::archive::encode(*minute);
+  if (!again.ok()) std::abort();
+  const Result<Minute> read = flamed::archive::decode_minute(*again, dictionary);
+  if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
+}
+
+/// The next `count` columns as a block.
+Bytes take_block(std::span<const std::uint8_t>& data, std::size_t count) {
+  std::vector<Column> columns(count);
+  for (Column& column : columns) {
+    if (data.size() < 2) break;
+    const std::size_t size = std::min(std::size_t{data[0]} | std::size_t{data[1]} << 8, data.size() - 2);
+    const auto bytes = data.subspan(2, size);
+    column.put_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    data = data.subspan(2 + size);
+  }
+  Result<Bytes> block = flamed::archive::pack_block(1, columns);
+  if (!block.ok()) std::abort();
+  return std::move(*block);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  std::span<const std::uint8_t> rest(data + 1, size - 1);
+  if (data[0] % 2 == 0) {
+    const auto block = std::as_bytes(rest);
+    use_additions(block);
+    use_minute(block, {100, 100, 100, 100, 100});
+  } else {
+    const DictionarySize dictionary = use_additions(take_block(rest, 12));
+    use_minute(take_block(rest, 4), dictionary);
+  }
+  return 0;
+}

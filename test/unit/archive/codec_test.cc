@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/block.h"
+#include "archive/codec/minute.h"
+#include "test/catch.h"
+
+namespace flamed::archive {
+namespace {
+
+using store::Gap;
+using store::GapReason;
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
+  /// Any number of bits, each as often.
+  std::uint64_t any() { return engine_() >> below(64); }
+  std::int64_t any_signed() { return static_cast<std::int64_t>(engine_()) >> below(64); }
+  std::string text() {
+    std::string text(below(40), ' ');
+    for (char& c : text) c = static_cast<char>(below(256));
+    return below(3) == 0 ? "the same" : text;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+Additions random_additions(Random& random, const DictionarySize& known) {
+  Additions additions;
+  additions.before = known;
+  for (auto left = random.below(4); left > 0; --left) {
+    Module module{static_cast<ModuleKind>(random.below(kModuleKinds)), random.text(), {}};
+    if (module.kind == ModuleKind::kAnonymous) module.owner = {static_cast<std::int32_t>(random.any()), random.any()};
+    additions.modules.push_back(module);
+  }
+  const std::uint64_t modules = kFirstFreeModule.value + known.modules + additions.modules.size();
+  for (auto left = random.below(50); left > 0; --left) {
+    const auto module = static_cast<std::uint32_t>(random.below(modules));
+    const bool is_marker = module == kTruncatedModule.value;
+    additions.frames.push_back({module, is_marker ? random.below(store::kTruncationCount) : random.any()});
+  }
+  const std::uint64_t frames = known.frames + additions.frames.size();
+  for (auto left = frames == 0 ? 0 : random.below(80); left > 0; --left) {
+    const std::uint64_t number = known.stacks + additions.stacks.size();
+    additions.stacks.push_back(
+        {static_cast<std::uint32_t>(random.below(number)), static_cast<std::uint32_t>(random.below(frames))});
+  }
+  std::uint32_t processes = known.processes;
+  for (auto left = random.below(10); left > 0; --left) {
+    ProcessState process;
+    process.number = static_cast<std::uint32_t>(random.below(processes + 1));
+    if (process.number == processes) ++processes;
+    process.info = {
+        {static_cast<std::int32_t>(random.any()), random.any()}, random.text(), random.text(), random.any(), {}, {}};
+    if (random.below(2) == 0) process.info.started = WallTime{random.any_signed()};
+    if (random.below(2) == 0) process.info.ended = WallTime{random.any_signed()};
+    process.info.parent_pid = static_cast<std::int32_t>(random.any());
+    process.info.parent_start_ticks = random.any();
+    if (random.below(2) == 0) process.info.uid = static_cast<std::uint32_t>(random.below(store::kNoUser));
+    process.info.command_line = random.text();
+    process.info.cgroup = random.text();
+    process.info.unit = random.text();
+    process.info.container = random.text();
+    process.owner = static_cast<std::uint32_t>(random.any());
+    process.is_hidden = random.below(2) == 0;
+    additions.processes.push_back(process);
+  }
+  for (auto left = processes == 0 ? 0 : random.below(20); left > 0; --left) {
+    additions.threads.push_back({static_cast<std::uint32_t>(random.below(processes)),
+                                 static_cast<std::int32_t>(random.any()), random.text(),
+                                 static_cast<std::uint32_t>(random.any()), random.below(2) == 0});
+  }
+  for (auto left = random.below(4); left > 0; --left) {
+    Gap gap{{random.any_signed()}, {random.any_signed()}, static_cast<GapReason>(random.below(store::kGapReasonCount))};
+    if (random.below(2) == 0) gap.cpu = static_cast<std::uint16_t>(random.any());
+    gap.lost_samples = random.any();
+    additions.gaps.push_back(gap);
+  }
+  return additions;
+}
+
+Minute random_minute(Random& random, const DictionarySize& known) {
+  Minute minute;
+  minute.start.ns = random.any_signed() / 8;
+  minute.end.ns = minute.start.ns + 1 + static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
+  minute.wall_offset_ns = random.any_signed() / 8;
+  minute.period_ns = 1 + static_cast<std::int64_t>(random.below(std::uint64_t{1} << 40));
+  minute.sequence = static_cast<std::uint32_t>(random.any());
+  minute.cpus = static_cast<std::uint32_t>(random.any());
+  if (random.below(2) == 0) minute.cpu_ns_accounted = random.any();
+  minute.quality.whole = random.any();
+  for (std::uint64_t& count : minute.quality.truncated) count = random.any();
+  for (std::uint64_t& count : minute.quality.lost) count = random.any();
+  std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> seen;
+  for (auto left = known.threads == 0 ? 0 : random.below(200); left > 0; --left) {
+    Pair pair{static_cast<std::uint32_t>(random.below(known.threads)),
+              static_cast<std::uint32_t>(random.below(known.stacks)), random.below(5) == 0,
+              1 + (random.below(3) == 0 ? static_cast<std::uint32_t>(random.any() >> 1) % 0xfffffff0U : 0U)};
+    if (seen.insert({pair.thread, pair.stack, pair.is_cut}).second) minute.pairs.push_back(pair);
+  }
+  std::sort(minute.pairs.begin(), minute.pairs.end());
+  return minute;
+}
+
+bool is_same(const store::ProcessInfo& a, const store::ProcessInfo& b) {
+  return a.id == b.id && a.comm == b.comm && a.executable == b.executable && a.cgroup_id == b.cgroup_id &&
+         a.started == b.started && a.ended == b.ended && a.parent_pid == b.parent_pid &&
+         a.parent_start_ticks == b.parent_start_ticks && a.uid == b.uid && a.command_line == b.command_line &&
+         a.cgroup == b.cgroup && a.unit == b.unit && a.container == b.container;
+}
+
+void check_same(const Additions& a, const Additions& b) {
+  CHECK(a.before == b.before);
+  CHECK(a.modules == b.modules);
+  CHECK(a.frames == b.frames);
+  CHECK(a.stacks == b.stacks);
+  CHECK(a.threads == b.threads);
+  CHECK(a.gaps == b.gaps);
+  REQUIRE(a.processes.size() == b.processes.size());
+  for (std::size_t i = 0; i < a.processes.size(); ++i) {
+    CHECK(a.processes[i].number == b.processes[i].number);
+    CHECK(a.processes[i].owner == b.processes[i].owner);
+    CHECK(a.processes[i].is_hidden == b.processes[i].is_hidden);
+    CHECK(is_same(a.processes[i].info, b.processes[i].info));
+  }
+}
+
+void check_same(const Minute& a, const Minute& b) {
+  CHECK(a.start == b.start);
+  CHECK(a.end == b.end);
+  CHECK(a.wall_offset_ns == b.wall_offset_ns);
+  CHECK(a.period_ns == b.period_ns);
+  CHECK(a.sequence == b.sequence);
+  CHECK(a.cpus == b.cpus);
+  CHECK(a.cpu_ns_accounted == b.cpu_ns_accounted);
+  CHECK(a.quality.whole == b.quality.whole);
+  CHECK(a.quality.truncated == b.quality.truncated);
+  CHECK(a.quality.lost == b.quality.lost);
+  CHECK(a.pairs == b.pairs);
+}
+
+template <typename T>
+std::vector<std::byte> bytes_of(const T& value) {
+  Result<std::vector<std::byte>> bytes = encode(value);
+  REQUIRE(bytes.ok());
+  return std::move(*bytes);
+}
+
+/// One of each kind.
+Additions small_additions() {
+  Additions additions;
+  additions.modules = {{ModuleKind::kFile, "/usr/lib/libc.so.6", {}}};
+  additions.frames = {{kFirstFreeModule.value, 0x1234}, {kFirstFreeModule.value, 0x1000}};
+  additions.stacks = {{0, 0}, {1, 1}};
+  ProcessState process;
+  process.info.id = {100, 5000};
+  process.info.comm = "worker";
+  additions.processes = {process};
+  additions.threads = {{0, 101, "worker", 1000, false}};
+  return additions;
+}
+
+Minute small_minute() {
+  Minute minute;
+  minute.end.ns = kNsPerMinute;
+  minute.period_ns = 10 * kNsPerMs;
+  minute.pairs = {{0, 1, false, 3}, {0, 2, false, 1}, {0, 2, true, 1}};
+  return minute;
+}
+
+}  // namespace
+
+TEST_CASE("random minutes are the same after they were written and read") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    DictionarySize known;
+    for (int minute = 0; minute < 5; ++minute) {
+      const Additions additions = random_additions(random, known);
+      const Result<Additions> read_additions = decode_additions(bytes_of(additions), known);
+      REQUIRE(read_additions.ok());
+      check_same(*read_additions, additions);
+      known = additions.after();
+      const Minute written = random_minute(random, known);
+      const Result<Minute> read = decode_minute(bytes_of(written), known);
+      REQUIRE(read.ok());
+      check_same(*read, written);
+    }
+  }
+}
+
+TEST_CASE("a minute without samples takes few bytes") {
+  Minute minute = small_minute();
+  minute.pairs.clear();
+  minute.start.ns = 86'400 * kNsPerSecond;
+  minute.end.ns = minute.start.ns + kNsPerMinute;
+  minute.wall_offset_ns = 1'767'268'800 * kNsPerSecond;
+  CHECK(bytes_of(minute).size() < 90);
+  CHECK(bytes_of(Additions{}).size() < 60);
+}
+
+TEST_CASE("a minute that refers to what is not in the dictionary is refused") {
+  const DictionarySize known = small_additions().after();
+  CHECK(decode_minute(bytes_of(small_minute()), known).ok());
+  DictionarySize smaller = known;
+  --smaller.stacks;
+  CHECK_FALSE(decode_minute(bytes_of(small_minute()), smaller).ok());
+  smaller = known;
+  --smaller.threads;
+  CHECK_FALSE(decode_minute(bytes_of(small_minute()), smaller).ok());
+}
+
+TEST_CASE("additions to another dictionary than the known one are refused") {
+  const std::vector<std::byte> block = bytes_of(small_additions());
+  CHECK(decode_additions(block, {}).ok());
+  for (const DictionarySize& other :
+       {DictionarySize{1, 0, 1, 0, 0}, DictionarySize{0, 1, 1, 0, 0}, DictionarySize{0, 0, 2, 0, 0},
+        DictionarySize{0, 0, 1, 1, 0}, DictionarySize{0, 0, 1, 0, 1}}) {
+    CHECK_FALSE(decode_additions(block, other).ok());
+  }
+}
+
+TEST_CASE("additions that refer to what is not in the dictionary are refused") {
+  const auto refuses = [](const Additions& additions) { return !decode_additions(bytes_of(additions), {}).ok(); };
+  Additions wrong = small_additions();
+  wrong.frames[1].module = kFirstFreeModule.value + 1;
+  CHECK(refuses(wrong));
+  wrong = small_additions();
+  wrong.stacks[1].frame = 2;
+  CHECK(refuses(wrong));
+  wrong = small_additions();
+  wrong.threads[0].process = 1;
+  CHECK(refuses(wrong));
+  wrong = small_additions();
+  wrong.processes[0].number = 1;
+  CHECK(refuses(wrong));
+  wrong = small_additions();
+  wrong.frames[0] = {kTruncatedModule.value, store::kTruncationCount};
+  CHECK(refuses(wrong));
+}
+
+TEST_CASE("a stack can't be its own caller") {
+  Additions wrong = small_additions();
+  wrong.stacks[1].caller = 2;
+  CHECK_FALSE(decode_additions(bytes_of(wrong), {}).ok());
+}
+
+TEST_CASE("the same pair twice is refused, and so are pairs out of order") {
+  const DictionarySize known = small_additions().after();
+  Minute wrong = small_minute();
+  wrong.pairs = {{0, 1, false, 1}, {0, 1, false, 1}};
+  CHECK_FALSE(decode_minute(bytes_of(wrong), known).ok());
+  wrong.pairs = {{0, 1, true, 1}, {0, 1, false, 1}};
+  CHECK_FALSE(decode_minute(bytes_of(wrong), known).ok());
+  wrong.pairs = {{0, 2, false, 1}, {0, 1, false, 1}};
+  CHECK_FALSE(decode_minute(bytes_of(wrong), known).ok());
+}
+
+TEST_CASE("a minute that ends before it begins is refused") {
+  Minute wrong = small_minute();
+  wrong.end = wrong.start;
+  CHECK_FALSE(decode_minute(bytes_of(wrong), small_additions().after()).ok());
+}
+
+TEST_CASE("reasons keep their numbers, which are kept on disk") {
+  using store::Loss;
+  using store::Truncation;
+  CHECK(static_cast<int>(Truncation::kDepthLimit) == 0);
+  CHECK(static_cast<int>(Truncation::kStoreFull) == 5);
+  CHECK(static_cast<int>(Truncation::kNewProcess) == 6);
+  CHECK(static_cast<int>(Truncation::kDamagedStack) == 12);
+  CHECK(static_cast<int>(Truncation::kUserShare) == 13);
+  CHECK(static_cast<int>(Truncation::kGuessed) == 15);
+  CHECK(static_cast<int>(Loss::kRingFull) == 0);
+  CHECK(static_cast<int>(Loss::kStoreFull) == 4);
+  CHECK(static_cast<int>(GapReason::kCpuCameOnline) == 0);
+  CHECK(static_cast<int>(GapReason::kLost) == 4);
+  CHECK(kTruncatedModule.value == 3);
+  CHECK(kFirstFreeModule.value == 16);
+}
+
+TEST_CASE("a minute with a reason that this flamed does not know is refused") {
+  // The columns of a minute, with one more kind of lost samples than there is.
+  std::vector<Column> columns(4);
+  for (const unsigned value : {0U, 2U, 0U, 2U, 1U, 1U, 0U, 0U, 0U}) columns[0].put(value);
+  const auto lost = static_cast<std::size_t>(store::kLossCount);
+  const auto minute_with = [&](std::size_t losses) {
+    std::vector<Column> all = columns;
+    all[0].put(0);  // truncated
+    all[0].put(losses);
+    for (std::size_t i = 0; i < losses; ++i) all[0].put(7);
+    all[0].put(0);  // pairs
+    return decode_minute(*pack_block(1, all), {}).ok();
+  };
+  CHECK(minute_with(lost));
+  CHECK_FALSE(minute_with(lost + 1));
+}
+
+}  // namespace flamed::archive
