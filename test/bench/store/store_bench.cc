@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cost of the store, as one JSON object on stdout: the writer's time and allocations per sample, bytes per stack
-// and per minute, and the time of queries. The host is synthetic: two busy CPUs at 99 Hz, long-running services with a
-// large but finite set of stacks, and short-lived programs.
+// and per minute, and the time of queries. The host is the one of synthetic_host.h.
 //
 //   store_bench [minutes]          (default 1440: a day)
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "store/query/query.h"
 #include "store/ring/store.h"
+#include "test/bench/store/synthetic_host.h"
 #include "test/support/manual_clock.h"
 
 namespace {
@@ -37,8 +37,7 @@ std::uint64_t allocations = 0;
 namespace flamed::store {
 namespace {
 
-constexpr std::int64_t kPeriodNs = kNsPerSecond / 99;
-constexpr int kSamplesPerMinute = 2 * 99 * 60;
+constexpr int kSamplesPerMinute = SyntheticHost::kSamplesPerSecond * 60;
 constexpr WallTime kNoon{1'767'268'800 * kNsPerSecond};
 
 /// CPU time of this thread, so that the figures hold on a busy machine too.
@@ -62,41 +61,6 @@ class Namer final : public FrameNamer {
     return chains;
   }
   double took_ns = 0;  ///< not by the store
-};
-
-/// A program has a pool of stacks, which are walks down a fixed call graph. A function's first callee is by far the
-/// most frequent, so that stacks differ mostly in their innermost frames. The distribution of samples is skewed as in
-/// real programs: an eighth of the pool takes half of the samples. One sample in fifty ends at a new address.
-struct Program {
-  std::uint32_t module = 0;
-  std::int32_t pid = 0;
-  std::uint64_t start = 0;
-  int threads = 1;
-
-  static constexpr double kPoolSize = 1500;
-
-  void stack(std::mt19937_64& random, std::vector<Frame>& out) const {
-    out.clear();
-    std::uniform_real_distribution<double> unit(0, 1);
-    double skewed = std::pow(unit(random), 3);
-    std::minstd_rand walk(static_cast<std::uint32_t>(skewed * kPoolSize) * 64 + module + 1);
-    std::uint64_t function = 1;
-    std::size_t depth = 10 + walk() % 40;
-    for (std::size_t i = 0; i < depth; ++i) {
-      double skew = unit(walk);
-      double first = i + 6 < depth ? 0.97 : 0.6;
-      auto callee = static_cast<std::uint64_t>(skew < first ? 0 : skew < 0.99 ? 1 : 2);
-      function = (function * 2654435761U + callee * 40503U + 17) % 4000;
-      out.push_back({ModuleId{module}, (function << 8) | (callee * 8)});
-    }
-    if (random() % 50 == 0) out.back().offset = random() & 0xfffff;
-  }
-};
-
-struct Prepared {
-  Program program;
-  std::int32_t tid = 0;
-  std::vector<Frame> frames;
 };
 
 struct Figures {
@@ -197,50 +161,19 @@ void measure_flood(Figures& figures) {
 void measure_day(Figures& figures, int minutes) {
   ManualClock clock({1000 * kNsPerSecond}, kNoon);
   Store store({24 * 60 * kNsPerMinute, 256U << 20}, clock, kPeriodNs);
-  std::mt19937_64 random(1);
-  std::vector<Program> services;
-  for (std::uint32_t i = 0; i < 30; ++i) {
-    services.push_back({16 + i, static_cast<std::int32_t>(500 + i), 1, i < 4 ? 16 : 2});
-  }
-  std::vector<Prepared> drain(2 * 99);
+  SyntheticHost host;
   double in_store_ns = 0;
   double slowest_advance_ns = 0;
-  std::int32_t next_pid = 10'000;
-  for (int minute = 0; minute < minutes; ++minute) {
-    std::vector<Program> short_lived;
-    for (int i = 0; i < 60; ++i) {
-      short_lived.push_back(
-          {static_cast<std::uint32_t>(60 + random() % 8), next_pid++, static_cast<std::uint64_t>(minute), 1});
-    }
-    for (int second = 0; second < 60; ++second) {
-      for (Prepared& sample : drain) {
-        // Half of the time goes to four services, a fifth to programs that live for a minute.
-        std::uint64_t dice = random() % 10;
-        sample.program = dice < 5   ? services[random() % 4]
-                         : dice < 8 ? services[random() % services.size()]
-                                    : short_lived[random() % short_lived.size()];
-        sample.program.stack(random, sample.frames);
-        sample.tid = sample.program.pid +
-                     static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(sample.program.threads));
-      }
-      MonotonicTime time = clock.monotonic();
-      clock.advance_ns(kNsPerSecond);
-      double start = now_ns();
-      for (std::size_t i = 0; i < drain.size(); ++i) {
-        // Two CPUs whose timers fire 4 ms apart, within some microseconds.
-        const auto cpu = static_cast<std::uint16_t>(i % 2);
-        const auto since = static_cast<std::int64_t>(i / 2) * kPeriodNs + cpu * 4 * kNsPerMs;
-        const auto late = static_cast<std::int64_t>((i * 2654435761U) >> 16 & 0x1fff);
-        const Prepared& sample = drain[i];
-        ProcessId process{sample.program.pid, sample.program.start};
-        store.add({{time.ns + since + late}, process, sample.tid, "program", sample.frames, {}, cpu});
-      }
-      double added = now_ns();
-      store.advance(clock.monotonic());
-      double advanced = now_ns();
-      in_store_ns += advanced - start;
-      slowest_advance_ns = std::max(slowest_advance_ns, advanced - added);
-    }
+  for (int second = 0; second < minutes * 60; ++second) {
+    host.run_second(clock.monotonic());
+    clock.advance_ns(kNsPerSecond);
+    double start = now_ns();
+    host.store_second(store);
+    double added = now_ns();
+    store.advance(clock.monotonic());
+    double advanced = now_ns();
+    in_store_ns += advanced - start;
+    slowest_advance_ns = std::max(slowest_advance_ns, advanced - added);
   }
   StoreStats stats = store.stats();
   figures.add("day_minutes", minutes);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/files/archive.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace flamed::archive {
+namespace {
+
+constexpr std::string_view kBegin = "history-";
+constexpr std::string_view kEnd = ".db";
+constexpr std::size_t kDigits = 8;
+/// What belongs to a database, besides itself.
+constexpr std::array<const char*, 2> kBeside = {"-wal", "-shm"};
+/// A clock that was wrong for less recorded time than this deletes nothing.
+constexpr std::int64_t kBelievedAfterNs = 24 * 60 * kNsPerMinute;
+
+using Directory = Handle<DIR*, ::closedir>;
+
+std::optional<std::uint64_t> number_of(std::string_view name) {
+  if (name.size() < kBegin.size() + kEnd.size() || name.substr(0, kBegin.size()) != kBegin) return std::nullopt;
+  name.remove_prefix(kBegin.size());
+  if (name.substr(name.size() - kEnd.size()) != kEnd) return std::nullopt;
+  name.remove_suffix(kEnd.size());
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || name.size() < kDigits) return std::nullopt;
+  return number;
+}
+
+std::string name_of(std::uint64_t number) {
+  const std::string digits = std::to_string(number);
+  const std::string zeros(digits.size() < kDigits ? kDigits - digits.size() : 0, '0');
+  return std::string(kBegin) + zeros + digits + std::string(kEnd);
+}
+
+std::uint64_t disk_bytes(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : 0;
+}
+
+std::uint64_t bytes_with_log(const std::string& path) {
+  std::uint64_t bytes = disk_bytes(path);
+  for (const char* beside : kBeside) bytes += disk_bytes(path + beside);
+  return bytes;
+}
+
+}  // namespace
+
+std::string Archive::path_of(std::uint64_t number) const { return folder_ + "/" + name_of(number); }
+
+Result<bool> Archive::prepare(WallTime start) {
+  if (lock_ && was_removed()) {
+    file_.reset();
+    lock_.reset();
+  }
+  if (!lock_) {
+    if (const Status opened = open_folder(); !opened) return opened.error();
+  }
+  if (const Status room = check_room(); !room) return room.error();
+  const bool is_first = file_ == nullptr;
+  if (is_first || !belongs(start) || file_->is_held()) {
+    file_.reset();
+    end_session();
+    if (const Status begun = begin_file(is_first, start); !begun) return begun.error();
+  }
+  if (begins_session_) file_->begin_session({options_.boot_id, options_.program});
+  return begins_session_;
+}
+
+/// Somebody has removed the folder, or its newest file: what is written there would be lost.
+bool Archive::was_removed() const {
+  struct stat here {};
+  struct stat held {};
+  if (::stat((folder_ + "/lock").c_str(), &here) != 0 || ::fstat(lock_.get(), &held) != 0) return true;
+  if (here.st_ino != held.st_ino || here.st_dev != held.st_dev) return true;
+  return file_ != nullptr && ::access(path_of(entries_.back().number).c_str(), F_OK) != 0;
+}
+
+Status Archive::open_folder() {
+  if (::mkdir(folder_.c_str(), 0750) != 0 && errno != EEXIST) return Error::from_errno("cannot create " + folder_);
+  Fd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::fchmod(folder.get(), 0750) != 0) return Error::from_errno("cannot open " + folder_);
+  Fd lock(::openat(folder.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return Error::from_errno("cannot open " + folder_ + "/lock");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Error("another flamed writes to " + folder_, EBUSY);
+    return Error::from_errno("cannot lock " + folder_ + "/lock");
+  }
+  folder_fd_ = std::move(folder);
+  if (Status read = read_folder(); !read) return read;
+  lock_ = std::move(lock);
+  return {};
+}
+
+Status Archive::read_folder() {
+  entries_.clear();
+  const Directory directory(::opendir(folder_.c_str()));
+  if (!directory) return Error::from_errno("cannot read " + folder_);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own directory
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (const auto number = number_of(entry->d_name)) entries_.push_back({*number});
+  }
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.number < b.number; });
+  for (Entry& entry : entries_) {
+    const std::string path = path_of(entry.number);
+    entry.bytes = bytes_with_log(path);
+    const Result<std::optional<Recorded>> recorded = read_recorded(path);
+    if (recorded) {
+      entry.recorded = *recorded;
+    } else {
+      entry.problem = recorded.error().message();
+    }
+  }
+  tell();
+  return {};
+}
+
+/// Opens the newest file if it is whole and the minute belongs to it, or creates one.
+Status Archive::begin_file(bool may_continue, WallTime start) {
+  if (may_continue && !entries_.empty()) {
+    Result<std::unique_ptr<PeriodFile>> newest = PeriodFile::open(path_of(entries_.back().number));
+    if (newest) {
+      file_ = std::move(*newest);
+      entries_.back().recorded = file_->recorded();
+      entries_.back().problem.clear();
+      if (belongs(start)) return {};
+      file_.reset();
+    } else if (newest.error().code() == EBADMSG || newest.error().code() == ENOTSUP) {
+      entries_.back().problem = newest.error().message();
+    } else {
+      return std::move(newest).error();
+    }
+  }
+  const std::uint64_t number = entries_.empty() ? 1 : entries_.back().number + 1;
+  Result<std::unique_ptr<PeriodFile>> created = PeriodFile::open(path_of(number));
+  if (!created) return std::move(created).error();
+  file_ = std::move(*created);
+  entries_.push_back({number});
+  measure_newest();
+  return {};
+}
+
+/// Whether the open file's period has the minute. A file takes at most an eighth of the bytes, so that unlinking the
+/// oldest does not unlink most.
+bool Archive::belongs(WallTime start) const {
+  const std::optional<Recorded>& recorded = file_->recorded();
+  if (!recorded) return true;
+  return recorded->first <= start && start.ns - recorded->first.ns < options_.period_ns &&
+         entries_.back().bytes < options_.max_bytes / 8;
+}
+
+Status Archive::check_room() const {
+  struct statvfs system {};
+  if (::fstatvfs(folder_fd_.get(), &system) != 0) return Error::from_errno(folder_);
+  if (system.f_bavail < system.f_blocks / options_.least_free) {
+    return Error(
+        "less than 1/" + std::to_string(options_.least_free) + " of the file system of " + folder_ + " is free",
+        ENOSPC);
+  }
+  return {};
+}
+
+Status Archive::append(const Minute& minute, const PeriodFile::Blocks& blocks) {
+  const Status appended = file_->append(minute, blocks);
+  begins_session_ = !appended;
+  if (!appended) {
+    Error error = Error(appended.error()).with_context(path_of(entries_.back().number));
+    // A damaged one is not written again: a new one follows it.
+    file_.reset();
+    return error;
+  }
+  ++stats_.minutes;
+  measure_newest();
+  keep_limits();
+  tell();
+  return {};
+}
+
+void Archive::measure_newest() {
+  Entry& newest = entries_.back();
+  newest.recorded = file_->recorded();
+  newest.bytes = bytes_with_log(path_of(newest.number));
+}
+
+void Archive::keep_limits() {
+  std::uint64_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.bytes;
+  // The rest is for what the next minutes add before they are measured.
+  const std::uint64_t limit = options_.max_bytes - options_.max_bytes / 16;
+  while (entries_.size() > 1 && bytes > limit) {
+    bytes -= entries_.front().bytes;
+    unlink_oldest();
+  }
+  const std::optional<WallTime> now = believed_now();
+  while (now && entries_.size() > 1) {
+    // A file that can't be read is as old as the next one that can.
+    const auto known = std::find_if(entries_.begin(), entries_.end() - 1,
+                                    [](const Entry& entry) { return entry.recorded.has_value(); });
+    if (known == entries_.end() - 1 || now->ns - known->recorded->last.ns < options_.max_age_ns) break;
+    unlink_oldest();
+  }
+}
+
+/// The lowest start of the files with the last day of recorded time.
+std::optional<WallTime> Archive::believed_now() const {
+  std::optional<WallTime> lowest;
+  std::int64_t recorded_ns = 0;
+  for (auto entry = entries_.rbegin(); entry != entries_.rend() && recorded_ns < kBelievedAfterNs; ++entry) {
+    if (!entry->recorded) continue;
+    recorded_ns += entry->recorded->total_ns;
+    lowest = std::min(lowest.value_or(entry->recorded->first), entry->recorded->first);
+  }
+  return lowest;
+}
+
+void Archive::unlink_oldest() {
+  const std::string path = path_of(entries_.front().number);
+  ::unlink(path.c_str());
+  for (const char* beside : kBeside) ::unlink((path + beside).c_str());
+  entries_.pop_front();
+  ++stats_.files_unlinked;
+}
+
+void Archive::tell() {
+  stats_.files = entries_.size();
+  stats_.bytes = 0;
+  stats_.oldest.reset();
+  stats_.unusable.clear();
+  for (const Entry& entry : entries_) {
+    stats_.bytes += entry.bytes;
+    if (!stats_.oldest && entry.recorded) stats_.oldest = entry.recorded->first;
+    if (!entry.problem.empty()) stats_.unusable.push_back(entry.problem);
+  }
+}
+
+}  // namespace flamed::archive

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Archive: a folder with a file for each period. Appends minutes to the newest, and unlinks the oldest. One thread.
+//
+//   while (there are minutes) {
+//     Result<bool> is_new_session = archive.prepare(start of the minute);
+//     if (!is_new_session) ...           // not now, and why; try again later
+//     if (*is_new_session) ...           // number from the beginning
+//     Status appended = archive.append(minute, blocks);    // or end_session()
+//   }
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "archive/codec/minute.h"
+#include "archive/files/period_file.h"
+#include "base/clock.h"
+#include "base/handle.h"
+#include "base/result.h"
+
+namespace flamed::archive {
+
+class Archive {
+ public:
+  struct Options {
+    std::uint64_t max_bytes = std::uint64_t{1} << 30;
+    std::int64_t max_age_ns = 30 * 24 * 60 * kNsPerMinute;
+    std::int64_t period_ns = 6 * 60 * kNsPerMinute;
+    std::string boot_id;
+    std::string program;  ///< name and version
+    /// Nothing is written when less than 1 / `least_free` of the file system is free.
+    std::uint64_t least_free = 20;
+  };
+  /// Creates the folder, but not its parents, with the first prepare().
+  Archive(std::string folder, Options options) : folder_(std::move(folder)), options_(std::move(options)) {}
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  /// Makes a file ready for a minute that starts then. True: the minute begins a session, with an empty dictionary. An
+  /// Error says why nothing can be written now.
+  Result<bool> prepare(WallTime start);
+
+  /// The minute is on the disk, or an Error says why not; then the next one begins a session.
+  Status append(const Minute& minute, const PeriodFile::Blocks& blocks);
+
+  /// The next minute begins a session: this one was not appended.
+  void end_session() { begins_session_ = true; }
+
+  struct Stats {
+    std::size_t files = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t minutes = 0;          ///< appended since the start
+    std::uint64_t files_unlinked = 0;   ///< since the start
+    std::optional<WallTime> oldest;     ///< the first minute of the oldest file that can be read
+    std::vector<std::string> unusable;  ///< "history-00000007.db: damaged: ..."
+  };
+  [[nodiscard]] const Stats& stats() const { return stats_; }
+
+ private:
+  struct Entry {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+    std::optional<Recorded> recorded{};  ///< empty: nothing, or it can't be read
+    std::string problem{};               ///< why it can't be read
+  };
+
+  Status open_folder();
+  Status read_folder();
+  Status begin_file(bool may_continue, WallTime start);
+  [[nodiscard]] bool belongs(WallTime start) const;
+  [[nodiscard]] bool was_removed() const;
+  [[nodiscard]] Status check_room() const;
+  void measure_newest();
+  void keep_limits();
+  [[nodiscard]] std::optional<WallTime> believed_now() const;
+  void unlink_oldest();
+  void tell();
+  [[nodiscard]] std::string path_of(std::uint64_t number) const;
+
+  const std::string folder_;
+  const Options options_;
+  Fd folder_fd_, lock_;
+  std::deque<Entry> entries_;         ///< ascending; the last one is open if file_ is set
+  std::unique_ptr<PeriodFile> file_;  ///< null: to be opened
+  bool begins_session_ = true;
+  Stats stats_;
+};
+
+}  // namespace flamed::archive

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/files/period_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace flamed::archive {
+namespace {
+
+/// "flam", for file(1) and for us.
+constexpr std::int64_t kApplicationId = 0x666c616d;
+/// Whatever the umask.
+constexpr mode_t kRights = 0640;
+
+/// Of a page: a blob wastes half a page on average.
+constexpr const char* kNewFile = "PRAGMA page_size = 1024; PRAGMA journal_mode = WAL;";
+/// The log is emptied by us, see append().
+constexpr const char* kConnection =
+    "PRAGMA synchronous = FULL; PRAGMA cache_size = -256; PRAGMA wal_autocheckpoint = 0;"
+    "PRAGMA journal_size_limit = 4194304; PRAGMA trusted_schema = OFF;";
+
+constexpr const char* kSchema = R"(
+BEGIN IMMEDIATE;
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  boot_id TEXT NOT NULL,
+  program TEXT NOT NULL);
+CREATE TABLE minute (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  sequence INTEGER NOT NULL,
+  wall_start_ns INTEGER NOT NULL,
+  wall_end_ns INTEGER NOT NULL,
+  period_ns INTEGER NOT NULL,
+  samples INTEGER NOT NULL,
+  lost INTEGER NOT NULL);
+CREATE TABLE additions (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
+CREATE TABLE pairs (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
+PRAGMA application_id = 1718378861;
+PRAGMA user_version = 1;
+COMMIT;
+)";
+static_assert(kApplicationId == 1718378861 && kSchemaVersion == 1);
+
+/// Differences of such times don't overflow.
+constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t kYearNs = 365 * 24 * 60 * kNsPerMinute;
+
+/// A busy host fills it in an hour.
+constexpr int kCheckpointPages = 2048;
+constexpr int kHeldPages = 4 * kCheckpointPages;
+
+Result<Connection> connect(const std::string& path, int flags) {
+  sqlite3* raw = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  Connection connection(raw);
+  if (opened != SQLITE_OK) return last_error(raw, path);
+  sqlite3_busy_timeout(raw, 1000);
+  return connection;
+}
+
+Result<std::int64_t> read_number(sqlite3* connection, std::string_view sql) {
+  Result<Statement> statement = Statement::prepare(connection, sql);
+  if (!statement) return std::move(statement).error();
+  const Result<bool> row = statement->step();
+  if (!row) return row.error();
+  if (!*row) return Error("a damaged database", EBADMSG);
+  return statement->number(0);
+}
+
+Result<std::optional<Recorded>> recorded_in(sqlite3* connection) {
+  Result<Statement> statement =
+      Statement::prepare(connection,
+                         "SELECT (SELECT wall_start_ns FROM minute ORDER BY id LIMIT 1), max(wall_end_ns), "
+                         "sum(wall_end_ns - wall_start_ns) FROM minute");
+  if (!statement) return std::move(statement).error();
+  const Result<bool> row = statement->step();
+  if (!row) return row.error();
+  if (statement->is_null(0)) return std::optional<Recorded>();
+  const Recorded recorded{{statement->number(0)}, {statement->number(1)}, statement->number(2)};
+  for (const std::int64_t ns : {recorded.first.ns, recorded.last.ns, recorded.total_ns}) {
+    if (ns < -kMostNs || ns > kMostNs)
+      return Error("damaged: a minute of the year " + std::to_string(1970 + ns / kYearNs), EBADMSG);
+  }
+  return std::optional<Recorded>(recorded);
+}
+
+Status check_version(std::int64_t application, std::int64_t version) {
+  if (application != kApplicationId) return Error("not a history of flamed", ENOTSUP);
+  if (version == kSchemaVersion) return {};
+  return Error("version " + std::to_string(version) + "; this flamed has version " + std::to_string(kSchemaVersion),
+               ENOTSUP);
+}
+
+/// Looks at the database's header (https://www.sqlite.org/fileformat.html, 1.3) without SQLite, which creates files
+/// beside it. A file without a header has all that it has in its log.
+Status check_header(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return Error::from_errno("cannot open it");
+  std::array<unsigned char, 100> header{};
+  const ssize_t size = ::pread(file.get(), header.data(), header.size(), 0);
+  if (size < 0) return Error::from_errno("cannot read it");
+  if (size == 0) return {};
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  if (static_cast<std::size_t>(size) < header.size() ||
+      !std::equal(kMagic.begin(), kMagic.end(), header.begin(), [](char a, unsigned char b) { return a == static_cast<char>(b); })) {
+    return Error("damaged: it does not begin as a database", EBADMSG);
+  }
+  const auto number_at = [&](std::size_t at) {
+    return std::int64_t{header[at]} << 24 | header[at + 1] << 16 | header[at + 2] << 8 | header[at + 3];
+  };
+  // A database that has just been created.
+  if (number_at(68) == 0 && number_at(60) == 0) return {};
+  return check_version(number_at(68), number_at(60));
+}
+
+/// Whether there are tables, which then are ours.
+Result<bool> has_tables(sqlite3* connection) {
+  const Result<std::int64_t> tables = read_number(connection, "SELECT count(*) FROM sqlite_schema");
+  if (!tables) return tables.error();
+  if (*tables == 0) return false;
+  const Result<std::int64_t> application = read_number(connection, "PRAGMA application_id");
+  if (!application) return application.error();
+  const Result<std::int64_t> version = read_number(connection, "PRAGMA user_version");
+  if (!version) return version.error();
+  if (Status known = check_version(*application, *version); !known) return known.error();
+  return true;
+}
+
+/// Damaged pages, wrong links between them, rows that are none.
+Status check(sqlite3* connection) {
+  Result<Statement> statement = Statement::prepare(connection, "PRAGMA quick_check(1)");
+  if (!statement) return std::move(statement).error();
+  const Result<bool> row = statement->step();
+  if (!row) return row.error();
+  if (!*row || statement->text(0) != "ok") return Error("damaged: " + std::string(statement->text(0)), EBADMSG);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PeriodFile>> PeriodFile::open(const std::string& path) {
+  // SQLite gives its log the rights of the database. Closing a descriptor would drop SQLite's locks on the file, so this
+  // comes first.
+  if (const Fd created(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kRights));
+      !created || ::fchmod(created.get(), kRights) != 0) {
+    return Error::from_errno(path);
+  }
+  if (const Status known = check_header(path); !known) return Error(known.error()).with_context(path);
+  Result<Connection> connection = connect(path, SQLITE_OPEN_READWRITE);
+  if (!connection) return std::move(connection).error();
+  std::unique_ptr<PeriodFile> file(new PeriodFile(std::move(*connection)));
+  if (const Status prepared = file->prepare(); !prepared) return Error(prepared.error()).with_context(path);
+  return file;
+}
+
+Status PeriodFile::prepare() {
+  sqlite3* const connection = connection_.get();
+  const Result<bool> is_begun = has_tables(connection);
+  if (!is_begun) return is_begun.error();
+  sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (!*is_begun) {
+    if (Status begun = run(connection, kNewFile); !begun) return begun;
+  } else if (Status whole = check(connection); !whole) {
+    return whole;
+  }
+  if (Status set = run(connection, kConnection); !set) return set;
+  if (!*is_begun) {
+    if (Status begun = run(connection, kSchema); !begun) return begun;
+  }
+  Result<std::optional<Recorded>> recorded = recorded_in(connection);
+  if (!recorded) return std::move(recorded).error();
+  recorded_ = *recorded;
+  const auto prepare_as = [&](std::optional<Statement>& as, std::string_view sql) -> Status {
+    Result<Statement> statement = Statement::prepare(connection, sql);
+    if (!statement) return std::move(statement).error();
+    as.emplace(std::move(*statement));
+    return {};
+  };
+  for (const auto& [statement, sql] :
+       {std::pair<std::optional<Statement>&, const char*>(add_session_,
+                                                          "INSERT INTO session (boot_id, program) VALUES (?, ?)"),
+        {add_minute_,
+         "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost) "
+         "VALUES (?, ?, ?, ?, ?, ?, ?)"},
+        {add_additions_, "INSERT INTO additions (minute, block) VALUES (?, ?)"},
+        {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"}}) {
+    if (Status prepared = prepare_as(statement, sql); !prepared) return prepared;
+  }
+  sqlite3_wal_hook(
+      connection,
+      [](void* pages, sqlite3*, const char*, int now) {
+        *static_cast<int*>(pages) = now;
+        return SQLITE_OK;
+      },
+      &log_pages_);
+  return {};
+}
+
+void PeriodFile::begin_session(Session session) {
+  boot_id_ = session.boot_id;
+  program_ = session.program;
+  session_.reset();
+}
+
+Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
+  sqlite3* const connection = connection_.get();
+  if (Status begun = run(connection, "BEGIN IMMEDIATE"); !begun) return begun;
+  const std::optional<std::int64_t> session = session_;
+  Status written = write(minute, blocks);
+  if (written) written = run(connection, "COMMIT");
+  if (!written) {
+    session_ = session;
+    if (sqlite3_get_autocommit(connection) == 0) static_cast<void>(run(connection, "ROLLBACK"));
+    return written;
+  }
+  const WallTime start = minute.wall_start();
+  const WallTime end = minute.wall_end();
+  if (!recorded_) recorded_ = Recorded{start, end, 0};
+  recorded_->last = std::max(recorded_->last, end);
+  recorded_->total_ns += end.ns - start.ns;
+  if (log_pages_ >= kCheckpointPages) {
+    // That it can't be emptied now is not this minute's problem: see is_held().
+    static_cast<void>(sqlite3_wal_checkpoint_v2(connection, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr));
+  }
+  return {};
+}
+
+Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
+  if (!session_) {
+    if (Status added = add_session_->bind(1, boot_id_).bind(2, program_).run(); !added) return added;
+    session_ = sqlite3_last_insert_rowid(connection_.get());
+  }
+  add_minute_->bind(1, *session_).bind(2, std::int64_t{minute.sequence});
+  add_minute_->bind(3, minute.wall_start().ns).bind(4, minute.wall_end().ns).bind(5, minute.period_ns);
+  add_minute_->bind(6, static_cast<std::int64_t>(minute.quality.stored()));
+  add_minute_->bind(7, static_cast<std::int64_t>(minute.quality.lost_total()));
+  if (Status added = add_minute_->run(); !added) return added;
+  const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
+  if (Status added = add_additions_->bind(1, id).bind(2, blocks.additions).run(); !added) return added;
+  return add_pairs_->bind(1, id).bind(2, blocks.pairs).run();
+}
+
+bool PeriodFile::is_held() const { return log_pages_ >= kHeldPages; }
+
+Result<std::optional<Recorded>> read_recorded(const std::string& path) {
+  const auto of_file = [&](const Error& error) { return Error(error).with_context(path); };
+  if (const Status known = check_header(path); !known) return of_file(known.error());
+  // For writing, so that the files beside it are removed at the end.
+  const Result<Connection> connection = connect(path, SQLITE_OPEN_READWRITE);
+  if (!connection) return connection.error();
+  const Result<bool> is_begun = has_tables(connection->get());
+  if (!is_begun) return of_file(is_begun.error());
+  if (!*is_begun) return std::optional<Recorded>();
+  Result<std::optional<Recorded>> recorded = recorded_in(connection->get());
+  if (!recorded) return of_file(recorded.error());
+  return recorded;
+}
+
+}  // namespace flamed::archive

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeriodFile: the SQLite database of one period, open for writing. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "archive/codec/minute.h"
+#include "archive/files/sqlite.h"
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace flamed::archive {
+
+/// Of PRAGMA user_version: the tables, and what their columns mean. Blocks have a version of their own.
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+/// What was recorded, by the wall clock of each minute.
+struct Recorded {
+  WallTime first;             ///< the first minute's start
+  WallTime last;              ///< the latest end
+  std::int64_t total_ns = 0;  ///< of all minutes
+};
+
+class PeriodFile {
+ public:
+  /// Creates the file, readable for its group, if there is none. An Error with code EBADMSG: it is damaged; ENOTSUP: it
+  /// has another version, and is unchanged.
+  static Result<std::unique_ptr<PeriodFile>> open(const std::string& path);
+  ~PeriodFile() = default;
+  PeriodFile(const PeriodFile&) = delete;
+  PeriodFile& operator=(const PeriodFile&) = delete;
+
+  struct Session {
+    std::string_view boot_id;
+    std::string_view program;  ///< name and version of what writes
+  };
+  /// Later minutes belong to it. It is written with the first of them.
+  void begin_session(Session session);
+
+  struct Blocks {
+    std::span<const std::byte> additions, pairs;
+  };
+  /// One transaction; when it returns, the minute is on the disk. On an Error nothing of it is.
+  Status append(const Minute& minute, const Blocks& blocks);
+
+  /// Empty: no minutes.
+  [[nodiscard]] const std::optional<Recorded>& recorded() const { return recorded_; }
+  /// The write-ahead log grows: another program reads all the time, so that it can't be copied into the database.
+  [[nodiscard]] bool is_held() const;
+
+ private:
+  explicit PeriodFile(Connection connection) : connection_(std::move(connection)) {}
+
+  Status prepare();
+  Status write(const Minute& minute, const Blocks& blocks);
+
+  const Connection connection_;
+  std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_;
+  std::string boot_id_, program_;
+  std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
+  std::optional<Recorded> recorded_;
+  int log_pages_ = 0;
+};
+
+/// Of a file that is not written any more. If it was not closed, because the daemon was killed, it is closed.
+Result<std::optional<Recorded>> read_recorded(const std::string& path);
+
+}  // namespace flamed::archive
