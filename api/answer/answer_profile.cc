@@ -12,6 +12,7 @@
 #include "api/render/render_folded.h"
 #include "api/render/render_perf_script.h"
 #include "api/render/render_pprof.h"
+#include "api/render/render_samples.h"
 #include "api/render/render_speedscope.h"
 #include "api/render/render_summary.h"
 #include "api/render/render_top.h"
@@ -121,15 +122,20 @@ Response stacks_answer(const AnswerContext& context, const ReadyQuestion& questi
   return settle(std::move(response), stacks->used, context);
 }
 
-Response samples_answer(const AnswerContext& context, const ReadyQuestion& question) {
+Response samples_answer(const AnswerContext& context, const ReadyQuestion& question, std::string_view format) {
   const store::ProfileOptions options = stack_options_of(context.parameters);
   store::QueryBudget budget = budget_for(context.sources);
   Result<store::TimedSamples> samples =
       store::timed_samples(question.snapshot, question.selection, options, context.sources.namer(), budget);
   if (!samples) return error_response(samples.error());
-  if (functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write("perf-script"));
+  const bool is_text = format == "perf-script";
+  if (is_text && functions_written(*samples) > kMostFunctionsWritten) return error_response(too_much_to_write(format));
   add_coverage(samples->stacks, question, context.sources);
   look_further(samples->stacks, samples->stacks.total_samples, question, context, options);
+  if (!is_text) {
+    Response response = json_response(render_samples(*samples, context.sources.frequency_hz()));
+    return settle(std::move(response), samples->stacks.used, context);
+  }
   Response response = text_response(render_perf_script(*samples));
   add_fact_headers(response, samples->stacks, samples->stacks.total_samples, symbolised_share(*samples));
   return settle(std::move(response), samples->stacks.used, context);
@@ -143,7 +149,7 @@ Response answer_profile(const AnswerContext& context) {
   const auto& ready = std::get<ReadyQuestion>(question);
   const std::string_view format = format_of(context);
   if (format == "pprof" || format == "speedscope") return stacks_answer(context, ready, format);
-  if (format == "perf-script") return samples_answer(context, ready);
+  if (format == "perf-script" || format == "samples") return samples_answer(context, ready, format);
   return tree_answer(context, ready, format);
 }
 

@@ -17,9 +17,9 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kProtobuf = "application/octet-stream";
 
-constexpr std::array<std::string_view, 10> kProfileFormats{"flamegraph", "columns",    "columns-binary", "folded",
-                                                           "pprof",      "speedscope", "perf-script",    "top",
-                                                           "top-text",   "summary"};
+constexpr std::array<std::string_view, 11> kProfileFormats{"flamegraph", "columns",    "columns-binary", "folded",
+                                                           "pprof",      "speedscope", "perf-script",    "samples",
+                                                           "top",        "top-text",   "summary"};
 constexpr std::array<std::string_view, 7> kDiffFormats{"flamegraph", "columns",  "columns-binary", "folded",
                                                        "top",        "top-text", "summary"};
 constexpr std::array<std::string_view, 3> kSides{"both", "user", "kernel"};

@@ -46,7 +46,7 @@ bool is_operator(uid_t user) { return user == kOperator; }
 std::vector<std::string> data_targets() {
   std::vector<std::string> targets;
   for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "pprof", "speedscope", "perf-script",
-                             "top", "top-text", "summary"}) {
+                             "samples", "top", "top-text", "summary"}) {
     for (const char* query :
          {"", "&side=user", "&side=kernel", "&uid=1002", "&comm=bobs-worker", "&exe=bobs-worker", "&tid=777202",
           "&unit=bobs.service", "&group=thread", "&group=exe", "&group=none", "&group=user", "&group=tree",
@@ -296,7 +296,8 @@ TEST_CASE("the owner of a process that is not dumpable learns only that it exist
   std::vector<std::string> targets = data_targets();
   for (const char* query : {"?pid=301", "?pid=301&group=thread", "?pid=301&group=exe", "?exe=/opt/secret-program",
                             "?exe=secret-program", "?focus=secret", "?root=secret_main", "?pid=301&side=user"}) {
-    for (const char* format : {"flamegraph", "columns", "folded", "pprof", "speedscope", "perf-script", "top-text"}) {
+    for (const char* format :
+         {"flamegraph", "columns", "folded", "pprof", "speedscope", "perf-script", "samples", "top-text"}) {
       targets.push_back(std::string("/profile") + query + "&format=" + format);
     }
   }
@@ -378,8 +379,8 @@ TEST_CASE("only callers who see everything learn where the kernel lies in memory
       {host.sources.clock_.monotonic().ns - 30 * kNsPerSecond}, kAlices, kAlices.pid, "alice", frames, {}};
   sample.owner = kAlice;
   host.sources.store_.add(sample);
-  for (const char* format :
-       {"flamegraph", "columns", "columns-binary", "folded", "speedscope", "perf-script", "top", "top-text"}) {
+  for (const char* format : {"flamegraph", "columns", "columns-binary", "folded", "speedscope", "perf-script",
+                             "samples", "top", "top-text"}) {
     CAPTURE(format);
     const std::string target = std::string("/profile?format=") + format;
     CHECK(text_of(host.ask_as(kAlice, target)).find("ffffffffa1234560") == std::string::npos);

@@ -220,6 +220,7 @@ TEST_CASE("all formats of a profile have the same samples") {
   CHECK(sum == 35 * static_cast<std::uint64_t>(FakeSources::kPeriodNs));
   const std::string folded = fixture.get(target + "folded").body;
   CHECK(folded == "other (200);main;wait 5\nworker (123);main;rest 10\nworker (123);main;spin 20\n");
+  CHECK(json::parse(fixture.get(target + "samples").body)["columns"]["samples"]["node"].size() == 35);
   const std::string script = fixture.get(target + "perf-script").body;
   std::size_t samples = 0;
   for (std::size_t at = script.find("\n\n"); at != std::string::npos; at = script.find("\n\n", at + 1)) ++samples;

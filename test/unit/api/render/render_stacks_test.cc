@@ -6,6 +6,7 @@
 
 #include "api/render/render_perf_script.h"
 #include "api/render/render_pprof.h"
+#include "api/render/render_samples.h"
 #include "api/render/render_speedscope.h"
 #include "api/render/stack_frames.h"
 #include "api/text/gzip.h"
@@ -95,6 +96,38 @@ TEST_CASE("samples are printed as perf script prints them") {
             store::marker_of(store::Truncation::kDepthLimit) +
             " ([unknown])\n"
             "\n");
+}
+
+TEST_CASE("samples are columns of times, threads and stacks of functions") {
+  store::TimedSamples samples;
+  samples.stacks = example_stacks();
+  const auto add = [&](std::int64_t us, const store::StackCount& count, std::uint16_t cpu) {
+    samples.samples.push_back({WallTime{StackProfileBuilder::kStartNs + us * kNsPerUs}, count.thread, count.stack,
+                               10'000'000, cpu, count.truncation});
+  };
+  add(1, samples.stacks.counts[0], 0);
+  add(10'001, samples.stacks.counts[2], 12);
+  add(20'001, samples.stacks.counts[0], 0);
+  const json answer = json::parse(render_samples(samples, 99));
+  const json& columns = answer["columns"];
+  const auto stack_of = [&](std::size_t sample) {
+    std::vector<std::string> names;
+    for (auto node = columns["samples"]["node"][sample].get<std::size_t>(); node != 0;
+         node = columns["nodes"]["caller"][node].get<std::size_t>()) {
+      const auto frame = columns["nodes"]["frame"][node].get<std::size_t>();
+      names.push_back(columns["strings"][columns["frames"]["name"][frame].get<std::size_t>()]);
+    }
+    return names;
+  };
+  CHECK(columns["samples"]["time_us"] == json{1, 10'001, 20'001});
+  CHECK(columns["samples"]["cpu"] == json{0, 12, 0});
+  CHECK(columns["samples"]["period_ns"] == json{10'000'000, 10'000'000, 10'000'000});
+  CHECK(stack_of(0) == std::vector<std::string>{"step", "work", "main"});
+  CHECK(stack_of(1).back() == store::marker_of(store::Truncation::kDepthLimit));
+  CHECK(columns["samples"]["node"][0] == columns["samples"]["node"][2]);
+  const json& thread = answer["threads"][columns["samples"]["thread"][1].get<std::size_t>()];
+  CHECK(thread["tid"] == 12);
+  CHECK(answer["processes"][thread["process"].get<std::size_t>()]["pid"] == 11);
 }
 
 TEST_CASE("perf script has functions without names by their place") {
