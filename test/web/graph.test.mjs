@@ -347,6 +347,70 @@ describe("the graph", () => {
     assert.deepEqual(await zoom("callers"), []);
   });
 
+  it("turns the graph around: functions that ran, and below each what called it", async () => {
+    await show("&search=write");
+    await page.click('#modes [data-mode="bottom-up"]');
+    await settled();
+    assert.equal((await query()).view, "bottom-up");
+    assert.equal((await query()).search, "write");
+    const first = (await mirror(page)).filter(({ depth }) => depth === 1);
+    assert.deepEqual(first.slice(0, 2).map(({ name, value }) => [name, value]), [["price_with_tax(Item const&)", 4200], ["std::map<std::string, Rate>::find(std::string const&)", 2100]]);
+    assert.equal((await mirror(page))[0].value, 10470);
+    const { x, y } = await place("price_with_tax(Item const&)");
+    await page.mouse.move(x, y);
+    assert.match(await text(page, ".frame-tooltip"), /Samples4,200 samples · 42.0 s40.1 %/);
+    assert.doesNotMatch(await text(page, ".frame-tooltip"), /Self/);
+    await clickOn("std::map<std::string, Rate>::find(std::string const&)");
+    assert.deepEqual(await zoom("up"), ["std::map<std::string, Rate>::find(std::string const&)"]);
+    assert.match(await text(page, "#search-result"), /^0 % matched$/);
+    await clickOn("Cart::total() const");
+    assert.match(await text(page, "#crumbs"), /^Reset zoomstd::map.*price_with_tax\(Item const&\)Cart::total\(\) const$/);
+    const items = await mirror(page);
+    await page.reload();
+    await loaded(page);
+    assert.deepEqual(await mirror(page), items);
+    await page.focus("#graph");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    assert.match(await announced(), /^Server::handle\(Request const&\), 20.1 %, 2,100 samples$/);
+    await page.keyboard.press("Escape");
+    assert.deepEqual(await zoom("up"), []);
+    assert.match(await text(page, "#search-result"), /^8.60 % matched$/);
+  });
+
+  it("turns the zoomed part around, and keeps both places", async () => {
+    await show("");
+    await clickOn(PARSE);
+    await page.click('#modes [data-mode="bottom-up"]');
+    await settled();
+    assert.equal((await zoom()).at(-1), PARSE);
+    assert.deepEqual((await mirror(page)).filter(({ depth }) => depth < 2).map(({ name, value }) => [name, value]),
+      [["checkout-api (4242)", 1800], ["json::Parser::string()", 1300], ["json::Parser::object()", 500]]);
+    await clickOn("json::Parser::string()");
+    await page.click('#modes [data-mode="icicle"]');
+    await settled();
+    assert.ok((await place(PARSE)).width > 800);
+    await page.click('#modes [data-mode="bottom-up"]');
+    assert.deepEqual(await zoom("up"), ["json::Parser::string()"]);
+    await page.click("#crumbs .first button");
+    assert.deepEqual([await zoom(), await zoom("up")], [[], []]);
+    assert.match(await text(page, "#crumbs"), /^All 10,470 samples$/);
+  });
+
+  it("offers a program by its frame, wherever that is", async () => {
+    await open(page, `${daemon.url}/?view=bottom-up`);
+    await menu("com.shop.Stock.scan", "Zoom in");
+    await clickOn("/usr/bin/java", "#graph", { button: "right" });
+    assert.match(await text(page, ".frame-menu"), /Only this program/);
+    await page.keyboard.press("Escape");
+    await clickOn("com.shop.Stock.scan", "#graph", { button: "right" });
+    assert.doesNotMatch(await text(page, ".frame-menu"), /Only this program/);
+    await page.click('.frame-menu button:has-text("Copy stack")');
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "com.shop.Stock.scan");
+    await menu("start_thread", "Copy stack");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), ["start_thread", "JavaThread::run()", "com.shop.Stock.reserve", "com.shop.Stock.scan"].join("\n"));
+  });
+
   it("lists functions, sorted by any column and filtered by the search", async () => {
     await show("&view=table");
     const names = () => page.$$eval(".rows .function-row", (rows) => rows.sort((a, b) => a.dataset.index - b.dataset.index).map(({ dataset }) => dataset.name));
@@ -371,6 +435,65 @@ describe("the graph", () => {
     await page.focus(".grid");
     await page.keyboard.press("Enter");
     assert.equal(await text(page, "#middle"), "json::Parser::string()");
+  });
+
+  it("lists modules or source files in place of functions", async () => {
+    await show("&view=table");
+    await page.selectOption("#rows", "module");
+    await settled();
+    assert.equal((await query()).rows, "module");
+    const rows = () => page.$$eval(".rows .function-row", (all) => all.sort((a, b) => a.dataset.index - b.dataset.index).map((row) => row.textContent));
+    // Each stack counts once for a module's total, however many of its functions are in it.
+    assert.equal((await rows())[0], "victim50 functions82.3 %8,620100.0 %10,470");
+    const kernel = (await rows()).find((row) => row.startsWith("[kernel]"));
+    assert.match(kernel, /^\[kernel\]\d functions13.4 %1,40013.4 %1,400$/);
+    await page.fill("#search", "vfs_read");
+    await page.waitForFunction(() => document.querySelectorAll(".rows .function-row").length === 1);
+    assert.match(await text(page, ".table .sum"), /^1 module of/);
+    await page.fill("#search", "");
+    await page.waitForFunction(() => document.querySelectorAll(".rows .function-row").length > 1);
+    await inspect(page, "table-modules");
+    await page.click('.rows [data-name="[kernel]"]');
+    assert.deepEqual(await zoom("part"), ["[kernel]"]);
+    await page.focus(".grid");
+    await page.keyboard.press("Enter");
+    await settled();
+    assert.equal((await query()).beside, "1");
+    assert.match(await text(page, "#legend"), /Chosen/);
+    await page.selectOption("#rows", "file");
+    await settled();
+    assert.deepEqual(await rows(), ["source file not known" + (await rows())[0].slice("source file not known".length)]);
+  });
+
+  it("has the table beside the graph, and marks a chosen row's frames in it", async () => {
+    await show("&beside=1&sort=-total");
+    const { x, y } = await place("ksys_write");
+    const before = await pixel(x + 1, y - 7);
+    await page.click('.rows [data-name="ksys_write"]');
+    await settled();
+    assert.deepEqual(await zoom("frame"), ["ksys_write"]);
+    assert.notDeepEqual(await pixel(x + 1, y - 7), before);
+    assert.deepEqual((await pixel(x + 1, y - 7)).slice(0, 3), [0xec, 0x7f, 0xdd]);
+    assert.match(await text(page, "#details"), /^ksys_write/);
+    assert.match(await announced(), /^ksys_write, 8.60 %/);
+    await page.keyboard.press("g");
+    await page.keyboard.press("g");
+    await settled();
+    assert.equal((await query()).view, "bottom-up");
+    assert.match(await text(page, "#details"), /^ksys_write/);
+    await inspect(page, "beside");
+    await page.keyboard.press("b");
+    await settled();
+    assert.equal(await page.$(".grid"), null);
+    assert.equal((await query()).beside, undefined);
+  });
+
+  it("compares modules by their own time and their total", async () => {
+    await show("&from=now-10m&to=now-5m&base_from=now-5m&base_to=now&view=table&rows=module");
+    const heads = await page.$$eval(".head [role=columnheader]", (all) => all.map((head) => head.textContent.replace(/ [↓↑]/, "")));
+    assert.deepEqual(heads, ["Module", "Self before", "After", "Change of self", "Total before", "After", "Change of total"]);
+    assert.match(await text(page, '.rows [data-name="[kernel]"]'), /^\[kernel\].*%.*[+−±]/);
+    await inspect(page, "diff-table-modules");
   });
 
   it("has only the visible rows of a long table", async () => {

@@ -7,9 +7,9 @@ import { binary } from "./columns.mjs";
 import { source } from "./source.mjs";
 
 const {
-  Frames, Model, Texts, changeText, fitted, foldRecursion, functionRows, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
-  rectangles, sandwich, sortRows, textData, topOf, viewOf, xmlText,
-} = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/functions.ts", "graph/search.ts",
+  WIDE, bottomUp, Frames, Model, Texts, changeText, fitted, Groups, foldRecursion, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
+  rectangles, sandwich, sortRows, tableRows, textData, topOf, viewOf, xmlText,
+} = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/bottom_up.ts", "graph/table_rows.ts", "graph/groups.ts", "graph/search.ts",
   "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts", "graph/texts.ts");
 
 // "main;read 3": folded text, in the order of the names.
@@ -253,6 +253,59 @@ describe("a sandwich", () => {
   });
 });
 
+describe("a bottom-up tree", () => {
+  it("has the functions that ran at its first level, and below each its callers", () => {
+    const model = modelOf(["main;a;f;x 3", "main;b;f;x 2", "main;b;f 4", "main;b;f;f;x 1", "main 9"]);
+    const tree = bottomUp(model, 0);
+    assert.equal(tree.total, model.total);
+    assert.deepEqual(folded(tree), ["f;b;main 4", "main 9", "x;f;a;main 3", "x;f;b;main 2", "x;f;f;b;main 1"]);
+    assert.deepEqual(tree.children(0).map((node) => [tree.name(node), tree.value[node]]), [["main", 9], ["x", 6], ["f", 4]]);
+    assert.deepEqual(folded(bottomUp(modelOf(["all 0"]), 0)), []);
+  });
+
+  it("is of one part of the graph, with the callers around that", () => {
+    const model = modelOf(["main;a;f;x 3", "main;b;f;x 2", "main;b 5"]);
+    assert.deepEqual(folded(bottomUp(model, byName(model, "b"))), ["b;main 5", "x;f;b;main 2"]);
+  });
+
+  it("keeps what has no caller", () => {
+    const columns = columnsOf(["a;b 2"]);
+    columns.nodes.self[0] = 3;
+    const { frames, nodes } = readColumns(answer(columns));
+    const tree = bottomUp(Model.of(new Frames(frames), nodes), 0);
+    assert.equal(tree.total, 5);
+    assert.equal(tree.self[0], 3);
+  });
+
+  it("opens branches only where they can be seen, and the place that is zoomed to", () => {
+    const model = modelOf(["main;a;f 100000", "main;b;g 3", "main;c;g 4", "main;c;h;rare 1"]);
+    const wide = bottomUp(model, 0);
+    assert.equal(wide.total, model.total);
+    assert.deepEqual(folded(wide), ["f;a;main 100000", "g 7", "rare 1"]);
+    assert.deepEqual(folded(bottomUp(model, 0, ["g"])), ["f;a;main 100000", "g;b;main 3", "g;c;main 4", "rare 1"]);
+    assert.deepEqual(folded(bottomUp(model, 0, ["rare", "h"])), ["f;a;main 100000", "g 7", "rare;h;c;main 1"]);
+    assert.deepEqual(folded(bottomUp(model, 0, ["f", "gone"])), folded(wide));
+    assert.ok(WIDE <= 1);
+  });
+
+  it("is the same in whatever order the stacks come, and however many there are", () => {
+    let seed = 7;
+    const random = (below) => (seed = (seed * 48271) % 2147483647) % below;
+    const lines = new Map();
+    for (let i = 0; i < 300; i++) lines.set(Array.from({ length: 1 + random(8) }, () => `f${random(9)}`).join(";"), 1 + random(9));
+    const model = modelOf([...lines].map(([stack, samples]) => `${stack} ${samples}`));
+    const turned = [...lines].map(([stack, samples]) => `${stack.split(";").reverse().join(";")} ${samples}`);
+    assert.deepEqual(folded(bottomUp(model, 0)), turned.sort());
+  });
+
+  it("keeps both sides of a comparison", () => {
+    const tree = bottomUp(modelOf(["main;f;x 3", "main;c 1"], ["main;f;x 1", "main;c 3"]), 0);
+    const { after, before } = tree.sides;
+    const x = byName(tree, "x");
+    assert.deepEqual([after[0], before[0], after[x], before[x], tree.change(x)], [4, 4, 3, 1, 0.5]);
+  });
+});
+
 describe("what was pruned", () => {
   it("is inserted once it is fetched", () => {
     const model = modelOf(["main;a;(pruned: 2 functions) 5", "main;b 2"]);
@@ -275,23 +328,24 @@ describe("what was pruned", () => {
 
 describe("functions", () => {
   const model = modelOf(["main;f;f;g 4", "main;f;g 2", "main;g 3"]);
-  const row = (rows, name) => rows.find(({ frame }) => model.frames.name(frame) === name);
+  const groups = new Groups(model.frames, "");
+  const row = (rows, name, of = groups) => rows.find(({ group }) => of.name(group) === name);
 
   it("count a stack once, however often they are in it", () => {
-    const rows = functionRows(model, 0, null);
+    const rows = tableRows(model, 0, groups, null);
     assert.deepEqual([row(rows, "f").self, row(rows, "f").total], [0, 6]);
     assert.deepEqual([row(rows, "g").self, row(rows, "g").total], [9, 9]);
     assert.equal(rows.length, 3);
   });
 
   it("are those of the shown part", () => {
-    const rows = functionRows(model, byName(model, "f"), null);
+    const rows = tableRows(model, byName(model, "f"), groups, null);
     assert.equal(row(rows, "main"), undefined);
     assert.equal(row(rows, "g").self, 6);
   });
 
   it("are sorted by any column, equal ones by name", () => {
-    const names = (key, isDescending) => sortRows(model, functionRows(model, 0, null), key, isDescending).map(({ frame }) => model.frames.name(frame));
+    const names = (key, isDescending) => sortRows(groups, tableRows(model, 0, groups, null), key, isDescending).map(({ group }) => groups.name(group));
     assert.deepEqual(names("self", true), ["g", "f", "main"]);
     assert.deepEqual(names("total", true), ["g", "main", "f"]);
     assert.deepEqual(names("name", false), ["f", "g", "main"]);
@@ -299,12 +353,30 @@ describe("functions", () => {
 
   it("in a comparison have their changes", () => {
     const diff = modelOf(["main;f 3", "main;g 1"], ["main;f 2", "main;g 2"]);
+    const of = new Groups(diff.frames, "");
     const told = { frame: [2], self: [3], total: [3], self_before: [2], total_before: [2], z: [2.5], significant: [1] };
-    const [first] = functionRows(diff, 0, told);
+    const [first] = tableRows(diff, 0, of, told);
     assert.equal(first.changeSelf, 0.25);
     assert.equal(first.isSignificant, true);
-    const below = functionRows(diff, 1, told).find(({ frame }) => frame === 3);
+    const below = row(tableRows(diff, 1, of, told), "g", of);
     assert.equal(below.changeTotal, -0.25);
+  });
+
+  it("can be counted together by module, and a stack once for each", () => {
+    const columns = columnsOf(["main;f;k_read 4", "main;f;k_read;f 1", "main;g 2", "(cut) 7"]);
+    const module = (name) => columns.strings.push(name) - 1;
+    const names = columns.frames.name.map((index) => columns.strings[index]);
+    const [program, library] = [module("program"), module("library")];
+    columns.frames.module = names.map((name) => (name === "f" ? library : name === "main" || name === "g" ? program : columns.strings.indexOf("")));
+    const { frames, nodes } = readColumns(answer(columns));
+    const tree = Model.of(new Frames(frames), nodes);
+    const modules = new Groups(tree.frames, "module");
+    const rows = sortRows(modules, tableRows(tree, 0, modules, null), "total", true);
+    assert.deepEqual(rows.map(({ group, self, total }) => [modules.name(group), modules.note(group), self, total]), [
+      ["program", "2 functions", 2, 7], ["Kernel, in no file", "1 function", 4, 5], ["library", "1 function", 1, 5],
+    ]);
+    const files = new Groups(tree.frames, "file");
+    assert.deepEqual(tableRows(tree, 0, files, null).map(({ group, self, total }) => [files.name(group), self, total]), [["source file not known", 7, 7]]);
   });
 });
 

@@ -32,7 +32,7 @@ export interface Baseline extends Selection {
   normalise: "" | "time";
 }
 
-export type Mode = "icicle" | "flame" | "sandwich" | "table";
+export type Mode = "icicle" | "flame" | "bottom-up" | "sandwich" | "table";
 export type ColourBy = "kind" | "module" | "name";
 // Of processes: "" is by program.
 export type Grouping = "" | "unit" | "container" | "user" | "tree" | "pid";
@@ -49,9 +49,13 @@ export interface View {
   around: string; // "FROM-TO" in milliseconds: the heat map's range, while the window is a part of it
   line: string; // likewise the timeline's range; "" is the retained history
   top: number; // the number of processes with lines of their own in the timeline
+  beside: boolean; // the table is beside the graph
+  rows: "" | "module" | "file"; // of the table: functions, or what they are in
   sort: string; // of the table: a column, with "-" before it for the largest first
   zoom: readonly string[]; // names from below the root down to the zoomed frame
+  up: readonly string[]; // likewise in the bottom-up graph, from a function that ran to its zoomed caller
   frame: string; // the selected function: the sandwich's middle, the table's row
+  part: string; // the selected row of a table of modules or files
   callers: readonly string[]; // like `zoom`, for the sandwich's halves
   callees: readonly string[];
 }
@@ -64,21 +68,21 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, heat: false, around: "", line: "", top: 0, sort: "", zoom: [], frame: "",
-  callers: [], callees: [],
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, heat: false, around: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
+  part: "", callers: [], callees: [],
 };
 
 // The view's names in the address. The query's are the API's, the baseline's have the prefix base_.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", sort: "sort",
-  zoom: "zoom", frame: "frame", callers: "callers", callees: "callees",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", around: "around", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
+  zoom: "zoom", up: "up", frame: "frame", part: "part", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. The part after the "#"
 // is not sent to it.
-const IN_FRAGMENT = new Set(["zoom", "frame", "callers", "callees"]);
+const IN_FRAGMENT = new Set(["zoom", "up", "frame", "part", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
-  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "sandwich", "table"],
-  colour: ["kind", "module", "name"], palette: ["blind"], by: ["unit", "container", "user", "tree", "pid"],
+  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table"],
+  colour: ["kind", "module", "name"], palette: ["blind"], rows: ["module", "file"], by: ["unit", "container", "user", "tree", "pid"],
 };
 
 type Value = string | number | boolean | readonly string[];
@@ -187,8 +191,10 @@ export function go(changes: Changes, how: "push" | "replace" = "push") {
   // A place in one process's graph does not exist in another's.
   const asked = changes.question;
   if (asked !== undefined && changes.view?.zoom === undefined && [...SELECTORS, "group" as const].some((key) => key in asked)) {
-    next.view = { ...next.view, zoom: [], frame: "" };
+    next.view = { ...next.view, zoom: [], up: [], frame: "", part: "" };
   }
+  // Another part of the graph has other functions at its bottom.
+  if (changes.view?.up === undefined && next.view.zoom.join("\0") !== view.peek().zoom.join("\0")) next.view = { ...next.view, up: [] };
   // A place among a function's callers does not exist among another's.
   if (next.view.frame !== view.peek().frame) next.view = { ...next.view, callers: [], callees: [] };
   const address = addressOf(next);

@@ -204,6 +204,24 @@ async function machine(browser, url, slowdown) {
   await forget(page);
   for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
   result.hover_ms = spread(await durations(page, "flamed:hover"));
+  await page.keyboard.press("Escape");
+  // There and back again, and clicks and keys in it.
+  for (const mode of ["bottom-up", "sandwich", "table"]) {
+    const name = mode.replace("-", "_");
+    result[`to_${name}_ms`] = await responses((i) => page.click(`#modes [data-mode="${i % 2 === 0 ? mode : "icicle"}"]`));
+  }
+  await page.click('#modes [data-mode="bottom-up"]');
+  result.bottom_up_click_ms = await responses((i) => page.mouse.click(box.x + ((i * 29 + 11) % 89) / 89 * box.width, box.y + 20 * (i % 6) + 10));
+  await forget(page);
+  for (let i = 0; i < 60; i++) await page.mouse.move(box.x + ((i * 37) % 97) / 97 * box.width, box.y + 10 + (i * 21) % 180);
+  result.bottom_up_hover_ms = spread(await durations(page, "flamed:hover"));
+  await page.click("#crumbs .first button");
+  await page.click('#modes [data-mode="icicle"]');
+  result.table_beside_ms = await responses(() => page.keyboard.press("b"));
+  await page.click("#beside");
+  result.row_ms = await responses((i) => page.click(`.rows [data-index="${i % 8}"]`));
+  await page.click("#beside");
+  result.fold_ms = await responses(() => page.click("#collapse"));
   const list = await page.$eval("#process-list", (element) => element.getBoundingClientRect().toJSON());
   await page.mouse.move(list.x + 40, list.y + 200);
   result.list_wheel_ms = await responses((i) => page.mouse.wheel(0, i % 2 === 0 ? 600 : -600));

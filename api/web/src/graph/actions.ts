@@ -3,6 +3,7 @@
 import { type Selector, ask, groupOf, look, question, select, view } from "../state";
 import { printable } from "../text";
 import { copy } from "./copy";
+import type { Groups } from "./groups";
 import type { Model } from "./model";
 import { type Entry, openMenu } from "./menu";
 import { showSandwich } from "./shown";
@@ -55,20 +56,21 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
   if (zoom !== undefined) around.push({ label: "Show all", hint: "Esc", act: () => zoom(0) });
   if (isCode) {
     around.push({ label: "Callers and callees", hint: "sandwich", act: () => showSandwich(name) });
-    around.push({ label: "Show in the table", act: () => look({ mode: "table", frame: name }) });
+    around.push({ label: "Show in the table", act: () => look({ mode: "table", rows: "", frame: name }) });
     around.push({ label: "Search for it", act: () => look({ search: name }) });
   }
   const pid = frames.kind(f) === "root" ? PROCESS.exec(name)?.[1] : undefined;
   const by = groupOf(question.peek(), view.peek().by);
   const only = ONLY[by];
-  if (only !== undefined && model.depth[node] === 1 && !name.startsWith("[")) around.push({ label: `Only this ${only.what}`, act: () => ask({ [only.selector]: [name] }) });
+  if (only !== undefined && node !== 0 && frames.kind(f) === "root" && !name.startsWith("[")) around.push({ label: `Only this ${only.what}`, act: () => ask({ [only.selector]: [name] }) });
   if (pid !== undefined) around.push({ label: "Only this process", hint: `pid ${pid}`, act: () => select({ pid: [pid] }) });
 
   const filters = isCode ? filtersFor(name) : [];
   const { collapse } = view.peek();
   filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
 
-  const path = model.path(node).slice(1).map((step) => model.name(step));
+  const path = model.names(node);
+  if (model.isInverted) path.reverse();
   const copies: Entry[] = [
     { label: "Copy name", act: () => void copy(name) },
     { label: "Copy stack", hint: "outermost first", act: () => void copy(path.join("\n")) },
@@ -76,9 +78,15 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
   return openMenu(printable(name, 120), [around, filters, copies], x, y, returnTo);
 }
 
-// For a function in all places, as in the table.
-export function openNameMenu(model: Model, f: number, x: number, y: number, returnTo: HTMLElement) {
-  const name = model.frames.name(f);
+// For a row of the table: a function in all places, or what functions are in.
+export function openNameMenu(groups: Groups, group: number, x: number, y: number, returnTo: HTMLElement) {
+  const name = groups.name(group);
+  if (groups.by !== "") {
+    const entries: Entry[] = [
+      { label: "Show in the graph", act: () => look({ mode: "icicle", beside: true, part: name }) },
+    ];
+    return openMenu(printable(name, 120), [entries, [{ label: "Copy name", act: () => void copy(name) }]], x, y, returnTo);
+  }
   const inGraph = (mode: "icicle" | "flame") => look({ mode, search: name });
   const around: Entry[] = [
     { label: "Callers and callees", hint: "Enter", act: () => showSandwich(name) },

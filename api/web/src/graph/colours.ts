@@ -158,9 +158,10 @@ function byChange(model: Model, isDark: boolean, name: DiffPalette): Palette {
   };
 }
 
-export function palette(model: Model, colouring: Colouring, diff: DiffPalette, isDark: boolean): Palette {
+// `whole`: the tree from its root, if `model` shows it in another way. Its functions' own time decides on the legend.
+export function palette(model: Model, colouring: Colouring, diff: DiffPalette, isDark: boolean, whole = model): Palette {
   if (model.sides !== null) return byChange(model, isDark, diff);
   const { frame, frames } = model;
-  const made = colouring === "module" ? byModule(model, isDark) : colouring === "name" ? byName(frames, isDark) : byKind(frames, isDark);
+  const made = colouring === "module" ? byModule(whole, isDark) : colouring === "name" ? byName(frames, isDark) : byKind(frames, isDark);
   return { ...made, of: (node) => made.of(frame[node]) };
 }

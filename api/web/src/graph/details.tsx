@@ -4,11 +4,11 @@ import { useSignal } from "@preact/signals";
 
 import { printable } from "../text";
 import { labelOf } from "./colours";
-import { shown, model, selectedNode, zoomed } from "./shown";
+import { drawn, drawnZoom, selectedNode, shown } from "./shown";
 import { figures } from "./tooltip";
 
 export function Details() {
-  const tree = model.value;
+  const tree = drawn.value;
   const now = shown.value;
   const node = selectedNode.value;
   const isOpen = useSignal(false);
@@ -30,7 +30,7 @@ export function Details() {
         <small>{labelOf(frames.kind(f))}</small>
       </p>
       <dl>
-        {figures(tree, node, zoomed.value).map(([label, figure, part]) => (
+        {figures(tree, node, drawnZoom.value).map(([label, figure, part]) => (
           <div key={label}><dt>{label}</dt><dd>{figure !== "" && `${figure} · `}<b>{part}</b></dd></div>
         ))}
         {known.filter(([, text]) => text !== "").map(([label, text]) => (

@@ -39,6 +39,8 @@ export interface Shown {
   zoomed: number;
   // By frame, 1 if it matches; null without a search.
   found: Uint8Array | null;
+  // The node that was chosen elsewhere; -1 for none.
+  chosen: number;
   // performance.now() when the whole answer of this graph had arrived; null if more went into it.
   since: number | null;
 }
@@ -136,6 +138,10 @@ export class FlameCanvas {
       this.#reveal(shown.zoomed);
     }
     this.#isMirrorOld = true;
+    if (shown.chosen !== -1 && (before === null || before.chosen !== shown.chosen) && !(isOther && before !== null && this.#focused !== -1)) {
+      this.#focus(shown.chosen);
+      this.#hands.onSelect(shown.chosen);
+    }
     this.#repaint();
   }
 

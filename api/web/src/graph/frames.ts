@@ -104,9 +104,12 @@ export class Frames {
   buildId(f: number) {
     return this.#text(this.data.buildId, f);
   }
+  file(f: number) {
+    return this.#text(this.data.file, f);
+  }
   // "file:line", "" if it is not known.
   source(f: number) {
-    const file = this.#text(this.data.file, f);
+    const file = this.file(f);
     const line = this.data.line[f] ?? 0;
     return file !== "" && line > 0 ? `${file}:${line}` : file;
   }

@@ -15,7 +15,7 @@ import { heading } from "../title";
 import { Details } from "./details";
 import { FlameBox } from "./flame_box";
 import type { Model } from "./model";
-import { type Half, fetching, halves, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomHalf, zoomTo } from "./shown";
+import { type Half, fetching, halves, isBeside, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomDrawn, zoomHalf } from "./shown";
 import { Summary } from "./summary";
 import { FunctionTable } from "./table";
 import { Crumbs, Legend, SearchResult, Toolbar } from "./toolbar";
@@ -69,7 +69,14 @@ function Sandwich() {
 function Stage({ isInert }: { isInert: boolean }) {
   if (mode.value === "table") return <FunctionTable />;
   if (mode.value === "sandwich") return <Sandwich />;
-  return <FlameBox id="graph" label="Flame graph" shown={shown} isInert={isInert} zoom={(_, node) => zoomTo(node)} select={selectNode} say={say} />;
+  const graph = <FlameBox id="graph" label={mode.value === "bottom-up" ? "Bottom-up graph" : "Flame graph"} shown={shown} isInert={isInert} zoom={(_, node) => zoomDrawn(node)} select={selectNode} say={say} />;
+  if (!isBeside.value) return graph;
+  return (
+    <div class="sandwich">
+      <FunctionTable isNarrow />
+      <div class="half-graph">{graph}</div>
+    </div>
+  );
 }
 
 // The functions left out of the answer: while they are fetched, and if that failed.
@@ -84,7 +91,7 @@ function Fetching() {
   );
 }
 
-const HINTS = { sandwich: "Choose a function on the left; click zooms a half", table: "Enter shows callers and callees · right click for more" };
+const HINTS = { sandwich: "Choose a function on the left; click zooms a half", table: "Enter shows callers and callees, or a module in the graph · right click for more" };
 
 const KEYS: readonly Key[] = [
   { key: "arrows", shown: "← → ↑ ↓", what: "To callers, callees, neighbours" },
@@ -92,9 +99,10 @@ const KEYS: readonly Key[] = [
   { key: "Backspace", what: "Zoom out by one caller" },
   { key: "Escape", what: "Show all" },
   { key: "menu", shown: "Menu Shift+F10", what: "Open the frame's menu" },
-  { key: "g", what: "Next view: icicle, flame, sandwich, table", act: () => look({ mode: NEXT[view.peek().mode] }) },
+  { key: "g", what: "Next view: icicle, flame, bottom-up, sandwich, table", act: () => look({ mode: NEXT[view.peek().mode] }) },
+  { key: "b", what: "The table beside the graph", act: () => look({ beside: !view.peek().beside }) },
 ];
-const NEXT = { icicle: "flame", flame: "sandwich", sandwich: "table", table: "icicle" } as const;
+const NEXT = { icicle: "flame", flame: "bottom-up", "bottom-up": "sandwich", sandwich: "table", table: "icicle" } as const;
 
 // A component of its own, since each key changes it.
 const Announcer = () => <p id="announcer" class="visually-hidden" aria-live="polite">{said.value}</p>;
@@ -125,7 +133,7 @@ export function Graph() {
         {notice}
       </div>
       <p id="graph-help" class="visually-hidden">
-        Arrow keys move between frames: to the largest callee, to the caller, to neighbours. Enter zooms into a frame, Backspace out of
+        Arrow keys move between frames: {mode.value === "bottom-up" ? "to the largest caller, to the callee" : "to the largest callee, to the caller"}, to neighbours. Enter zooms into a frame, Backspace out of
         it, Escape shows all, the menu key or Shift F10 opens its menu.
       </p>
       <Announcer />

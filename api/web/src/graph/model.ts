@@ -153,6 +153,7 @@ export class Model {
   constructor(
     readonly frames: Frames,
     readonly data: ModelData,
+    readonly isInverted = false, // its levels go from callees to callers
   ) {
     ({ frame: this.frame, depth: this.depth, parent: this.parent, end: this.end, self: this.self, value: this.value, start: this.start, sides: this.sides } = data);
     this.size = data.frame.length;
@@ -160,8 +161,8 @@ export class Model {
     this.total = data.value[0];
   }
 
-  static of(frames: Frames, nodes: NodeColumns, scales: Scales | null = null) {
-    return new Model(frames, modelData(nodes, scales));
+  static of(frames: Frames, nodes: NodeColumns, scales: Scales | null = null, isInverted = false) {
+    return new Model(frames, modelData(nodes, scales), isInverted);
   }
 
   // What it was made of.
@@ -257,6 +258,7 @@ export class Model {
 
   // The node at the same place as `node` of another tree, or -1.
   counterpart(other: Model, node: number): number {
+    if (other.isInverted !== this.isInverted) return -1;
     const names = other.names(node);
     const place = this.find(names);
     return place.found === names.length ? place.node : -1;

@@ -44,7 +44,7 @@ function picture(): Picture {
   const isSandwich = mode.peek() === "sandwich" && callers !== null && callees !== null;
   const parts = isSandwich
     ? [partOf(callers, "Called by"), partOf(callees, "Calls")]
-    : [partOf(all, all.zoomed === 0 ? "" : `Zoomed to ${printable(all.model.name(all.zoomed), 120)}`)];
+    : [partOf(all, [all.model.isInverted ? "From the functions that ran to their callers" : "", all.zoomed === 0 ? "" : `Zoomed to ${printable(all.model.name(all.zoomed), 120)}`].filter((text) => text !== "").join(" · "))];
   const { name, more } = heading.peek();
   const title = [`${name}${more === "" ? "" : ` (${more})`}`, isSandwich ? `around ${printable(middle.peek() ?? "", 120)}` : ""].filter((text) => text !== "").join(": ");
   return { title, lines: describe(), parts, legend: legend.peek(), ground: token("--panel"), softInk: token("--ink-soft") };

@@ -8,9 +8,11 @@ import { isDiff, processes, profile } from "../questions";
 import { base, isLive, isMachine, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
 import { readProfile } from "./answer";
+import { WIDE, bottomUp } from "./bottom_up";
 import { FOUND, type Palette, palette } from "./colours";
 import type { Shown } from "./flame_canvas";
 import { Labels } from "./labels";
+import { Groups } from "./groups";
 import type { Direction } from "./layout";
 import type { Model } from "./model";
 import type { Ink } from "./painter";
@@ -40,22 +42,48 @@ export const functions = computed(() => graph.value?.functions ?? null);
 const zoomNames = computed(() => view.value.zoom);
 export const zoomed = computed(() => model.value?.find(zoomNames.value).node ?? 0);
 
+// In the tree from the root, whatever is drawn.
 export function zoomTo(node: number) {
   const tree = model.peek();
   if (tree === null) return;
   // A node that replaces left-out functions is no place: the functions are fetched for its caller.
   const place = tree.frames.isPruned(tree.frame[node]) ? tree.parent[node] : node;
-  look({ zoom: tree.names(place) });
+  look({ zoom: tree.names(place), up: [] });
 }
+
+// ---- The bottom-up graph ----
+
+export const mode = computed(() => view.value.mode);
+const isBottomUp = computed(() => mode.value === "bottom-up");
+const upNames = computed(() => view.value.up);
+const fromLeaves = computed(() => (model.value === null ? null : bottomUp(model.value, zoomed.value)));
+const placeFromLeaves = computed(() => {
+  const tree = fromLeaves.value;
+  const names = upNames.value;
+  if (tree === null || names.length === 0) return tree;
+  const { node, found } = tree.find(names);
+  return found === names.length && tree.value[node] >= WIDE * tree.total ? tree : bottomUp(model.value!, zoomed.value, names);
+});
+
+// The tree in the graph, and the node that has its whole width.
+export const drawn = computed(() => (isBottomUp.value ? placeFromLeaves.value : model.value));
+export const drawnZoom = computed(() => (isBottomUp.value ? (drawn.value?.find(upNames.value).node ?? 0) : zoomed.value));
+
+export function zoomDrawn(node: number) {
+  if (!isBottomUp.peek()) zoomTo(node);
+  else if (drawn.peek() !== null) look({ up: drawn.peek()!.names(node) });
+}
+
+// ---- The selected node ----
 
 // The node with the shown details.
 const selected = signal<{ of: Model; node: number } | null>(null);
 export const selectedNode = computed(() => {
-  const tree = model.value;
-  if (tree === null || selected.value === null) return zoomed.value;
+  const tree = drawn.value;
+  if (tree === null || selected.value === null) return drawnZoom.value;
   const { of, node } = selected.value;
   const here = of === tree ? node : tree.counterpart(of, node);
-  return here === -1 ? zoomed.value : here;
+  return here === -1 ? drawnZoom.value : here;
 });
 export function selectNode(of: Model, node: number) {
   selected.value = { of, node };
@@ -117,7 +145,7 @@ const triedAgain = signal<{ of: Profile | Diff } | null>(null);
 const ONLY_LARGEST = "Search and table count only the largest frames.";
 
 // A live window is soon requested again: it is fetched whole only for a search or a table.
-const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.mode === "table" || view.value.mode === "sandwich");
+const wantsRest = computed(() => !isLive.value || view.value.search !== "" || view.value.beside || ["bottom-up", "sandwich", "table"].includes(view.value.mode));
 
 // All that the daemon has of a window, fetched once the first answer, with as much as a screen can show, is painted.
 effect(() => {
@@ -225,9 +253,42 @@ effect(() => {
 export const found = computed(() => (result.value !== null && result.value.of === model.value && view.value.search !== "" ? result.value.frames : null));
 export const searchProblem = computed(() => (view.value.search === "" ? "" : (result.value?.problem ?? "")));
 export const matchedShare = computed(() => {
-  const tree = model.value;
-  if (tree === null || found.value === null || tree.value[zoomed.value] === 0) return null;
-  return matched(tree, found.value, zoomed.value) / tree.value[zoomed.value];
+  // From the root, since from the leaves narrow branches are left out.
+  const [tree, node] = isBottomUp.value && upNames.value.length > 0 ? [drawn.value, drawnZoom.value] : [model.value, zoomed.value];
+  if (tree === null || found.value === null || tree.value[node] === 0) return null;
+  return matched(tree, found.value, node) / tree.value[node];
+});
+
+// ---- The table's rows ----
+
+const frames = computed(() => model.value?.frames ?? null);
+export const isBeside = computed(() => view.value.beside && mode.value !== "table" && mode.value !== "sandwich");
+// A sandwich is of a function.
+const rowsBy = computed(() => (mode.value === "sandwich" ? "" : view.value.rows));
+export const groups = computed(() => (frames.value === null ? null : new Groups(frames.value, rowsBy.value)));
+export const chosenRow = computed(() => (rowsBy.value === "" ? view.value.frame : view.value.part));
+export function chooseRow(name: string, how: "push" | "replace" = "replace") {
+  look(rowsBy.peek() === "" ? { frame: name } : { part: name }, how);
+}
+
+// The chosen row's frames, in a graph with the table beside it: by frame, and the node with the most of its samples.
+const chosen = computed(() => {
+  const name = chosenRow.value;
+  if (!isBeside.value || groups.value === null || name === "") return null;
+  const { of, size } = groups.value;
+  const isIn = Uint8Array.from({ length: size }, (_, group) => Number(groups.value!.name(group) === name));
+  const marked = Uint8Array.from(of, (group) => isIn[group] ?? 0);
+  return marked.includes(1) ? marked : null;
+});
+export const isChosen = computed(() => chosen.value !== null);
+const chosenNode = computed(() => {
+  const tree = drawn.value;
+  if (tree === null || chosen.value === null) return -1;
+  let best = -1;
+  for (let i = drawnZoom.value; i < tree.end[drawnZoom.value]; i++) {
+    if (chosen.value[tree.frame[i]] === 1 && (best === -1 || tree.value[i] > tree.value[best])) best = i;
+  }
+  return best;
 });
 
 // ---- Appearance ----
@@ -236,9 +297,9 @@ const ink = computed<Ink>(() => ({ text: token("--ink"), found: FOUND, font: tok
 const colouring = computed(() => view.value.colour);
 const diffPalette = computed(() => view.value.palette);
 
-const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value);
+const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value, model.value ?? tree);
 
-const colours = computed(() => (model.value === null ? null : paletteOf(model.value)));
+const colours = computed(() => (drawn.value === null ? null : paletteOf(drawn.value)));
 export const legend = computed(() => colours.value?.legend ?? []);
 
 // How many processes of the selection each program has. An answer to a comparison does not tell.
@@ -249,15 +310,14 @@ const programs = computed(() => {
   for (const { executable } of selected) if (executable !== null) counts.set(executable, (counts.get(executable) ?? 0) + 1);
   return counts;
 });
-const labels = computed(() => (model.value === null ? null : new Labels(model.value, programs.value)));
+const labels = computed(() => (drawn.value === null ? null : new Labels(drawn.value, programs.value)));
 
-export const mode = computed(() => view.value.mode);
 const direction = computed<Direction>(() => (mode.value === "flame" ? "up" : "down"));
 
 export const shown = computed<Shown | null>(() => {
-  const tree = model.value;
+  const tree = drawn.value;
   if (tree === null || colours.value === null || labels.value === null) return null;
-  return { model: tree, palette: colours.value, labels: labels.value, ink: ink.value, direction: direction.value, zoomed: zoomed.value, found: found.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
+  return { model: tree, palette: colours.value, labels: labels.value, ink: ink.value, direction: direction.value, zoomed: drawnZoom.value, found: chosen.value ?? found.value, chosen: chosenNode.value, since: whole.peek() === graph.peek()?.model ? graph.peek()!.since : null };
 });
 
 // ---- One function with its callers and callees ----
@@ -292,7 +352,7 @@ function halfShown(half: Half) {
     if (tree.value === null || look.value === null) return null;
     return {
       model: tree.value, ...look.value, ink: ink.value, direction: half === "callers" ? "up" : "down",
-      zoomed: zoomedTo.value, found: found.value, since: null,
+      zoomed: zoomedTo.value, found: found.value, chosen: -1, since: null,
     };
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the shown part as a table, filtered by the search. Only visible rows are in the document.
+// The functions of the shown part, or what they are in, as a table that is filtered by the search. Only visible rows are
+// in the document.
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
@@ -7,10 +8,10 @@ import { isDiff as comparesSides, profile } from "../questions";
 import { look, view } from "../state";
 import { count, printable, seconds } from "../text";
 import { openNameMenu } from "./actions";
-import { labelOf } from "./colours";
-import { type FunctionRow, type SortKey, functionRows, sortRows } from "./functions";
+import type { RowsBy } from "./groups";
 import { changeText, share } from "./labels";
-import { found, functions, model, showSandwich, zoomed } from "./shown";
+import { chooseRow, chosenRow, found, functions, groups, isBeside, model, showSandwich, zoomed } from "./shown";
+import { type SortKey, type TableRow, sortRows, tableRows } from "./table_rows";
 
 const ROW = 28;
 const HEAD = 30;
@@ -27,16 +28,27 @@ const sorting = computed<{ key: SortKey; isDescending: boolean }>(() => {
 
 const all = computed(() => {
   const tree = model.value;
-  return tree === null ? [] : functionRows(tree, zoomed.value, functions.value);
+  if (tree === null || groups.value === null) return [];
+  return tableRows(tree, zoomed.value, groups.value, groups.value.by === "" ? functions.value : null);
 });
 const matching = computed(() => {
   const frames = found.value;
-  return frames === null ? all.value : all.value.filter(({ frame }) => frames[frame] === 1);
+  if (frames === null || groups.value === null) return all.value;
+  // A module is found by any of its functions.
+  const { of, size } = groups.value;
+  const isFound = new Uint8Array(size);
+  for (let f = 0; f < of.length; f++) if (frames[f] === 1 && of[f] < size) isFound[of[f]] = 1;
+  return all.value.filter(({ group }) => isFound[group] === 1);
 });
 const rows = computed(() => {
   const { key, isDescending } = sorting.value;
-  return model.value === null ? [] : sortRows(model.value, [...matching.value], key, isDescending);
+  return groups.value === null ? [] : sortRows(groups.value, [...matching.value], key, isDescending);
 });
+
+// What a row is called: [one, many, the head of their column].
+const WORDS: Record<RowsBy, [string, string, string]> = {
+  "": ["function", "functions", "Function"], module: ["module", "modules", "Module"], file: ["source file", "source files", "Source file"],
+};
 
 const scrolled = signal(0);
 const height = signal(400);
@@ -83,7 +95,7 @@ function Change({ change, largest }: { change: number; largest: number }) {
 }
 
 interface RowProperties {
-  row: FunctionRow;
+  row: TableRow;
   index: number;
   isSelected: boolean;
   isNarrow: boolean;
@@ -92,14 +104,14 @@ interface RowProperties {
 
 function Row({ row, index, isSelected, isNarrow, largest }: RowProperties) {
   const tree = model.value!;
-  const { frames, sides } = tree;
-  const f = row.frame;
-  const name = printable(frames.name(f), 400);
-  const module = frames.module(f);
+  const { sides } = tree;
+  const { by } = groups.value!;
+  const key = groups.value!.name(row.group);
+  const name = printable(key, 400);
   return (
     <div role="row" id={`function-${index}`} class={isSelected ? "function-row selected" : "function-row"} aria-rowindex={index + 2} aria-selected={isSelected}
-      style={{ transform: `translateY(${index * ROW}px)` }} data-index={index} data-name={frames.name(f)}>
-      <div role="gridcell" class="cell name" title={name}><bdi>{name}</bdi><small>{module === "" ? labelOf(frames.kind(f)) : printable(module, 100)}</small></div>
+      style={{ transform: `translateY(${index * ROW}px)` }} data-index={index} data-name={key}>
+      <div role="gridcell" class="cell name" title={name}><bdi>{name}</bdi><small>{printable(groups.value!.note(row.group), 100)}</small></div>
       {sides === null ? (
         <>
           <Share part={row.self} whole={tree.value[zoomed.value]} />
@@ -117,9 +129,11 @@ function Row({ row, index, isSelected, isNarrow, largest }: RowProperties) {
               <Change change={row.changeTotal} largest={largest.total} />
             </>
           )}
-          <div role="gridcell" class="cell mark" title={`${Math.abs(row.z ?? 0).toFixed(1)} standard deviations of chance`}>
-            {row.isSignificant ? <b>significant</b> : <small>may be chance</small>}
-          </div>
+          {by === "" && (
+            <div role="gridcell" class="cell mark" title={`${Math.abs(row.z ?? 0).toFixed(1)} standard deviations of chance`}>
+              {row.isSignificant ? <b>significant</b> : <small>may be chance</small>}
+            </div>
+          )}
         </>
       )}
     </div>
@@ -131,8 +145,9 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
   const body = useRef<HTMLDivElement>(null);
   const tree = model.value;
   const list = rows.value;
-  const selectedName = view.value.frame;
-  const selected = selectedName === "" || tree === null ? -1 : list.findIndex(({ frame }) => tree.frames.name(frame) === selectedName);
+  const known = groups.value;
+  const selectedName = chosenRow.value;
+  const selected = selectedName === "" || known === null ? -1 : list.findIndex(({ group }) => known.name(group) === selectedName);
 
   useEffect(() => {
     const box = body.current!;
@@ -149,7 +164,8 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
     else if (y + ROW > box.scrollTop + box.clientHeight - HEAD) box.scrollTop = y + ROW - box.clientHeight + HEAD;
   }, [selected]);
 
-  if (tree === null) return <div class="table" ref={body} />;
+  if (tree === null || known === null) return <div class="table" ref={body} />;
+  const [one, many, column] = WORDS[known.by];
   const isDiff = tree.sides !== null;
   const first = Math.max(0, Math.floor(scrolled.value / ROW) - SPARE);
   const last = Math.min(list.length, Math.ceil((scrolled.value + height.value) / ROW) + SPARE);
@@ -164,16 +180,22 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
   const take = (index: number, how: "push" | "replace" = "replace") => {
     const row = list[index];
     if (row === undefined) return;
-    const name = tree.frames.name(row.frame);
-    look({ frame: name }, how);
+    const name = known.name(row.group);
+    chooseRow(name, how);
     choose?.(name);
+  };
+  // A function's callers and callees; another row's place in the graph.
+  const enter = (index: number) => {
+    if (list[index] === undefined) return;
+    if (known.by === "") showSandwich(known.name(list[index].group));
+    else if (!isBeside.peek()) look({ mode: "icicle", beside: true });
   };
   const indexOf = (event: Event) => {
     const row = (event.target as Element).closest<HTMLElement>("[data-index]");
     return row === null ? -1 : Number(row.dataset.index);
   };
   const menuAt = (index: number, x: number, y: number) => {
-    if (list[index] !== undefined) openNameMenu(tree, list[index].frame, x, y, body.current!);
+    if (list[index] !== undefined) openNameMenu(known, list[index].group, x, y, body.current!);
   };
   const key = (event: KeyboardEvent) => {
     if (event.target !== body.current) return;
@@ -182,7 +204,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
     if (event.key in steps && !event.ctrlKey && !event.metaKey && !event.altKey) {
       take(Math.max(0, Math.min(list.length - 1, (selected === -1 && steps[event.key] > 0 ? -1 : selected) + steps[event.key])));
     } else if (event.key === "Enter" && selected !== -1) {
-      showSandwich(selectedName);
+      enter(selected);
     } else if ((event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) && selected !== -1) {
       const box = body.current!.querySelector(`[data-index="${selected}"]`)?.getBoundingClientRect();
       if (box !== undefined) menuAt(selected, box.left + 40, box.bottom);
@@ -192,13 +214,13 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
     event.preventDefault();
   };
   return (
-    <div class={`table${isDiff ? " diff" : ""}${isNarrow ? " narrow" : ""}`}>
-      <div role="grid" class="grid" aria-label="Functions" aria-rowcount={list.length + 1} tabIndex={0} ref={body} onKeyDown={key}
+    <div class={`table${isDiff ? " diff" : ""}${isNarrow ? " narrow" : ""}${known.by === "" ? "" : " whole-parts"}`}>
+      <div role="grid" class="grid" aria-label={many[0].toUpperCase() + many.slice(1)} aria-rowcount={list.length + 1} tabIndex={0} ref={body} onKeyDown={key}
         aria-activedescendant={selected >= first && selected < last ? `function-${selected}` : undefined}
         onScroll={(event) => (scrolled.value = event.currentTarget.scrollTop)}>
         <div role="rowgroup" class="head">
           <div role="row" class="function-row" aria-rowindex={1}>
-            <Head name="name" sortKey="name">Function</Head>
+            <Head name="name" sortKey="name">{column}</Head>
             {isDiff ? (
               <>
                 <div role="columnheader" class="cell number">{isNarrow ? "Before" : "Self before"}</div>
@@ -211,7 +233,7 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
                     <Head name="change" sortKey="change-total">Change of total</Head>
                   </>
                 )}
-                <div role="columnheader" class="cell mark">Chance</div>
+                {known.by === "" && <div role="columnheader" class="cell mark">Chance</div>}
               </>
             ) : (
               <>
@@ -223,19 +245,19 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
         </div>
         <div role="rowgroup" class="rows" style={{ height: `${list.length * ROW}px` }}
           onClick={(event) => take(indexOf(event))}
-          onDblClick={(event) => indexOf(event) !== -1 && showSandwich(tree.frames.name(list[indexOf(event)].frame))}
+          onDblClick={(event) => enter(indexOf(event))}
           onContextMenu={(event) => {
             event.preventDefault();
             take(indexOf(event));
             menuAt(indexOf(event), event.clientX, event.clientY);
           }}>
           {list.slice(first, last).map((row, i) => (
-            <Row key={row.frame} row={row} index={first + i} isSelected={first + i === selected} isNarrow={isNarrow} largest={largest} />
+            <Row key={row.group} row={row} index={first + i} isSelected={first + i === selected} isNarrow={isNarrow} largest={largest} />
           ))}
         </div>
-        {list.length === 0 && <p class="nothing">No function matches.</p>}
+        {list.length === 0 && <p class="nothing">No {one} matches.</p>}
       </div>
-      <p class="sum">{count(list.length)} {list.length === 1 ? "function" : "functions"}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
+      <p class="sum">{count(list.length)} {list.length === 1 ? one : many}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
     </div>
   );
 }

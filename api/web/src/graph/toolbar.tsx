@@ -3,11 +3,13 @@
 import { base, type Baseline, type ColourBy, type Mode, compare, look, view } from "../state";
 import { count, printable } from "../text";
 import { share } from "./labels";
-import { found, legend, matchedShare, model, searchProblem, zoomTo, zoomed } from "./shown";
+import type { RowsBy } from "./groups";
+import { drawn, drawnZoom, found, isBeside, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown";
 
 const MODES: readonly [Mode, string, string][] = [
   ["icicle", "Icicle", "Callers above what they call"],
   ["flame", "Flame", "Callers below what they call"],
+  ["bottom-up", "Bottom-up", "Functions by their own time, and below each what called it"],
   ["sandwich", "Sandwich", "All callers and callees of one function"],
   ["table", "Table", "Functions, sorted"],
 ];
@@ -15,10 +17,12 @@ const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
   ["", "Share", "Shares of each side's samples"],
   ["time", "CPU time", "CPU time per time, as parts of a CPU"],
 ];
+const ROWS: readonly [RowsBy, string][] = [["", "functions"], ["module", "modules"], ["file", "source files"]];
 const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "module"], ["name", "function"]];
 
 export function Toolbar() {
-  const { mode, colour, palette, collapse } = view.value;
+  const { mode, colour, palette, collapse, beside, rows } = view.value;
+  const isGraph = mode !== "table" && mode !== "sandwich";
   return (
     <div class="graph-tools" role="toolbar" aria-label="How the profile is shown">
       <div class="segments" role="group" aria-label="View" id="modes">
@@ -26,6 +30,14 @@ export function Toolbar() {
           <button key={key} type="button" title={title} data-mode={key} aria-pressed={mode === key} onClick={() => look({ mode: key })}>{label}</button>
         ))}
       </div>
+      {isGraph && <label class="choice"><input id="beside" type="checkbox" checked={beside} onChange={(event) => look({ beside: event.currentTarget.checked })} /> Table beside</label>}
+      {(mode === "table" || isBeside.value) && (
+        <label class="choice">Table of
+          <select id="rows" value={rows} onChange={(event) => look({ rows: event.currentTarget.value as RowsBy, part: "" })}>
+            {ROWS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}
+          </select>
+        </label>
+      )}
       {base.value === null ? (
         <label class="choice">Colour by
           <select id="colour" value={colour} onChange={(event) => look({ colour: event.currentTarget.value as ColourBy }, "replace")}>
@@ -64,26 +76,38 @@ export function SearchResult() {
 
 const MOST = 6;
 
+interface Step {
+  text: string;
+  isUp: boolean; // from the bottom: a caller of the step before
+  go: () => void;
+}
+
+// The path of the zoom, from the root, and in a bottom-up graph from there on to callers.
 export function Crumbs() {
   const tree = model.value;
   if (tree === null || tree.total === 0) return <nav class="crumbs" aria-label="Zoom"><ol id="crumbs" /></nav>;
-  const here = zoomed.value;
-  const path = tree.path(here);
+  const steps: Step[] = tree.path(zoomed.value).slice(1).map((node) => ({ text: tree.name(node), isUp: false, go: () => zoomTo(node) }));
+  const up = drawn.value;
+  if (up?.isInverted) steps.push(...up.path(drawnZoom.value).slice(1).map((node) => ({ text: up.name(node), isUp: true, go: () => zoomDrawn(node) })));
   // Of a long path only the first and the last frames are shown.
-  const steps = path.length <= MOST ? path : [path[0], -1, ...path.slice(2 - MOST)];
+  const shown = steps.length < MOST ? steps : [null, ...steps.slice(2 - MOST)];
   return (
     <nav class="crumbs" aria-label="Zoom">
       <ol id="crumbs">
-        {steps.map((node, index) => {
-          const text = index === 0 ? (here === 0 ? "All" : "Reset zoom") : node === -1 ? "…" : printable(tree.name(node), 200);
-          return (
-            <li key={node} class={index === 0 ? "first" : ""}>
-              {node === -1 || node === here
-                ? <span aria-current={node === here ? "true" : undefined}><bdi>{text}</bdi>{here === 0 && tree.sides === null && ` ${count(tree.total)} samples`}</span>
-                : <button type="button" onClick={() => zoomTo(node)}><bdi>{text}</bdi></button>}
-            </li>
-          );
-        })}
+        <li class="first">
+          {steps.length === 0
+            ? <span aria-current="true"><bdi>All</bdi>{tree.sides === null && ` ${count(tree.total)} samples`}</span>
+            : <button type="button" onClick={() => zoomTo(0)}><bdi>Reset zoom</bdi></button>}
+        </li>
+        {shown.map((step, index) => (
+          <li key={index} class={step?.isUp ? "up" : ""}>
+            {step === null
+              ? <span><bdi>…</bdi></span>
+              : step === steps.at(-1)
+                ? <span aria-current="true"><bdi>{printable(step.text, 200)}</bdi></span>
+                : <button type="button" onClick={step.go}><bdi>{printable(step.text, 200)}</bdi></button>}
+          </li>
+        ))}
       </ol>
     </nav>
   );
@@ -93,7 +117,7 @@ export function Legend() {
   return (
     <ul id="legend" class="legend" aria-label="Colours">
       {legend.value.map(({ label, colour }) => <li key={label}><i style={{ backgroundColor: colour }} />{printable(label, 60)}</li>)}
-      {found.value !== null && <li><i class="found" />Matches</li>}
+      {(isChosen.value || found.value !== null) && <li><i class="found" />{isChosen.value ? "Chosen" : "Matches"}</li>}
     </ul>
   );
 }

@@ -16,8 +16,9 @@ export function figures(model: Model, node: number, zoomed: number): [label: str
   const amount = (samples: number, each: number) => `${count(samples)} ${samples === 1 ? "sample" : "samples"} · ${seconds(samples * each)}`;
   if (sides === null || !isDiff(answer)) {
     const each = isDiff(answer) ? worth(answer.after) : worth(answer);
-    lines.push(["Total", amount(model.value[node], each), share(model.value[node], model.total)]);
-    lines.push(["Self", amount(model.self[node], each), share(model.self[node], model.total)]);
+    // Among callers both would be of the function at the beginning.
+    lines.push([model.isInverted ? "Samples" : "Total", amount(model.value[node], each), share(model.value[node], model.total)]);
+    if (!model.isInverted) lines.push(["Self", amount(model.self[node], each), share(model.self[node], model.total)]);
     if (zoomed !== 0 && model.contains(zoomed, node)) lines.push(["Of zoom", "", share(model.value[node], model.value[zoomed])]);
     return lines;
   }
@@ -25,6 +26,7 @@ export function figures(model: Model, node: number, zoomed: number): [label: str
   lines.push(["Before", amount(sides.before[node], worth(answer.before)), share(sides.before[node], answer.before.samples)]);
   lines.push(["After", amount(sides.after[node], worth(answer.after)), share(sides.after[node], answer.after.samples)]);
   lines.push(["Change", "", `${changeText(model.change(node))}${unit}`]);
+  if (model.isInverted) return lines;
   const own = sides.selfAfter[node] * sides.scales.after - sides.selfBefore[node] * sides.scales.before;
   if (sides.selfAfter[node] + sides.selfBefore[node] > 0) lines.push(["Of self", sides.significant[node] === 1 ? "more than chance" : "may be chance", `${changeText(own)}${unit}`]);
   return lines;
@@ -59,7 +61,7 @@ export class Tooltip {
     this.#box.replaceChildren(element("div", "name", printable(frames.name(f), 1500)), where, list);
     const reason = frames.reason(f);
     if (reason !== "") this.#box.append(element("div", "reason", `No name: ${printable(reason, 300)}`));
-    if (frames.isPruned(f)) this.#box.append(element("div", "hint", "Click to fetch them"));
+    if (frames.isPruned(f) && !model.isInverted) this.#box.append(element("div", "hint", "Click to fetch them"));
     this.#box.hidden = false;
     const { width, height } = this.#box.getBoundingClientRect();
     const left = Math.max(8, Math.min(x + 14, innerWidth - width - 8));

@@ -60,7 +60,7 @@ class TreeBuilder {
     }
   }
 
-  finish(): Model {
+  finish(isInverted = false): Model {
     const { frames, sides } = this.model;
     const size = this.#size;
     // Sorts siblings by name, as the daemon does: takes the nodes by the rank of their frames, from the last to the
@@ -102,7 +102,7 @@ class TreeBuilder {
       if (node !== 0) node = nextSibling[node];
     }
     const nodes: NodeColumns = sides === null ? { frame, depth, self } : { frame, depth, self, selfBefore, significant };
-    return Model.of(frames, nodes, sides?.scales ?? null);
+    return Model.of(frames, nodes, sides?.scales ?? null, isInverted);
   }
 
   #add(parent: number, frame: number) {
@@ -206,7 +206,7 @@ export function sandwich(model: Model, isIt: (frame: number) => boolean): Sandwi
     }
     i = end[i];
   }
-  return { callers: callers.finish(), callees: callees.finish() };
+  return { callers: callers.finish(true), callees: callees.finish() };
 }
 
 // The model with `node`'s subtree replaced by `part`, whose root is that node. It was fetched again, since it was

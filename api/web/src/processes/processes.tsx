@@ -207,7 +207,7 @@ export function Processes() {
       <div class="pane-head">
         <h2 id="processes-title">Processes</h2>
         <label class="choice by">by
-          <select id="by" aria-label="Group by" value={by.value} onChange={(event) => look({ by: event.currentTarget.value as Grouping, zoom: [], frame: "" })}>
+          <select id="by" aria-label="Group by" value={by.value} onChange={(event) => look({ by: event.currentTarget.value as Grouping, zoom: [], up: [], frame: "" })}>
             {GROUPINGS.map(([value, label]) => <option key={value} value={value}>{label}</option>)}
           </select>
         </label>
