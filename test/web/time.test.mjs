@@ -548,6 +548,38 @@ describe("the heat map", () => {
     await page.waitForSelector("#heat-part");
   });
 
+  it("shows the flame graph of a stretch of time without gaps, to the sample", async () => {
+    await open(page, `${daemon.url}/?pid=4242&heat=1`);
+    await page.click('#heat-pick button:has-text("Stretch")');
+    assert.equal((await address(page)).pick, "time");
+    await drag(page, "#heat", [0.3, 0.2], [0.5, 0.7], { release: false });
+    const told = await text(page, "#heat-readout");
+    assert.match(told, /^13:5\d:\d\d\.\d+ – 13:5\d:\d\d\.\d+: [\d,]+ samples$/);
+    await answered(page, () => page.mouse.up());
+    const { from, to, offset_from } = await address(page);
+    assert.equal(offset_from, undefined);
+    const { samples } = await (await fetch(`${daemon.url}/profile?${new URLSearchParams({ pid: "4242", from, to })}`)).json();
+    assert.equal(Number(/: ([\d,]+) samples$/.exec(told)[1].replaceAll(",", "")), samples);
+    assert.match(await text(page, "#heat-text"), /in 900 seconds/);
+    assert.equal(`${await text(page, "#heat-stretch")}: ${samples.toLocaleString("en-US")} samples`, told);
+    await inspect(page, "heatmap-stretch");
+    // By keys, from one second to the next.
+    await answered(page, () => page.click("#heat-all"));
+    assert.equal(await page.$("#heat-stretch"), null);
+    await page.focus("#heat");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Shift+ArrowRight");
+    await page.keyboard.press("Shift+ArrowDown");
+    await answered(page, () => page.keyboard.press("Enter"));
+    const next = await address(page);
+    assert.ok(Date.parse(next.from) % 1000 !== 0 && Date.parse(next.to) - Date.parse(next.from) > 1000, `${next.from} ${next.to}`);
+  });
+
+  it("says where its scale ends", async () => {
+    await open(page, `${daemon.url}/?pid=4242&heat=1`);
+    assert.match(await text(page, ".heat-legend"), /^0\d+ in 20 ms or more \(99th percentile\)$/);
+  });
+
   it("can be used with the keyboard only", async () => {
     await open(page, `${daemon.url}/?pid=4242&heat=1`);
     await page.focus("#heat");

@@ -192,11 +192,12 @@ describe("a history of CPU use", () => {
 
 describe("the grid of a heat map", () => {
   let HeatGrid;
+  let heat;
   // Three seconds of four parts; second c, part r has 10 c + r samples.
   const answer = { columns: 3, rows: 4, start_ms: 60_000, counts: [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23] };
 
   before(async () => {
-    ({ HeatGrid } = await source("time/heat_grid.ts"));
+    ({ HeatGrid, heat } = await source("time/heat_grid.ts"));
   });
 
   it("converts a rectangle to a selection and back", () => {
@@ -204,9 +205,41 @@ describe("the grid of a heat map", () => {
     const rectangle = grid.between(2, 1, 1, 2);
     const selected = grid.selected(rectangle);
     assert.deepEqual(selected, { from: 61_000, to: 63_000, offsetFrom: 250, offsetTo: 750 });
-    assert.deepEqual(grid.rectangle(selected), rectangle);
+    assert.deepEqual(grid.chosen(selected), rectangle);
     assert.equal(grid.sum(rectangle), 11 + 12 + 21 + 22);
-    assert.equal(grid.rectangle({ ...selected, from: 0, to: 1000 }), null);
+    assert.equal(grid.chosen({ ...selected, from: 0, to: 1000 }), null);
+  });
+
+  it("converts a stretch of time to a selection and back", () => {
+    const grid = new HeatGrid(answer, 100);
+    const stretch = grid.stretch({ column: 2, row: 1 }, { column: 0, row: 3 });
+    assert.deepEqual(stretch, { first: { column: 0, row: 3 }, last: { column: 2, row: 1 } });
+    const selected = grid.selected(stretch);
+    assert.deepEqual(selected, { from: 60_750, to: 62_500, offsetFrom: 0, offsetTo: 1000 });
+    assert.deepEqual(grid.chosen(selected), stretch);
+    assert.equal(grid.sum(stretch), 3 + 10 + 11 + 12 + 13 + 20 + 21);
+    const inOne = grid.stretch({ column: 1, row: 1 }, { column: 1, row: 2 });
+    assert.deepEqual(grid.selected(inOne), { from: 61_250, to: 61_750, offsetFrom: 0, offsetTo: 1000 });
+    assert.equal(grid.sum(inOne), 11 + 12);
+    // A window that reaches beyond the map, and one beside it.
+    assert.deepEqual(grid.chosen({ from: 59_100, to: 61_250, offsetFrom: 0, offsetTo: 1000 }), { first: { column: 0, row: 0 }, last: { column: 1, row: 0 } });
+    assert.equal(grid.chosen({ from: 50_100, to: 51_250, offsetFrom: 0, offsetTo: 1000 }), null);
+  });
+
+  it("takes a stretch of merged seconds from the first one's part to the last one's", () => {
+    const grid = new HeatGrid(answer, 2);
+    const stretch = grid.stretch({ column: 0, row: 3 }, { column: 0, row: 3 });
+    assert.deepEqual(grid.selected(stretch), { from: 60_750, to: 62_000, offsetFrom: 0, offsetTo: 1000 });
+    assert.equal(grid.sum(stretch), 3 + 10 + 11 + 12 + 13);
+  });
+
+  it("ends its scale where one cell in a hundred has more", () => {
+    const counts = new Array(400).fill(0);
+    for (let i = 0; i < 200; i++) counts[i] = i === 0 ? 5000 : i === 1 ? 4000 : 1 + (i % 10);
+    const grid = new HeatGrid({ columns: 100, rows: 4, start_ms: 0, counts }, 100);
+    assert.equal(grid.cap, 10);
+    assert.deepEqual([heat(0, 10), heat(10, 10), heat(5000, 10), heat(3, 0)], [0, 1, 1, 0]);
+    assert.equal(new HeatGrid({ ...answer, counts: answer.counts.map(() => 0) }, 100).cap, 0);
   });
 
   it("merges seconds without room for a column each, and loses none", () => {

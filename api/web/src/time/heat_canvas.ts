@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heat map's drawing, and the rectangle that the pointer or keys mark on it. Independent of the daemon.
-import { HeatGrid, type Rectangle, heat } from "./heat_grid";
+// The heat map's drawing, and what the pointer or keys mark on it. Independent of the daemon.
+import { type Chosen, HeatGrid, type Place, heat, isStretch } from "./heat_grid";
 
 export interface HeatCanvasOptions {
   // Called with every move; null if it is cancelled.
-  onMark: (rectangle: Rectangle | null) => void;
-  // The flame graph of this rectangle is requested.
-  onChoose: (rectangle: Rectangle) => void;
+  onMark: (marked: Chosen | null) => void;
+  // The flame graph of it is requested.
+  onChoose: (chosen: Chosen) => void;
   onHover: (place: { column: number; row: number } | null) => void;
 }
 
 const CLICK_PX = 3;
 
-interface Place {
-  column: number;
-  row: number;
-}
-
 export class HeatCanvas {
   readonly #resizes: ResizeObserver;
   #grid: HeatGrid | null = null;
-  // The rectangle that the flame graph shows.
-  #chosen: Rectangle | null = null;
-  #marked: Rectangle | null = null;
-  // The keyboard's place, and the start of the rectangle that it marks.
+  // What the flame graph shows.
+  #chosen: Chosen | null = null;
+  #marked: Chosen | null = null;
+  #marksTime = false; // a stretch of time; otherwise a rectangle
+  // The keyboard's place, and the start of what it marks.
   #cursor: Place | null = null;
   #anchor: Place | null = null;
   #drag: { place: Place; x: number; y: number } | null = null;
@@ -47,9 +43,10 @@ export class HeatCanvas {
     cancelAnimationFrame(this.#painting);
   }
 
-  show(grid: HeatGrid, chosen: Rectangle | null) {
+  show(grid: HeatGrid, chosen: Chosen | null, marksTime: boolean) {
     this.#grid = grid;
     this.#chosen = chosen;
+    this.#marksTime = marksTime;
     if (this.#cursor !== null) this.#cursor = this.#within(this.#cursor);
     this.#paintSoon();
   }
@@ -74,7 +71,7 @@ export class HeatCanvas {
   }
 
   #mark(a: Place, b: Place) {
-    this.#marked = this.#grid!.between(a.column, a.row, b.column, b.row);
+    this.#marked = this.#marksTime ? this.#grid!.stretch(a, b) : this.#grid!.between(a.column, a.row, b.column, b.row);
     this.options.onMark(this.#marked);
     this.#paintSoon();
   }
@@ -181,7 +178,7 @@ export class HeatCanvas {
     const cells: number[][] = ramp.map(() => []);
     for (let i = 0; i < grid.counts.length; i++) {
       if (grid.counts[i] === 0) continue;
-      cells[Math.min(ramp.length - 1, Math.floor(heat(grid.counts[i], grid.most) * ramp.length))].push(i);
+      cells[Math.min(ramp.length - 1, Math.floor(heat(grid.counts[i], grid.cap) * ramp.length))].push(i);
     }
     cells.forEach((places, index) => {
       context.fillStyle = ramp[index];
@@ -191,16 +188,27 @@ export class HeatCanvas {
         context.fillRect(x(column), y(row + 1), Math.max(1, x(column + 1) - x(column)), Math.max(1, y(row) - y(row + 1)));
       }
     });
-    const frame = ({ firstColumn, lastColumn, firstRow, lastRow }: Rectangle, line: string, dash: number[]) => {
-      const box = [x(firstColumn), y(lastRow + 1), x(lastColumn + 1) - x(firstColumn), y(firstRow) - y(lastRow + 1)] as const;
+    const outline = (chosen: Chosen): [number, number][] => {
+      const [first, last] = isStretch(chosen)
+        ? [chosen.first, chosen.last]
+        : [{ column: chosen.firstColumn, row: chosen.firstRow }, { column: chosen.lastColumn, row: chosen.lastRow }];
+      const [left, right, low, high] = [x(first.column), x(last.column + 1), y(first.row), y(last.row + 1)];
+      if (!isStretch(chosen) || first.column === last.column) return [[left, low], [left, high], [right, high], [right, low]];
+      // The first column from its row up, the last one up to its row, and those between them.
+      return [[left, low], [left, 0], [x(last.column), 0], [x(last.column), high], [right, high], [right, height], [x(first.column + 1), height], [x(first.column + 1), low]];
+    };
+    const frame = (chosen: Chosen, line: string, dash: number[]) => {
+      context.beginPath();
+      for (const [left, top] of outline(chosen)) context.lineTo(left, top);
+      context.closePath();
       context.setLineDash([]);
       context.lineWidth = 4 * density;
       context.strokeStyle = colour("--panel");
-      context.strokeRect(...box);
+      context.stroke();
       context.setLineDash(dash.map((length) => length * density));
       context.lineWidth = 2 * density;
       context.strokeStyle = line;
-      context.strokeRect(...box);
+      context.stroke();
     };
     if (this.#chosen !== null && this.#marked === null) frame(this.#chosen, colour("--accent"), []);
     if (this.#marked !== null) frame(this.#marked, colour("--accent"), [5, 3]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples by second and part of the second, to show events of fractions of a second. A rectangle in it selects the
-// flame graph of just that time.
-import { computed, effect, useComputed, useSignal, useSignalEffect } from "@preact/signals";
+// Samples by second and part of the second, to show events of fractions of a second. A rectangle in it, or a stretch of
+// time, selects the flame graph of just that.
+import { computed, effect, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import "./heatmap.css";
@@ -14,7 +14,7 @@ import { Waiting } from "../states";
 import { count, printable } from "../text";
 import { isDark } from "../theme";
 import { HeatCanvas } from "./heat_canvas";
-import { HeatGrid, type Rectangle, type Selected, offsets } from "./heat_grid";
+import { type Chosen, HeatGrid, type Selected, isStretch, offsets } from "./heat_grid";
 import { type Span, asText, fromText } from "./span";
 import { moment, ticks } from "./ticks";
 
@@ -29,6 +29,14 @@ const around = computed<Span | null>(() => {
   if (context === null || window === null) return context;
   return context.from <= window.from_ms && window.to_ms <= context.to ? context : null;
 });
+
+// Whether the map marks stretches of time in place of rectangles.
+const marksTime = computed(() => view.value.pick === "time");
+
+const PICKS: readonly ["" | "time", string, string][] = [
+  ["", "Part of each second", "A rectangle: the same part of several seconds"],
+  ["time", "Stretch of time", "From a part of one second to a part of the same or a later one, without gaps"],
+];
 
 const isPart = computed(() => question.value.offset_from !== "" || question.value.offset_to !== "");
 
@@ -53,11 +61,16 @@ const selected = computed<Selected | null>(() => {
   return { from: window.from_ms, to: window.to_ms, offsetFrom: Number(offset_from || 0), offsetTo: Number(offset_to || 1000) };
 });
 
+const isStretchChosen = computed(() => selected.value !== null && !isPart.value && (selected.value.from % 1000 !== 0 || selected.value.to % 1000 !== 0));
+
+// Where the shown map's scale ends.
+const cap = signal<number | null>(null);
+
 const counted = (number: number, what: string) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 const at = (ms: number) => new Date(ms).toISOString();
 
-function choose(grid: HeatGrid, rectangle: Rectangle) {
-  const { from, to, offsetFrom, offsetTo } = grid.selected(rectangle);
+function choose(grid: HeatGrid, chosen: Chosen) {
+  const { from, to, offsetFrom, offsetTo } = grid.selected(chosen);
   const isWhole = offsetFrom === 0 && offsetTo === 1000;
   const context = around.peek() ?? { from: grid.startMs, to: grid.startMs + grid.columns * grid.secondsPerColumn * 1000 };
   go({
@@ -74,9 +87,10 @@ function chooseAll() {
   });
 }
 
-function told(grid: HeatGrid, rectangle: Rectangle) {
-  const { from, to, offsetFrom, offsetTo } = grid.selected(rectangle);
-  return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${counted(grid.sum(rectangle), "sample")}`;
+function told(grid: HeatGrid, chosen: Chosen) {
+  const { from, to, offsetFrom, offsetTo } = grid.selected(chosen);
+  if (isStretch(chosen)) return `${moment(from)} – ${moment(to)}: ${counted(grid.sum(chosen), "sample")}`;
+  return `${moment(from)} – ${moment(to)}, ${offsets(offsetFrom, offsetTo)} of each second: ${counted(grid.sum(chosen), "sample")}`;
 }
 
 // A description in words: the parts of the second with the most samples, and the hottest place.
@@ -110,12 +124,12 @@ function Map() {
   const map = useRef<HeatCanvas | null>(null);
   const width = useSignal(0);
   const hovered = useSignal<{ column: number; row: number } | null>(null);
-  const marked = useSignal<Rectangle | null>(null);
+  const marked = useSignal<Chosen | null>(null);
   const grid = useComputed(() => {
     const answer = heatmap.answer.value;
     return answer === null || width.value === 0 ? null : new HeatGrid(answer, Math.floor(width.value / LEAST_COLUMN_PX));
   });
-  const rectangle = useComputed(() => (grid.value === null || selected.value === null ? null : grid.value.rectangle(selected.value)));
+  const chosen = useComputed(() => (grid.value === null || selected.value === null ? null : grid.value.chosen(selected.value)));
 
   useEffect(() => {
     const element = canvas.current!;
@@ -132,7 +146,10 @@ function Map() {
     };
   }, []);
   useSignalEffect(() => {
-    if (grid.value !== null) map.current?.show(grid.value, rectangle.value);
+    cap.value = grid.value?.cap ?? null;
+  });
+  useSignalEffect(() => {
+    if (grid.value !== null) map.current?.show(grid.value, chosen.value, marksTime.value);
   });
   useSignalEffect(() => {
     isDark.value;
@@ -170,8 +187,8 @@ function Map() {
       )}
       <p id="heat-text" class="visually-hidden">{shown === null ? "" : describe(shown)}</p>
       <p id="heat-help" class="visually-hidden">
-        Arrow keys move between cells: left and right by seconds, up and down by parts of the second. With Shift held they mark a
-        rectangle. Enter shows the flame graph of it, Escape gives it up.
+        Arrow keys move between cells: left and right by seconds, up and down by parts of the second. With Shift held they mark
+        {marksTime.value ? " a stretch of time" : " a rectangle"}. Enter shows the flame graph of it, Escape gives it up.
       </p>
     </div>
   );
@@ -192,18 +209,24 @@ export function HeatMap() {
       <div class="heat-head">
         <h2 id="heat-title">Within the second</h2>
         {isPart.value && <span id="heat-part" class="heat-part">{offsets(Number(offset_from || 0), Number(offset_to || 1000))} of each second</span>}
+        {around.value !== null && isStretchChosen.value && <span id="heat-stretch" class="heat-part">{moment(askedWindow.value!.from_ms)} – {moment(askedWindow.value!.to_ms)}</span>}
+        {isOpen && (
+          <div class="segments" role="group" aria-label="What a drag chooses" id="heat-pick">
+            {PICKS.map(([key, label, title]) => <button key={label} type="button" title={title} aria-pressed={view.value.pick === key} onClick={() => look({ pick: key }, "replace")}>{label}</button>)}
+          </div>
+        )}
         {isChosen && <button type="button" id="heat-all" class="heat-all" onClick={chooseAll}>Show all again</button>}
-        {isOpen && heatmap.answer.value !== null && <HeatLegend most={heatmap.answer.value.most} />}
+        {isOpen && cap.value !== null && <HeatLegend cap={cap.value} />}
       </div>
       {isOpen && <Map />}
     </section>
   );
 }
 
-function HeatLegend({ most }: { most: number }) {
+function HeatLegend({ cap }: { cap: number }) {
   return (
-    <span class="heat-legend" aria-hidden="true">
-      0<i /><i /><i /><i /><i />{count(most)} in {1000 / ROWS} ms
+    <span class="heat-legend" title="The scale ends at the 99th percentile of the cells that are not empty">
+      0<i /><i /><i /><i /><i />{count(cap)} in {1000 / ROWS} ms or more (99th percentile)
     </span>
   );
 }
