@@ -96,6 +96,9 @@ describe("the processes", () => {
     await answered(page, () => page.click('[data-id="31337@70000"] .twisty'));
     const threads = (await rows(page)).filter(({ id }) => id?.startsWith("thread"));
     assert.ok(threads.length > 0 && threads.every(({ level }) => level === 2));
+    // The main one is marked, and each has its course.
+    assert.deepEqual(threads.filter(({ text: words }) => words.includes("· main")).map(({ id }) => id), ["thread 31337@70000 31337"]);
+    await page.waitForFunction((count) => document.querySelectorAll('[data-id^="thread"] .sparkline path').length === count, threads.length);
     await answered(page, () => page.click(`[data-id="${threads[0].id}"] .name`));
     assert.match(await page.evaluate(() => location.search), /^\?pid=31337%4070000&tid=313/);
     assert.ok((await rows(page)).find(({ id }) => id === threads[0].id).isSelected);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU use over the window for the sparklines of the visible rows. The busiest processes come in one answer. Other
-// processes, and groups that contain such, are requested row by row.
+// processes, groups that contain such, and threads are requested row by row.
 import { computed, effect, signal } from "@preact/signals";
 
 import type { Timeline } from "../answers";
@@ -45,7 +45,7 @@ const wanted = computed(() => {
   if (known === null) return "[]";
   const told = new Set(known.processes.map(({ id }) => `process ${id}`));
   const rows = inSight.value.filter(({ key, kind, steps, selects }) =>
-    !told.has(key) && (kind === "group" || kind === "process") && Object.keys(selects).length > 0 && (steps === null || courses.peek().has(key)));
+    !told.has(key) && kind !== "machine" && Object.keys(selects).length > 0 && (steps === null || courses.peek().has(key)));
   return JSON.stringify(rows.map(({ key, selects }): Wanted => ({ key, selects })));
 });
 

@@ -194,8 +194,8 @@ export function rowsOf(usage: Usage, { filter, by, open }: Shown): Row[] {
   const addThreads = (process: ProcessUsage, level: number) => {
     const threads = usage.threads.get(process.id) ?? [];
     threads.forEach(({ tid, comm, cpu_seconds }, index) => rows.push({
-      key: `thread ${process.id} ${tid}`, level, position: index + 1, beside: threads.length, kind: "thread", name: printable(comm, 100), more: `${tid}`,
-      title: () => `Thread ${tid} ${printable(comm, 100)}`, cpuSeconds: cpu_seconds, steps: null, isOpen: null, isEnded: false,
+      key: `thread ${process.id} ${tid}`, level, position: index + 1, beside: threads.length, kind: "thread", name: printable(comm, 100), more: tid === process.pid ? `${tid} · main` : `${tid}`,
+      title: () => `${tid === process.pid ? "Main thread" : "Thread"} ${tid} ${printable(comm, 100)}`, cpuSeconds: cpu_seconds, steps: usage.courses.get(`thread ${process.id} ${tid}`) ?? null, isOpen: null, isEnded: false,
       selects: { pid: [process.id], tid: [String(tid)] },
     }));
   };
