@@ -285,6 +285,34 @@ describe("the graph", () => {
     assert.equal((await query()).collapse, undefined);
   });
 
+  it("folds a module into one frame, and unfolds it", async () => {
+    await show("#zoom=_start&zoom=main&zoom=Server%3A%3Arun()&zoom=Server%3A%3Ahandle(Request%20const%26)&zoom=write&zoom=entry_SYSCALL_64&zoom=ksys_write");
+    await menu("vfs_write", "Fold [kernel]");
+    assert.deepEqual(await zoom("fold"), ["[kernel]"]);
+    assert.equal((await zoom()).at(-1), "[kernel]");
+    await page.click("#crumbs .first button");
+    await settled();
+    const kernel = (await mirror(page)).filter(({ kind }) => kind === "kernel" || kind === "folded");
+    assert.deepEqual(kernel.map(({ name, kind, value }) => [name, kind, value]), [["[kernel]", "folded", 500], ["[kernel]", "folded", 900]]);
+    assert.match(await text(page, "#legend"), /Module in one/);
+    await clickOn("[kernel]", "#graph", { button: "right" });
+    assert.doesNotMatch(await text(page, ".frame-menu"), /Focus/);
+    await page.keyboard.press("Escape");
+    await page.reload();
+    await loaded(page);
+    assert.ok((await mirror(page)).some(({ kind }) => kind === "folded"));
+    await page.click('#modes [data-mode="table"]');
+    assert.match(await text(page, '.rows [data-name="[kernel]"]'), /13.4 %1,400/);
+    await page.click('#modes [data-mode="icicle"]');
+    await inspect(page, "folded");
+    await menu("[kernel]", "Unfold [kernel]");
+    assert.deepEqual(await zoom("fold"), []);
+    assert.ok((await mirror(page)).some(({ name }) => name === "vfs_write"));
+    await page.goBack();
+    await page.click('#chips [aria-label="Remove In one frame [kernel]"]');
+    assert.deepEqual(await zoom("fold"), []);
+  });
+
   it("goes from the whole machine to a program or a process by its frame", async () => {
     await open(page, daemon.url);
     await answered(page, () => menu("/usr/bin/java", "Only this program"));

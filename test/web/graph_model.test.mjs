@@ -7,7 +7,7 @@ import { binary } from "./columns.mjs";
 import { source } from "./source.mjs";
 
 const {
-  WIDE, bottomUp, Frames, Model, Texts, changeText, fitted, Groups, foldRecursion, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
+  WIDE, bottomUp, Frames, Model, Texts, changeText, fitted, Groups, foldModules, foldRecursion, graft, matchNames, matched, nodeAt, palette, readColumns, readModel,
   rectangles, sandwich, sortRows, tableRows, textData, topOf, viewOf, xmlText,
 } = await source("graph/frames.ts", "graph/model.ts", "graph/columns.ts", "graph/transform.ts", "graph/bottom_up.ts", "graph/table_rows.ts", "graph/groups.ts", "graph/search.ts",
   "graph/layout.ts", "graph/labels.ts", "graph/colours.ts", "graph/picture.ts", "graph/texts.ts");
@@ -223,6 +223,31 @@ describe("recursion", () => {
   it("is folded in two thousand levels as well", () => {
     const model = modelOf([`main;${Array.from({ length: 2000 }, (_, i) => `f${i % 3}`).join(";")} 1`]);
     assert.equal(foldRecursion(model, () => true).size, 5);
+  });
+});
+
+describe("a module", () => {
+  const columns = columnsOf(["main;read;k_read;k_copy 5", "main;read;helper;read 3", "main;(cut);read 1", "main 2"], ["main;read;helper;read 4"]);
+  const names = columns.frames.name.map((index) => columns.strings[index]);
+  const library = columns.strings.push("libc.so.6") - 1;
+  columns.frames.module = names.map((name) => (name === "read" || name === "helper" || name === "(cut)" ? library : columns.strings.indexOf("")));
+  columns.frames.reason = names.map(() => columns.strings.indexOf(""));
+  const { frames, nodes } = readColumns(answer(columns));
+  const model = Model.of(new Frames(frames), nodes, { after: 1, before: 1 });
+
+  it("becomes one frame wherever its functions call each other", () => {
+    const tree = foldModules(model, ["libc.so.6"]);
+    assert.deepEqual(folded(tree).filter((line) => !line.endsWith(" 0")), ["main 2", "main;(cut);libc.so.6 1", "main;libc.so.6 7", "main;libc.so.6;k_read;k_copy 5"]);
+    const one = byName(tree, "libc.so.6");
+    const f = tree.frame[byName(tree, "libc.so.6")];
+    assert.deepEqual([tree.frames.kind(f), tree.frames.module(f), tree.frames.reason(f), tree.frames.isCode(f)], ["folded", "libc.so.6", "", true]);
+    assert.equal(tree.total, model.total);
+    assert.ok(one > 0);
+  });
+
+  it("stays as it is if it is not in the graph", () => {
+    assert.deepEqual(folded(foldModules(model, ["other.so"])), folded(model));
+    assert.equal(foldModules(model, [""]).frames.hasFolded, false);
   });
 });
 

@@ -45,6 +45,7 @@ export interface View {
   filter: string; // of the processes
   by: Grouping; // what the list has at its first level, and the graph of many processes
   collapse: boolean; // recursion as one frame
+  fold: readonly string[]; // modules, each as one frame
   heat: boolean; // the heat map is open
   pick: "" | "time"; // what a drag over the heat map chooses: a part of each second, or a stretch of time
   around: string; // "FROM-TO" in milliseconds: the heat map's range, while the window is a part of it
@@ -69,18 +70,18 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, heat: false, pick: "", around: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
   part: "", callers: [], callees: [],
 };
 
 // The view's names in the address. The query's are the API's, the baseline's have the prefix base_.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", heat: "heat", pick: "pick", around: "around", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", fold: "fold", heat: "heat", pick: "pick", around: "around", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
   zoom: "zoom", up: "up", frame: "frame", part: "part", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. The part after the "#"
 // is not sent to it.
-const IN_FRAGMENT = new Set(["zoom", "up", "frame", "part", "callers", "callees"]);
+const IN_FRAGMENT = new Set(["fold", "zoom", "up", "frame", "part", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
   side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table"],
   colour: ["kind", "module", "name"], palette: ["blind"], pick: ["time"], rows: ["module", "file"], by: ["unit", "container", "user", "tree", "pid"],

@@ -6,7 +6,7 @@ import { findProcess, isDiff, profile } from "../questions";
 import { CROSS, FILTER } from "../icons";
 import { useKeys } from "../keys";
 import { Menu, closeMenu, openMenu } from "../menu";
-import { NO_SELECTION, type Question, SELECTORS, type Selector, ask, base, compare, go, question } from "../state";
+import { NO_SELECTION, type Question, SELECTORS, type Selector, ask, base, compare, go, look, question, view } from "../state";
 import { printable, span } from "../text";
 
 interface ChipProperties {
@@ -72,12 +72,14 @@ export function Chips() {
   if (!asked.inlines) chips.push(<Chip key="inlines" name="Inlined functions" value="left out" onRemove={() => ask({ inlines: true })} />);
   if (asked.names !== "") chips.push(<Chip key="names" name="Names" value="in full" onRemove={() => ask({ names: "" })} />);
   if (base.value !== null) chips.push(<Chip key="base" name="Compared with" value={baseline()} onRemove={() => compare(null)} />);
+  const { fold } = view.value;
+  for (const module of fold) chips.push(<Chip key={`fold ${module}`} name="In one frame" value={printable(module, 120)} onRemove={() => look({ fold: without(fold, module) })} />);
   if (chips.length === 0) return null;
   const reset: Partial<Question> = { ...NO_SELECTION, group: "", focus: "", ignore: "", hide: "", lines: false, inlines: true, names: "" };
   return (
     <ul id="chips" class="chips" aria-label="What is shown">
       {chips}
-      {chips.length > 1 && <li><button type="button" class="chip-reset" onClick={() => go({ question: reset, base: null })}>Remove all</button></li>}
+      {chips.length > 1 && <li><button type="button" class="chip-reset" onClick={() => go({ question: reset, base: null, view: { fold: [] } })}>Remove all</button></li>}
     </ul>
   );
 }

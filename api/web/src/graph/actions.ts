@@ -6,7 +6,7 @@ import { copy } from "./copy";
 import type { Groups } from "./groups";
 import type { Model } from "./model";
 import { type Entry, openMenu } from "./menu";
-import { showSandwich } from "./shown";
+import { foldModule, showSandwich } from "./shown";
 
 const LONGEST = 1000; // bytes of an expression; the daemon takes 1024
 
@@ -65,7 +65,12 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
   if (only !== undefined && node !== 0 && frames.kind(f) === "root" && !name.startsWith("[")) around.push({ label: `Only this ${only.what}`, act: () => ask({ [only.selector]: [name] }) });
   if (pid !== undefined) around.push({ label: "Only this process", hint: `pid ${pid}`, act: () => select({ pid: [pid] }) });
 
-  const filters = isCode ? filtersFor(name) : [];
+  const filters = isCode && !frames.isFolded(f) ? filtersFor(name) : [];
+  const module = frames.module(f);
+  if (isCode && module !== "") {
+    const isFolded = frames.isFolded(f);
+    filters.push({ label: `${isFolded ? "Unfold" : "Fold"} ${printable(module, 40)}`, hint: isFolded ? "show its functions" : "into one frame", act: () => foldModule(module, !isFolded) });
+  }
   const { collapse } = view.peek();
   filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
 

@@ -41,6 +41,7 @@ const TONES: Record<Kind, Tone> = {
   vdso: { label: "vdso", hue: 166, saturation: 38, lightness: 68 },
   unnamed: { label: "Unnamed", hue: 34, saturation: 26, lightness: 74 },
   unknown: { label: "Unknown", hue: 220, saturation: 8, lightness: 74 },
+  folded: { label: "Module in one", hue: 84, saturation: 38, lightness: 72 },
   marker: { label: "Cut off", hue: 352, saturation: 75, lightness: 80 },
   root: { label: "Process", hue: 262, saturation: 46, lightness: 80 },
 };

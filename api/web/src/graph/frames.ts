@@ -4,7 +4,7 @@
 import { type TextData, Texts, textData } from "./texts";
 
 // The API's kinds, and those that the page distinguishes besides.
-export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unnamed", "unknown", "marker", "root"] as const;
+export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "marker", "root"] as const;
 export type Kind = (typeof KINDS)[number];
 
 // As in an answer. The column of a member that no frame has is empty.
@@ -49,6 +49,7 @@ export function hashOf(text: string) {
 
 const UNKNOWN = KINDS.indexOf("unknown");
 const INLINED = KINDS.indexOf("inlined");
+const FOLDED = KINDS.indexOf("folded");
 const PRUNED = /^\(pruned: \d+ functions?\)$/;
 
 export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColumns): FrameData {
@@ -71,9 +72,12 @@ export class Frames {
   readonly #hashes: Uint32Array; // 0: not known yet, except for one name in 2^32
   #ranks: Uint32Array | null = null;
 
-  constructor(readonly data: FrameData) {
+  constructor(
+    readonly data: FrameData,
+    texts?: Texts, // those of data.strings, if they are decoded already
+  ) {
     this.size = data.name.length;
-    this.texts = new Texts(data.strings);
+    this.texts = texts ?? new Texts(data.strings);
     this.#hashes = new Uint32Array(this.size);
   }
 
@@ -117,9 +121,16 @@ export class Frames {
   isPruned(f: number) {
     return this.kind(f) === "marker" && PRUNED.test(this.name(f));
   }
+  get hasFolded() {
+    return this.data.kind.includes(FOLDED);
+  }
   hasPruned() {
     for (let f = 0; f < this.size; f++) if (this.isPruned(f)) return true;
     return false;
+  }
+  // Whether it stands for all functions of its module.
+  isFolded(f: number) {
+    return this.data.kind[f] === FOLDED;
   }
   // Whether it is a function, and not another kind of node.
   isCode(f: number) {
@@ -140,6 +151,37 @@ export class Frames {
 
   #text(column: Uint32Array, f: number) {
     return column.length === 0 ? "" : this.texts.at(column[f]);
+  }
+
+  // These frames followed by one for each of these modules, and by frame the one in its place.
+  withFolded(modules: readonly string[]) {
+    const { name, module, kind, strings: { ends } } = this.data;
+    const numbers = Uint32Array.from({ length: this.size }, (_, f) => f);
+    const texts: number[] = []; // of the folded modules
+    const known = new Map<number, number>(); // by the text of a module: the frame in the place of its functions, or -1
+    for (let f = 0; f < this.size; f++) {
+      const text = module[f];
+      let folded = known.get(text);
+      if (folded === undefined) {
+        folded = this.module(f) !== "" && modules.includes(this.module(f)) ? this.size + texts.push(text) - 1 : -1;
+        known.set(text, folded);
+      }
+      if (folded !== -1 && this.isCode(f)) numbers[f] = folded;
+    }
+    const none = Math.max(0, ends.findIndex((end, i) => end === (i === 0 ? 0 : ends[i - 1])));
+    const extended = <Column extends Uint32Array | Uint8Array>(column: Column, added: ArrayLike<number>): Column => {
+      const longer = new (column.constructor as new (size: number) => Column)(this.size + added.length);
+      longer.set(column);
+      longer.set(added, this.size);
+      return longer;
+    };
+    const optional = (column: Uint32Array, value: number) => (column.length === 0 ? column : extended(column, texts.map(() => value)));
+    const { fullName, reason, buildId, file, line, strings } = this.data;
+    const folded = new Frames({
+      strings, name: extended(name, texts), module: extended(module, texts), kind: extended(kind, texts.map(() => FOLDED)),
+      fullName: optional(fullName, none), reason: optional(reason, none), buildId: optional(buildId, none), file: optional(file, none), line: optional(line, 0),
+    }, this.texts);
+    return { folded, numbers };
   }
 
   // These frames followed by those of `other`, and the new numbers of the latter. Equal frames become one.

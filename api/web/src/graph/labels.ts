@@ -48,8 +48,14 @@ export class Labels {
   }
 
   frame(f: number) {
+    return (this.#texts[f] ??= printable(this.#textOf(f), LONGEST));
+  }
+
+  #textOf(f: number) {
     const { frames } = this.model;
-    return (this.#texts[f] ??= printable(frames.kind(f) === "root" ? placeName(frames.name(f), this.programs) : frames.name(f), LONGEST));
+    const name = frames.name(f);
+    if (frames.kind(f) === "root") return placeName(name, this.programs);
+    return frames.isFolded(f) ? `${name} (in one)` : name;
   }
 
   // The text on a rectangle. In a comparison it includes the change, since not everyone can see the colours.

@@ -17,7 +17,7 @@ import type { Direction } from "./layout";
 import type { Model } from "./model";
 import type { Ink } from "./painter";
 import { matched } from "./search";
-import { foldRecursion, graft, sandwich } from "./transform";
+import { foldModules, foldRecursion, graft, sandwich } from "./transform";
 import { NameSearch } from "./workers";
 
 // ---- The tree ----
@@ -31,10 +31,10 @@ const whole = computed(() => {
   return model !== null && completed.value?.of === model ? completed.value.model : model;
 });
 
-export const model = computed(() => {
-  const tree = whole.value;
-  return tree !== null && view.value.collapse ? foldRecursion(tree, () => true) : tree;
-});
+const foldedModules = computed(() => view.value.fold);
+const folded = computed(() => (whole.value !== null && foldedModules.value.length > 0 ? foldModules(whole.value, foldedModules.value) : whole.value));
+const isCollapsed = computed(() => view.value.collapse);
+export const model = computed(() => (folded.value !== null && isCollapsed.value ? foldRecursion(folded.value, () => true) : folded.value));
 export const functions = computed(() => graph.value?.functions ?? null);
 
 // ---- The place ----
@@ -49,6 +49,23 @@ export function zoomTo(node: number) {
   // A node that replaces left-out functions is no place: the functions are fetched for its caller.
   const place = tree.frames.isPruned(tree.frame[node]) ? tree.parent[node] : node;
   look({ zoom: tree.names(place), up: [] });
+}
+
+// Makes one frame of a module's functions that call each other, or ends that. The zoom stays at the same place as far as
+// it goes.
+export function foldModule(module: string, isFolded: boolean) {
+  const tree = model.peek();
+  const { fold } = view.peek();
+  if (tree === null) return;
+  const { frames: known } = tree;
+  const zoom: string[] = [];
+  for (const node of tree.path(zoomed.peek()).slice(1)) {
+    const f = tree.frame[node];
+    const isIn = known.isCode(f) && known.module(f) === module;
+    if (isIn && !isFolded) break;
+    if (!isIn || zoom.at(-1) !== module) zoom.push(isIn ? module : known.name(f));
+  }
+  look({ fold: isFolded ? [...fold, module] : fold.filter((other) => other !== module), zoom, up: [] });
 }
 
 // ---- The bottom-up graph ----

@@ -53,7 +53,7 @@ export function tableRows(model: Model, node: number, groups: Groups, told: Func
       group, self, total, selfBefore, totalBefore, z, isSignificant,
       changeSelf: self * scales.after - selfBefore * scales.before, changeTotal: total * scales.after - totalBefore * scales.before,
     });
-  if (node === 0 && told !== null) {
+  if (node === 0 && told !== null && !model.frames.hasFolded) {
     for (let i = 0; i < told.frame.length; i++) {
       const group = groups.of[told.frame[i]];
       if (group !== NO_GROUP) row(group, told.self[i], told.total[i], told.self_before[i], told.total_before[i], told.z[i], told.significant[i] === 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trees derived from a tree: with folded recursion, the callers and callees of a function, with a part fetched again.
+// Trees derived from a tree: with folded recursion or modules, the callers and callees of a function, with a part fetched again.
 
 import { Model, type NodeColumns, type Numbers } from "./model";
 
@@ -20,8 +20,13 @@ class TreeBuilder {
   constructor(
     readonly model: Model,
     rootFrame: number,
+    private readonly frames = model.frames,
   ) {
     this.#add(0, rootFrame);
+  }
+
+  frameOf(node: number) {
+    return this.#frame[node];
   }
 
   child(parent: number, frame: number) {
@@ -61,7 +66,7 @@ class TreeBuilder {
   }
 
   finish(isInverted = false): Model {
-    const { frames, sides } = this.model;
+    const { frames, model: { sides } } = this;
     const size = this.#size;
     // Sorts siblings by name, as the daemon does: takes the nodes by the rank of their frames, from the last to the
     // first, and puts each before the earlier children of its parent.
@@ -166,6 +171,22 @@ export function foldRecursion(model: Model, folds: (frame: number) => boolean): 
     covered[height] = open[f];
     place[i] = isFolded[f] === 1 && open[f] !== 0 ? place[open[f] - 1] : builder.child(place[parent[i]], f);
     open[f] = i + 1;
+    builder.addSelf(place[i], i);
+  }
+  return builder.finish();
+}
+
+// Functions of these modules that call each other become one frame.
+export function foldModules(model: Model, modules: readonly string[]): Model {
+  const { folded, numbers } = model.frames.withFolded(modules);
+  const { frame, parent } = model;
+  const builder = new TreeBuilder(model, frame[0], folded);
+  const place = new Uint32Array(model.size); // each node's place in the new tree
+  builder.addSelf(0, 0);
+  for (let i = 1; i < model.size; i++) {
+    const f = numbers[frame[i]];
+    const above = place[parent[i]];
+    place[i] = folded.isFolded(f) && builder.frameOf(above) === f ? above : builder.child(above, f);
     builder.addSelf(place[i], i);
   }
   return builder.finish();
