@@ -350,10 +350,11 @@ export class FlameCanvas {
       this.#hands.onSelect(node);
       return;
     }
+    const { model } = this.#shown!;
     this.#hover(-1, 0, 0);
     this.#hands.onSelect(node);
     this.#hands.onZoom(node);
-    this.#focus(node);
+    this.#focus(this.#nowOf(model, node));
   }
 
   #contextMenu(event: MouseEvent) {
@@ -363,6 +364,12 @@ export class FlameCanvas {
     if (node === -1) return;
     this.#hover(-1, 0, 0);
     this.#hands.onMenu(node, event.clientX, event.clientY);
+  }
+
+  // A node of a model that has been shown: a zoom may have led to another one.
+  #nowOf(model: Model, node: number) {
+    const now = this.#shown!.model;
+    return now === model ? node : now.counterpart(model, node);
   }
 
   #focus(node: number) {
@@ -448,9 +455,10 @@ export class FlameCanvas {
     }
     event.preventDefault();
     if (next !== at || this.#focused === -1) {
-      if (!model.contains(this.#shown.zoomed, next)) this.#hands.onZoom(next);
-      this.#focus(next);
-      this.#hands.onSelect(next);
+      if (this.#shown.model === model && !model.contains(this.#shown.zoomed, next)) this.#hands.onZoom(next);
+      const now = this.#nowOf(model, next);
+      this.#focus(now);
+      if (now !== -1) this.#hands.onSelect(now);
     }
   }
 }
