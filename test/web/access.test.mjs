@@ -17,6 +17,7 @@ const STATES = {
   diff: "?from=now-10m&base_from=now-20m&base_to=now-10m",
   "diff-table": "?pid=4242&from=now-10m&base_from=now-20m&base_to=now-10m&view=table&normalise=time",
   heat: "?pid=4242&heat=1&offset_from=240&offset_to=330&top=5",
+  time: "?pid=4242&view=time&from=2026-01-31T14:03:11Z&to=2026-01-31T14:03:15Z",
   stretch: "?pid=4242&heat=1&pick=time&from=2026-01-31T13:55:00.240Z&to=2026-01-31T13:55:02.120Z&around=1769867400000-1769868330000",
   units: "?by=unit&from=now-24h",
   families: "?by=tree&from=2026-01-31T11:48:00Z&to=2026-01-31T12:12:00Z",

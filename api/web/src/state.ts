@@ -32,7 +32,7 @@ export interface Baseline extends Selection {
   normalise: "" | "time";
 }
 
-export type Mode = "icicle" | "flame" | "bottom-up" | "sandwich" | "table";
+export type Mode = "icicle" | "flame" | "bottom-up" | "sandwich" | "table" | "time";
 export type ColourBy = "kind" | "module" | "name";
 // Of processes: "" is by program.
 export type Grouping = "" | "unit" | "container" | "user" | "tree" | "pid";
@@ -48,6 +48,8 @@ export interface View {
   fold: readonly string[]; // modules, each as one frame
   heat: boolean; // the heat map is open
   pick: "" | "time"; // what a drag over the heat map chooses: a part of each second, or a stretch of time
+  track: string; // the thread in the order of time, as "pid@start/tid"; "" is the one with the most samples
+  at: string; // "FROM-TO" in milliseconds: the shown part of the thread's window
   around: string; // "FROM-TO" in milliseconds: the heat map's range, while the window is a part of it
   line: string; // likewise the timeline's range; "" is the retained history
   top: number; // the number of processes with lines of their own in the timeline
@@ -70,20 +72,20 @@ const FIRST_QUESTION: Question = {
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
-  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
+  mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", track: "", at: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
   part: "", callers: [], callees: [],
 };
 
 // The view's names in the address. The query's are the API's, the baseline's have the prefix base_.
 const VIEW_KEYS: Record<keyof View, string> = {
-  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", fold: "fold", heat: "heat", pick: "pick", around: "around", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
+  mode: "view", colour: "colour", palette: "palette", search: "search", filter: "processes", by: "by", collapse: "collapse", fold: "fold", heat: "heat", pick: "pick", around: "around", track: "track", at: "at", line: "line", top: "top", beside: "beside", rows: "rows", sort: "sort",
   zoom: "zoom", up: "up", frame: "frame", part: "part", callers: "callers", callees: "callees",
 };
 // Names of functions can be of any length, and the daemon refuses addresses of more than 8 KiB. The part after the "#"
 // is not sent to it.
 const IN_FRAGMENT = new Set(["fold", "zoom", "up", "frame", "part", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
-  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table"],
+  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table", "time"],
   colour: ["kind", "module", "name"], palette: ["blind"], pick: ["time"], rows: ["module", "file"], by: ["unit", "container", "user", "tree", "pid"],
 };
 
@@ -193,7 +195,7 @@ export function go(changes: Changes, how: "push" | "replace" = "push") {
   // A place in one process's graph does not exist in another's.
   const asked = changes.question;
   if (asked !== undefined && changes.view?.zoom === undefined && [...SELECTORS, "group" as const].some((key) => key in asked)) {
-    next.view = { ...next.view, zoom: [], up: [], frame: "", part: "" };
+    next.view = { ...next.view, zoom: [], up: [], frame: "", part: "", track: "" };
   }
   // Another part of the graph has other functions at its bottom.
   if (changes.view?.up === undefined && next.view.zoom.join("\0") !== view.peek().zoom.join("\0")) next.view = { ...next.view, up: [] };

@@ -67,12 +67,13 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
 
   const filters = isCode && !frames.isFolded(f) ? filtersFor(name) : [];
   const module = frames.module(f);
-  if (isCode && module !== "") {
+  const isInTime = model.startMs !== null;
+  if (isCode && module !== "" && !isInTime) {
     const isFolded = frames.isFolded(f);
     filters.push({ label: `${isFolded ? "Unfold" : "Fold"} ${printable(module, 40)}`, hint: isFolded ? "show its functions" : "into one frame", act: () => foldModule(module, !isFolded) });
   }
   const { collapse } = view.peek();
-  filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
+  if (!isInTime) filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
 
   const path = model.names(node);
   if (model.isInverted) path.reverse();

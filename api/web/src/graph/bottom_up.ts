@@ -127,5 +127,5 @@ export function bottomUp(model: Model, node: number, place: readonly string[] = 
   }
   const nodes: NodeColumns = { frame: Uint32Array.from(frame), depth: Uint32Array.from(depth), self: Float64Array.from(self) };
   if (sides !== null) nodes.selfBefore = Float64Array.from(selfBefore);
-  return Model.of(frames, nodes, sides?.scales ?? null, true);
+  return Model.of(frames, nodes, sides?.scales ?? null, { isInverted: true });
 }

@@ -42,6 +42,7 @@ const TONES: Record<Kind, Tone> = {
   unnamed: { label: "Unnamed", hue: 34, saturation: 26, lightness: 74 },
   unknown: { label: "Unknown", hue: 220, saturation: 8, lightness: 74 },
   folded: { label: "Module in one", hue: 84, saturation: 38, lightness: 72 },
+  idle: { label: "Not sampled", hue: 220, saturation: 8, lightness: 90 },
   marker: { label: "Cut off", hue: 352, saturation: 75, lightness: 80 },
   root: { label: "Process", hue: 262, saturation: 46, lightness: 80 },
 };
@@ -57,7 +58,7 @@ export function swatch(kind: Kind, isDark: boolean) {
 
 function kindsOf(frames: Frames) {
   const { kind } = frames.data;
-  return KINDS.filter((_, index) => kind.includes(index));
+  return KINDS.filter((name, index) => name !== "idle" && kind.includes(index));
 }
 
 // Neighbours differ slightly in colour, in the same way in every profile.

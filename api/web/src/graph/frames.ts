@@ -4,7 +4,7 @@
 import { type TextData, Texts, textData } from "./texts";
 
 // The API's kinds, and those that the page distinguishes besides.
-export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "marker", "root"] as const;
+export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
 export type Kind = (typeof KINDS)[number];
 
 // As in an answer. The column of a member that no frame has is empty.
@@ -50,6 +50,7 @@ export function hashOf(text: string) {
 const UNKNOWN = KINDS.indexOf("unknown");
 const INLINED = KINDS.indexOf("inlined");
 const FOLDED = KINDS.indexOf("folded");
+const IDLE = KINDS.indexOf("idle");
 const PRUNED = /^\(pruned: \d+ functions?\)$/;
 
 export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColumns): FrameData {
@@ -128,6 +129,10 @@ export class Frames {
     for (let f = 0; f < this.size; f++) if (this.isPruned(f)) return true;
     return false;
   }
+  // Time in which a thread was not sampled: nothing is drawn.
+  isIdle(f: number) {
+    return this.data.kind[f] === IDLE;
+  }
   // Whether it stands for all functions of its module.
   isFolded(f: number) {
     return this.data.kind[f] === FOLDED;
@@ -135,7 +140,7 @@ export class Frames {
   // Whether it is a function, and not another kind of node.
   isCode(f: number) {
     const kind = this.kind(f);
-    return kind !== "marker" && kind !== "root";
+    return kind !== "marker" && kind !== "root" && kind !== "idle";
   }
 
   // The rank of each frame by name. Frames with the same name are ordered by their number.

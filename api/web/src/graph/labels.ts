@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts on frames and about them. Profiled programs choose the names.
 
-import { count, printable } from "../text";
+import { count, printable, seconds } from "../text";
+import { moment } from "../time/ticks";
 import type { Model } from "./model";
 
 const LONGEST = 400;
@@ -26,6 +27,12 @@ export function fitted(text: string, letters: number) {
   if (text.length <= letters) return text;
   if (letters < 3) return "";
   return `${text.slice(0, letters - 1)}…`;
+}
+
+// "12.3 ms" of microseconds.
+export function lasting(us: number) {
+  if (us >= 999_500) return seconds(us / 1e6);
+  return us >= 100_000 ? `${Math.round(us / 1000)} ms` : `${(us / 1000).toFixed(1)} ms`;
 }
 
 // The name of a node below the root: programs have paths, and stand for many processes.
@@ -68,6 +75,7 @@ export class Labels {
   spoken(node: number) {
     const { model } = this;
     const name = printable(this.frame(model.frame[node]), 200);
+    if (model.startMs !== null) return `${name}, ${moment(model.startMs + model.start[node] / 1000)}, ${lasting(model.value[node])}`;
     if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${count(model.value[node])} samples`;
     const { after, before } = model.sides;
     const mark = model.sides.significant[node] === 1 ? ", significant" : "";

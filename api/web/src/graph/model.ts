@@ -137,6 +137,12 @@ export function modelData(nodes: NodeColumns, scales: Scales | null): ModelData 
   return { frame, depth, parent, end, self, value, start, levelNodes, levelStart, levelSum, sides };
 }
 
+// Of a model that is not of samples from callers to callees.
+export interface Meaning {
+  isInverted?: boolean; // its levels go from callees to callers
+  startMs?: number | null; // its siblings stand in the order of time, which begins here; values are microseconds
+}
+
 export class Model {
   readonly size: number;
   readonly levels: number;
@@ -149,20 +155,24 @@ export class Model {
   readonly value: Numbers;
   readonly start: Numbers;
   readonly sides: Sides | null;
+  readonly isInverted: boolean;
+  readonly startMs: number | null;
 
   constructor(
     readonly frames: Frames,
     readonly data: ModelData,
-    readonly isInverted = false, // its levels go from callees to callers
+    { isInverted = false, startMs = null }: Meaning = {},
   ) {
+    this.isInverted = isInverted;
+    this.startMs = startMs;
     ({ frame: this.frame, depth: this.depth, parent: this.parent, end: this.end, self: this.self, value: this.value, start: this.start, sides: this.sides } = data);
     this.size = data.frame.length;
     this.levels = data.levelStart.length - 1;
     this.total = data.value[0];
   }
 
-  static of(frames: Frames, nodes: NodeColumns, scales: Scales | null = null, isInverted = false) {
-    return new Model(frames, modelData(nodes, scales), isInverted);
+  static of(frames: Frames, nodes: NodeColumns, scales: Scales | null = null, meaning: Meaning = {}) {
+    return new Model(frames, modelData(nodes, scales), meaning);
   }
 
   // What it was made of.
@@ -258,7 +268,7 @@ export class Model {
 
   // The node at the same place as `node` of another tree, or -1.
   counterpart(other: Model, node: number): number {
-    if (other.isInverted !== this.isInverted) return -1;
+    if (other.isInverted !== this.isInverted || other.startMs !== this.startMs) return -1;
     const names = other.names(node);
     const place = this.find(names);
     return place.found === names.length ? place.node : -1;

@@ -69,6 +69,7 @@ export class Painter {
     const texts: number[] = []; // nodes, and the index of each one's rectangle
     const rows = view.direction === "down" ? [top, top + height] : [heightFromBottom(view, top + height), heightFromBottom(view, top)];
     rectangles(view, Math.floor(rows[0] / ROW), Math.ceil(rows[1] / ROW), (node, level, x, width, from, until) => {
+      if (until === from + 1 && model.frames.isIdle(frame[node])) return;
       let isFound = false;
       if (found !== null) for (let i = from; i < until && !isFound; i++) isFound = found[frame[levelNodes[i]]] === 1;
       const isDimmed = level < callers || (found !== null && !isFound);

@@ -12,6 +12,7 @@ import { heading } from "../title";
 import type { Shown } from "./flame_canvas";
 import { share } from "./labels";
 import { viewOf } from "./layout";
+import { chosen, ordered } from "./order_state";
 import { GRAPH_WIDTH, type Picture, png, svg } from "./picture";
 import { halves, legend, matchedShare, middle, mode, shown } from "./shown";
 
@@ -40,11 +41,12 @@ function describe(): string[] {
 
 function picture(): Picture {
   const { callers, callees } = { callers: halves.callers.peek(), callees: halves.callees.peek() };
-  const all = shown.peek()!;
+  const thread = mode.peek() === "time" && ordered.peek() !== null ? chosen.peek() : null;
+  const all = thread === null ? shown.peek()! : ordered.peek()!;
   const isSandwich = mode.peek() === "sandwich" && callers !== null && callees !== null;
   const parts = isSandwich
     ? [partOf(callers, "Called by"), partOf(callees, "Calls")]
-    : [partOf(all, [all.model.isInverted ? "From the functions that ran to their callers" : "", all.zoomed === 0 ? "" : `Zoomed to ${printable(all.model.name(all.zoomed), 120)}`].filter((text) => text !== "").join(" · "))];
+    : [partOf(all, [all.model.isInverted ? "From the functions that ran to their callers" : "", thread === null ? "" : `Thread ${thread.tid} ${printable(thread.comm, 100)}, in the order of time`, all.zoomed === 0 ? "" : `Zoomed to ${printable(all.model.name(all.zoomed), 120)}`].filter((text) => text !== "").join(" · "))];
   const { name, more } = heading.peek();
   const title = [`${name}${more === "" ? "" : ` (${more})`}`, isSandwich ? `around ${printable(middle.peek() ?? "", 120)}` : ""].filter((text) => text !== "").join(": ");
   return { title, lines: describe(), parts, legend: legend.peek(), ground: token("--panel"), softInk: token("--ink-soft") };

@@ -279,7 +279,7 @@ export const matchedShare = computed(() => {
 // ---- The table's rows ----
 
 const frames = computed(() => model.value?.frames ?? null);
-export const isBeside = computed(() => view.value.beside && mode.value !== "table" && mode.value !== "sandwich");
+export const isBeside = computed(() => view.value.beside && ["icicle", "flame", "bottom-up"].includes(mode.value));
 // A sandwich is of a function.
 const rowsBy = computed(() => (mode.value === "sandwich" ? "" : view.value.rows));
 export const groups = computed(() => (frames.value === null ? null : new Groups(frames.value, rowsBy.value)));
@@ -310,11 +310,11 @@ const chosenNode = computed(() => {
 
 // ---- Appearance ----
 
-const ink = computed<Ink>(() => ({ text: token("--ink"), found: FOUND, font: token("--mono") }));
+export const ink = computed<Ink>(() => ({ text: token("--ink"), found: FOUND, font: token("--mono") }));
 const colouring = computed(() => view.value.colour);
 const diffPalette = computed(() => view.value.palette);
 
-const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value, model.value ?? tree);
+export const paletteOf = (tree: Model): Palette => palette(tree, colouring.value, diffPalette.value, isDark.value, model.value ?? tree);
 
 const colours = computed(() => (drawn.value === null ? null : paletteOf(drawn.value)));
 export const legend = computed(() => colours.value?.legend ?? []);

@@ -12,6 +12,7 @@ const MODES: readonly [Mode, string, string][] = [
   ["bottom-up", "Bottom-up", "Functions by their own time, and below each what called it"],
   ["sandwich", "Sandwich", "All callers and callees of one function"],
   ["table", "Table", "Functions, sorted"],
+  ["time", "Over time", "What a thread did from one moment to the next"],
 ];
 const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
   ["", "Share", "Shares of each side's samples"],
@@ -22,7 +23,7 @@ const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "mo
 
 export function Toolbar() {
   const { mode, colour, palette, collapse, beside, rows } = view.value;
-  const isGraph = mode !== "table" && mode !== "sandwich";
+  const isGraph = mode !== "table" && mode !== "sandwich" && mode !== "time";
   return (
     <div class="graph-tools" role="toolbar" aria-label="How the profile is shown">
       <div class="segments" role="group" aria-label="View" id="modes">
@@ -59,7 +60,7 @@ export function Toolbar() {
           </label>
         </>
       )}
-      <label class="choice"><input id="collapse" type="checkbox" checked={collapse} onChange={(event) => look({ collapse: event.currentTarget.checked })} /> Collapse recursion</label>
+      {mode !== "time" && <label class="choice"><input id="collapse" type="checkbox" checked={collapse} onChange={(event) => look({ collapse: event.currentTarget.checked })} /> Collapse recursion</label>}
     </div>
   );
 }

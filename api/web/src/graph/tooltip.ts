@@ -2,15 +2,21 @@
 // A frame's description beside the pointer. Only text: names are no markup.
 import { isDiff, profile } from "../questions";
 import { count, element, printable, seconds } from "../text";
+import { moment } from "../time/ticks";
 import { labelOf } from "./colours";
-import { changeText, share } from "./labels";
+import { changeText, lasting, share } from "./labels";
 import type { Model } from "./model";
 
 // A node's shares, one a line: the whole that the share refers to, the figure, the share.
 export function figures(model: Model, node: number, zoomed: number): [label: string, figure: string, part: string][] {
+  const lines: [string, string, string][] = [];
+  if (model.startMs !== null) {
+    const from = model.startMs + model.start[node] / 1000;
+    const to = from + model.value[node] / 1000;
+    return [["From", moment(from), ""], ["To", moment(to), ""], ["For", lasting(model.value[node]), share(model.value[node], model.total)]];
+  }
   const answer = profile.answer.peek();
   if (answer === null) return [];
-  const lines: [string, string, string][] = [];
   const { sides } = model;
   const worth = (facts: { samples: number; cpu_seconds: number }) => (facts.samples === 0 ? 0 : facts.cpu_seconds / facts.samples);
   const amount = (samples: number, each: number) => `${count(samples)} ${samples === 1 ? "sample" : "samples"} · ${seconds(samples * each)}`;

@@ -107,7 +107,7 @@ class TreeBuilder {
       if (node !== 0) node = nextSibling[node];
     }
     const nodes: NodeColumns = sides === null ? { frame, depth, self } : { frame, depth, self, selfBefore, significant };
-    return Model.of(frames, nodes, sides?.scales ?? null, isInverted);
+    return Model.of(frames, nodes, sides?.scales ?? null, { isInverted });
   }
 
   #add(parent: number, frame: number) {

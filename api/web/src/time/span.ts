@@ -86,7 +86,7 @@ export function before(span: Span, limits: Span): Span {
 export const asText = ({ from, to }: Span) => `${Math.round(from)}-${Math.round(to)}`;
 
 export function fromText(text: string): Span | null {
-  const found = /^(\d{1,15})-(\d{1,15})$/.exec(text);
+  const found = /^(\d{1,15}(?:\.\d{1,3})?)-(\d{1,15}(?:\.\d{1,3})?)$/.exec(text);
   if (found === null) return null;
   const span = { from: Number(found[1]), to: Number(found[2]) };
   return span.from < span.to ? span : null;
