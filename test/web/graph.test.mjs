@@ -277,7 +277,7 @@ describe("the graph", () => {
   it("folds recursion into one frame", async () => {
     await open(page, `${daemon.url}/?pid=5150`);
     assert.ok((await page.$eval("#graph", (graph) => graph.scrollHeight)) > 300 * 20);
-    await menu("main", "Collapse recursion");
+    await menu("main", "Fold recursion");
     assert.equal((await query()).collapse, "1");
     const frames = await mirror(page);
     assert.deepEqual(frames.map(({ name, value }) => [name, value]).slice(1), [["main", 500], ["even(int)", 500], ["odd(int)", 400]]);

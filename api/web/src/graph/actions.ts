@@ -73,7 +73,7 @@ export function openFrameMenu(model: Model, node: number, x: number, y: number, 
     filters.push({ label: `${isFolded ? "Unfold" : "Fold"} ${printable(module, 40)}`, hint: isFolded ? "show its functions" : "into one frame", act: () => foldModule(module, !isFolded) });
   }
   const { collapse } = view.peek();
-  if (!isInTime) filters.push({ label: collapse ? "Unfold recursion" : "Collapse recursion", act: () => look({ collapse: !collapse }) });
+  if (!isInTime) filters.push({ label: collapse ? "Unfold recursion" : "Fold recursion", act: () => look({ collapse: !collapse }) });
 
   const path = model.names(node);
   if (model.isInverted) path.reverse();

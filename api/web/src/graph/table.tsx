@@ -10,7 +10,7 @@ import { count, printable, seconds } from "../text";
 import { openNameMenu } from "./actions";
 import type { RowsBy } from "./groups";
 import { changeText, share } from "./labels";
-import { chooseRow, chosenRow, found, functions, groups, isBeside, model, showSandwich, zoomed } from "./shown";
+import { chooseRow, chosenRow, found, functions, groups, isBeside, mode, model, showSandwich, zoomed } from "./shown";
 import { type SortKey, type TableRow, sortRows, tableRows } from "./table_rows";
 
 const ROW = 28;
@@ -44,6 +44,8 @@ const rows = computed(() => {
   const { key, isDescending } = sorting.value;
   return groups.value === null ? [] : sortRows(groups.value, [...matching.value], key, isDescending);
 });
+
+const ROWS: readonly [RowsBy, string][] = [["", "functions"], ["module", "modules"], ["file", "source files"]];
 
 // What a row is called: [one, many, the head of their column].
 const WORDS: Record<RowsBy, [string, string, string]> = {
@@ -257,7 +259,16 @@ export function FunctionTable({ choose, isNarrow = false }: { choose?: (name: st
         </div>
         {list.length === 0 && <p class="nothing">No {one} matches.</p>}
       </div>
-      <p class="sum">{count(list.length)} {list.length === 1 ? one : many}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
+      <div class="foot">
+        <p class="sum">{count(list.length)} {list.length === 1 ? one : many}{found.value === null ? "" : ` of ${count(all.value.length)}`}</p>
+        {mode.value !== "sandwich" && (
+          <label class="choice">Table of
+            <select id="rows" value={known.by} onChange={(event) => look({ rows: event.currentTarget.value as RowsBy, part: "" })}>
+              {ROWS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}
+            </select>
+          </label>
+        )}
+      </div>
     </div>
   );
 }

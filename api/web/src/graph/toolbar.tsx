@@ -3,8 +3,7 @@
 import { base, type Baseline, type ColourBy, type Mode, compare, look, view } from "../state";
 import { count, printable } from "../text";
 import { share } from "./labels";
-import type { RowsBy } from "./groups";
-import { drawn, drawnZoom, found, isBeside, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown";
+import { drawn, drawnZoom, found, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown";
 
 const MODES: readonly [Mode, string, string][] = [
   ["icicle", "Icicle", "Callers above what they call"],
@@ -18,11 +17,10 @@ const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
   ["", "Share", "Shares of each side's samples"],
   ["time", "CPU time", "CPU time per time, as parts of a CPU"],
 ];
-const ROWS: readonly [RowsBy, string][] = [["", "functions"], ["module", "modules"], ["file", "source files"]];
 const COLOURS: readonly [ColourBy, string][] = [["kind", "kind"], ["module", "module"], ["name", "function"]];
 
 export function Toolbar() {
-  const { mode, colour, palette, collapse, beside, rows } = view.value;
+  const { mode, colour, palette, collapse, beside } = view.value;
   const isGraph = mode !== "table" && mode !== "sandwich" && mode !== "time";
   return (
     <div class="graph-tools" role="toolbar" aria-label="How the profile is shown">
@@ -32,13 +30,6 @@ export function Toolbar() {
         ))}
       </div>
       {isGraph && <label class="choice"><input id="beside" type="checkbox" checked={beside} onChange={(event) => look({ beside: event.currentTarget.checked })} /> Table beside</label>}
-      {(mode === "table" || isBeside.value) && (
-        <label class="choice">Table of
-          <select id="rows" value={rows} onChange={(event) => look({ rows: event.currentTarget.value as RowsBy, part: "" })}>
-            {ROWS.map(([key, label]) => <option key={key} value={key}>{label}</option>)}
-          </select>
-        </label>
-      )}
       {base.value === null ? (
         <label class="choice">Colour by
           <select id="colour" value={colour} onChange={(event) => look({ colour: event.currentTarget.value as ColourBy }, "replace")}>
@@ -60,7 +51,7 @@ export function Toolbar() {
           </label>
         </>
       )}
-      {mode !== "time" && <label class="choice"><input id="collapse" type="checkbox" checked={collapse} onChange={(event) => look({ collapse: event.currentTarget.checked })} /> Collapse recursion</label>}
+      {mode !== "time" && <label class="choice"><input id="collapse" type="checkbox" checked={collapse} onChange={(event) => look({ collapse: event.currentTarget.checked })} /> Fold recursion</label>}
     </div>
   );
 }
