@@ -35,7 +35,8 @@ std::string join(const std::vector<std::string_view>& words) {
 }
 
 Problem unknown_parameter(const std::string& name, std::span<const ParameterSpec> table) {
-  if (table.empty()) return bad_parameter(name, "This endpoint takes no parameters; leave out " + in_quotes(name) + ".");
+  if (table.empty())
+    return bad_parameter(name, "This endpoint takes no parameters; leave out " + in_quotes(name) + ".");
   std::vector<std::string_view> allowed;
   for (const ParameterSpec& spec : table) allowed.push_back(spec.name);
   return bad_parameter(name, "There is no parameter " + in_quotes(name) + ". Allowed are: " + join(allowed) + ".");

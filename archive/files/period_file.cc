@@ -109,7 +109,8 @@ Status check_header(const std::string& path) {
   if (size == 0) return {};
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (static_cast<std::size_t>(size) < header.size() ||
-      !std::equal(kMagic.begin(), kMagic.end(), header.begin(), [](char a, unsigned char b) { return a == static_cast<char>(b); })) {
+      !std::equal(kMagic.begin(), kMagic.end(), header.begin(),
+                  [](char a, unsigned char b) { return a == static_cast<char>(b); })) {
     return Error("damaged: it does not begin as a database", EBADMSG);
   }
   const auto number_at = [&](std::size_t at) {
@@ -146,8 +147,8 @@ Status check(sqlite3* connection) {
 }  // namespace
 
 Result<std::unique_ptr<PeriodFile>> PeriodFile::open(const std::string& path) {
-  // SQLite gives its log the rights of the database. Closing a descriptor would drop SQLite's locks on the file, so this
-  // comes first.
+  // SQLite gives its log the rights of the database. Closing a descriptor would drop SQLite's locks on the file, so
+  // this comes first.
   if (const Fd created(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kRights));
       !created || ::fchmod(created.get(), kRights) != 0) {
     return Error::from_errno(path);

@@ -7,7 +7,6 @@
 #include "test/kernel/accounts.h"
 #include "test/kernel/control_group.h"
 #include "test/kernel/folded_stacks.h"
-#include "test/kernel/control_group.h"
 #include "test/support/child_process.h"
 #include "test/support/running_daemon.h"
 
