@@ -24,7 +24,6 @@
 namespace flamed::test {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr unsigned kAlice = 64101;

@@ -20,7 +20,6 @@
 namespace flamed::test {
 namespace {
 
-using std::chrono::seconds;
 
 constexpr uid_t kMallory = 64107;
 
