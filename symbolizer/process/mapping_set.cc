@@ -30,7 +30,7 @@ void MappingSet::insert(const Mapping& mapping) {
   const std::size_t inserted = replacement.size();
   replacement.push_back(mapping);
   while (last != mappings_.end() && last->start < mapping.end) {
-    if (last->contested || !last->continues(mapping)) replacement[inserted].contested = true;
+    if (last->contested || !last->continues(mapping)) replacement[inserted].contested = has_contested_ = true;
     if (last->end > mapping.end) {
       Mapping rest = *last;
       rest.file_offset += mapping.end - rest.start;
@@ -44,10 +44,13 @@ void MappingSet::insert(const Mapping& mapping) {
 }
 
 void MappingSet::contest(const MappingSet& before) {
+  has_contested_ |= before.has_contested_;
   for (Mapping& mapping : mappings_) {
-    for (auto old = first_ending_after(before.mappings_, mapping.start);
-         old != before.mappings_.end() && old->start < mapping.end; ++old) {
-      if (old->contested || !old->continues(mapping)) mapping.contested = true;
+    auto old = first_ending_after(before.mappings_, mapping.start);
+    const bool was_empty = old == before.mappings_.end() || old->start >= mapping.end;
+    if (was_empty && before.has_contested_) mapping.contested = true;
+    for (; old != before.mappings_.end() && old->start < mapping.end; ++old) {
+      if (old->contested || !old->continues(mapping)) mapping.contested = has_contested_ = true;
     }
   }
 }

@@ -37,7 +37,8 @@ class MappingSet {
  public:
   /// Adds `mapping`, and cuts older ones where it covers them.
   void insert(const Mapping& mapping);
-  /// Marks mappings as contested that differ from `before`, an earlier state of the same address space.
+  /// Marks mappings as contested that differ from `before`, an earlier state of the same address space. If the program
+  /// has ever put one mapping in another's place, also those where `before` had none: others may have been there since.
   void contest(const MappingSet& before);
   /// Replaces `module` in all mappings by `other`.
   void replace_module(ModuleId module, ModuleId other);
@@ -47,6 +48,7 @@ class MappingSet {
 
  private:
   std::vector<Mapping> mappings_;
+  bool has_contested_ = false;  ///< now, or at an earlier time
 };
 
 }  // namespace flamed::symbolizer

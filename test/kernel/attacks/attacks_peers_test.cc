@@ -20,7 +20,6 @@
 namespace flamed::test {
 namespace {
 
-
 constexpr uid_t kMallory = 64107;
 
 /// A connection of the user, bound to `lo`.

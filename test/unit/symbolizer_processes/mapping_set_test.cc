@@ -131,7 +131,29 @@ TEST_CASE("a set contests places that differ from an earlier set, and those cont
   CHECK_FALSE(now.find(0x1000)->contested);
   CHECK(now.find(0x3800)->contested);
   CHECK(now.find(0x5000)->contested);
-  CHECK_FALSE(now.find(0x7000)->contested);
+  // The program changes its mappings, and the earlier set had nothing there.
+  CHECK(now.find(0x7000)->contested);
+}
+
+TEST_CASE("a place stays contested while nothing is mapped there, and a program without such places has none") {
+  MappingSet steady;
+  steady.insert(mapping(0x1000, 0x2000, 0, 16));
+  MappingSet before = steady;
+  before.insert(mapping(0x3000, 0x4000, 0, 17));
+  before.insert(mapping(0x3000, 0x4000, 0, 18));
+  MappingSet gap = steady;
+  gap.contest(before);
+  CHECK_FALSE(gap.find(0x1000)->contested);
+  MappingSet after = steady;
+  after.insert(mapping(0x3000, 0x4000, 0, 17));
+  after.contest(gap);
+  CHECK(after.find(0x3000)->contested);
+  CHECK_FALSE(after.find(0x1000)->contested);
+
+  MappingSet loaded = steady;
+  loaded.insert(mapping(0x3000, 0x4000, 0, 17));
+  loaded.contest(steady);
+  CHECK_FALSE(loaded.find(0x3000)->contested);
 }
 
 TEST_CASE("a module's mappings can be moved to another module") {
