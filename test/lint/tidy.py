@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the C++ sources that have changed with clang-tidy: tidy.py BUILD_DIR [JOBS]
+"""Checks the C++ sources that have changed with clang-tidy: tidy.py BUILD_DIR
 
-Says what it finds, and exits with 1 if there is anything.
+Prints what it finds, and exits with 1 if there is anything.
 
-Most of the time goes into the headers that sources have in common, so sources of a folder are checked in batches, as one
-source that includes them. A batch that does not pass, or whose sources can't be compiled together, is checked in halves.
-Whether a using-declaration is used clang-tidy asks only of the source that it is told, so that is checked here.
+Most of the time goes into headers that many sources include. So sources with the same compiler flags are checked in
+batches: clang-tidy gets one source that includes them. If it finds something, or the sources can't be compiled together,
+each half is checked by itself. Unused using-declarations are found here, since clang-tidy ignores them in included files.
 
 What has passed is not checked again: its stamp is named by the contents of all that the check depends on, which are the
 source, what it includes, how it is compiled, the rules, and the release of clang-tidy. So a source is checked once, in
@@ -120,16 +120,16 @@ def batches_of(sources):
     return [batch for group in groups.values() for batch, _ in group]
 
 
-def finds(arguments, paths):
-    """What clang-tidy says of them; empty: nothing."""
-    told = subprocess.run([*CLANG_TIDY, *arguments, *paths], capture_output=True, text=True, check=False)
-    return told.stdout + told.stderr if told.returncode != 0 else ''
+def findings(*arguments):
+    """The output of clang-tidy if it finds something or fails; otherwise empty."""
+    told = subprocess.run([*CLANG_TIDY, *arguments], capture_output=True, text=True, check=False)
+    return f'{told.stdout}{told.stderr}(exit status {told.returncode})\n' if told.returncode != 0 else ''
 
 
 def check(batch, build):
     """Returns what was found in these sources, and stamps those that pass."""
     if len(batch) == 1:
-        found = finds(['-p', build], [batch[0].path])
+        found = findings('-p', build, batch[0].path)
     else:
         with tempfile.TemporaryDirectory() as folder:
             together = os.path.join(folder, 'together.cc')
@@ -140,7 +140,7 @@ def check(batch, build):
                        'command': like['command'].replace(like['file'], together)}
             with open(os.path.join(folder, 'compile_commands.json'), 'w', encoding='utf-8') as file:
                 json.dump([command], file)
-            found = finds(['-p', folder, '--checks=-bugprone-suspicious-include'], [together])
+            found = findings('-p', folder, '--checks=-bugprone-suspicious-include', together)
         if found:
             half = len(batch) // 2
             return check(batch[:half], build) + check(batch[half:], build)
@@ -159,15 +159,15 @@ def unused_usings(path):
 
 def main():
     build = sys.argv[1]
-    jobs = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
     sources = outdated(build)
     batches = sorted(batches_of(sources), key=len, reverse=True)
     print(f'{len(sources)} sources to check, in {len(batches)} batches', flush=True)
     found = [line for source in sources for line in unused_usings(source.path)]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for lines in pool.map(lambda batch: check(batch, build), batches):
             found += lines
-    print('\n'.join(found))
+    for text in found:
+        print(text)
     sys.exit(1 if found else 0)
 
 
