@@ -363,6 +363,8 @@ if output=$(kernel_tests 2>&1); then
   pass "kernel tests: $(tail -n 2 <<<"$output" | tr '\n' ' ')"
 else
   tail -n 400 <<<"$output"
+  echo "NOTE these failed:"
+  awk '/^-+$/ { if (++rules % 2) getline name } / FAILED:$/ { print "NOTE   " name }' <<<"$output" | uniq
   fail "kernel tests: $(tail -n 3 <<<"$output" | tr '\n' ' ')"
 fi
 compilers
