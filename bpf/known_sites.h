@@ -27,6 +27,8 @@
  * rows (kInUseSeconds in daemon/unwind/unwind_publisher.cc).
  */
 #define FLAMED_SITE_FRESH_SECONDS 2
+/* As long as that, a new mapping may be on its way to the daemon, or from there. */
+#define FLAMED_AWAITED_SECONDS 2
 
 /*
  * The step to the caller, in the form of nearly all rules: the CFA is the stack or frame pointer plus an offset, and
@@ -39,6 +41,13 @@
 #define FLAMED_HOP_RA_SHIFT 3         /* 7 bits: words from the return address to the CFA, at least 1 */
 #define FLAMED_HOP_FP_SHIFT 10        /* 8 bits: words from the saved frame pointer to the CFA; 0: it is unchanged */
 #define FLAMED_HOP_CFA_SHIFT 18       /* 14 bits: words from sp or fp to the CFA */
+
+/* An address in no mapping, see look_at_unmapped(). */
+enum flamed_unmapped {
+  FLAMED_UNMAPPED_NEW = 0, /* the daemon is to be notified */
+  FLAMED_UNMAPPED_AWAITED = 1,
+  FLAMED_UNMAPPED_FOR_GOOD = 2, /* the daemon has had the time to find a mapping */
+};
 
 struct known_site {
   __u64 address; /* of the look-up */
@@ -78,7 +87,7 @@ static __always_inline __u32 hop_of_rule(const struct flamed_unwind_rule* rule) 
     hop |= FLAMED_HOP_CFA_FROM_FP;
   else if (cfa_kind != FLAMED_CFA_SP_OFFSET)
     return 0;
-  if (rule->ra != FLAMED_RA_AT_CFA || rule->ra_signed || rule->signal_frame) return 0;
+  if (rule->ra != FLAMED_RA_AT_CFA || rule->ra_signed || rule->signal_frame || rule->base_words) return 0;
   if ((cfa_offset & 7) || cfa_offset >= 8U << 14) return 0;
   if ((ra_below & 7) || ra_below == 0 || ra_below >= 8U << 7) return 0;
   if (fp_kind == FLAMED_FP_AT_CFA) {
@@ -116,7 +125,7 @@ static __always_inline __u32 step_by_hop(struct walk_frame* frame, const __u32 h
   frame->pc = pc;
   frame->lr_known = 0;
   frame->interrupted = 0;
-  frame->innermost = 0;
+  frame->known = FLAMED_KNOWN_NONE;
   return pc == 0 ? FLAMED_END_OUTERMOST : FLAMED_STEP_NEXT;
 }
 
@@ -151,6 +160,23 @@ static __always_inline void remember_site(struct known_sites* known, __u64 addre
   set[0].module = (__u16)module;
   set[0].marked = (__u8)now_seconds;
   set[0].stamp = (__u8)known->stamp;
+}
+
+/*
+ * A walk ended in no mapping, beyond the code at `place`, a number of a page. Where unwind information is wrong, each
+ * walk does. The place is remembered like a site, until the process has other tables: the daemon gives it some as soon
+ * as it finds a mapping.
+ */
+static __always_inline enum flamed_unmapped look_at_unmapped(struct known_sites* known, __u64 place,
+                                                             __u32 now_seconds) {
+  const __u64 address = ~place; /* no user code is there */
+  const struct known_site* site = find_site(known, address);
+  if (site) {
+    return (__u8)(now_seconds - site->marked) < FLAMED_AWAITED_SECONDS ? FLAMED_UNMAPPED_AWAITED
+                                                                       : FLAMED_UNMAPPED_FOR_GOOD;
+  }
+  remember_site(known, address, 0, FLAMED_NO_MODULE, now_seconds);
+  return FLAMED_UNMAPPED_NEW;
 }
 
 /*

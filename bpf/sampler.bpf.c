@@ -183,7 +183,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   walk->frame.lr_known = 1;
   walk->frame.fp_known = 1;
   walk->frame.interrupted = 1;
-  walk->frame.innermost = 1;
+  walk->frame.known = FLAMED_KNOWN_ALL;
   walk->frame.stack_switches = 0;
   walk->frame.go_callback = 0;
   window_empty(&walk->stack);
@@ -315,15 +315,12 @@ static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, st
   return finish(ctx, work, 0);
 }
 
-/*
- * The walk ended for want of tables or rows, which the daemon will soon have. After a guessed frame, a missing mapping
- * is no news: there was no caller.
- */
+/* The walk ended for want of tables or rows, which the daemon will soon have. */
 static __always_inline int has_to_wait(const struct workspace* work) {
   const __u8 end = work->record.sample.user_end;
   if (!use_stack_slices) return 0;
   return end == FLAMED_END_NO_PROCESS || end == FLAMED_END_ROWS_PENDING ||
-         (end == FLAMED_END_NO_MAPPING && !work->walk.guessed);
+         (end == FLAMED_END_NO_MAPPING && work->walk.unmapped != FLAMED_UNMAPPED_FOR_GOOD);
 }
 
 /* The sample's walk has to wait: takes a slice of its stack along. */
@@ -352,6 +349,32 @@ int walk_kernel(struct bpf_perf_event_data* ctx) {
   return work ? finish(ctx, work, 1) : 0;
 }
 
+/* The walk ended with FLAMED_END_NO_MAPPING. */
+static __always_inline void end_unmapped(struct workspace* work, struct known_sites* known) {
+  struct walk* walk = &work->walk;
+  const __u32 count = work->record.sample.user_count;
+  /* The page of code that led nowhere: the address beyond it may be another one each time. */
+  const __u32 last = count >= 2 ? count - 2 : 0;
+  const __u64 place = work->record.addresses[last & (FLAMED_MAX_USER_FRAMES - 1)] >> 12;
+  /* After a guessed frame there was no caller. */
+  walk->unmapped = FLAMED_UNMAPPED_FOR_GOOD;
+  if (!walk->guessed) walk->unmapped = look_at_unmapped(known, place, walk->now_seconds);
+  walk->is_news = walk->unmapped == FLAMED_UNMAPPED_NEW;
+}
+
+/* Adds the frame that the last step led to. Returns 0 if there is no room. */
+static __always_inline int add_frame(struct workspace* work) {
+  const __u32 count = work->record.sample.user_count;
+  if (count >= FLAMED_MAX_USER_FRAMES) return 0;
+  /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
+  const __u32 interrupted = work->walk.frame.interrupted;
+  work->record.addresses[count] = work->walk.frame.pc + (interrupted ? 1 : 0);
+  /* Likewise for the code that the handler returns to, which nothing has called: its address is its first byte. */
+  if (interrupted && count > 1) work->record.addresses[count - 1]++;
+  work->record.sample.user_count = (__u16)(count + 1);
+  return 1;
+}
+
 /* Up to FRAMES_PER_RUN frames of a walk that sample_cpu() began; then itself again, or the end of the sample. */
 SEC("perf_event")
 int walk_user_stack(struct bpf_perf_event_data* ctx) {
@@ -371,22 +394,25 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
       sample->user_end = (__u8)result;
       break;
     }
-    __u32 count = sample->user_count;
-    if (count >= FLAMED_MAX_USER_FRAMES) break; /* user_end is DEPTH_LIMIT unless set otherwise */
-    /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
-    const __u32 interrupted = work->walk.frame.interrupted;
-    work->record.addresses[count] = work->walk.frame.pc + (interrupted ? 1 : 0);
-    /* Likewise for the code that the handler returns to, which nothing has called: its address is its first byte. */
-    if (interrupted && count > 1) work->record.addresses[count - 1]++;
-    sample->user_count = (__u16)(count + 1);
+    if (!add_frame(work)) break; /* user_end is DEPTH_LIMIT unless set otherwise */
+  }
+  /* From memory, so that the verifier goes on with one state, however the loop ended. */
+  barrier();
+  if (sample->user_end == FLAMED_STEP_APART) {
+    const __u32 result = step_apart(&work->walk);
+    sample->user_end = result == FLAMED_STEP_NEXT ? FLAMED_END_DEPTH_LIMIT : (__u8)result;
+    if (result == FLAMED_STEP_NEXT) add_frame(work);
+    barrier();
   }
   const __u8 end = sample->user_end;
   if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
+  if (end == FLAMED_END_NO_MAPPING) end_unmapped(work, known);
   if (work->walk.is_news) notify_daemon(work, end);
   if (bpf_ktime_get_ns() - work->walk.began_ns >= FLAMED_GRACE_NS) {
     sample->user_count = 1;
     sample->user_end = FLAMED_END_NO_MAPPING;
+    work->walk.unmapped = FLAMED_UNMAPPED_AWAITED;
     forget_sites(known);
   }
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);

@@ -18,15 +18,17 @@
 
 /* DWARF numbers of x86-64 go up to 16, of arm64 to 32. */
 #define FLAMED_REGISTERS 33
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+#if defined(__TARGET_ARCH_x86) || (defined(__x86_64__) && !defined(__TARGET_ARCH_arm64))
 #define FLAMED_PC_REGISTER 16
 #define FLAMED_SP_REGISTER 7
 #define FLAMED_FP_REGISTER 6
+#define FLAMED_BASE_REGISTER 3
 #else
 #define FLAMED_PC_REGISTER 32
 #define FLAMED_SP_REGISTER 31
 #define FLAMED_FP_REGISTER 29
 #define FLAMED_LR_REGISTER 30
+#define FLAMED_BASE_REGISTER 0xff /* there is none */
 #endif
 
 /* The first block of a slice. Blocks of stack follow, the last of them perhaps not full. */

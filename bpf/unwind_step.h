@@ -8,6 +8,7 @@
 
 #include "stack_slice.h"
 #include "stack_window.h"
+#include "unwind_search.h"
 #include "unwind_tables.h"
 
 /* Where tests on the host define bpf_probe_read_user(), they define this, too. */
@@ -15,6 +16,14 @@
 #include "thread_pointer.h"
 #define FLAMED_THREAD_POINTER() thread_pointer()
 #endif
+
+/* Which registers of a frame are known, in addition to sp and fp. */
+enum flamed_known {
+  FLAMED_KNOWN_NONE = 0,
+  FLAMED_KNOWN_ALL = 1,   /* the innermost frame: the thread's own */
+  FLAMED_KNOWN_SAVED = 2, /* the frame that a signal has interrupted: the kernel saved them all at `base` */
+  FLAMED_KNOWN_BASE = 3,  /* the base register: it is `base` */
+};
 
 struct walk_frame {
   __u64 pc;
@@ -24,15 +33,20 @@ struct walk_frame {
   __u32 interrupted; /* pc is exact, not a return address */
   __u32 fp_known;
   __u32 lr_known;
-  __u32 innermost; /* the other registers are known, too */
+  __u32 known; /* enum flamed_known */
   __u32 stack_switches;
   __u64 go_callback;
+  __u64 base;
+  __u64 value; /* see read_register() */
+  __u32 value_known;
 };
 
 #define FLAMED_READ_USER(to, address) bpf_probe_read_user(to, 8, (void*)(address))
 
 /* The result of a step: FLAMED_STEP_NEXT, or why the walk ends (enum flamed_user_end). */
 #define FLAMED_STEP_NEXT 0xff
+/* The rule needs a step of its own, see needs_registers(). */
+#define FLAMED_STEP_APART 0xfe
 
 static __always_inline __u64 wide(__s32 offset) { return (__u64)(__s64)offset; }
 
@@ -52,8 +66,38 @@ static __always_inline __u32 step_by_frame_pointer(struct walk_frame* frame) {
   frame->fp = caller_fp;
   frame->interrupted = 0;
   frame->lr_known = 0;
-  frame->innermost = 0;
+  frame->known = FLAMED_KNOWN_NONE;
   return FLAMED_STEP_NEXT;
+}
+
+/* Where a register is in the words that the kernel saved for a signal handler: unwinder::saved_word(). */
+static __always_inline __u64 saved_word(__u32 number) {
+#if FLAMED_PC_REGISTER == 16
+  if (number < 8) return 0xfa89becdU >> (number * 4) & 15;
+  return number == FLAMED_PC_REGISTER ? number : number - 8;
+#else
+  return number;
+#endif
+}
+
+/*
+ * The one register that a rule may need: sets frame->value and frame->value_known. They are in memory so that the
+ * verifier goes on with one state, whatever is known.
+ */
+static __always_inline void read_register(struct walk_frame* frame, const __u64* registers, __u32 number) {
+  frame->value_known = 0;
+  if (frame->known == FLAMED_KNOWN_NONE) return;
+  if (frame->known == FLAMED_KNOWN_ALL) {
+    if (number >= FLAMED_REGISTERS) return;
+    frame->value = registers[number];
+  } else if (frame->known == FLAMED_KNOWN_SAVED) {
+    if (number > FLAMED_PC_REGISTER) return;
+    if (FLAMED_READ_USER(&frame->value, frame->base + 8 * saved_word(number))) return;
+  } else {
+    if (number != FLAMED_BASE_REGISTER) return;
+    frame->value = frame->base;
+  }
+  frame->value_known = 1;
 }
 
 /* The CFA by a rule for Go's stacks. FLAMED_STEP_NEXT, or why there is none. */
@@ -89,11 +133,23 @@ static __always_inline __u32 go_cfa(struct walk_frame* frame, const struct flame
   return FLAMED_STEP_NEXT;
 }
 
+/*
+ * Does the rule need other registers than sp and fp, or say where they are? Few do. A loop over frames that had these
+ * steps, too, would be twice the work for the verifier.
+ */
+static __always_inline int needs_registers(const struct flamed_unwind_rule* rule) {
+  const __u32 cfa_kind = rule->cfa;
+  return rule->base_words || (cfa_kind >= FLAMED_CFA_SIGNAL_FRAME && cfa_kind <= FLAMED_CFA_REGISTER_DEREF) ||
+         rule->ra == FLAMED_RA_IN_REGISTER || rule->fp == FLAMED_FP_IN_REGISTER;
+}
+
 static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct flamed_unwind_rule* rule,
-                                          const __u64* registers, struct stack_window* stack) {
+                                          const __u64* registers, struct stack_window* stack,
+                                          const int with_registers) {
   const __u32 cfa_kind = rule->cfa;
   const __u32 fp_kind = rule->fp;
   const __u32 ra_kind = rule->ra;
+  const __u32 base_words = rule->base_words;
   __u32 may_stay;
   __u32 pc_saved = 0;
   __u32 fp_saved = 0;
@@ -110,6 +166,8 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (cfa_kind == FLAMED_CFA_UNSUPPORTED || cfa_kind > FLAMED_CFA_GO_FRAME) return FLAMED_END_UNSUPPORTED;
   if (fp_kind == FLAMED_FP_AT_FP && !frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
 
+  if (with_registers) read_register(frame, registers, rule->other_register);
+
   /* 1. The CFA, which is the caller's sp. */
   if (cfa_kind >= FLAMED_CFA_GO_SAVED) {
     const __u32 result = go_cfa(frame, rule, &cfa, &goroutine);
@@ -118,17 +176,16 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   } else if (cfa_kind == FLAMED_CFA_FP_OFFSET || cfa_kind == FLAMED_CFA_FP_DEREF) {
     if (!frame->fp_known) return FLAMED_END_UNKNOWN_REGISTER;
     cfa = frame->fp;
-  } else if (cfa_kind == FLAMED_CFA_REGISTER_OFFSET || cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
-    const __u32 number = rule->cfa_register;
-    if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
-    cfa = registers[number];
+  } else if (with_registers && (cfa_kind == FLAMED_CFA_REGISTER_OFFSET || cfa_kind == FLAMED_CFA_REGISTER_DEREF)) {
+    if (!frame->value_known) return FLAMED_END_UNKNOWN_REGISTER;
+    cfa = frame->value;
   } else {
     cfa = frame->sp;
   }
   if (cfa_kind < FLAMED_CFA_GO_SAVED) cfa += wide(rule->cfa_offset);
   if (cfa_kind == FLAMED_CFA_PLT && (frame->pc & 15) >= rule->plt_threshold) cfa += 8;
-  if (cfa_kind == FLAMED_CFA_SP_DEREF || cfa_kind == FLAMED_CFA_FP_DEREF || cfa_kind == FLAMED_CFA_SIGNAL_FRAME ||
-      cfa_kind == FLAMED_CFA_REGISTER_DEREF) {
+  if (cfa_kind == FLAMED_CFA_SP_DEREF || cfa_kind == FLAMED_CFA_FP_DEREF ||
+      (with_registers && (cfa_kind == FLAMED_CFA_SIGNAL_FRAME || cfa_kind == FLAMED_CFA_REGISTER_DEREF))) {
     if (FLAMED_READ_USER(&cfa, cfa)) return FLAMED_END_UNREADABLE;
     cfa += wide(rule->cfa_addend);
   }
@@ -137,45 +194,57 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   if (cfa_kind < FLAMED_CFA_GO_SAVED && !rule->signal_frame && (may_stay ? cfa < frame->sp : cfa <= frame->sp))
     return FLAMED_END_NOT_GROWING;
 
-  /* 2. The return address, or where it is saved. */
+  /* 2. All registers of interrupted code, or the base register. In memory, as in read_register(). */
+  if (!with_registers) {
+    frame->known = FLAMED_KNOWN_NONE;
+  } else if (cfa_kind == FLAMED_CFA_SIGNAL_FRAME) {
+    frame->known = FLAMED_KNOWN_SAVED;
+    frame->base = frame->sp + wide(rule->fp_offset) - 8 * saved_word(FLAMED_FP_REGISTER);
+  } else if (base_words == FLAMED_SAME_BASE) {
+    frame->known = frame->value_known ? FLAMED_KNOWN_BASE : FLAMED_KNOWN_NONE;
+    frame->base = frame->value;
+  } else {
+    frame->known = FLAMED_KNOWN_NONE;
+    if (base_words && !FLAMED_READ_USER(&frame->base, cfa - 8ULL * base_words)) frame->known = FLAMED_KNOWN_BASE;
+  }
+
+  /* 3. The return address, or where it is saved. */
   if (ra_kind == FLAMED_RA_IN_LR) {
     if (!frame->interrupted || !frame->lr_known) return FLAMED_END_UNKNOWN_REGISTER;
     pc = frame->lr;
-  } else if (ra_kind == FLAMED_RA_IN_REGISTER) {
-    const __u32 number = rule->other_register;
-    if (!frame->innermost || number >= FLAMED_REGISTERS) return FLAMED_END_UNKNOWN_REGISTER;
-    pc = registers[number];
+  } else if (with_registers && ra_kind == FLAMED_RA_IN_REGISTER) {
+    if (!frame->value_known) return FLAMED_END_UNKNOWN_REGISTER;
+    pc = frame->value;
   } else {
-    __u64 base = cfa;
-    if (ra_kind == FLAMED_RA_AT_SP) base = frame->sp;
-    if (ra_kind == FLAMED_RA_IN_GO) base = goroutine;
-    pc_at = base + wide(rule->ra_offset);
+    __u64 from = cfa;
+    if (ra_kind == FLAMED_RA_AT_SP) from = frame->sp;
+    if (ra_kind == FLAMED_RA_IN_GO) from = goroutine;
+    pc_at = from + wide(rule->ra_offset);
     pc_saved = 1;
   }
 
-  /* 3. The frame pointer, likewise. */
+  /* 4. The frame pointer, likewise. */
   fp_at = pc_at;
   if (fp_kind == FLAMED_FP_SAME) {
     fp = frame->fp;
     fp_known = frame->fp_known;
   } else if (fp_kind == FLAMED_FP_UNKNOWN) {
     fp_known = 0;
-  } else if (fp_kind == FLAMED_FP_IN_REGISTER) {
-    const __u32 number = rule->other_register;
-    fp_known = frame->innermost && number < FLAMED_REGISTERS;
-    if (fp_known && number < FLAMED_REGISTERS) fp = registers[number];
+  } else if (with_registers && fp_kind == FLAMED_FP_IN_REGISTER) {
+    fp_known = frame->value_known;
+    fp = frame->value;
   } else {
-    __u64 base = cfa;
-    if (fp_kind == FLAMED_FP_AT_SP) base = frame->sp;
-    if (fp_kind == FLAMED_FP_AT_FP) base = frame->fp;
-    fp_at = base + wide(rule->fp_offset);
+    __u64 from = cfa;
+    if (fp_kind == FLAMED_FP_AT_SP) from = frame->sp;
+    if (fp_kind == FLAMED_FP_AT_FP) from = frame->fp;
+    fp_at = from + wide(rule->fp_offset);
     fp_saved = 1;
   }
   if (pc_saved || fp_saved) window_show(stack, fp_at, pc_saved ? pc_at : fp_at);
   if (pc_saved && window_read(stack, &pc, pc_at)) return FLAMED_END_UNREADABLE;
   if (fp_saved && window_read(stack, &fp, fp_at)) return FLAMED_END_UNREADABLE;
 
-  /* 4. The link register, known only for interrupted code: the kernel saved x30 after x29. */
+  /* 5. The link register, known only for interrupted code: the kernel saved x30 after x29. */
   frame->lr_known = 0;
 #if defined(__TARGET_ARCH_arm64)
   if (rule->ra_signed) pc &= (1ULL << 48) - 1;
@@ -188,7 +257,6 @@ static __always_inline __u32 step_by_rule(struct walk_frame* frame, const struct
   frame->sp = cfa;
   frame->pc = pc;
   frame->interrupted = rule->signal_frame != 0;
-  frame->innermost = 0;
   /* Entry points that build the first frame themselves (Go's and others) end the chain with 0. */
   return pc == 0 ? FLAMED_END_OUTERMOST : FLAMED_STEP_NEXT;
 }

@@ -89,7 +89,7 @@ struct flamed_unwind_rule {
   __u8 ra;
   __u8 signal_frame;
   __u8 ra_signed;
-  __u8 cfa_register;
+  __u8 base_words;
   __u8 other_register;
   __u8 plt_threshold;
   __s32 cfa_offset;
@@ -131,6 +131,8 @@ enum flamed_ra_kind {
   FLAMED_RA_IN_REGISTER = 3,
   FLAMED_RA_IN_GO = 4,
 };
+
+#define FLAMED_SAME_BASE 0xff /* flamed_unwind_rule.base_words */
 
 /* unwinder::GoLayout */
 #define FLAMED_GO_STACK_END 8

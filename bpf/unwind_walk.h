@@ -103,9 +103,11 @@ struct walk {
   __u32 first;
   __u32 count;
   __u32 now_seconds;
+  __u32 rule;     /* the last one that was looked up */
   __u32 sites;    /* the number of the process's cache of known sites, see site_owners */
-  __u32 guessed;  /* the last step followed a frame pointer, which in code without frame pointers may have any value */
+  __u32 guessed;  /* a step followed a frame pointer, which in code without frame pointers may have any value */
   __u32 is_news;  /* the daemon should be notified now of how the walk ended */
+  __u32 unmapped; /* enum flamed_unmapped, if it ended with FLAMED_END_NO_MAPPING */
   __u64 began_ns; /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
@@ -186,8 +188,8 @@ static __always_inline struct flamed_unwind_rule* find_rule(struct walk* walk, _
     barrier();
     if (module->state == FLAMED_MODULE_READY && module->edition == edition && !(file_offset >> 32)) *cached = word;
   }
-  __u32 rule = word & 0xffff;
-  return bpf_map_lookup_elem(&unwind_rules, &rule);
+  walk->rule = word & 0xffff;
+  return bpf_map_lookup_elem(&unwind_rules, &walk->rule);
 }
 
 /*
@@ -222,23 +224,25 @@ static __always_inline __u32 walk_one(struct walk* walk, struct known_sites* kno
   if (!hop) {
     if (address < walk->mapping.start || address >= walk->mapping.end) {
       end = enter_mapping(walk, address);
-      if (end) {
-        walk->is_news = !walk->guessed;
-        return end;
-      }
+      if (end) return end;
     }
     struct flamed_unwind_rule* rule = find_rule(walk, address - walk->mapping.start + walk->mapping.file_offset, &end);
     if (end) return end;
+    if (rule && needs_registers(rule)) return FLAMED_STEP_APART;
     hop = rule ? hop_of_rule(rule) : FLAMED_HOP_BY_FRAME_POINTER;
-    if (rule && !hop) {
-      walk->guessed = 0;
-      return step_by_rule(frame, rule, walk->registers, &walk->stack);
-    }
+    if (rule && !hop) return step_by_rule(frame, rule, walk->registers, &walk->stack, 0);
     remember_site(known, address, hop, walk->mapping.module, walk->now_seconds);
   }
   if (hop == FLAMED_HOP_OUTERMOST) return FLAMED_END_OUTERMOST;
-  walk->guessed = hop == FLAMED_HOP_BY_FRAME_POINTER;
-  return walk->guessed ? step_by_frame_pointer(frame) : step_by_hop(frame, hop, &walk->stack);
+  if (hop != FLAMED_HOP_BY_FRAME_POINTER) return step_by_hop(frame, hop, &walk->stack);
+  walk->guessed = 1;
+  return step_by_frame_pointer(frame);
+}
+
+/* The step for which walk_one() has returned FLAMED_STEP_APART. */
+static __always_inline __u32 step_apart(struct walk* walk) {
+  struct flamed_unwind_rule* rule = bpf_map_lookup_elem(&unwind_rules, &walk->rule);
+  return rule ? step_by_rule(&walk->frame, rule, walk->registers, &walk->stack, 1) : FLAMED_END_NO_INFORMATION;
 }
 
 #endif /* FLAMED_BPF_UNWIND_WALK_H */

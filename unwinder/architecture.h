@@ -4,7 +4,9 @@
 // number mapping" of the x86-64 psABI (table 3.36) and of "DWARF for the Arm 64-bit Architecture" (section 4.1).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
 #include "unwinder/rule.h"
 
@@ -17,13 +19,17 @@ struct RegisterNumbers {
   std::uint8_t sp;
   std::uint8_t fp;
   std::uint8_t lr;  ///< has the return address on entry to a function; kNoRegister if the stack has it
+  /// By which code that aligns its stack finds its CFA, also while it calls other functions: glibc's
+  /// _dl_runtime_resolve() with rbx, which its callees preserve. Compilers take the frame pointer.
+  std::uint8_t base;
 };
 
 inline constexpr std::uint8_t kNoRegister = 0xff;
 
 constexpr RegisterNumbers registers_of(Architecture architecture) {
-  return architecture == Architecture::kX86_64 ? RegisterNumbers{.pc = 16, .sp = 7, .fp = 6, .lr = kNoRegister}
-                                               : RegisterNumbers{.pc = 32, .sp = 31, .fp = 29, .lr = 30};
+  return architecture == Architecture::kX86_64
+             ? RegisterNumbers{.pc = 16, .sp = 7, .fp = 6, .lr = kNoRegister, .base = 3}
+             : RegisterNumbers{.pc = 32, .sp = 31, .fp = 29, .lr = 30, .base = kNoRegister};
 }
 
 /// User addresses are below 2^47 (x86-64) or 2^48 (arm64, where larger ones exist only for programs that ask for them).
@@ -56,6 +62,13 @@ constexpr Rule signal_frame_rule(Architecture architecture) {
     rule.ra_offset = 128 + 176 + 264;
   }
   return rule;
+}
+
+/// Which of the words that the kernel saved for a signal handler is a register's: the layouts above. Empty: none.
+constexpr std::optional<std::uint64_t> saved_word(Architecture architecture, std::uint8_t reg) {
+  constexpr std::array<std::uint8_t, 17> kX86_64{13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16};
+  if (reg > registers_of(architecture).pc) return std::nullopt;
+  return architecture == Architecture::kX86_64 ? kX86_64[reg] : reg;
 }
 
 }  // namespace flamed::unwinder

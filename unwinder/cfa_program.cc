@@ -65,6 +65,7 @@ RegisterState* CfaProgram::column(std::uint64_t reg) {
   if (reg == context_.ra_register) return &state_.ra;
   if (reg == registers_.fp) return &state_.fp;
   if (reg == registers_.sp) return &state_.sp;
+  if (reg == registers_.base) return &state_.base;
   return nullptr;
 }
 
@@ -110,6 +111,7 @@ bool CfaProgram::restore(std::uint64_t reg) {
   if (state == &state_.ra) *state = initial_->ra;
   if (state == &state_.fp) *state = initial_->fp;
   if (state == &state_.sp) *state = initial_->sp;
+  if (state == &state_.base) *state = initial_->base;
   changed_ = true;
   return true;
 }

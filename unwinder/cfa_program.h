@@ -57,6 +57,7 @@ struct FrameState {
   RegisterState fp;
   RegisterState ra;
   RegisterState sp;
+  RegisterState base;
   bool ra_signed = false;
   friend constexpr bool operator==(const FrameState&, const FrameState&) = default;
 };

@@ -60,15 +60,16 @@ class Builder {
     }
 
     result_.rows.reserve(std::min(functions_.size() * 6, limits_.max_rows));
-    std::size_t done = 0;
-    for (const Function& function : functions_) {
-      if (++done % kFunctionsPerTimeCheck == 0) {
-        if (Status status = check_time(); !status) return std::move(status).error();
-      }
-      if (Status status = add_rows(function); !status) return std::move(status).error();
-    }
-    if (covered_to_ != 0) {
-      if (Status status = append(covered_to_, kNoneRule); !status) return std::move(status).error();
+    const BuildStats before = result_.stats;
+    if (Status status = add_functions(); !status) return std::move(status).error();
+    if (is_base_needed_) {
+      // Once more, now that it is known that rules have to say where it is.
+      is_base_kept_ = true;
+      result_.stats = before;
+      result_.rows.clear();
+      rules_ = RuleTable(limits_.max_rules);
+      covered_to_ = 0;
+      if (Status status = add_functions(); !status) return std::move(status).error();
     }
     for (const RuledCode& ruled : input_.ruled_code) {
       if (Status status = add_ruled(ruled); !status) return std::move(status).error();
@@ -167,6 +168,17 @@ class Builder {
           .cie = fde.cie & 0xff'ffff,
       });
     }
+  }
+
+  Status add_functions() {
+    std::size_t done = 0;
+    for (const Function& function : functions_) {
+      if (++done % kFunctionsPerTimeCheck == 0) {
+        if (Status status = check_time(); !status) return status;
+      }
+      if (Status status = add_rows(function); !status) return status;
+    }
+    return covered_to_ != 0 ? append(covered_to_, kNoneRule) : Status{};
   }
 
   Status add_rows(const Function& function) {
@@ -280,6 +292,14 @@ class Builder {
       count(Skipped::kFpExpression);
       rule.fp = FpKind::kUnknown;
     }
+    // At the end of a function with an aligned stack, gcc still says where the frame pointer was saved, although it is
+    // popped by then: there is nothing left on the stack but the return address.
+    if (rule.fp == FpKind::kAtFp && rule.cfa == CfaKind::kSpOffset && rule.cfa_offset == 8 &&
+        registers_.lr == kNoRegister) {
+      rule.fp = FpKind::kSame;
+      rule.fp_offset = 0;
+    }
+    if (is_base_kept_) set_base(state.base, rule);
     if (rule.signal_frame == 1 && rule.cfa == CfaKind::kSpDeref && rule.cfa_addend == 0 && rule.fp == FpKind::kAtSp &&
         rule.ra == RaKind::kAtSp) {
       rule.cfa = CfaKind::kSignalFrame;
@@ -287,11 +307,30 @@ class Builder {
     return rule;
   }
 
-  bool set_cfa(const CfaState& cfa, Rule& rule) const {
+  /// Rules have room for one.
+  static bool needs_register(const Rule& rule) {
+    return rule.cfa == CfaKind::kRegisterOffset || rule.cfa == CfaKind::kRegisterDeref ||
+           rule.ra == RaKind::kInRegister || rule.fp == FpKind::kInRegister;
+  }
+
+  void set_base(const RegisterState& base, Rule& rule) const {
+    if (base.kind == RegisterState::Kind::kUnset || base.kind == RegisterState::Kind::kSame) {
+      if (needs_register(rule) && rule.other_register != registers_.base) return;
+      rule.base_words = kSameBase;
+      rule.other_register = registers_.base;
+    } else if (base.kind == RegisterState::Kind::kAtCfa) {
+      const std::int32_t words = base.offset / -8;
+      if (base.offset % 8 == 0 && words > 0 && words < kSameBase) rule.base_words = static_cast<std::uint8_t>(words);
+    }
+  }
+
+  bool set_cfa(const CfaState& cfa, Rule& rule) {
     rule.cfa_offset = cfa.offset;
     const bool is_sp = cfa.reg == registers_.sp;
     const bool is_fp = cfa.reg == registers_.fp;
-    if (!is_sp && !is_fp) rule.cfa_register = cfa.reg;
+    if (!is_sp && !is_fp) rule.other_register = cfa.reg;
+    const bool is_by_register = cfa.kind == CfaState::Kind::kRegister || cfa.kind == CfaState::Kind::kDeref;
+    if (is_by_register && cfa.reg == registers_.base) is_base_needed_ = true;
     switch (cfa.kind) {
       case CfaState::Kind::kRegister:
         rule.cfa = is_sp ? CfaKind::kSpOffset : is_fp ? CfaKind::kFpOffset : CfaKind::kRegisterOffset;
@@ -328,6 +367,7 @@ class Builder {
         rule.ra = RaKind::kInLr;
         return registers_.lr != kNoRegister;
       case RegisterState::Kind::kInRegister:
+        if (needs_register(rule)) return false;
         rule.ra = RaKind::kInRegister;
         rule.other_register = ra.reg;
         return true;
@@ -369,8 +409,7 @@ class Builder {
         rule.fp_offset = fp.offset;
         return true;
       case RegisterState::Kind::kInRegister:
-        // Both use the same field.
-        if (rule.ra == RaKind::kInRegister) return false;
+        if (needs_register(rule)) return false;
         rule.fp = FpKind::kInRegister;
         rule.other_register = fp.reg;
         return true;
@@ -393,6 +432,8 @@ class Builder {
   const AddressRange* last_code_ = nullptr;
   /// Functions up to here have rows; from the base; 0: none yet.
   std::uint64_t covered_to_ = 0;
+  bool is_base_needed_ = false;  ///< a CFA is found by it: RegisterNumbers::base
+  bool is_base_kept_ = false;    ///< rules say where it is
   UnwindRows result_;
 };
 

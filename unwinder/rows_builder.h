@@ -16,7 +16,7 @@ namespace flamed::unwinder {
 
 /// Of rows in files. To be raised whenever the same input gives other rows, or a Row or Rule gets another layout;
 /// rows_builder_test.cc notices.
-inline constexpr std::uint32_t kRowsEdition = 2;
+inline constexpr std::uint32_t kRowsEdition = 3;
 
 /// A stretch of virtual addresses.
 struct AddressRange {

@@ -26,8 +26,8 @@ enum class CfaKind : std::uint8_t {
   kFpDeref = 6,         ///< *(fp + cfa_offset) + cfa_addend: gcc's dynamically realigned frames
   kPlt = 7,             ///< sp + cfa_offset + (pc % 16 >= plt_threshold ? 8 : 0): lazy stubs of the x86-64 PLT
   kSignalFrame = 8,     ///< sp, fp and pc of the interrupted code are at sp + cfa_offset, + fp_offset, + ra_offset
-  kRegisterOffset = 9,  ///< register `cfa_register` + cfa_offset: known only in the interrupted frame
-  kRegisterDeref = 10,  ///< *(register `cfa_register` + cfa_offset) + cfa_addend: likewise
+  kRegisterOffset = 9,  ///< other_register + cfa_offset
+  kRegisterDeref = 10,  ///< *(other_register + cfa_offset) + cfa_addend
   // From one of Go's stacks to another, which may be lower in memory.
   kGoSaved = 11,  ///< the sp that the runtime saved in a goroutine + cfa_offset, see GoLayout
   kGoDepth = 12,  ///< (end of the stack of the goroutine *(sp + cfa_offset + 8)) - *(sp + cfa_offset) + cfa_addend
@@ -41,7 +41,7 @@ enum class FpKind : std::uint8_t {
   kAtCfa = 1,       ///< *(CFA + fp_offset)
   kAtFp = 2,        ///< *(fp + fp_offset): gcc's dynamically realigned frames
   kAtSp = 3,        ///< *(sp + fp_offset)
-  kInRegister = 4,  ///< in `fp_register`: known only in the interrupted frame
+  kInRegister = 4,  ///< in other_register
   kUnknown = 5,  ///< lost (DW_CFA_undefined), or an expression that a Rule can't express (counted): the walk ends at a
                  ///< caller that needs it
 };
@@ -51,7 +51,7 @@ enum class RaKind : std::uint8_t {
   kAtCfa = 0,       ///< *(CFA + ra_offset); x86-64: nearly always -8
   kInLr = 1,        ///< still in the link register (arm64), as on entry: only in the interrupted frame
   kAtSp = 2,        ///< *(sp + ra_offset)
-  kInRegister = 3,  ///< in `ra_register` (x86-64: vfork keeps it in rdi): known only in the interrupted frame
+  kInRegister = 3,  ///< in other_register (x86-64: vfork keeps it in rdi)
   kInGo = 4,        ///< *(goroutine + ra_offset), only with CfaKind::kGoSaved
 };
 inline constexpr std::size_t kRaKinds = 5;
@@ -69,16 +69,23 @@ struct GoLayout {
 /// So many times may a stack go on at a lower address: C and Go may call each other. It also ends loops.
 inline constexpr std::uint32_t kMaxStackSwitches = 16;
 
+inline constexpr std::uint8_t kSameBase = 0xff;
+
 /// 24 bytes without padding, so that it can be hashed and copied into BPF maps directly. Unused fields are 0: equal
 /// rules have equal bytes.
 struct Rule {
   CfaKind cfa = CfaKind::kNone;
   FpKind fp = FpKind::kSame;
   RaKind ra = RaKind::kAtCfa;
-  std::uint8_t signal_frame = 0;    ///< 1: the caller was interrupted, so its pc is exact and not a return address
-  std::uint8_t ra_signed = 0;       ///< 1 (arm64): the return address has a pointer authentication code
-  std::uint8_t cfa_register = 0;    ///< DWARF number; 0 for kinds with sp or fp
-  std::uint8_t other_register = 0;  ///< `fp_register` or `ra_register`, never both; of kGoSaved: see GoLayout
+  std::uint8_t signal_frame = 0;  ///< 1: the caller was interrupted, so its pc is exact and not a return address
+  std::uint8_t ra_signed = 0;     ///< 1 (arm64): the return address has a pointer authentication code
+  /// Where the caller's base register (RegisterNumbers::base) is: *(CFA - 8 * base_words), or kSameBase: untouched. 0:
+  /// not known.
+  std::uint8_t base_words = 0;
+  /// DWARF number of a register that the CFA, the frame pointer or the return address is found by, never by two; with
+  /// kSameBase the base register; of kGoSaved: see GoLayout. All registers are known in interrupted code, and elsewhere
+  /// only the base register.
+  std::uint8_t other_register = 0;
   std::uint8_t plt_threshold = 0;
   std::int32_t cfa_offset = 0;
   std::int32_t cfa_addend = 0;

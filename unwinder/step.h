@@ -39,6 +39,10 @@ struct WalkFrame {
   bool lr_known = false;
   /// Only in the innermost frame, if known.
   const AllRegisters* registers = nullptr;
+  /// The interrupted frame behind a signal's: the address of its registers, which the kernel saved.
+  std::optional<std::uint64_t> saved_registers{};
+  /// The base register (RegisterNumbers::base), if known, in all other frames.
+  std::optional<std::uint64_t> base{};
   std::optional<std::uint64_t> thread_pointer{};
   std::uint32_t stack_switches = 0;
   /// Where the place on Go's system stack is saved that the next outer call from C into Go left; 0: in the system
@@ -92,9 +96,17 @@ StepResult go_cfa(const Rule& rule, WalkFrame& frame, ReadMemory&& read, std::ui
 template <typename ReadMemory>
 StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, ReadMemory&& read) {
   const auto wide = [](std::int32_t offset) { return static_cast<std::uint64_t>(std::int64_t{offset}); };
-  const auto register_value = [&](std::uint8_t number) -> std::optional<std::uint64_t> {
-    if (frame.registers == nullptr || number >= frame.registers->size()) return std::nullopt;
-    return (*frame.registers)[number];
+  const RegisterNumbers numbers = registers_of(architecture);
+  const std::uint8_t number = rule.other_register;
+  const auto other_register = [&]() -> std::optional<std::uint64_t> {
+    if (frame.registers != nullptr) {
+      return number < frame.registers->size() ? std::optional((*frame.registers)[number]) : std::nullopt;
+    }
+    if (frame.saved_registers) {
+      const std::optional<std::uint64_t> word = saved_word(architecture, number);
+      return word ? read(*frame.saved_registers + *word * sizeof(std::uint64_t)) : std::nullopt;
+    }
+    return number == numbers.base ? frame.base : std::nullopt;
   };
 
   const bool needs_fp = rule.cfa == CfaKind::kFpOffset || rule.cfa == CfaKind::kFpDeref ||
@@ -130,7 +142,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       break;
     case CfaKind::kRegisterDeref:
     case CfaKind::kRegisterOffset: {
-      const std::optional<std::uint64_t> value = register_value(rule.cfa_register);
+      const std::optional<std::uint64_t> value = other_register();
       if (!value) return StepResult::kUnknownRegister;
       dereference = rule.cfa == CfaKind::kRegisterDeref;
       cfa = *value + wide(rule.cfa_offset);
@@ -173,7 +185,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       pc = frame.lr;
       break;
     case RaKind::kInRegister:
-      pc = register_value(rule.other_register);
+      pc = other_register();
       if (!pc) return StepResult::kUnknownRegister;
       break;
     case RaKind::kInGo:
@@ -199,7 +211,7 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
       fp = read(frame.sp + wide(rule.fp_offset));
       break;
     case FpKind::kInRegister:
-      fp = register_value(rule.other_register);
+      fp = other_register();
       break;
     case FpKind::kUnknown:
       break;
@@ -213,12 +225,25 @@ StepResult step(const Rule& rule, Architecture architecture, WalkFrame& frame, R
     lr = read(frame.sp + wide(rule.fp_offset) + 8);
   }
 
+  // 5. All registers of interrupted code, or the base register.
+  std::optional<std::uint64_t> saved_registers;
+  std::optional<std::uint64_t> base;
+  if (rule.cfa == CfaKind::kSignalFrame) {
+    saved_registers = frame.sp + wide(rule.fp_offset) - *saved_word(architecture, numbers.fp) * sizeof(std::uint64_t);
+  } else if (rule.base_words == kSameBase) {
+    base = other_register();
+  } else if (rule.base_words != 0) {
+    base = read(cfa - std::uint64_t{rule.base_words} * sizeof(std::uint64_t));
+  }
+
   frame.fp_known = fp.has_value() && (rule.fp != FpKind::kSame || frame.fp_known);
   frame.fp = fp.value_or(0);
   frame.sp = cfa;
   frame.pc = *pc;
   frame.interrupted = rule.signal_frame != 0;
   frame.registers = nullptr;
+  frame.saved_registers = saved_registers;
+  frame.base = base;
   frame.lr = lr.value_or(0);
   frame.lr_known = lr.has_value();
   return StepResult::kNext;
@@ -241,6 +266,8 @@ StepResult step_by_frame_pointer(WalkFrame& frame, ReadMemory&& read) {
   frame.lr = 0;
   frame.lr_known = false;
   frame.registers = nullptr;
+  frame.saved_registers.reset();
+  frame.base.reset();
   return StepResult::kNext;
 }
 

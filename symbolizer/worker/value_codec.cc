@@ -51,10 +51,10 @@ bool is_valid(ElfSymbols::Source source) {
 }
 
 bool is_valid(const unwinder::Rule& rule) {
-  const auto& [cfa, fp, ra, signal_frame, ra_signed, cfa_register, other_register, plt_threshold, cfa_offset,
-               cfa_addend, fp_offset, ra_offset] = rule;
+  const auto& [cfa, fp, ra, signal_frame, ra_signed, base_words, other_register, plt_threshold, cfa_offset, cfa_addend,
+               fp_offset, ra_offset] = rule;
   // Registers and offsets may have any value: stack walks check what they read.
-  static_cast<void>(cfa_register);
+  static_cast<void>(base_words);
   static_cast<void>(other_register);
   static_cast<void>(plt_threshold);
   static_cast<void>(cfa_offset);

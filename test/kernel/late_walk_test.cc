@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -93,6 +94,52 @@ TEST_CASE("callers of code that was compiled at run time are guessed, and such s
   // What was called before has left a stack of its own there.
   const FoldedStacks doubtful = run_short_programs(daemon, "jit_registers", "earlier");
   CHECK(with(doubtful, ";earlier;caller_of_any;[unknown]") == 0);
+}
+
+// -- What will never be known -----------------------------------------------------------------------------------------
+
+/// How often the daemon's reader has gone to sleep.
+long sleeps_of_reader(pid_t daemon) {
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(daemon) + "/task")) {
+    std::string name;
+    std::getline(std::ifstream(thread.path() / "comm") >> std::ws, name);
+    if (name != "reader") continue;
+    std::ifstream status(thread.path() / "status");
+    for (std::string word; status >> word;) {
+      long count = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> count) return count;
+    }
+  }
+  FAIL("there is no thread named reader");
+  return 0;
+}
+
+TEST_CASE("walks that end in no mapping, again and again at the same code, neither wake the daemon nor bring slices") {
+  if (!std::filesystem::exists(victim("forged_rows"))) {
+    WARN("SKIP x86-64: the victim uses its registers");
+    return;
+  }
+  RunningDaemon daemon;
+  const ChildProcess lost({victim("forged_rows"), "nowhere"});
+  const std::string query = "/profile?format=folded&group=none&from=now-5s&pid=" + std::to_string(lost.pid());
+  // Other programs on the machine wake it, too. With each of its 99 samples a second, this one would all the time.
+  double slices = 0;
+  long sleeps = 0;
+  FoldedStacks stacks;
+  const bool is_quiet = RunningDaemon::eventually(
+      seconds(90) * patience(),
+      [&] {
+        slices = metric(daemon, "flamed_stack_slices_total");
+        sleeps = sleeps_of_reader(daemon.process().pid());
+        std::this_thread::sleep_for(seconds(4));
+        slices = metric(daemon, "flamed_stack_slices_total") - slices;
+        sleeps = sleeps_of_reader(daemon.process().pid()) - sleeps;
+        stacks = daemon.folded(query);
+        return with(stacks, "[truncated: address outside of all known code]") >= 100 && slices < 50 && sleeps < 15;
+      },
+      seconds(1));
+  CAPTURE(slices, sleeps, with(stacks, "[truncated: address outside of all known code]"), total(stacks));
+  CHECK(is_quiet);
 }
 
 // -- Rows that were kept ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 //
 // Stacks of programs without frame pointers, frame by frame.
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -134,6 +135,41 @@ TEST_CASE("a stack through a signal handler goes on in the code that was interru
   });
   CHECK(static_cast<double>(exact) >= 0.98 * static_cast<double>(in_handler));
   CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.98 * static_cast<double>(total(stacks)));
+}
+
+TEST_CASE("stacks through code whose CFA is in another register than sp and fp are whole") {
+  if (!std::filesystem::exists(victim("realigned"))) {
+    WARN("SKIP x86-64: the victim has instructions of its own");
+    return;
+  }
+  struct Code {
+    std::string how;
+    std::string chain;  // from main on
+  };
+  const Code code = GENERATE(values<Code>({{"binding", "main;bind_lazily;"},
+                                           {"vectors", "main;use_vectors;"},
+                                           {"prologue", "main;stay_in_prologue;spin_in_prologue;"}}));
+  const bool is_interrupted = GENERATE(false, true);
+  INFO(code.how << (is_interrupted ? ", interrupted by a signal" : ""));
+  RunningDaemon daemon;
+  std::vector<std::string> command{victim("realigned"), code.how};
+  if (is_interrupted) command.emplace_back("interrupted");
+  ChildProcess program(command);
+  if (!__builtin_cpu_supports("avx2")) {
+    WARN("SKIP the CPU has no AVX2");
+    return;
+  }
+  REQUIRE(has_samples(daemon, program.pid(), 500));
+  const FoldedStacks stacks = settled_profile(daemon, program.pid());
+  INFO("stacks:" << listed(stacks));
+  const auto n = static_cast<double>(total(stacks));
+  const auto is_in_chain = [&](const std::string& stack) {
+    return is_whole(stack) && tail_from(stack + ";", "main").rfind(code.chain, 0) == 0;
+  };
+  CHECK(static_cast<double>(count_if(stacks, is_in_chain)) >= 0.95 * n);
+  CHECK(static_cast<double>(count_if(stacks, is_whole)) >= 0.99 * n);
+  CHECK(static_cast<double>(with(stacks, "[truncated: unwinding needs a register")) <= 0.001 * n);
+  if (is_interrupted) CHECK(with(stacks, ";handler;in_handler;") >= 20);
 }
 
 TEST_CASE("a thread's stack ends at the thread's start") {

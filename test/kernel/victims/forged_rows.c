@@ -4,6 +4,7 @@
  *   itself     its caller's frame is its own: a walk that believes it never ends
  *   elsewhere its callers are in memory that is no stack, one after the other without end
  *   kernel     they stand where user space has no memory
+ *   nowhere    its caller is at another address each time, where no code is
  *   program    its frame is found by a program that reads memory
  */
 #include <stdio.h>
@@ -12,15 +13,18 @@
 
 #define NOINLINE __attribute__((noinline, noipa, noclone))
 
+#define ROUNDS 20000000 /* some milliseconds */
+
 static volatile unsigned long sink;
 
 /* The rows below find the frame by this register. */
 static inline void work(const void* r15) {
   __asm__ volatile(
       "movq %0, %%r15\n"
-      "movl $200000000, %%ecx\n"
+      "movl %1, %%ecx\n"
       "1: decl %%ecx\n"
-      "jnz 1b\n" ::"r"(r15)
+      "jnz 1b\n" ::"r"(r15),
+      "i"(ROUNDS)
       : "rcx", "r15");
   sink += 1;
 }
@@ -53,8 +57,13 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < bytes / sizeof(*forged); ++i) forged[i] = callee;
   puts("ready");
   fflush(stdout);
-  for (;;) {
-    if (!strcmp(argv[1], "itself"))
+  const int is_nowhere = !strcmp(argv[1], "nowhere");
+  volatile unsigned long higher[1024]; /* on the stack, above its callees' frames */
+  for (size_t i = 0; i < 1024; ++i) higher[i] = (unsigned long)&higher[i];
+  for (size_t round = 0;; ++round) {
+    if (is_nowhere)
+      elsewhere((const void*)&higher[round % 1000]);
+    else if (!strcmp(argv[1], "itself"))
       itself(forged);
     else if (!strcmp(argv[1], "elsewhere"))
       elsewhere(forged);

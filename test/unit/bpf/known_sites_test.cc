@@ -187,6 +187,29 @@ TEST_CASE("places from a run that took so long that its tables may have changed 
   CHECK(hop_at(known.get(), kPlace) == 0);
 }
 
+TEST_CASE("a place beyond which nothing is mapped is new once, until the process has other tables") {
+  const auto known = std::make_unique<known_sites>();
+  const flamed_sample sample = sample_of_process();
+  constexpr std::uint64_t kPage = kPlace >> 12;
+  open_sites(known.get(), &sample, kNow);
+  CHECK(look_at_unmapped(known.get(), kPage, kNow) == FLAMED_UNMAPPED_NEW);
+  CHECK(look_at_unmapped(known.get(), kPage, kNow) == FLAMED_UNMAPPED_AWAITED);
+  CHECK(look_at_unmapped(known.get(), kPage + 1, kNow) == FLAMED_UNMAPPED_NEW);
+  CHECK(look_at_unmapped(known.get(), kPage, kNow + FLAMED_AWAITED_SECONDS - 1) == FLAMED_UNMAPPED_AWAITED);
+  for (const std::uint32_t later : {FLAMED_AWAITED_SECONDS, FLAMED_SITES_SECONDS - 1}) {
+    open_sites(known.get(), &sample, kNow + later);
+    CHECK(look_at_unmapped(known.get(), kPage, kNow + later) == FLAMED_UNMAPPED_FOR_GOOD);
+  }
+  // It is no place that a walk finds.
+  CHECK(find_site(known.get(), kPage) == nullptr);
+  CHECK(find_site(known.get(), kPlace) == nullptr);
+
+  flamed_sample remapped = sample;
+  remapped.tables++;
+  open_sites(known.get(), &remapped, kNow + 10);
+  CHECK(look_at_unmapped(known.get(), kPage, kNow + 10) == FLAMED_UNMAPPED_NEW);
+}
+
 TEST_CASE("only a rule that fits into a word becomes one") {
   CHECK(hop_of_rule(std::make_unique<flamed_unwind_rule>(common_rule()).get()) != 0);
   struct Case {
@@ -208,6 +231,7 @@ TEST_CASE("only a rule that fits into a word becomes one") {
            Case{"in a register", [](auto& rule) { rule.ra = FLAMED_RA_IN_REGISTER; }, false},
            Case{"signed", [](auto& rule) { rule.ra_signed = 1; }, false},
            Case{"a signal frame", [](auto& rule) { rule.signal_frame = 1; }, false},
+           Case{"keeps the base register", [](auto& rule) { rule.base_words = FLAMED_SAME_BASE; }, false},
            Case{"a PLT stub", [](auto& rule) { rule.cfa = FLAMED_CFA_PLT; }, false},
            Case{"the outermost frame", [](auto& rule) { rule.cfa = FLAMED_CFA_OUTERMOST; }, true},
            Case{"no information", [](auto& rule) { rule.cfa = FLAMED_CFA_NONE; }, true},

@@ -58,10 +58,25 @@ walk_frame as_program_frame(const WalkFrame& frame) {
   to.interrupted = frame.interrupted ? 1 : 0;
   to.fp_known = frame.fp_known ? 1 : 0;
   to.lr_known = frame.lr_known ? 1 : 0;
-  to.innermost = frame.registers != nullptr ? 1 : 0;
+  if (frame.registers != nullptr) {
+    to.known = FLAMED_KNOWN_ALL;
+  } else if (frame.saved_registers) {
+    to.known = FLAMED_KNOWN_SAVED;
+    to.base = *frame.saved_registers;
+  } else if (frame.base) {
+    to.known = FLAMED_KNOWN_BASE;
+    to.base = *frame.base;
+  }
   to.stack_switches = frame.stack_switches;
   to.go_callback = frame.go_callback;
   return to;
+}
+
+bool is_same(const walk_frame& a, const walk_frame& b) {
+  return a.pc == b.pc && a.sp == b.sp && a.fp_known == b.fp_known && (a.fp_known == 0 || a.fp == b.fp) &&
+         a.interrupted == b.interrupted && a.lr_known == b.lr_known && (a.lr_known == 0 || a.lr == b.lr) &&
+         a.known == b.known && (a.known == FLAMED_KNOWN_NONE || a.base == b.base) &&
+         a.stack_switches == b.stack_switches && a.go_callback == b.go_callback;
 }
 
 /// The program's result where step() returns `result`. The program ends a walk at a return address of 0, which step()
@@ -112,6 +127,10 @@ class RandomWalk {
     if (one_in(20)) return static_cast<std::int32_t>(random_());
     return static_cast<std::int32_t>(below(64)) * 8 - 128;
   }
+  std::uint8_t register_number() {
+    if (one_in(3)) return FLAMED_BASE_REGISTER;
+    return static_cast<std::uint8_t>(below(one_in(8) ? 256 : 33));
+  }
   /// Any kind but kNone.
   Rule rule() {
     Rule rule;
@@ -123,11 +142,11 @@ class RandomWalk {
     rule.signal_frame = one_in(6) ? 1 : 0;
     // x86-64 has no signed return addresses, and its program has no code for them.
     rule.ra_signed = kArchitecture == Architecture::kArm64 && one_in(3) ? 1 : 0;
-    rule.cfa_register = static_cast<std::uint8_t>(below(one_in(8) ? 256 : 33));
-    rule.other_register = static_cast<std::uint8_t>(below(one_in(8) ? 256 : 33));
-    rule.plt_threshold = static_cast<std::uint8_t>(below(17));
+    rule.other_register = register_number();
+    if (one_in(2)) rule.base_words = one_in(3) ? unwinder::kSameBase : static_cast<std::uint8_t>(below(16));
     rule.cfa_offset = offset();
     rule.cfa_addend = offset();
+    rule.plt_threshold = static_cast<std::uint8_t>(below(17));
     rule.fp_offset = offset();
     rule.ra_offset = offset();
     return rule;
@@ -141,7 +160,19 @@ class RandomWalk {
     frame.interrupted = one_in(2);
     frame.fp_known = !one_in(4);
     frame.lr_known = !one_in(3);
-    if (!one_in(3)) frame.registers = &registers;
+    switch (below(4)) {
+      case 0:
+        frame.registers = &registers;
+        break;
+      case 1:
+        frame.saved_registers = value();
+        break;
+      case 2:
+        frame.base = value();
+        break;
+      default:
+        break;
+    }
     frame.thread_pointer = kThreadPointer;
     frame.stack_switches = static_cast<std::uint32_t>(below(18));
     if (one_in(3)) frame.go_callback = value();
@@ -156,6 +187,8 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
   RandomWalk random(1);
   std::map<std::uint32_t, int> results;
   std::array<int, unwinder::kCfaKinds> nexts{};
+  std::map<std::uint32_t, int> known;
+  int with_registers = 0;
   for (int round = 0; round < 400'000; ++round) {
     UserMemory memory(kStack, kStackWords);
     if (round % 16 == 0) {
@@ -167,25 +200,34 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
     const Rule rule = random.rule();
     WalkFrame frame = random.frame(registers);
     walk_frame program_frame = as_program_frame(frame);
+    const walk_frame before = program_frame;
     const flamed_unwind_rule program_rule = as_program_rule(rule);
 
     const StepResult result =
         unwinder::step(rule, kArchitecture, frame, [&](std::uint64_t address) { return memory.word(address); });
     stack_window window{};
     const std::uint32_t program_result =
-        step_by_rule(&program_frame, &program_rule, as_program_registers(registers).data(), &window);
+        step_by_rule(&program_frame, &program_rule, as_program_registers(registers).data(), &window, 1);
+
+    if (needs_registers(&program_rule)) {
+      ++with_registers;
+    } else {
+      walk_frame other_frame = before;
+      stack_window other_window{};
+      const std::uint32_t other_result =
+          step_by_rule(&other_frame, &program_rule, as_program_registers(registers).data(), &other_window, 0);
+      if (other_result != program_result ||
+          (program_result == FLAMED_STEP_NEXT && !is_same(other_frame, program_frame)))
+        FAIL("without registers it differs: " << other_result << " and " << program_result);
+    }
 
     ++results[program_result];
     const std::uint32_t expected = as_program_result(result, frame);
     bool equal = program_result == expected;
     if (result == StepResult::kNext) {
       ++nexts[static_cast<std::size_t>(rule.cfa)];
-      equal = equal && program_frame.pc == frame.pc && program_frame.sp == frame.sp &&
-              (program_frame.fp_known != 0) == frame.fp_known && (!frame.fp_known || program_frame.fp == frame.fp) &&
-              (program_frame.interrupted != 0) == frame.interrupted && program_frame.innermost == 0 &&
-              frame.registers == nullptr && (program_frame.lr_known != 0) == frame.lr_known &&
-              (!frame.lr_known || program_frame.lr == frame.lr) &&
-              program_frame.stack_switches == frame.stack_switches && program_frame.go_callback == frame.go_callback;
+      ++known[program_frame.known];
+      equal = equal && is_same(program_frame, as_program_frame(frame));
     }
     if (equal) continue;
     CAPTURE(round, static_cast<int>(rule.cfa), static_cast<int>(rule.fp), static_cast<int>(rule.ra));
@@ -200,7 +242,12 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
   }
   for (std::size_t kind = 3; kind < nexts.size(); ++kind) {
     CAPTURE(kind);
-    CHECK(nexts[kind] > 500);
+    CHECK(nexts[kind] > 400);
+  }
+  CHECK(with_registers > 500);
+  for (const std::uint32_t kind : {FLAMED_KNOWN_NONE, FLAMED_KNOWN_SAVED, FLAMED_KNOWN_BASE}) {
+    CAPTURE(kind);
+    CHECK(known[kind] > 500);
   }
 }
 
@@ -221,6 +268,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
       rule.cfa = random.one_in(2) ? CfaKind::kSpOffset : CfaKind::kFpOffset;
       rule.fp = random.one_in(2) ? FpKind::kSame : FpKind::kAtCfa;
       rule.ra = RaKind::kAtCfa;
+      rule.base_words = 0;
     }
     if (random.one_in(50)) rule = Rule{};
     if (random.one_in(50)) rule.cfa = CfaKind::kOutermost;
@@ -233,7 +281,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
     stack_window of_rule{};
     stack_window of_hop{};
     const std::uint32_t expected =
-        step_by_rule(&by_rule, &program_rule, as_program_registers(registers).data(), &of_rule);
+        step_by_rule(&by_rule, &program_rule, as_program_registers(registers).data(), &of_rule, 1);
     const bool follows_frame_pointer = hop == FLAMED_HOP_BY_FRAME_POINTER;
     std::uint32_t result = FLAMED_END_OUTERMOST;
     if (hop != FLAMED_HOP_OUTERMOST) {
@@ -243,10 +291,7 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
     ++results[result];
     if (follows_frame_pointer) ++by_frame_pointer;
     const bool equal =
-        result == expected && (result != FLAMED_STEP_NEXT ||
-                               (by_hop.pc == by_rule.pc && by_hop.sp == by_rule.sp && by_hop.fp == by_rule.fp &&
-                                by_hop.fp_known == by_rule.fp_known && by_hop.lr_known == by_rule.lr_known &&
-                                by_hop.interrupted == by_rule.interrupted && by_hop.innermost == by_rule.innermost));
+        result == expected && (result != FLAMED_STEP_NEXT || (is_same(by_hop, by_rule) && by_hop.fp == by_rule.fp));
     if (equal) continue;
     CAPTURE(round, hop, result, expected, rule.cfa_offset, rule.fp_offset, rule.ra_offset);
     FAIL("the two differ");
@@ -264,13 +309,13 @@ TEST_CASE("a step by a rule's hop has the result and the next frame of the step 
 TEST_CASE("a rule of an unknown kind ends the walk as unsupported") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1, 0, 0};
+  walk_frame frame{0x401000, kStack, kStack + 64, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
   const AllRegisters registers{};
   stack_window window{};
   flamed_unwind_rule rule{};
   for (const int kind : {14, 15, 255}) {
     rule.cfa = static_cast<__u8>(kind);
-    CHECK(step_by_rule(&frame, &rule, as_program_registers(registers).data(), &window) == FLAMED_END_UNSUPPORTED);
+    CHECK(step_by_rule(&frame, &rule, as_program_registers(registers).data(), &window, 1) == FLAMED_END_UNSUPPORTED);
   }
 }
 
@@ -286,11 +331,12 @@ TEST_CASE("vfork's return address in a register leaves the stack unchanged, in t
   AllRegisters registers{};
   registers[kRdi] = 0x402000;
   stack_window window{};
-  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1, 0, 0};
-  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_STEP_NEXT);
+  walk_frame frame{0x401000, kStack + 64, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
+  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window, 1) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 64);
-  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window) == FLAMED_END_NOT_GROWING);
+  CHECK(step_by_rule(&frame, &program_rule, as_program_registers(registers).data(), &window, 1) ==
+        FLAMED_END_NOT_GROWING);
 }
 
 TEST_CASE("code without a rule is left by the frame pointer") {
@@ -298,18 +344,18 @@ TEST_CASE("code without a rule is left by the frame pointer") {
   memory.put(kStack + 64, kStack + 128);
   memory.put(kStack + 72, 0x402000);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1, 0, 0};
+  walk_frame frame{0x401000, kStack, kStack + 64, 7, 1, 1, 1, 1, 0, 0, 0, 0, 0};
   const AllRegisters registers{};
   stack_window window{};
   const flamed_unwind_rule none = as_program_rule(Rule{});
-  CHECK(step_by_rule(&frame, &none, as_program_registers(registers).data(), &window) == FLAMED_STEP_NEXT);
+  CHECK(step_by_rule(&frame, &none, as_program_registers(registers).data(), &window, 1) == FLAMED_STEP_NEXT);
   CHECK(frame.pc == 0x402000);
   CHECK(frame.sp == kStack + 80);
   CHECK(frame.fp == kStack + 128);
   CHECK(frame.fp_known == 1);
   CHECK(frame.interrupted == 0);
   CHECK(frame.lr_known == 0);
-  CHECK(frame.innermost == 0);
+  CHECK(frame.known == FLAMED_KNOWN_NONE);
 }
 
 TEST_CASE("a frame pointer's record says whether the stack ends there") {
@@ -335,7 +381,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
     if (memory.word(c.fp)) memory.put(c.fp, c.saved_fp);
     if (memory.word(c.fp + 8)) memory.put(c.fp + 8, c.return_address);
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0, 0, 0};
+    walk_frame frame{0x401000, kSp, c.fp, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
     CHECK(step_by_frame_pointer(&frame) == c.result);
     if (c.result != FLAMED_STEP_NEXT) CHECK(frame.pc == 0x401000);
   }
@@ -344,7 +390,7 @@ TEST_CASE("a frame pointer's record says whether the stack ends there") {
 TEST_CASE("an unknown frame pointer is not followed") {
   const UserMemory memory(kStack, kStackWords);
   const UserMemory::Scope scope(memory);
-  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0, 0, 0};
+  walk_frame frame{0x401000, kStack, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   CHECK(step_by_frame_pointer(&frame) == FLAMED_END_NO_INFORMATION);
 }
 
@@ -354,7 +400,7 @@ TEST_CASE("steps by frame pointer end on any memory, since each goes up the stac
     UserMemory memory(kStack, kStackWords);
     for (std::size_t i = 0; i < kStackWords; ++i) memory.put(kStack + i * 8, random.value());
     const UserMemory::Scope scope(memory);
-    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1, 0, 0};
+    walk_frame frame{0x401000, kStack, kStack + random.below(kStackWords) * 8, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0};
     int steps = 0;
     while (step_by_frame_pointer(&frame) == FLAMED_STEP_NEXT && steps <= 1000) ++steps;
     CHECK(steps <= static_cast<int>(kStackWords / 2));

@@ -128,8 +128,14 @@ TEST_CASE("Each rule for the frame pointer is kept as it is written") {
   CHECK(fp(Bytes{0x05, 6}.uleb(~std::uint64_t{0})).kind == Kind::kUnsupported);
 }
 
+TEST_CASE("The base register has a rule") {
+  const auto base = [](const Bytes& instructions) { return run(instructions).last().base; };
+  CHECK(base({0x83, 2}) == RegisterState{.kind = Kind::kAtCfa, .offset = -16});
+  CHECK(base({0x83, 2, 0xc3}) == initial_state().base);
+}
+
 TEST_CASE("Rules for registers that no caller's frame depends on are skipped") {
-  const Bytes others{0x83, 2, 0x05, 12, 3, 0x07, 0, 0x08, 13, 0x09, 14, 1, 0x10, 10, 2, 0x76, 0x78, 0x16, 3, 1, 0x30};
+  const Bytes others{0x81, 2, 0x05, 12, 3, 0x07, 0, 0x08, 13, 0x09, 14, 1, 0x10, 10, 2, 0x76, 0x78, 0x16, 2, 1, 0x30};
   CHECK(run(others).last() == initial_state());
 }
 
@@ -204,7 +210,7 @@ TEST_CASE("On arm64 DW_CFA_AARCH64_negate_ra_state toggles whether the return ad
 TEST_CASE("take_changed ignores changes of other registers") {
   const CfaContext context = x86_64();
   const FrameState initial = initial_state();
-  const Bytes instructions{0x41, 0x83, 2, 0x41, 0x0e, 16};
+  const Bytes instructions{0x41, 0x81, 2, 0x41, 0x0e, 16};
   RememberedStates stack;
   CfaProgram program(context, instructions, stack, initial, kStart);
   REQUIRE(program.run() == CfaProgram::Stop::kAdvanced);

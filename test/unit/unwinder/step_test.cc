@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwinder/step.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -126,6 +127,65 @@ TEST_CASE("A signed return address loses its signature") {
   CHECK(frame.pc == 0x40'1234);
 }
 
+TEST_CASE("The base register is known as long as each rule says where its caller's is") {
+  constexpr std::uint8_t kRbx = 3;
+  AllRegisters registers{};
+  registers[kRbx] = 0x2000;
+  Rule by_base = rule_with(CfaKind::kRegisterOffset, 16);
+  by_base.other_register = kRbx;
+  const Memory memory{
+      {{0x1008, 0x40'1000}, {0x1010, 0x3000}, {0x1028, 0x40'2000}, {0x2008, 0x40'3000}, {0x3008, 0x40'3000}}};
+
+  WalkFrame kept = at(0x1000);
+  kept.registers = &registers;
+  Rule same = rule_with(CfaKind::kSpOffset, 16);
+  same.base_words = kSameBase;
+  same.other_register = kRbx;
+  REQUIRE(step(same, kX86, kept, memory) == StepResult::kNext);
+  CHECK(kept.base == 0x2000);
+
+  WalkFrame lost = kept;
+  REQUIRE(step(rule_with(CfaKind::kSpOffset, 32), kX86, lost, memory) == StepResult::kNext);
+  CHECK(step(by_base, kX86, lost, memory) == StepResult::kUnknownRegister);
+
+  WalkFrame saved = lost = kept;
+  Rule saves = rule_with(CfaKind::kSpOffset, 32);
+  saves.ra_offset = -8;
+  saves.base_words = 4;
+  REQUIRE(step(saves, kX86, saved, memory) == StepResult::kNext);
+  CHECK(saved.base == 0x3000);
+  REQUIRE(step(by_base, kX86, saved, memory) == StepResult::kNext);
+  CHECK(saved.sp == 0x3010);
+
+  REQUIRE(step(by_base, kX86, kept, memory) == StepResult::kNext);
+  CHECK(kept.sp == 0x2010);
+  CHECK(kept.pc == 0x40'3000);
+  CHECK_FALSE(kept.base);
+}
+
+TEST_CASE("Behind a signal frame all registers are those that the kernel has saved") {
+  const std::uint64_t frame_at = 0x8000;
+  const std::uint64_t saved_at = frame_at + 40;
+  const auto with_register = [&](std::uint8_t number, std::uint64_t word) {
+    Memory memory{
+        {{frame_at + 160, 0x1000}, {frame_at + 120, 0x1100}, {frame_at + 168, 0x40'5678}, {0x1ff8, 0x40'1234}}};
+    memory.words[saved_at + 8 * word] = 0x2000;
+    WalkFrame frame = at(frame_at);
+    REQUIRE(step(signal_frame_rule(kX86), kX86, frame, memory) == StepResult::kNext);
+    Rule rule = rule_with(CfaKind::kRegisterOffset, 0);
+    rule.other_register = number;
+    const StepResult result = step(rule, kX86, frame, memory);
+    return result == StepResult::kNext ? frame.pc : 0;
+  };
+  // struct sigcontext: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+  const std::array<std::uint8_t, 17> in_order{8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16};
+  for (std::uint8_t word = 0; word < in_order.size(); ++word) {
+    CAPTURE(int{word});
+    if (in_order[word] != 7 && in_order[word] != 16) CHECK(with_register(in_order[word], word) == 0x40'1234);
+  }
+  CHECK(with_register(17, 17) == 0);
+}
+
 TEST_CASE("Rules by other registers work in the interrupted frame only") {
   AllRegisters registers{};
   registers[10] = 0x2000;
@@ -133,7 +193,7 @@ TEST_CASE("Rules by other registers work in the interrupted frame only") {
   WalkFrame frame = at(0x1000);
   frame.registers = &registers;
   Rule rule = rule_with(CfaKind::kRegisterOffset, 0);
-  rule.cfa_register = 10;
+  rule.other_register = 10;
   const Memory memory{{{0x1ff8, 0x40'1234}}};
   CHECK(step(rule, kX86, frame, memory) == StepResult::kNext);
   CHECK(frame.pc == 0x40'1234);
