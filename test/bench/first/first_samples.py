@@ -39,6 +39,8 @@ LOADS = {
     "build": ("g++", "export PATH=/usr/bin:/bin; for i in 1 2 3; do make -C {dir} -s clean; make -C {dir} -s -j$(nproc); done"),
     "shell": ("git", "for i in $(seq 1000); do sh -c 'git --version; perl -e 1' > /dev/null; done"),
     "python": ("python3", f"for i in $(seq 200); do python3 -c '{PYTHON}'; done"),
+    "pip": ("pip3", "for i in $(seq 8); do pip3 list > /dev/null; done"),
+    "npm": ("npm", "for i in $(seq 8); do npm ls --global --all > /dev/null; done"),
     "openssl": ("openssl", "timeout 4 openssl speed -seconds 4 rsa2048 2> /dev/null > /dev/null"),
     "python4": ("python3", f"python3 -c '{PYTHON.replace('0.2', '4')}'"),
     "node": ("node", f"node -e '{NODE}'"),

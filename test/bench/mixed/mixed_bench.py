@@ -56,6 +56,27 @@ int main(int argc, char** argv) {
   std::cout << std::regex_match(argv[0], std::regex("[a-z]+(b|c)*")) << table["a"](argc);
 }
 """
+# Built with -O3 -mavx2: vectors on the stack, whose size is known only at run time, so that gcc aligns it and finds the
+# frame by a register other than sp and fp.
+ALIGNED_SOURCE = """
+#include <cstdlib>
+typedef double Vector __attribute__((vector_size(32)));
+static int compare(const void* a, const void* b) {
+  volatile Vector both = {*(const double*)a, *(const double*)b};
+  return (both[0] > both[1]) - (both[0] < both[1]);
+}
+__attribute__((noinline)) static double descend(int depth, int size) {
+  volatile Vector vector = {(double)depth, (double)size};
+  double values[size];
+  for (int i = 0; i < size; i++) values[i] = i * 7919 % 1009 + vector[0];
+  std::qsort(values, size, sizeof(*values), compare);
+  return vector[1] + values[size / 2] + (depth == 0 ? 0 : descend(depth - 1, size));
+}
+int main(int argc, char**) {
+  volatile double sink = 0;
+  for (;;) sink = sink + descend(20, 50 + argc);
+}
+"""
 PYTHON = """
 import json, re
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -99,6 +120,9 @@ def programs(folder):
         return path
 
     cpp = file("load.cc", CPP_SOURCE)
+    aligned = os.path.join(folder, "aligned")
+    subprocess.run(["g++", "-O3", "-mavx2", "-o", aligned, file("aligned.cc", ALIGNED_SOURCE)],
+                   check=True)
     noise = os.path.join(folder, "noise")
     # Bytes that compress by half.
     with open(noise, "wb") as out:
@@ -111,6 +135,7 @@ def programs(folder):
         Program("xz", "/usr/bin/xz", ["/usr/bin/xz", "-6", "--keep", "--stdout", noise]),
         Program("g++", "/usr/bin/g++", ["/bin/sh", "-c", f"while :; do g++ -O2 -c {cpp} -o {cpp}.o; done"], "cc1plus",
                 ("cc1plus", "g++", "as", "sh"), 65528),
+        Program("aligned", aligned, [aligned]),
         Program("node", "/usr/bin/node", ["/usr/bin/node", "-e", NODE]),
         Program("java", "/usr/bin/java", ["/usr/bin/java", file("Load.java", JAVA_SOURCE)]),
         Program("java, frame pointers", "/usr/bin/java",
