@@ -47,7 +47,10 @@ struct LinkedFrames {
   };
   Instruction instruction_kind = Instruction::kAddress;
   std::uint16_t first_instruction = 0;
-  std::uint8_t instruction_bytes = 0;
+
+  /// In a code object: words of 8 bytes that tell it from another one that has had its address.
+  std::uint16_t check = 0;
+  std::uint8_t check_words = 0;
 
   /// How native code that called the runtime is recognised.
   enum class Boundary : std::uint8_t {

@@ -125,6 +125,7 @@ class Detector {
       return std::move(status).error();
     }
     if (Status status = find_types(); !status) return std::move(status).error();
+    set_check();
     if (layout_.frames.thread_states.empty()) {
       if (Status status = find_thread_states(); !status) return std::move(status).error();
     }
@@ -289,6 +290,14 @@ class Detector {
     set_other_text();
     if (!is_plausible) return unreadable(layout_.version, "_PyRuntime's description of itself is damaged");
     return {};
+  }
+
+  /// From the file's name to the table of lines: three or four addresses of objects of its own.
+  void set_check() {
+    constexpr int kMostWords = 4;
+    const int words = (layout_.objects.lines - layout_.objects.file) / 8 + 1;
+    layout_.frames.check = layout_.objects.file;
+    layout_.frames.check_words = static_cast<std::uint8_t>(std::clamp(words, 1, kMostWords));
   }
 
   Status find_types() {

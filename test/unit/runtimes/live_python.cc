@@ -19,6 +19,16 @@
 
 namespace flamed::runtimes {
 
+std::vector<std::string> pythons() {
+  std::vector<std::string> programs{PYTHON};
+  const char* const more = std::getenv("FLAMED_PYTHONS");
+  std::istringstream list(more == nullptr ? "" : more);
+  for (std::string program; std::getline(list, program, ':');) {
+    if (!program.empty()) programs.push_back(program);
+  }
+  return programs;
+}
+
 bool ProcessMemory::read(std::uint64_t address, std::span<std::byte> to) {
   if (to.empty()) return true;
   iovec local{to.data(), to.size()};

@@ -16,6 +16,9 @@
 
 namespace flamed::runtimes {
 
+/// The machine's own Python, and those that FLAMED_PYTHONS names, with colons between them.
+std::vector<std::string> pythons();
+
 /// Reads by process_vm_readv(2).
 class ProcessMemory final : public RemoteMemory {
  public:

@@ -2,9 +2,7 @@
 #include "runtimes/python/names.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,17 +12,6 @@
 
 namespace flamed::runtimes {
 namespace {
-
-/// The machine's own, and those that FLAMED_PYTHONS names, with colons between them.
-std::vector<std::string> pythons() {
-  std::vector<std::string> programs{PYTHON};
-  const char* const more = std::getenv("FLAMED_PYTHONS");
-  std::istringstream list(more == nullptr ? "" : more);
-  for (std::string program; std::getline(list, program, ':');) {
-    if (!program.empty()) programs.push_back(program);
-  }
-  return programs;
-}
 
 std::string text_of(const std::vector<ShownFrame>& stack) {
   std::string text;

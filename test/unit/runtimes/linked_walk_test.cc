@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel program's walk of linked frames, on the host.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/unit/runtimes/live_python.h"
+#include "test/unit/runtimes/plain_walk.h"
+
+namespace flamed::runtimes {
+namespace {
+
+RemoteMemory* walked_memory = nullptr;
+
+long read_walked_memory(void* to, std::size_t size, std::uint64_t address) {
+  std::memset(to, 0, size);
+  return walked_memory->read(address, std::span(static_cast<std::byte*>(to), size)) ? 0 : -14;
+}
+
+}  // namespace
+}  // namespace flamed::runtimes
+
+#define bpf_probe_read_user(to, size, from) \
+  flamed::runtimes::read_walked_memory(to, size, reinterpret_cast<std::uint64_t>(from))
+#include "bpf/linked_frames.h"
+#include "test/unit/runtimes/program_layout.h"
+
+namespace flamed::runtimes {
+namespace {
+
+std::unique_ptr<linked_walk> walk(RemoteMemory& memory, const flamed_linked_layout& layout, std::uint64_t base,
+                                  std::uint64_t thread_pointer) {
+  auto walk = std::make_unique<linked_walk>();
+  walked_memory = &memory;
+  linked_begin(walk.get(), &layout, base, thread_pointer);
+  while (linked_step(walk.get(), &layout) != 0) {
+  }
+  return walk;
+}
+
+/// What the plain walk found, in the form of the program's.
+std::uint64_t as_program_code(const PlainFrame& frame) {
+  return frame.code >> 3 << FLAMED_INSTRUCTION_BITS | static_cast<std::uint64_t>(frame.instruction + 1);
+}
+
+/// [start, end) of the first thread's stack.
+std::pair<std::uint64_t, std::uint64_t> stack_of(pid_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("[stack]") == std::string::npos) continue;
+    return {std::stoull(line, nullptr, 16), std::stoull(line.substr(line.find('-') + 1), nullptr, 16)};
+  }
+  return {0, 0};
+}
+
+TEST_CASE("the program finds the frames of a running Python, and what each call from native code has on the stack") {
+#if !defined(__x86_64__)
+  WARN("SKIP: Python is read on x86-64 only");
+  return;
+#endif
+  for (const std::string& python : pythons()) {
+    for (const std::string mode : {"wait", "spin"}) {
+      INFO(python << " " << mode);
+      const Result<LivePython> process = LivePython::start(python, mode);
+      if (!process) FAIL(process.error().message());
+      const Result<LivePython::Module> module = process->find_module();
+      if (!module) FAIL(module.error().message());
+      const LinkedFrames& layout = module->layout.frames;
+      ProcessMemory memory(process->pid());
+      const auto plain = walk_linked_frames(memory, layout, module->base, process->thread());
+      const auto found = walk(memory, as_program_layout(layout), module->base, process->thread());
+
+      CHECK(found->is_cut == 0);
+      REQUIRE(found->frame_count == plain.size());
+      std::uint64_t call = 0;
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        CHECK(found->frames[i].code == as_program_code(plain[i]));
+        CHECK(found->frames[i].check >> FLAMED_CHECK_BITS == call);
+        CHECK((found->frames[i].check & 1) == 1);
+        if (plain[i].is_outermost_of_call) ++call;
+      }
+      REQUIRE(found->call_count >= call);
+      if (layout.boundary_kind == LinkedFrames::Boundary::kEachFrame) continue;
+      const auto [stack, stack_end] = stack_of(process->pid());
+      std::uint64_t below = 0;
+      for (std::uint64_t i = 0; i < call; ++i) {
+        // 3.11 has the outermost one in the thread state.
+        CHECK(found->calls[i] >= stack);
+        CHECK(found->calls[i] < stack_end);
+        CHECK(found->calls[i] > below);
+        below = found->calls[i];
+      }
+    }
+  }
+}
+
+/// Words by address; all else can't be read.
+class Words final : public RemoteMemory {
+ public:
+  bool read(std::uint64_t address, std::span<std::byte> to) override {
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const auto found = words_.find((address + i) & ~std::uint64_t{7});
+      if (found == words_.end()) return false;
+      to[i] = static_cast<std::byte>(found->second >> (8 * ((address + i) & 7)));
+    }
+    return true;
+  }
+  void put(std::uint64_t address, std::uint64_t word) { words_[address] = word; }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> words_;
+};
+
+constexpr std::uint64_t kThread = 0x7000;
+constexpr std::uint64_t kState = 0x10000;
+constexpr std::uint64_t kFrames = 0x20000;
+constexpr std::uint64_t kCodes = 0x900000;
+
+/// Version 3.12's, with its state at a thread-local variable.
+LinkedFrames forged_layout() {
+  LinkedFrames layout;
+  layout.thread_states = {{ThreadStatePlace::Kind::kThreadLocal, -8, 0}};
+  layout.thread_id = 136;
+  layout.innermost = {72};
+  layout.previous = 8;
+  layout.instruction = 56;
+  layout.first_instruction = 192;
+  layout.boundary = 70;
+  layout.boundary_value = 3;
+  layout.check = 112;
+  layout.check_words = 4;
+  return layout;
+}
+
+std::uint64_t frame_at(std::uint64_t number) { return kFrames + 128 * number; }
+std::uint64_t code_at(std::uint64_t number) { return kCodes + 256 * number; }
+
+/// A frame whose code has its number; the caller is the next one.
+void put_frame(Words& memory, std::uint64_t number, std::uint64_t owner = 0) {
+  const std::uint64_t at = frame_at(number);
+  memory.put(at, owner < 3 ? code_at(number) : 0);
+  memory.put(at + 8, frame_at(number + 1));
+  for (std::uint64_t word = 16; word < 80; word += 8) memory.put(at + word, 0);
+  memory.put(at + 56, code_at(number) + 192 + 2 * number);
+  memory.put(at + 64, owner << 48);
+  for (std::uint64_t word = 0; word < 4; ++word) memory.put(code_at(number) + 112 + 8 * word, number + word);
+}
+
+Words forged_thread(std::uint64_t frames) {
+  Words memory;
+  memory.put(kThread - 8, kState);
+  memory.put(kState + 136, kThread);
+  memory.put(kState + 72, frame_at(0));
+  for (std::uint64_t i = 0; i < frames; ++i) put_frame(memory, i);
+  if (frames > 0) memory.put(frame_at(frames - 1) + 8, 0);
+  return memory;
+}
+
+const flamed_linked_layout kForged = as_program_layout(forged_layout());
+
+TEST_CASE("frames have their code, instruction and check word") {
+  Words memory = forged_thread(3);
+  const auto found = walk(memory, kForged, 0, kThread);
+  REQUIRE(found->frame_count == 3);
+  CHECK(found->is_cut == 0);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    CHECK(found->frames[i].code == (code_at(i) >> 3 << FLAMED_INSTRUCTION_BITS | (i + 1)));
+  }
+  CHECK(found->frames[0].check != found->frames[1].check);
+  // Another code object at the same address.
+  const std::uint64_t before = found->frames[1].check;
+  memory.put(code_at(1) + 136, 77);
+  CHECK(walk(memory, kForged, 0, kThread)->frames[1].check != before);
+}
+
+TEST_CASE("the state of another thread is not walked") {
+  Words memory = forged_thread(3);
+  memory.put(kState + 136, kThread + 64);
+  CHECK(walk(memory, kForged, 0, kThread)->frame_count == 0);
+}
+
+TEST_CASE("the second place of a thread state is used if the first one has none of this thread") {
+  Words memory = forged_thread(3);
+  LinkedFrames layout = forged_layout();
+  layout.thread_states = {{ThreadStatePlace::Kind::kGlobal, 0, 0x100}, {ThreadStatePlace::Kind::kThreadKey, 0, 0x200}};
+  memory.put(0x5100, 0x66666);
+  memory.put(0x5200, 0x1234500000003);  // beside the key lies something else
+  memory.put(kThread + 0x310 + 3 * 16 + 8, kState);
+  CHECK(walk(memory, as_program_layout(layout), 0x5000, kThread)->frame_count == 3);
+  memory.put(0x5200, 99);
+  CHECK(walk(memory, as_program_layout(layout), 0x5000, kThread)->frame_count == 0);
+}
+
+TEST_CASE("a thread state lies in a library's block of thread-local variables") {
+  Words memory = forged_thread(3);
+  LinkedFrames layout = forged_layout();
+  layout.thread_states = {{ThreadStatePlace::Kind::kThreadBlock, 24, 0x300}};
+  const flamed_linked_layout to = as_program_layout(layout);
+  memory.put(0x5300, 2);
+  memory.put(kThread + 8, 0x6000);
+  memory.put(0x6020, UINT64_MAX);  // not allocated yet
+  CHECK(walk(memory, to, 0x5000, kThread)->frame_count == 0);
+  memory.put(0x6020, 0x6800);
+  memory.put(0x6818, kState);
+  CHECK(walk(memory, to, 0x5000, kThread)->frame_count == 3);
+}
+
+TEST_CASE("calls from native code end groups of frames") {
+  Words memory = forged_thread(7);
+  put_frame(memory, 2, 3);
+  put_frame(memory, 5, 4);
+  const auto found = walk(memory, kForged, 0, kThread);
+  REQUIRE(found->frame_count == 5);
+  REQUIRE(found->call_count == 2);
+  CHECK(found->calls[0] == frame_at(2));
+  CHECK(found->calls[1] == frame_at(5));
+  std::vector<std::uint64_t> calls;
+  for (std::uint32_t i = 0; i < found->frame_count; ++i) calls.push_back(found->frames[i].check >> FLAMED_CHECK_BITS);
+  CHECK(calls == std::vector<std::uint64_t>{0, 0, 1, 1, 2});
+}
+
+TEST_CASE("instructions that are far away, or before the first one, are told apart from others") {
+  Words memory = forged_thread(3);
+  memory.put(frame_at(0) + 56, code_at(0) + 190);
+  memory.put(frame_at(1) + 56, code_at(1) + 192 + (1 << 22));
+  memory.put(frame_at(2) + 56, 0);
+  const auto found = walk(memory, kForged, 0, kThread);
+  CHECK((found->frames[0].code & FLAMED_MOST_INSTRUCTION) == 0);
+  CHECK((found->frames[1].code & FLAMED_MOST_INSTRUCTION) == FLAMED_MOST_INSTRUCTION);
+  CHECK((found->frames[2].code & FLAMED_MOST_INSTRUCTION) == FLAMED_MOST_INSTRUCTION);
+}
+
+TEST_CASE("a frame that refers to itself, and circles, end at the largest depth") {
+  Words memory = forged_thread(3);
+  memory.put(frame_at(2) + 8, frame_at(2));
+  auto found = walk(memory, kForged, 0, kThread);
+  CHECK(found->frame_count == FLAMED_MAX_LINKED_FRAMES);
+  CHECK(found->is_cut == 1);
+  memory.put(frame_at(2) + 8, frame_at(0));
+  CHECK(walk(memory, kForged, 0, kThread)->frame_count == FLAMED_MAX_LINKED_FRAMES);
+}
+
+TEST_CASE("a circle of calls alone ends as well") {
+  Words memory = forged_thread(1);
+  put_frame(memory, 0, 3);
+  memory.put(frame_at(0) + 8, frame_at(0));
+  auto found = std::make_unique<linked_walk>();
+  walked_memory = &memory;
+  linked_begin(found.get(), &kForged, 0, kThread);
+  // The program makes this many steps in a run, and few runs.
+  for (int i = 0; i < 4 * FLAMED_LINKED_RUN; ++i) linked_step(found.get(), &kForged);
+  CHECK(found->frame_count == 0);
+  CHECK(found->call_count == FLAMED_MAX_LINKED_CALLS);
+}
+
+TEST_CASE("frames and code that can't be read are told") {
+  Words memory = forged_thread(3);
+  memory.put(frame_at(1) + 8, 0x400000);
+  const auto cut = walk(memory, kForged, 0, kThread);
+  CHECK(cut->frame_count == 2);
+  CHECK(cut->is_cut == 1);
+  memory.put(frame_at(1) + 8, 0);
+  memory.put(frame_at(1), 0x500001);
+  const auto found = walk(memory, kForged, 0, kThread);
+  REQUIRE(found->frame_count == 2);
+  CHECK((found->frames[1].check & ((1ULL << FLAMED_CHECK_BITS) - 1)) == 0);
+}
+
+}  // namespace
+}  // namespace flamed::runtimes
