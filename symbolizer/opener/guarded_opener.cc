@@ -73,6 +73,14 @@ Result<JitFiles> GuardedOpener::find_jit_files(const ProcessId& owner) {
   return ask<JitFiles>({"paths of " + user, user}, [&](OpenHelper& helper) { return helper.find_jit_files(owner); });
 }
 
+Result<Fd> GuardedOpener::open_memory(const ProcessId& process) {
+  std::lock_guard lock(mutex_);
+  forget_ended();
+  const std::string user = user_of(process.pid);
+  if (user.empty()) return Error("the process has ended", ESRCH);
+  return ask<Fd>({"memory of " + user, user}, [&](OpenHelper& helper) { return helper.open_memory(process); });
+}
+
 std::vector<RootFile> GuardedOpener::open(std::int32_t pid, std::span<const std::string> paths,
                                           const FileOwner& owner) {
   std::lock_guard lock(mutex_);

@@ -48,6 +48,8 @@ class GuardedOpener final : public RootFiles {
   Result<Fd> open_module(const OpenRequest& request);
   /// The result of find_jit_files().
   Result<JitFiles> find_jit_files(const ProcessId& owner);
+  /// The result of open_memory(). Reading may block.
+  Result<Fd> open_memory(const ProcessId& process);
   /// Files on file systems that do not answer count as missing.
   std::vector<RootFile> open(std::int32_t pid, std::span<const std::string> paths, const FileOwner& owner) override;
 

@@ -22,6 +22,7 @@
 #include "symbolizer/ipc/deadline.h"
 #include "symbolizer/ipc/fd_message.h"
 #include "symbolizer/opener/jit_file_opener.h"
+#include "symbolizer/opener/memory_opener.h"
 #include "symbolizer/process/direct_root_files.h"
 
 namespace flamed::symbolizer {
@@ -36,7 +37,7 @@ static_assert(RootFiles::kMostPaths <= kMaxMessageFds);
 /// Follows an answer after the last call that a file system could block.
 constexpr char kDone = 'd';
 
-enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles };
+enum class Question : std::uint8_t { kModule, kJitFiles, kRootFiles, kMemory };
 
 std::string_view short_text(std::string_view text) { return text.substr(0, kMaxTextBytes); }
 
@@ -146,6 +147,13 @@ void answer_root_files(std::int32_t pid, std::span<const std::string> paths, con
   answer(words, fds);
 }
 
+void answer_memory(const ProcessId& process, const std::string& proc) {
+  const Result<Fd> memory = open_memory(process, proc);
+  if (!memory) return answer(memory.error());
+  const int fd = memory->get();
+  answer(good_answer(), std::span(&fd, 1));
+}
+
 /// False: invalid request.
 bool serve(std::span<const std::byte> bytes) {
   MemorySource source(bytes);
@@ -181,6 +189,12 @@ bool serve(std::span<const std::byte> bytes) {
       }
       if (!from.finished()) return false;
       answer_root_files(pid, paths, owner, proc);
+      return true;
+    }
+    case Question::kMemory: {
+      ProcessId process;
+      if (!from.number(process.pid) || !from.number(process.start_ticks) || !from.finished()) return false;
+      answer_memory(process, proc);
       return true;
     }
   }
@@ -298,6 +312,18 @@ Result<std::vector<RootFile>> OpenHelper::open_in_root(std::int32_t pid, std::sp
   }
   if (!from.finished() || next != answer->files.end()) return nonsense();
   return files;
+}
+
+Result<Fd> OpenHelper::open_memory(const ProcessId& process) {
+  WireWriter question;
+  question.text(proc_);
+  question.number(Question::kMemory);
+  question.number(process.pid);
+  question.number(process.start_ticks);
+  Result<Answer> answer = ask(question);
+  if (!answer) return std::move(answer).error();
+  if (answer->files.size() != 1) return nonsense();
+  return std::move(answer->files.front());
 }
 
 Result<OpenHelper::Answer> OpenHelper::ask(const WireWriter& question) {

@@ -43,13 +43,16 @@ class OpenHelper {
   void set_limit(std::int64_t limit_ns) { limit_ns_ = limit_ns; }
 
   /// The result of open_module(). Reading and closing the file does not block: its beginning was read, and a duplicate
-  /// closed. This and the next two fail with any code when the helper can't be used any more, see state().
+  /// closed. This and the next three fail with any code when the helper can't be used any more, see state().
   Result<Fd> open_module(const OpenRequest& request, ModuleSearch search);
   /// What find_jit_files() says.
   Result<JitFiles> find_jit_files(const ProcessId& owner);
   /// The result of DirectRootFiles.
   Result<std::vector<RootFile>> open_in_root(std::int32_t pid, std::span<const std::string> paths,
                                              const FileOwner& owner);
+
+  /// The result of open_memory().
+  Result<Fd> open_memory(const ProcessId& process);
 
   enum class State : std::uint8_t {
     kReady,

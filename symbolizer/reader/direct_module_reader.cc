@@ -14,6 +14,7 @@
 #include "symbolizer/reader/elf_symbol_reader.h"
 #include "symbolizer/reader/function_rows.h"
 #include "symbolizer/reader/module_rows.h"
+#include "symbolizer/reader/python_reader.h"
 
 namespace flamed::symbolizer {
 
@@ -49,6 +50,13 @@ Result<std::vector<unwinder::UnwindRows>> DirectModuleReader::read_function_rows
 
 Result<SymbolTable> DirectModuleReader::read_jit_symbols(int fd, JitFormat format) {
   return format == JitFormat::kPerfMap ? read_perf_map(fd) : read_jit_dump(fd);
+}
+
+Result<std::optional<PythonModule>> DirectModuleReader::find_python(int fd) { return symbolizer::find_python(fd); }
+
+Result<std::vector<PythonAnswer>> DirectModuleReader::read_python_functions(int fd, const PythonProcess& process,
+                                                                            std::span<const PythonCode> codes) {
+  return symbolizer::read_python_functions(fd, process, codes);
 }
 
 Result<std::vector<DemangledName>> DirectModuleReader::demangle(std::span<const std::string> mangled) {

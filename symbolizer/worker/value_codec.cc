@@ -25,6 +25,21 @@ constexpr std::size_t kMaxTexts = 4'000'000;
 /// A name that fails to demangle is returned unchanged; others get the mark of a clone.
 constexpr std::size_t kMaxDemangledTextBytes = kMaxDemangledBytes + 2 * kMaxMangledBytes;
 
+constexpr std::size_t kMaxReasonBytes = 1024;
+constexpr std::uint8_t kThreadLibraries = 3;
+constexpr std::uint8_t kInstructionKinds = 3;
+constexpr std::uint8_t kBoundaryKinds = 3;
+
+/// An enum of bytes that has this many values, from 0 on.
+template <typename Enum>
+bool read_enum(WireReader& from, Enum& value, std::uint8_t values) {
+  std::uint8_t number = 0;
+  if (!from.number(number)) return false;
+  if (number >= values) return from.damaged("a value is of no known kind");
+  value = static_cast<Enum>(number);
+  return true;
+}
+
 bool is_hex(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
@@ -396,6 +411,106 @@ bool ValueCodec::decode(WireReader& from, std::vector<DemangledName>& value, std
     if (!from.text(name, kMaxDemangledTextBytes) || !from.text(full_name, kMaxDemangledTextBytes)) return false;
   }
   return true;
+}
+
+// ---- PythonModule ----
+
+void ValueCodec::encode(WireWriter& to, const std::optional<PythonModule>& value) {
+  to.number(value.has_value());
+  if (!value) return;
+  const auto& [layout, code_bias, first_code] = *value;
+  const auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
+  const auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
+               first_instruction, check, check_words, boundary_kind, boundary, boundary_value, first_call, next_call] =
+      frames;
+  to.number(code_bias);
+  to.number(first_code);
+  to.number(version.hex);
+  to.number(version.knows_micro);
+  to.array(std::span(&objects, 1));
+  to.number(interpreter);
+  to.number(interpreter_bytes);
+  to.array(std::span(thread_states));
+  to.number(thread_library);
+  to.number(thread_id);
+  to.array(std::span(innermost));
+  for (const std::uint16_t offset :
+       {code, previous, instruction, first_instruction, check, boundary, first_call, next_call}) {
+    to.number(offset);
+  }
+  to.number(instruction_kind);
+  to.number(check_words);
+  to.number(boundary_kind);
+  to.number(boundary_value);
+}
+
+bool ValueCodec::decode(WireReader& from, std::optional<PythonModule>& value) {
+  bool is_there = false;
+  if (!from.flag(is_there)) return false;
+  value.reset();
+  if (!is_there) return true;
+  value.emplace();
+  auto& [layout, code_bias, first_code] = *value;
+  auto& [version, frames, objects, interpreter, interpreter_bytes] = layout;
+  auto& [thread_states, thread_library, thread_id, innermost, code, previous, instruction, instruction_kind,
+         first_instruction, check, check_words, boundary_kind, boundary, boundary_value, first_call, next_call] =
+      frames;
+  std::vector<runtimes::PythonObjects> read_objects;
+  if (!from.number(code_bias) || !from.number(first_code) || !from.number(version.hex) ||
+      !from.flag(version.knows_micro) || !from.array(read_objects, 1) || !from.number(interpreter) ||
+      !from.number(interpreter_bytes) || !from.array(thread_states, 2) ||
+      !read_enum(from, thread_library, kThreadLibraries) || !from.number(thread_id) || !from.array(innermost, 2)) {
+    return false;
+  }
+  for (std::uint16_t* const offset :
+       {&code, &previous, &instruction, &first_instruction, &check, &boundary, &first_call, &next_call}) {
+    if (!from.number(*offset)) return false;
+  }
+  if (!read_enum(from, instruction_kind, kInstructionKinds) || !from.number(check_words) ||
+      !read_enum(from, boundary_kind, kBoundaryKinds) || !from.number(boundary_value)) {
+    return false;
+  }
+  if (read_objects.size() != 1 || read_objects[0].lines_kind > runtimes::PythonLines::kLocations) {
+    return from.damaged("a Python has no objects");
+  }
+  objects = read_objects[0];
+  const auto is_known = [](const runtimes::ThreadStatePlace& place) {
+    return place.kind <= runtimes::ThreadStatePlace::Kind::kGlobal;
+  };
+  if (!std::all_of(thread_states.begin(), thread_states.end(), is_known)) {
+    return from.damaged("a thread state's place is of no known kind");
+  }
+  return true;
+}
+
+// ---- PythonAnswers ----
+
+void ValueCodec::encode(WireWriter& to, const std::vector<PythonAnswer>& value) {
+  for (const auto& [function, why_not] : value) {
+    const auto& [name, file, first_line, lines] = function;
+    to.text(name);
+    to.text(file);
+    to.number(first_line);
+    to.array(std::span(lines));
+    to.text(why_not);
+  }
+}
+
+bool ValueCodec::decode(WireReader& from, std::vector<PythonAnswer>& value, std::size_t count) {
+  value.clear();
+  value.resize(count);
+  return std::all_of(value.begin(), value.end(), [&](PythonAnswer& answer) {
+    auto& [function, why_not] = answer;
+    auto& [name, file, first_line, lines] = function;
+    if (!from.text(name, runtimes::kMostPythonTextBytes) || !from.text(file, runtimes::kMostPythonTextBytes) ||
+        !from.number(first_line) || !from.array(lines, runtimes::kMostLineRuns) ||
+        !from.text(why_not, kMaxReasonBytes)) {
+      return false;
+    }
+    const auto is_after = [](const runtimes::LineRun& a, const runtimes::LineRun& b) { return a.first >= b.first; };
+    return std::adjacent_find(lines.begin(), lines.end(), is_after) == lines.end() ||
+           from.damaged("the lines are not in order");
+  });
 }
 
 }  // namespace flamed::symbolizer

@@ -336,5 +336,51 @@ TEST_CASE("demangled names arrive as they were sent") {
   check_every_cut(sent, sent.size());
 }
 
+std::optional<PythonModule> some_python() {
+  PythonModule module;
+  module.layout.version = {0x030d05f0, true};
+  module.layout.frames.thread_states = {{runtimes::ThreadStatePlace::Kind::kThreadLocal, -24, 0},
+                                        {runtimes::ThreadStatePlace::Kind::kThreadKey, 0, 0x254}};
+  module.layout.frames.innermost = {72, 8};
+  module.layout.frames.check_words = 4;
+  module.layout.objects.code_type = 0x9000;
+  module.layout.interpreter = 0x4000;
+  module.code_bias = 0x400000;
+  module.first_code = 0x401000;
+  return module;
+}
+
+TEST_CASE("a Python arrives as it was sent, and a value that is of no known kind is damage") {
+  std::optional<PythonModule> arrived;
+  REQUIRE(decode(encoded(some_python()), arrived).empty());
+  REQUIRE(arrived);
+  CHECK(encoded(arrived) == encoded(some_python()));
+  CHECK(arrived->layout.frames.thread_states == some_python()->layout.frames.thread_states);
+  check_every_cut(some_python());
+  REQUIRE(decode(encoded(std::optional<PythonModule>()), arrived).empty());
+  CHECK_FALSE(arrived);
+
+  std::optional<PythonModule> bad = some_python();
+  bad->layout.frames.thread_states[0].kind = static_cast<runtimes::ThreadStatePlace::Kind>(9);
+  CHECK(decode(encoded(bad), arrived) == "a thread state's place is of no known kind");
+  bad = some_python();
+  bad->layout.frames.boundary_kind = static_cast<runtimes::LinkedFrames::Boundary>(9);
+  CHECK(decode(encoded(bad), arrived) == "a value is of no known kind");
+}
+
+TEST_CASE("Python functions arrive as they were sent, and their lines are in order") {
+  std::vector<PythonAnswer> sent(2);
+  sent[0].function = {"Server.run", "/srv/app.py", 7, {{0, 7}, {4, 9}}};
+  sent[1].why_not = "it changed";
+  std::vector<PythonAnswer> arrived;
+  REQUIRE(decode(encoded(sent), arrived, 2).empty());
+  CHECK(arrived[0].function.name == "Server.run");
+  CHECK(arrived[0].function.lines == sent[0].function.lines);
+  CHECK(arrived[1].why_not == "it changed");
+  check_every_cut(sent, 2);
+  sent[0].function.lines[1].first = 0;
+  CHECK(decode(encoded(sent), arrived, 2) == "the lines are not in order");
+}
+
 }  // namespace
 }  // namespace flamed::symbolizer
