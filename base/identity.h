@@ -32,6 +32,8 @@ inline constexpr ModuleId kKernelModule{1};     ///< offset: the kernel address 
 inline constexpr ModuleId kVdsoModule{2};       ///< offset: from the start of the vdso image
 inline constexpr ModuleId kTruncatedModule{3};  ///< root of a truncated stack; offset: a store::Truncation
 inline constexpr ModuleId kHiddenModule{4};     ///< in place of a stack that the viewer may not see
+/// Functions of managed runtimes. Offset: number of the function << 24 | line, 0 if that is not known.
+inline constexpr ModuleId kRuntimeModule{5};
 inline constexpr ModuleId kFirstFreeModule{16};
 
 /// A place in code that stays valid after its process has ended. `offset` is in the file (not a virtual address) for
@@ -44,6 +46,17 @@ struct Frame {
 
   friend constexpr auto operator<=>(const Frame&, const Frame&) = default;
 };
+
+/// Set in the offset of a frame that belongs to the interpreter of a managed runtime, and is not shown by default.
+inline constexpr std::uint64_t kInterpreterFrame = std::uint64_t{1} << 63;
+
+constexpr bool is_interpreter(const Frame& frame) {
+  return frame.module >= kFirstFreeModule && (frame.offset & kInterpreterFrame) != 0;
+}
+/// The place alone.
+constexpr Frame without_mark(const Frame& frame) {
+  return is_interpreter(frame) ? Frame{frame.module, frame.offset & ~kInterpreterFrame} : frame;
+}
 
 }  // namespace flamed
 

@@ -23,6 +23,8 @@ std::string_view name_of(FrameKind kind) {
       return "vdso";
     case FrameKind::kJit:
       return "jit";
+    case FrameKind::kPython:
+      return "python";
     case FrameKind::kUnnamed:
       return "unnamed";
     case FrameKind::kUnknown:

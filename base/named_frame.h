@@ -20,7 +20,8 @@ enum class FrameKind : std::uint8_t {
   kGo,
   kKernel,
   kVdso,
-  kJit,      ///< memory without a file
+  kJit,  ///< memory without a file
+  kPython,
   kUnnamed,  ///< a function that is known only by its place, `offset`; `reason` says why
   kUnknown,  ///< not even its function is known; `reason` says why
   kMarker,   ///< not code: where a truncated stack begins

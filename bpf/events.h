@@ -77,8 +77,14 @@ struct flamed_sample {
   __u8 flags;
   __u16 user_count; /* addresses[0 .. user_count): user space, innermost first */
   __u16 tables;     /* with FLAMED_WALKED_BY_TABLES: the edition of the process's tables (flamed_process.tables) */
+  /* Frames of a runtime and its calls from native code, see linked_layout.h. */
+  __u16 linked_frames;
+  __u16 linked_calls;
+  __u16 linked_layout;          /* by which they were found; 0: the process has no runtime */
+  __u16 linked_cut;             /* 1: frames outside of the last one are missing */
   char comm[FLAMED_COMM_BYTES]; /* of the thread, NUL-terminated */
-  /* __u64 addresses[user_count + kernel_count] follow */
+  /* __u64 addresses[user_count + kernel_count], struct flamed_linked_frame[linked_frames], __u64[linked_calls] follow
+   */
 };
 
 /* A record in the ring, with only the used addresses. It begins like a record of a perf buffer. */
@@ -118,9 +124,9 @@ struct flamed_counters {
 #else
 #define FLAMED_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
-FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 72, "the sample's header is 72 bytes on both sides");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 56, "no hidden padding before comm");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_record, addresses) == 88,
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_sample) == 80, "the sample's header is 80 bytes on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_sample, comm) == 64, "no hidden padding before comm");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_record, addresses) == 96,
                      "no padding in what goes into the ring");
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_counters) == 64, "one cache line");
 

@@ -53,6 +53,24 @@ struct mm_struct___stack {
   unsigned long start_stack;
 };
 
+struct super_block {
+  __u32 s_dev;
+};
+
+struct inode {
+  unsigned long i_ino;
+  struct super_block* i_sb;
+};
+
+struct file {
+  struct inode* f_inode;
+};
+
+struct mm_struct___program {
+  struct file* exe_file;
+  unsigned long start_code;
+};
+
 struct mm_struct___word {
   unsigned long flags; /* until 6.17 */
 };

@@ -67,8 +67,10 @@ struct known_sites {
   __u32 first;
   __u32 count;
   __u32 began_seconds;
-  __u32 stamp; /* 1 to 255, incremented each time that the cache is cleared */
-  __u64 reserved;
+  __u32 stamp;   /* 1 to 255, incremented each time that the cache is cleared */
+  __u32 runtime; /* as in flamed_process, as is the next one */
+  __u32 reserved;
+  __u64 runtime_base;
   struct known_site sites[FLAMED_SITES];
 };
 

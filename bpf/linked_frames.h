@@ -8,83 +8,32 @@
 
 #include <linux/types.h>
 
+#include "linked_layout.h"
+
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-#define FLAMED_MAX_LINKED_FRAMES 512
-#define FLAMED_MAX_LINKED_CALLS 64 /* from native code */
-#define FLAMED_LINKED_RUN 256      /* frames and calls in one run of the program */
-#define FLAMED_LINKED_COPY_BYTES 128
+#define FLAMED_KNOWN_CODES 512 /* a power of two, as is the next one */
+#define FLAMED_MET_CODES 65536
+/* After this time a code object is looked at again. */
+#define FLAMED_KNOWN_CODE_SECONDS 1
 
-/* Bit for bit runtimes::ThreadStatePlace::Kind, after 0. */
-enum flamed_state_place_kind {
-  FLAMED_PLACE_NONE = 0,
-  FLAMED_PLACE_THREAD_LOCAL = 1,
-  FLAMED_PLACE_THREAD_BLOCK = 2,
-  FLAMED_PLACE_THREAD_KEY = 3,
-  FLAMED_PLACE_GLOBAL = 4,
+/* A code object that this CPU has met, and its check word. */
+struct known_code {
+  __u64 code;
+  __u32 tgid;
+  __u32 seconds; /* when the word was read */
+  __u64 check;
 };
 
-struct flamed_state_place {
-  __u64 kind; /* enum flamed_state_place_kind */
-  __s64 offset;
-  __u64 address; /* in the module: the process has it at this plus the module's base */
+struct known_codes {
+  struct known_code codes[FLAMED_KNOWN_CODES];
 };
 
-enum flamed_linked_instruction {
-  FLAMED_INSTRUCTION_ADDRESS = 0,
-  FLAMED_INSTRUCTION_BYTE_OFFSET = 1,
-  FLAMED_INSTRUCTION_INDEX = 2,
-};
-
-enum flamed_linked_boundary {
-  FLAMED_BOUNDARY_EACH_FRAME = 0,
-  FLAMED_BOUNDARY_MARKED = 1,
-  FLAMED_BOUNDARY_OWN_FRAME = 2,
-};
-
-struct flamed_linked_layout {
-  struct flamed_state_place places[2]; /* tried in this order */
-  __u16 thread_id;                     /* in a thread state: the thread pointer of its thread */
-  __u16 innermost;       /* in a thread state: the address of the innermost frame, or of what has it ... */
-  __u16 innermost_there; /* ... here, if `is_indirect` */
-  __u8 is_indirect;
-  __u8 frame_bytes; /* read of each frame; at most FLAMED_LINKED_COPY_BYTES - 1 */
-  __u8 code;        /* in a frame, as are the next three; multiples of 8, or of 4 for an `instruction` of 32 bits */
-  __u8 previous;
-  __u8 instruction;
-  __u8 boundary; /* one byte */
-  __u8 boundary_value;
-  __u8 boundary_kind;    /* enum flamed_linked_boundary */
-  __u8 instruction_kind; /* enum flamed_linked_instruction */
-  __u8 check_words;      /* 1 to 4, in a code object from `check` on: what tells it from another one at its address */
-  __u16 check;
-  __u16 first_instruction; /* in a code object */
-  __u16 first_call;        /* with FLAMED_BOUNDARY_MARKED, in a thread state: the innermost call */
-  __u16 next_call;         /* in a call */
-  __u64 reserved;
-};
-
-/* What the walk found. */
-struct flamed_linked_frame {
-  __u64 code;  /* the code object's address >> 3 << 20 | the instruction plus 1, in units of two bytes */
-  __u64 check; /* the number of the call << 48 | check word; the word is 0 if the code object could not be read */
-};
-#define FLAMED_INSTRUCTION_BITS 20
-#define FLAMED_MOST_INSTRUCTION ((1ULL << FLAMED_INSTRUCTION_BITS) - 1) /* this one and all later ones */
-#define FLAMED_CHECK_BITS 48
-
-struct linked_walk {
-  __u64 at;    /* the next frame; 0: the walk is over */
-  __u64 entry; /* with FLAMED_BOUNDARY_MARKED: the call of the next frames */
-  __u32 frame_count;
-  __u32 call_count;
-  __u32 is_cut; /* frames outside of the last one are missing: memory that can't be read, or too many */
-  __u32 reserved;
-  __u64 copy[FLAMED_LINKED_COPY_BYTES / 8];
-  struct flamed_linked_frame frames[FLAMED_MAX_LINKED_FRAMES]; /* innermost first */
-  __u64 calls[FLAMED_MAX_LINKED_CALLS]; /* what each has on the native stack; 0: nothing, they are joined by order */
+/* Words of code objects that any CPU has met, of all processes: two places for each. */
+struct met_codes {
+  __u64 words[FLAMED_MET_CODES];
 };
 
 /* 0 if it can't be read. */
@@ -137,6 +86,11 @@ static __always_inline void linked_begin(struct linked_walk* walk, const struct 
   walk->frame_count = 0;
   walk->call_count = 0;
   walk->is_cut = 0;
+  walk->joined = 0;
+  walk->is_news = 0;
+  walk->runs = 0;
+  walk->last = 0;
+  walk->window_start = 0;
   if (!state || linked_word(state + layout->thread_id) != thread_pointer) {
     state = linked_state(&layout->places[1], base, thread_pointer);
     if (!state || linked_word(state + layout->thread_id) != thread_pointer) return;
@@ -149,19 +103,25 @@ static __always_inline void linked_begin(struct linked_walk* walk, const struct 
 static __always_inline void linked_end_call(struct linked_walk* walk, __u64 address) {
   const __u32 count = walk->call_count;
   if (count >= FLAMED_MAX_LINKED_CALLS) return;
-  walk->calls[count] = address;
+  walk->calls[count] = (address & FLAMED_CALL_ADDRESS) | FLAMED_NO_NATIVE_FRAME << FLAMED_CALL_BITS;
   walk->call_count = count + 1;
 }
 
+/* A word of the frame whose copy begins at words[first]. */
+static __always_inline __u64 linked_copied(const struct linked_walk* walk, __u32 first, __u32 offset) {
+  return walk->words[(first + (offset >> 3)) & (FLAMED_LINKED_WORDS - 1)];
+}
+
 static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
-                                                const struct flamed_linked_layout* layout, __u64 code) {
+                                                const struct flamed_linked_layout* layout, __u32 first, __u64 code) {
   const __u32 place = layout->instruction;
+  const __u64 word = linked_copied(walk, first, place);
   __s64 index;
   if (layout->instruction_kind == FLAMED_INSTRUCTION_ADDRESS) {
-    index = (__s64)(walk->copy[(place >> 3) & 15] - code - layout->first_instruction) >> 1;
+    index = (__s64)(word - code - layout->first_instruction) >> 1;
   } else {
     /* 32 bits of a word, little-endian. */
-    index = (__s32)(walk->copy[(place >> 3) & 15] >> (place & 4 ? 32 : 0));
+    index = (__s32)(word >> (place & 4 ? 32 : 0));
     if (layout->instruction_kind == FLAMED_INSTRUCTION_BYTE_OFFSET) index >>= 1;
   }
   /* Unsigned: what lies before the first instruction is far away, too. */
@@ -180,35 +140,107 @@ static __always_inline __u64 linked_check(const struct flamed_linked_layout* lay
   return (check * 0x9e3779b97f4a7c15ULL >> (64 - FLAMED_CHECK_BITS)) | 1;
 }
 
-/* One frame further. Returns 0 when the walk is over. */
-static __always_inline int linked_step(struct linked_walk* walk, const struct flamed_linked_layout* layout) {
+/* The check word of a code object, read again if that was some time ago: then `*is_new`. */
+static __always_inline __u64 linked_known_check(const struct linked_walk* walk,
+                                                const struct flamed_linked_layout* layout, struct known_codes* known,
+                                                __u64 code, __u32* is_new) {
+  const __u64 hash = (code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL;
+  struct known_code* place = &known->codes[hash >> 32 & (FLAMED_KNOWN_CODES - 1)];
+  if (place->code == code && place->tgid == walk->tgid &&
+      walk->now_seconds - place->seconds < FLAMED_KNOWN_CODE_SECONDS)
+    return place->check;
+  const __u64 check = linked_check(layout, code);
+  *is_new = 1;
+  place->code = code;
+  place->tgid = walk->tgid;
+  place->seconds = walk->now_seconds;
+  place->check = check;
+  return check;
+}
+
+/* Copies the frame `at` unless it is there. Returns where it begins in `words`, or FLAMED_LINKED_WORDS. */
+static __always_inline __u32 linked_show(struct linked_walk* walk, const struct flamed_linked_layout* layout,
+                                         __u64 at) {
+  const __u32 bytes = layout->frame_bytes & (FLAMED_LINKED_FRAME_BYTES - 1);
+  const __u64 into = at - walk->window_start;
+  const __u64 below = walk->last - at;
+  if (walk->window_start && into <= FLAMED_LINKED_WINDOW_BYTES - bytes && !(into & 7)) return (__u32)(into >> 3);
+  if (layout->boundary_kind != FLAMED_BOUNDARY_EACH_FRAME && (!walk->last || below <= FLAMED_LINKED_NEAR)) {
+    walk->window_start = at + bytes - FLAMED_LINKED_WINDOW_BYTES;
+    if (!bpf_probe_read_user(walk->words, FLAMED_LINKED_WINDOW_BYTES, (void*)walk->window_start))
+      return (FLAMED_LINKED_WINDOW_BYTES - bytes) >> 3;
+    walk->window_start = 0;
+  }
+  if (bpf_probe_read_user(&walk->words[FLAMED_LINKED_ALONE], bytes, (void*)at)) return FLAMED_LINKED_WORDS;
+  return FLAMED_LINKED_ALONE;
+}
+
+/*
+ * Has some CPU met a code object of this check word here before? From now on it has. Other code objects may take
+ * its place in the table.
+ */
+static __always_inline int linked_is_met(const struct linked_walk* walk, struct met_codes* met, __u64 code,
+                                         __u64 check) {
+  const __u64 word = ((code ^ (__u64)walk->tgid << 40) * 0x9e3779b97f4a7c15ULL ^ check * 0xff51afd7ed558ccdULL) | 1;
+  volatile __u64* first = &met->words[word >> 40 & (FLAMED_MET_CODES - 2)];
+  volatile __u64* second = &met->words[(word >> 40 & (FLAMED_MET_CODES - 2)) + 1];
+  const __u64 newest = *first;
+  if (newest == word || *second == word) return 1;
+  *second = newest;
+  *first = word;
+  return 0;
+}
+
+/*
+ * One frame further. Returns 0 when the walk is over. Sets walk->is_news if it is of a code object that no CPU has met,
+ * and `may_notify`.
+ */
+static __always_inline int linked_step(struct linked_walk* walk, const struct flamed_linked_layout* layout,
+                                       struct known_codes* known, struct met_codes* met, int may_notify) {
+  __u32 is_new = 0;
   const __u64 at = walk->at;
-  const __u32 bytes = layout->frame_bytes & (FLAMED_LINKED_COPY_BYTES - 1);
   const __u32 count = walk->frame_count;
   if (!at) return 0;
   walk->at = 0;
-  if (count >= FLAMED_MAX_LINKED_FRAMES || bpf_probe_read_user(walk->copy, bytes, (void*)at)) {
+  const __u32 first = count < FLAMED_MAX_LINKED_FRAMES ? linked_show(walk, layout, at) : FLAMED_LINKED_WORDS;
+  if (first == FLAMED_LINKED_WORDS) {
     walk->is_cut = 1;
     return 0;
   }
-  const __u32 boundary = (__u8)(walk->copy[(layout->boundary >> 3) & 15] >> (8 * (layout->boundary & 7)));
-  walk->at = walk->copy[(layout->previous >> 3) & 15];
+  walk->last = at;
+  const __u32 boundary = (__u8)(linked_copied(walk, first, layout->boundary) >> (8 * (layout->boundary & 7)));
+  walk->at = linked_copied(walk, first, layout->previous);
   if (layout->boundary_kind == FLAMED_BOUNDARY_OWN_FRAME && boundary >= layout->boundary_value) {
     linked_end_call(walk, at);
     return walk->at != 0;
   }
   /* The lowest bit tags references that are not counted. */
-  const __u64 code = walk->copy[(layout->code >> 3) & 15] & ~7ULL;
+  const __u64 code = linked_copied(walk, first, layout->code) & ~7ULL;
   struct flamed_linked_frame* frame = &walk->frames[count & (FLAMED_MAX_LINKED_FRAMES - 1)];
-  frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, code);
-  frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | linked_check(layout, code);
+  frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
+  const __u64 check = linked_known_check(walk, layout, known, code, &is_new);
+  if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;
+  frame->check = (__u64)walk->call_count << FLAMED_CHECK_BITS | check;
   walk->frame_count = count + 1;
-  if (layout->boundary_kind == FLAMED_BOUNDARY_EACH_FRAME) linked_end_call(walk, 0);
   if (layout->boundary_kind == FLAMED_BOUNDARY_MARKED && boundary) {
     linked_end_call(walk, walk->entry);
     if (walk->entry) walk->entry = linked_word(walk->entry + layout->next_call);
   }
   return walk->at != 0;
+}
+
+/*
+ * The native frame with this number has the walk's next call on the stack. Returns the address of the call after it, or
+ * ~0.
+ */
+static __always_inline __u64 linked_join(struct linked_walk* walk, __u64 native_frame) {
+  __u32 call = walk->joined;
+  if (call >= FLAMED_MAX_LINKED_CALLS) return ~0ULL;
+  walk->calls[call] = (walk->calls[call] & FLAMED_CALL_ADDRESS) | native_frame << FLAMED_CALL_BITS;
+  call++;
+  walk->joined = call;
+  if (call >= walk->call_count || call >= FLAMED_MAX_LINKED_CALLS) return ~0ULL;
+  return walk->calls[call] & FLAMED_CALL_ADDRESS;
 }
 
 #endif /* FLAMED_BPF_LINKED_FRAMES_H */

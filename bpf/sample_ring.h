@@ -9,6 +9,7 @@
 #define FLAMED_BPF_SAMPLE_RING_H
 
 #include "events.h"
+#include "linked_layout.h"
 #include "stack_slice.h"
 
 #ifndef __always_inline
@@ -31,17 +32,34 @@ struct flamed_sample_ring {
 /* A record is copied as words. */
 typedef __u64 __attribute__((may_alias)) flamed_record_word;
 
-/* Returns the number of unread bytes, or -1 if there is no room for the record. */
-static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words) {
+/* Copies at most `most` words, behind the ring's `at` ones. */
+static __always_inline void ring_copy(struct flamed_sample_ring* ring, __u32 at, const flamed_record_word* from,
+                                      __u32 words, const __u32 most) {
+  for (__u32 i = 0; i < most; i++) {
+    if (i >= words) break;
+    ring->words[(at + i) & (FLAMED_SAMPLE_RING_WORDS - 1)] = from[i];
+  }
+}
+
+/*
+ * Puts the first `words` words of the record, and behind them what `linked` has found, if it is not null. Returns the
+ * number of unread bytes, or -1 if there is no room for the record.
+ */
+static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words,
+                                     const struct linked_walk* linked) {
   const __u64 head = ring->head;
-  const __u64 waiting = head - *(volatile __u64*)&ring->tail + words * 8ULL;
-  const flamed_record_word* from = (const flamed_record_word*)record;
   const __u32 start = (__u32)(head >> 3);
+  const __u32 frame_words = linked ? linked->frame_count * (__u32)(sizeof(struct flamed_linked_frame) / 8) : 0;
+  const __u32 call_words = linked ? linked->call_count : 0;
+  const __u64 bytes = (words + frame_words + call_words) * 8ULL;
+  const __u64 waiting = head - *(volatile __u64*)&ring->tail + bytes;
 
   if (waiting > FLAMED_SAMPLE_RING_BYTES) return -1;
-  for (__u32 i = 0; i < FLAMED_MAX_RECORD_WORDS; i++) {
-    if (i >= words) break;
-    ring->words[(start + i) & (FLAMED_SAMPLE_RING_WORDS - 1)] = from[i];
+  ring_copy(ring, start, (const flamed_record_word*)record, words, FLAMED_MAX_RECORD_WORDS);
+  if (linked) {
+    ring_copy(ring, start + words, (const flamed_record_word*)linked->frames, frame_words, sizeof(linked->frames) / 8);
+    ring_copy(ring, start + words + frame_words, (const flamed_record_word*)linked->calls, call_words,
+              sizeof(linked->calls) / 8);
   }
 #ifdef __bpf__
   /*
@@ -49,9 +67,9 @@ static __always_inline long ring_put(struct flamed_sample_ring* ring, const stru
    * does (Sampler::drain()).
    */
   __asm__ volatile("" ::: "memory");
-  *(volatile __u64*)&ring->head = head + words * 8ULL;
+  *(volatile __u64*)&ring->head = head + bytes;
 #else
-  __atomic_store_n(&ring->head, head + words * 8ULL, __ATOMIC_RELEASE);
+  __atomic_store_n(&ring->head, head + bytes, __ATOMIC_RELEASE);
 #endif
   return (long)waiting;
 }

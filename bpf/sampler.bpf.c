@@ -15,10 +15,12 @@
 #include "frame_pointer_walk.h"
 #include "kernel_types.h"
 #include "kernel_walk.h"
+#include "linked_frames.h"
 #include "pointer_kinds.h"
 #include "sample_ring.h"
 #include "slice_stack.h"
 #include "thread_owner.h"
+#include "thread_pointer.h"
 #include "unwind_walk.h"
 #include "user_registers.h"
 
@@ -32,6 +34,9 @@ const volatile __u32 use_unwind_tables = 0;
 
 /* Do samples whose walk has to wait take a slice of their stack along? Set before loading. */
 const volatile __u32 use_stack_slices = 0;
+
+/* Are the frames of runtimes walked? Set before loading. */
+const volatile __u32 use_runtimes = 0;
 
 /*
  * The period of all timers. Written by the daemon while none of them runs: bpf_perf_event_data's sample_period of a
@@ -94,19 +99,61 @@ struct {
   __uint(max_entries, 4096);
 } notices SEC(".maps");
 
+/* Index: flamed_process.runtime. Written by the daemon before a process has the number. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, FLAMED_MAX_LINKED_LAYOUTS);
+  __type(key, __u32);
+  __type(value, struct flamed_linked_layout);
+} linked_layouts SEC(".maps");
+
+/* Programs that have a runtime themselves, not in a library. Written by the daemon. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, FLAMED_MAX_PROGRAM_FILES);
+  __type(key, struct flamed_program_file);
+  __type(value, struct flamed_program_runtime);
+} program_runtimes SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct linked_walk);
+} linked_walks SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct known_codes);
+} known_codes SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct met_codes);
+} met_codes SEC(".maps");
+
 /* The program calls itself: a walk over all frames in one run is too much for older verifiers. */
 #define WALK_PROGRAM 0
 /* Ends a sample of kernel code, if the daemon knows the kernel's unwind tables. */
 #define KERNEL_WALK_PROGRAM 1
 #define SLICE_PROGRAM 2
+#define LINKED_WALK_PROGRAM 3
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 3);
+  __uint(max_entries, 4);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
 
-/* Frames in one run. Of the 33 tail calls that the kernel allows, 29 walk 1,044 frames; two more end a sample. */
+/*
+ * Frames in one run. Of the 33 tail calls that the kernel allows, 29 walk 1,044 frames; two more end a sample, and two
+ * walk a runtime's frames.
+ */
+#define LINKED_WALK_RUNS 2
 #define FRAMES_PER_RUN 36
 /* Each CPU notifies the daemon at most this often. */
 #define NOTICE_PERIOD_NS 10000000ULL
@@ -139,6 +186,8 @@ static __always_inline int find_tables(struct flamed_sample* sample, struct walk
   walk->block = process->block;
   walk->first = process->first;
   walk->count = process->count;
+  walk->runtime = process->runtime;
+  walk->runtime_base = process->runtime_base;
   /* The kernel reuses a replaced or removed entry's memory at once, while we may be reading it. */
   barrier();
   return process->tgid == sample->tgid && (__u16)process->tables == sample->tables;
@@ -153,6 +202,7 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   if (!known) return 0;
 
   walk->now_seconds = walk->began_ns / 1000000000ULL;
+  walk->next_call = ~0ULL;
   /* Read before the tables: if they change meanwhile, the next sample looks them up again. */
   const __u32 edition = processes_edition;
   barrier();
@@ -161,12 +211,16 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
     walk->block = known->block;
     walk->first = known->first;
     walk->count = known->count;
+    walk->runtime = known->runtime;
+    walk->runtime_base = known->runtime_base;
     open_sites(known, sample, walk->now_seconds);
   } else if (find_tables(sample, walk)) {
     open_sites(known, sample, walk->now_seconds);
     known->block = walk->block;
     known->first = walk->first;
     known->count = walk->count;
+    known->runtime = walk->runtime;
+    known->runtime_base = walk->runtime_base;
     known->edition = edition;
   } else {
     sample->user_end = FLAMED_END_NO_PROCESS;
@@ -193,6 +247,22 @@ static __always_inline int prepare_walk(struct workspace* work, const struct use
   sample->flags |= FLAMED_WALKED_BY_TABLES;
   sample->user_count = 1;
   return 1;
+}
+
+/*
+ * The runtime of a process that the daemon does not know yet, by its program's file: so that programs which end within
+ * a moment have their functions.
+ */
+static __always_inline void find_program_runtime(struct walk* walk, struct mm_struct* memory) {
+  struct mm_struct___program* mm = (struct mm_struct___program*)memory;
+  struct flamed_program_file file = {};
+  struct inode* inode = BPF_CORE_READ(mm, exe_file, f_inode);
+  file.inode = BPF_CORE_READ(inode, i_ino);
+  file.device = BPF_CORE_READ(inode, i_sb, s_dev);
+  struct flamed_program_runtime* runtime = bpf_map_lookup_elem(&program_runtimes, &file);
+  if (!runtime) return;
+  walk->runtime_base = BPF_CORE_READ(mm, start_code) - runtime->first_code;
+  walk->runtime = (__u32)runtime->layout;
 }
 
 static __always_inline int has_user_space_by_type(void) {
@@ -230,6 +300,7 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   walk_frame_pointers(sample, work->record.addresses, &regs);
   if (why_not == FLAMED_END_NO_PROCESS) {
     sample->flags |= FLAMED_AWAITS_TABLES;
+    if (use_runtimes && !read_by_type) find_program_runtime(&work->walk, mm);
     notify_daemon(work, FLAMED_END_NO_PROCESS);
   }
   /*
@@ -262,20 +333,32 @@ static __always_inline struct flamed_sample_ring* find_ring(__u32 cpu) {
   return ring_map ? bpf_map_lookup_elem(ring_map, &zero) : 0;
 }
 
-static __always_inline void submit(struct workspace* work, __u32 cpu, struct flamed_counters* counter) {
+/* `may_have_linked`: a constant, so that programs without them have no code for it. */
+static __always_inline void submit(struct workspace* work, __u32 cpu, struct flamed_counters* counter,
+                                   const int may_have_linked) {
   struct flamed_record* record = &work->record;
   struct flamed_sample_ring* ring = find_ring(cpu);
   if (!ring) {
     counter->lost_no_ring++;
     return;
   }
+  const struct linked_walk* linked = 0;
+  __u32 zero = 0;
+  if (may_have_linked && use_runtimes && record->sample.linked_frames)
+    linked = bpf_map_lookup_elem(&linked_walks, &zero);
   const __u32 frames = (__u32)record->sample.user_count + record->sample.kernel_count;
   const __u32 words = (__u32)(__builtin_offsetof(struct flamed_record, addresses) / 8) + frames;
   record->type = PERF_RECORD_SAMPLE;
   record->misc = 0;
   record->size = (__u16)(words * 8);
+  if (linked) {
+    record->sample.linked_frames = (__u16)linked->frame_count;
+    record->sample.linked_calls = (__u16)linked->call_count;
+    record->sample.linked_cut = (__u16)linked->is_cut;
+    record->size += (__u16)(linked->frame_count * sizeof(struct flamed_linked_frame) + linked->call_count * 8);
+  }
   record->time_ns = bpf_ktime_get_ns();
-  const long waiting = ring_put(ring, record, words);
+  const long waiting = ring_put(ring, record, words, linked);
   if (waiting < 0)
     counter->lost_ring_full++;
   else
@@ -298,21 +381,23 @@ static __always_inline int collect_kernel_stack_by_tables(struct bpf_perf_event_
   return sample->kernel_count;
 }
 
-static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work, const int by_tables) {
+static __always_inline int finish(struct bpf_perf_event_data* ctx, struct workspace* work, const int by_tables,
+                                  const int may_have_linked) {
   __u32 cpu = bpf_get_smp_processor_id();
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
   if (!counter) return 0;
   if (!by_tables || !collect_kernel_stack_by_tables(ctx, work)) collect_kernel_stack(ctx, &work->record);
-  submit(work, cpu, counter);
+  submit(work, cpu, counter, may_have_linked);
   const __u64 run_ns = bpf_ktime_get_ns() - work->walk.began_ns;
   counter->run_ns += run_ns < FLAMED_LONGEST_RUN_NS ? run_ns : FLAMED_LONGEST_RUN_NS;
   return 0;
 }
 
 /* The user stack is complete: continues in walk_kernel(), if it is loaded. */
-static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work) {
+static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work,
+                                             const int may_have_linked) {
   if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
-  return finish(ctx, work, 0);
+  return finish(ctx, work, 0, may_have_linked);
 }
 
 /* The walk ended for want of tables or rows, which the daemon will soon have. */
@@ -339,14 +424,69 @@ int take_slice(struct bpf_perf_event_data* ctx) {
       counter->sliced++;
     if (waiting > FLAMED_SLICE_RING_BLOCKS / 2) notify_daemon(work, FLAMED_RING_FILLS);
   }
-  return finish_user_stack(ctx, work);
+  return finish_user_stack(ctx, work, 1);
 }
 
 /* The end of a sample of kernel code. */
 SEC("perf_event")
 int walk_kernel(struct bpf_perf_event_data* ctx) {
   struct workspace* work = find_workspace();
-  return work ? finish(ctx, work, 1) : 0;
+  return work ? finish(ctx, work, 1, 1) : 0;
+}
+
+static __always_inline __u64 thread_pointer_by_type(void) {
+#if defined(__TARGET_ARCH_arm64)
+  const __u64 pointer = bpf_get_current_task_btf()->thread.uw.tp_value;
+#else
+  const __u64 pointer = bpf_get_current_task_btf()->thread.fsbase;
+#endif
+  end_of_reads();
+  return pointer;
+}
+
+/*
+ * Up to FLAMED_LINKED_RUN frames of the process's runtime; then itself again, or the walk of the native stack, which
+ * finds out where the runtime's frames belong.
+ */
+SEC("perf_event")
+int walk_linked_frames(struct bpf_perf_event_data* ctx) {
+  __u32 zero = 0;
+  struct workspace* work = find_workspace();
+  struct linked_walk* linked = bpf_map_lookup_elem(&linked_walks, &zero);
+  struct known_codes* known = bpf_map_lookup_elem(&known_codes, &zero);
+  struct met_codes* met = bpf_map_lookup_elem(&met_codes, &zero);
+  if (!work || !linked || !known || !met) return 0;
+  __u32 number = work->walk.runtime;
+  struct flamed_linked_layout* layout = bpf_map_lookup_elem(&linked_layouts, &number);
+  if (!layout) return 0;
+
+  struct flamed_sample* sample = &work->record.sample;
+  if (!sample->linked_layout) {
+    sample->linked_layout = (__u16)number;
+    linked_begin(linked, layout, work->walk.runtime_base, read_by_type ? thread_pointer_by_type() : thread_pointer());
+    linked->tgid = sample->tgid;
+    linked->now_seconds = work->walk.now_seconds;
+  }
+  const int may_notify = work->walk.began_ns - work->noticed_ns >= NOTICE_PERIOD_NS;
+  for (__u64 i = 0; i < FLAMED_LINKED_RUN; i++) { /* 64 bits: see walk_user_stack() */
+    if (!linked_step(linked, layout, known, met, may_notify)) break;
+  }
+  linked->runs++;
+  if (linked->at && linked->runs < LINKED_WALK_RUNS) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
+  if (linked->at) linked->is_cut = 1;
+  sample->linked_frames = (__u16)linked->frame_count;
+  if (linked->is_news) notify_daemon(work, FLAMED_NEW_CODE);
+  if (linked->frame_count && linked->call_count) work->walk.next_call = linked->calls[0] & FLAMED_CALL_ADDRESS;
+  if (sample->flags & FLAMED_WALKED_BY_TABLES) bpf_tail_call(ctx, &programs, WALK_PROGRAM);
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
+  return finish_user_stack(ctx, work, 1);
+}
+
+/* The innermost frame that has no callers yet has the runtime's next call on the stack. */
+static __always_inline void join_call(struct workspace* work, __u32 frame) {
+  __u32 zero = 0;
+  struct linked_walk* linked = bpf_map_lookup_elem(&linked_walks, &zero);
+  work->walk.next_call = linked ? linked_join(linked, frame) : ~0ULL;
 }
 
 /* The walk ended with FLAMED_END_NO_MAPPING. */
@@ -365,6 +505,7 @@ static __always_inline void end_unmapped(struct workspace* work, struct known_si
 /* Adds the frame that the last step led to. Returns 0 if there is no room. */
 static __always_inline int add_frame(struct workspace* work) {
   const __u32 count = work->record.sample.user_count;
+  if (use_runtimes && work->walk.next_call < work->walk.frame.sp) join_call(work, count - 1);
   if (count >= FLAMED_MAX_USER_FRAMES) return 0;
   /* Every address but the first counts as a return address: adding one makes an interrupted address look like one. */
   const __u32 interrupted = work->walk.frame.interrupted;
@@ -416,7 +557,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     forget_sites(known);
   }
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return finish_user_stack(ctx, work);
+  return finish_user_stack(ctx, work, 1);
 }
 
 SEC("perf_event")
@@ -452,13 +593,20 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->flags = 0;
   sample->tables = 0;
   sample->slice_blocks = 0;
+  sample->linked_frames = 0;
+  sample->linked_calls = 0;
+  sample->linked_layout = 0;
+  sample->linked_cut = 0;
+  work->walk.runtime = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
-  if (collect_user_stack(ctx, task, work)) {
+  const int has_tables = collect_user_stack(ctx, task, work);
+  if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
+  if (has_tables) {
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
     /* Only if the program is missing, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return finish_user_stack(ctx, work);
+  return finish_user_stack(ctx, work, 0);
 }

@@ -153,17 +153,20 @@ struct flamed_process {
    * `tables` which ones the stack was walked by.
    */
   __u64 exec_id;
-  __u32 tables; /* number of this edition of the process's tables, 16 bits: samples have it */
-  __u32 reserved;
+  __u32 tables;       /* number of this edition of the process's tables, 16 bits: samples have it */
+  __u32 runtime;      /* number of the layout of its runtime's frames; 0: it has none */
+  __u64 runtime_base; /* what was added to the addresses of the runtime's module when it was loaded */
 };
 
 /* A notice of the program for the daemon, through a ring that wakes it. */
 /* flamed_notice.reason, in addition to enum flamed_user_end: a ring of samples is more than half full. */
 #define FLAMED_RING_FILLS 255
+/* A runtime's code object was met that was not met before. */
+#define FLAMED_NEW_CODE 254
 
 struct flamed_notice {
   __u32 tgid;
-  __u32 reason; /* FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING, FLAMED_END_ROWS_PENDING or FLAMED_RING_FILLS */
+  __u32 reason; /* FLAMED_END_NO_PROCESS, FLAMED_END_NO_MAPPING, FLAMED_END_ROWS_PENDING, or one of these two */
 };
 
 FLAMED_STATIC_ASSERT(sizeof(struct flamed_mapping) == 32, "blocks hold mappings back to back");

@@ -108,7 +108,10 @@ struct walk {
   __u32 guessed;  /* a step followed a frame pointer, which in code without frame pointers may have any value */
   __u32 is_news;  /* the daemon should be notified now of how the walk ended */
   __u32 unmapped; /* enum flamed_unmapped, if it ended with FLAMED_END_NO_MAPPING */
-  __u64 began_ns; /* start of the sample, before any table was read */
+  __u32 runtime;  /* as in flamed_process, as is the next one */
+  __u64 runtime_base;
+  __u64 next_call; /* the next call of the runtime on this stack; ~0: there is none */
+  __u64 began_ns;  /* start of the sample, before any table was read */
   struct stack_window stack;
   __u64 registers[FLAMED_REGISTERS]; /* of the innermost frame, by DWARF number */
 };

@@ -34,6 +34,7 @@
 #include "daemon/daemon_sources.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/ingest.h"
+#include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/naming/bpf_functions.h"
@@ -43,6 +44,8 @@
 #include "daemon/naming/name_keeper.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/naming/walk_loader.h"
+#include "daemon/runtimes/python_modules.h"
+#include "daemon/runtimes/python_namer.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/supervisor.h"
 #include "daemon/unwind/bpf_unwind_maps.h"
@@ -56,6 +59,7 @@
 #include "symbolizer/names/debuginfod.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "symbolizer/names/module_symbolizer.h"
+#include "symbolizer/names/runtime_functions.h"
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/process/process_details.h"
@@ -228,6 +232,28 @@ std::string reasons_of_losses(const store::Quality& quality) {
 
 }  // namespace
 
+/// What shows Python functions.
+struct Python {
+  Python(BpfUnwindMaps& maps, symbolizer::GuardedOpener& opener, symbolizer::ModuleReader& reader,
+         symbolizer::RuntimeFunctions& functions, symbolizer::ProcessTracker& processes, store::Store& store)
+      : program(maps), modules(program), namer(opener, reader), stacks({modules, namer, functions, processes, store}) {}
+
+  struct Program final : PythonModules::Program {
+    explicit Program(BpfUnwindMaps& to) : maps(to) {}
+    Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) override {
+      return maps.put_layout(number, layout);
+    }
+    Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) override {
+      return maps.put_program(file, runtime);
+    }
+    BpfUnwindMaps& maps;
+  };
+  Program program;
+  PythonModules modules;
+  PythonNamer namer;
+  PythonStacks stacks;
+};
+
 /// Each member comes after those that it uses, so that it is created after them and destroyed before them.
 class Daemon::Parts {
  public:
@@ -244,22 +270,28 @@ class Daemon::Parts {
                     : std::make_unique<UnwindPublisher>(*unwind_maps_, config.unwind_budget_bytes, clock)),
         details_(config.command_lines, "/proc", unified_cgroups()),
         accounts_({.retention_ns = config.retention_ns}, clock),
+        module_reader_({.program = worker_program()}),
+        opener_(clock),
+        python_(unwind_ == nullptr || !config.python
+                    ? nullptr
+                    : std::make_unique<Python>(*unwind_maps_, opener_, module_reader_, functions_, processes_, store_)),
         late_walks_(unwind_ == nullptr || !config.stack_slices
                         ? nullptr
                         : std::make_unique<LateWalks>(
-                              LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_})),
-        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get()),
+                              LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
+                                               python_ == nullptr ? nullptr : &python_->stacks})),
+        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get(),
+                python_ == nullptr ? nullptr : &python_->stacks),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
         reader_(*sampler_, queues_, clock, budget_, stored_),
         kernel_symbols_(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions}),
-        module_reader_({.program = worker_program()}),
         debuginfod_(start_debuginfod(config, clock)),
-        opener_(clock),
         debug_files_(module_reader_, opener_, {}, debuginfod_.get()),
-        symbolizer_(modules_, kernel_symbols_, module_reader_, debug_files_, clock,
-                    {.packages = &packages_, .asks_debug_servers = debuginfod_ != nullptr}),
+        symbolizer_(
+            modules_, kernel_symbols_, module_reader_, debug_files_, clock,
+            {.packages = &packages_, .asks_debug_servers = debuginfod_ != nullptr, .runtime_functions = &functions_}),
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
@@ -290,6 +322,9 @@ class Daemon::Parts {
                                           unwind_.get(),
                                           late_walks_.get(),
                                           row_cache_.get(),
+                                          python_ == nullptr ? nullptr : &python_->modules,
+                                          python_ == nullptr ? nullptr : &python_->stacks,
+                                          functions_,
                                           accounts_,
                                           opener_,
                                           budget_,
@@ -316,7 +351,9 @@ class Daemon::Parts {
   void stop() {
     module_reader_.stop();
     opener_.stop();
-    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_}) {
+    for (std::jthread* thread :
+         {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_, &python_thread_}) {
+      if (!thread->joinable()) continue;
       thread->request_stop();
       thread->join();
     }
@@ -337,7 +374,8 @@ class Daemon::Parts {
       jvm_thread_ = start_thread("jvm-attach", [this](const std::stop_token& stop) { jvm_asker_.run(stop); });
     }
     loader_.emplace(ModuleLoader::Parts{modules_, opener_, module_reader_, sampler_->walks(), unwind_.get(),
-                                        config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(), budget_});
+                                        config_.jvm_attach ? &jvm_asker_ : nullptr, row_cache_.get(),
+                                        python_ == nullptr ? nullptr : &python_->modules, budget_});
     modules_thread_ = start_thread("modules", [this](const std::stop_token& stop) { loader_->run(stop); });
     name_keeper_.emplace(NameKeeper::Parts{modules_, symbolizer_, store_, clock_,
                                            [this] { return budget_.may_work_in_background(); },
@@ -346,14 +384,18 @@ class Daemon::Parts {
                                            }});
     names_thread_ = start_thread("names", [this](const std::stop_token& stop) { name_keeper_->run(stop); });
     walks_thread_ = start_thread("walks", [this](const std::stop_token& stop) {
-      load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr);
+      load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr, python_ != nullptr);
       wait_for_stop(stop);  // its CPU time is read
     });
+    if (python_ != nullptr) {
+      python_thread_ = start_thread("python", [this](const std::stop_token& stop) { python_->namer.run(stop); });
+    }
     std::vector<ThreadCpu> background;
     background.emplace_back(modules_thread_);
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
+    if (python_ != nullptr) background.emplace_back(python_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
         start_thread("ingest", [this](const std::stop_token& stop) { run_ingest(stop, ingest_, queues_, stored_); });
@@ -378,6 +420,10 @@ class Daemon::Parts {
   const std::unique_ptr<UnwindPublisher> unwind_;     ///< likewise
   symbolizer::ProcessDetails details_;
   CpuAccounts accounts_;
+  symbolizer::WorkerModuleReader module_reader_;
+  symbolizer::GuardedOpener opener_;
+  symbolizer::RuntimeFunctions functions_;
+  const std::unique_ptr<Python> python_;         ///< null: Python functions are not shown
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
   Ingest ingest_;
   BatchQueues queues_;
@@ -386,9 +432,7 @@ class Daemon::Parts {
   StoredUntil stored_;
   Reader reader_;
   symbolizer::KernelSymbols kernel_symbols_;
-  symbolizer::WorkerModuleReader module_reader_;
   const std::unique_ptr<symbolizer::Debuginfod> debuginfod_;
-  symbolizer::GuardedOpener opener_;
   symbolizer::DebugFileFinder debug_files_;
   symbolizer::DebianPackages packages_;
   symbolizer::ModuleSymbolizer symbolizer_;
@@ -404,7 +448,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, names_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, names_thread_, python_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}
@@ -413,7 +457,7 @@ Daemon::~Daemon() = default;
 
 std::optional<ExitStatus> Daemon::start() {
   Result<std::unique_ptr<Sampler>> started =
-      Sampler::start({config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices}, clock_);
+      Sampler::start({config_.frequency_hz, config_.use_unwind_tables, config_.stack_slices, config_.python}, clock_);
   if (!started) return refuse(started.error());
   parts_ = std::make_unique<Parts>(config_, clock_, std::move(*started));
   if (const auto status = parts_->begin()) return status;

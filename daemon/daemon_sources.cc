@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -236,6 +237,27 @@ void append_late_walk_metrics(const SampleCounts& counts, const LateWalks::Stats
                             "Samples with a slice whose unwind rows did not come in time.", late.given_up));
 }
 
+void append_python_metrics(const PythonStacks::Stats& python, std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_python_samples_total", "Samples with Python frames.", python.samples));
+  metrics.push_back({"flamed_python_frames_total",
+                     "Python frames of samples, by whether their function has a name.",
+                     Metric::Type::kCounter,
+                     {{{{"name", "yes"}}, static_cast<double>(python.named_frames)},
+                      {{{"name", "no"}}, static_cast<double>(python.unnamed_frames)}}});
+  metrics.push_back(counter("flamed_python_cut_total", "Samples without their outer Python frames.", python.cut));
+  metrics.push_back(
+      gauge("flamed_python_code_objects", "Code objects of running processes that are known.", python.code_objects));
+}
+
+void append_runtime_function_metrics(const symbolizer::RuntimeFunctions::Stats& functions,
+                                     std::vector<Metric>& metrics) {
+  metrics.push_back(
+      gauge("flamed_runtime_functions", "Functions of managed runtimes whose names are kept.", functions.functions));
+  metrics.push_back(gauge("flamed_runtime_function_bytes", "Memory of these names.", functions.bytes));
+  metrics.push_back(counter("flamed_runtime_functions_refused_total",
+                            "Functions whose names were not kept for lack of room.", functions.refused));
+}
+
 void append_worker_metrics(const symbolizer::WorkerModuleReader::Stats& worker, std::vector<Metric>& metrics) {
   using symbolizer::RequestKind;
   using Worker = symbolizer::WorkerModuleReader;
@@ -346,6 +368,37 @@ api::Component DaemonSources::unwind_health() const {
               format_size(unwind.budget_bytes) + of_kernel};
 }
 
+/// Everybody may ask, so files are named without their folders.
+api::Component DaemonSources::runtimes_health() const {
+  if (parts_.python_modules == nullptr) {
+    const bool is_off = !parts_.config.python;
+    return {"runtimes", true,
+            is_off ? "functions of managed runtimes are not shown (runtimes)"
+                   : "functions of managed runtimes are not shown: there are no unwind tables"};
+  }
+  const std::string why_not = parts_.program.walks().why_no_runtimes();
+  if (!why_not.empty()) return {"runtimes", true, "functions of managed runtimes are not shown: " + why_not};
+  constexpr std::size_t kMostShown = 16;
+  std::set<std::string> texts;
+  bool is_ok = true;
+  for (const PythonModules::Fact& fact : parts_.python_modules->facts()) {
+    std::string text = fact.path.substr(fact.path.rfind('/') + 1);
+    if (!fact.version.empty()) text += " (Python " + fact.version + ")";
+    text += fact.how.empty() ? ": not read" : ": by " + fact.how;
+    if (!fact.missing.empty()) text += ", but " + fact.missing;
+    is_ok = is_ok && fact.missing.empty();
+    texts.insert(std::move(text));
+  }
+  std::string detail = texts.empty() ? "no managed runtime was met yet" : "";
+  std::size_t shown = 0;
+  for (const std::string& text : texts) {
+    if (++shown > kMostShown) break;
+    detail += (detail.empty() ? "" : "; ") + text;
+  }
+  if (texts.size() > kMostShown) detail += "; and " + std::to_string(texts.size() - kMostShown) + " more";
+  return {"runtimes", is_ok, detail};
+}
+
 api::Health DaemonSources::health() const {
   const Vitals::Verdict vitals = parts_.vitals.verdict();
   const store::StoreStats store = parts_.store.stats();
@@ -378,6 +431,7 @@ api::Health DaemonSources::health() const {
                                          : "the kernel does not report mapping changes: they are read from /proc, and "
                                            "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
+  health.components.push_back(runtimes_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
   const Status kernel_symbols = parts_.kernel_symbols.check();
@@ -421,6 +475,10 @@ std::vector<Metric> DaemonSources::metrics() const {
   }
   if (parts_.late_walks != nullptr) {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
+  }
+  if (parts_.python_stacks != nullptr) {
+    append_python_metrics(parts_.python_stacks->stats(), metrics);
+    append_runtime_function_metrics(parts_.functions.stats(), metrics);
   }
   const CpuAccounts::Stats accounts = parts_.accounts.stats();
   metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",

@@ -11,10 +11,12 @@
 #include "daemon/config/config.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
+#include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/row_cache.h"
+#include "daemon/runtimes/python_modules.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
@@ -24,6 +26,7 @@
 #include "symbolizer/names/debuginfod.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "symbolizer/names/module_symbolizer.h"
+#include "symbolizer/names/runtime_functions.h"
 #include "symbolizer/opener/guarded_opener.h"
 #include "symbolizer/process/module_table.h"
 #include "symbolizer/worker/worker_module_reader.h"
@@ -50,6 +53,9 @@ class DaemonSources final : public api::Sources {
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
+    const PythonModules* python_modules;       ///< null if Python functions are not shown, as is the next one
+    const PythonStacks* python_stacks;
+    const symbolizer::RuntimeFunctions& functions;
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
@@ -78,6 +84,7 @@ class DaemonSources final : public api::Sources {
 
  private:
   [[nodiscard]] api::Component unwind_health() const;
+  [[nodiscard]] api::Component runtimes_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 

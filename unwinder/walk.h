@@ -45,6 +45,8 @@ struct WalkedStack {
   /// Innermost first. All but the first count as return addresses: an interrupted address, or one that a signal handler
   /// returns to, is increased by one.
   std::vector<std::uint64_t> addresses;
+  /// Where the frame of each of them ends on the stack: the address of its caller's frame. The last one's is not known.
+  std::vector<std::uint64_t> frame_ends{};
   WalkEnd end = WalkEnd::kOutermost;
   /// The first frame of code without rules: everything beyond it followed frame pointers, at least once.
   std::optional<WalkFrame> unsure{};
@@ -99,6 +101,7 @@ void walk_from(Architecture architecture, WalkFrame frame, std::size_t most_fram
       return;
     }
     if (frame.interrupted && stack.addresses.size() > 1) ++stack.addresses.back();
+    stack.frame_ends.push_back(frame.sp);
     stack.addresses.push_back(frame.pc + (frame.interrupted ? 1 : 0));
   }
 }
@@ -155,6 +158,7 @@ std::optional<WalkedStack> guess_stack(Architecture architecture, const WalkedSt
       return std::nullopt;
   }
   if (!callers) return std::nullopt;
+  callers->frame_ends.clear();
   callers->addresses.insert(callers->addresses.begin(), failed.addresses.begin(),
                             failed.addresses.begin() + static_cast<std::ptrdiff_t>(failed.sure_addresses));
   return callers;

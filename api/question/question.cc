@@ -171,6 +171,7 @@ std::vector<std::string> selecting_parameters(const Parameters& parameters, cons
 store::ProfileOptions options_of(const Parameters& parameters) {
   store::ProfileOptions options;
   options.inlines = parameters.flag("inlines");
+  options.interpreter = parameters.choice("interpreter") == "show";
   options.full_names = parameters.choice("names") == "full";
   options.focus = matcher_of(parameters, "focus");
   options.ignore = matcher_of(parameters, "ignore");

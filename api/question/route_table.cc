@@ -68,6 +68,8 @@ constexpr std::array<ParameterSpec, 10> kBaseSelection{{
     {"base_side", kChoice, "side, of the side to compare with", kSides, 0, 0, "both"},
 }};
 
+constexpr std::array<std::string_view, 2> kInterpreter{"hide", "show"};
+
 constexpr std::array<ParameterSpec, 4> kBaseWindow{{
     {"base_from", kTime, "start of the window to compare with; default as long before base_to as from is before to"},
     {"base_to", kTime, "end of the window to compare with; default from"},
@@ -76,12 +78,13 @@ constexpr std::array<ParameterSpec, 4> kBaseWindow{{
 }};
 
 /// How a tree is shown.
-constexpr std::array<ParameterSpec, 12> kShape{{
+constexpr std::array<ParameterSpec, 13> kShape{{
     {"group", kChoice, "first level below the root; default none for a single pid, else process", kGroups},
     {"delimited", kFlag, "a frame -- between user and kernel frames", {}, 0, 0, "0"},
     {"annotate", kFlag, "_[k], _[i] and _[j] behind names of kernel, inlined and JIT functions", {}, 0, 0, "0"},
     {"lines", kFlag, "file:line behind names; functions are told apart by line", {}, 0, 0, "0"},
     {"inlines", kFlag, "inlined functions as frames of their own", {}, 0, 0, "1"},
+    {"interpreter", kChoice, "show: with the frames of a runtime's interpreter", kInterpreter, 0, 0, "hide"},
     {"names", kChoice, "full: with template arguments and parameters", kNames, 0, 0, "short"},
     {"focus", kPattern, "only stacks in which a frame matches"},
     {"ignore", kPattern, "only stacks in which no frame matches"},
@@ -132,12 +135,13 @@ constexpr std::array<ParameterSpec, 1> kHeatmapOwn{{
     {"rows", kInteger, "number of parts of a second", {}, 1, 1000, "50"},
 }};
 
-constexpr std::array<ParameterSpec, 6> kPprofShape{{
+constexpr std::array<ParameterSpec, 7> kPprofShape{{
     kShape[4],
     kShape[5],
     kShape[6],
     kShape[7],
     kShape[8],
+    kShape[9],
     {"seconds",
      kDuration,
      "without from: waits for the next so many seconds; with it: the length of the window",

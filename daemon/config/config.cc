@@ -129,6 +129,12 @@ Status set_command_lines(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_runtimes(Config& config, std::string_view text) {
+  if (text != "on" && text != "off" && text != "python") return Error("not a known choice");
+  config.python = text != "off";
+  return {};
+}
+
 template <auto kMember>
 Status set_switch(Config& config, std::string_view text) {
   if (text != "on" && text != "off") return Error("neither");
@@ -165,7 +171,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 13> kSettings{{
+constexpr std::array<Setting, 14> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -189,6 +195,8 @@ constexpr std::array<Setting, 13> kSettings{{
      "on or off", set_switch<&Config::stack_slices>, is_different<&Config::stack_slices>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
+    {"runtimes", "--runtimes", "WHICH", "show functions of managed runtimes: on (default), off, or python",
+     "on, off or python", set_runtimes, is_different<&Config::python>},
     {"jvm_attach", "--jvm-attach", "on|off", "ask sampled JVMs to write perf maps; default off", "on or off",
      set_switch<&Config::jvm_attach>, is_different<&Config::jvm_attach>},
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",

@@ -66,7 +66,7 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 
 Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details,
                symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
-               CpuAccounts* accounts, LateWalks* late_walks)
+               CpuAccounts* accounts, LateWalks* late_walks, PythonStacks* python)
     : processes_(processes),
       details_(details),
       modules_(modules),
@@ -75,6 +75,7 @@ Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails
       unwind_(unwind),
       accounts_(accounts),
       late_walks_(late_walks),
+      python_(python),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -138,12 +139,14 @@ void Ingest::apply(const EventBatch& batch) {
   set_period(batch.period_ns, batch.drained_at);
   apply_counts(batch);
   apply_gaps(batch);
-  if (late_walks_ != nullptr) late_walks_->look_again(batch.drained_at);
+  look_again(batch.drained_at);
+  if (python_ != nullptr) republish_pythons();
   processes_.changed().take([this](symbolizer::Process& process) { publish(process); });
   processes_.remapped().take([&](symbolizer::Process& process) { publish_mappings(process); });
   processes_.purge(batch.drained_at);
   store_.advance(batch.drained_at);
   if (late_walks_ != nullptr) late_walks_->tell_store();
+  if (python_ != nullptr) python_->tidy(batch.drained_at);
   if (accounts_ != nullptr) accounts_->advance(batch.drained_at);
   report_mapped_modules(batch.drained_at);
   drop_unused_modules();
@@ -151,14 +154,19 @@ void Ingest::apply(const EventBatch& batch) {
 
 void Ingest::walk_late() {
   if (!has_waiting()) return;
-  late_walks_->look_again(clock_.monotonic());
-  late_walks_->tell_store();
+  look_again(clock_.monotonic());
+  if (late_walks_ != nullptr) late_walks_->tell_store();
+}
+
+void Ingest::look_again(MonotonicTime now) {
+  if (late_walks_ != nullptr) late_walks_->look_again(now);
+  if (python_ != nullptr) python_->look_again(now);
 }
 
 void Ingest::finish() {
-  if (late_walks_ == nullptr) return;
-  late_walks_->finish();
-  late_walks_->tell_store();
+  if (late_walks_ != nullptr) late_walks_->finish();
+  if (python_ != nullptr) python_->finish();
+  if (late_walks_ != nullptr) late_walks_->tell_store();
 }
 
 void Ingest::prefetch(const EventBatch& batch, const EventBatch::Event& event) const {
@@ -245,12 +253,14 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   // A thread without memory is exiting: its process is unchanged.
   if (header.user_end != FLAMED_END_NO_USER_SPACE) process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
   stored.is_hidden = process.not_dumpable;
+  const LinkedStack linked{sample.linked_frames, sample.linked_calls, header.linked_layout, header.linked_cut != 0};
   if (header.slice_blocks != 0 && late_walks_ != nullptr) {
     if (is_within_exec)
       late_walks_->drop(header, cpu);
-    else if (late_walks_->take(header, process, stored, sample.kernel.size()))
+    else if (late_walks_->take(header, process, stored, sample.kernel.size(), linked))
       return;
   }
+  if (python_ != nullptr && !is_within_exec && python_->take(process, stored, user_frames_.size(), linked)) return;
   store_.add(stored);
 }
 
@@ -380,7 +390,16 @@ void Ingest::publish_mappings(symbolizer::Process& process) {
   }
   // Mappings that are not in the tables need no copy.
   process.tables.add(UnwindPublisher::has_place_for(process) ? process.maps : nullptr, clock_.monotonic());
-  unwind_->publish(process);
+  unwind_->publish(process, python_ == nullptr ? RuntimePlace() : python_->place_of(process));
+}
+
+/// Another file was found to be a Python: processes may have it.
+void Ingest::republish_pythons() {
+  const std::uint64_t edition = python_->edition();
+  if (std::exchange(pythons_told_, edition) == edition) return;
+  processes_.visit_running([this](symbolizer::Process& process) {
+    if (process.watched && python_->place_of(process).layout != 0) processes_.watch_mappings(process, true);
+  });
 }
 
 /// So that files that no process has mapped any more can be closed.

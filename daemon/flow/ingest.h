@@ -12,6 +12,7 @@
 #include "base/identity.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
+#include "daemon/flow/python_stacks.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -24,10 +25,10 @@ namespace flamed::daemon {
 class Ingest {
  public:
   /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed, `late_walks` if
-  /// no samples bring a slice of their stack.
+  /// no samples bring a slice of their stack, `python` if Python functions are not shown.
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr,
-         LateWalks* late_walks = nullptr);
+         LateWalks* late_walks = nullptr, PythonStacks* python = nullptr);
 
   /// Enters the running processes into the unwind tables, so that their first samples are walked by tables. Call it
   /// once, before the first batch.
@@ -37,7 +38,9 @@ class Ingest {
   void apply(const EventBatch& batch);
 
   /// Are there samples that are not stored yet? Then walk_late() should be called soon.
-  [[nodiscard]] bool has_waiting() const { return late_walks_ != nullptr && late_walks_->is_waiting(); }
+  [[nodiscard]] bool has_waiting() const {
+    return (late_walks_ != nullptr && late_walks_->is_waiting()) || (python_ != nullptr && python_->is_waiting());
+  }
   void walk_late();
   /// Stores all samples. After the last batch.
   void finish();
@@ -57,6 +60,8 @@ class Ingest {
   void publish(symbolizer::Process& process);
   void publish_ancestors(symbolizer::Process& process);
   void publish_mappings(symbolizer::Process& process);
+  void republish_pythons();
+  void look_again(MonotonicTime now);
   void report_mapped_modules(MonotonicTime now);
   void drop_unused_modules();
 
@@ -68,12 +73,14 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   LateWalks* const late_walks_;
+  PythonStacks* const python_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set
   std::size_t modules_to_sweep_at_;  ///< number of modules
   std::uint64_t releases_told_ = 0;  ///< KnownProcesses::releases() at the last sweep
   MonotonicTime mapped_told_;
+  std::uint64_t pythons_told_ = 0;  ///< PythonModules::edition() when processes were last published for it
   std::vector<ModuleId> mapped_;    ///< scratch
   std::vector<Frame> user_frames_;  ///< innermost first
   std::vector<Frame> stack_;        ///< outermost first: user, then kernel

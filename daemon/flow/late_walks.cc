@@ -25,6 +25,19 @@ constexpr unwinder::Architecture kArchitecture = unwinder::Architecture::kX86_64
 static_assert(unwinder::registers_of(kArchitecture).pc == FLAMED_PC_REGISTER);
 static_assert(unwinder::registers_of(kArchitecture).sp == FLAMED_SP_REGISTER);
 
+/// As linked_join() does in the kernel program: which native frame has each call on the stack.
+void join_calls(std::span<const std::uint64_t> calls, std::span<const std::uint64_t> frame_ends,
+                std::vector<std::uint64_t>& joined) {
+  joined.clear();
+  std::size_t frame = 0;
+  for (const std::uint64_t call : calls) {
+    const std::uint64_t address = call & FLAMED_CALL_ADDRESS;
+    while (frame < frame_ends.size() && frame_ends[frame] <= address) ++frame;
+    const std::uint64_t number = frame < frame_ends.size() ? frame : FLAMED_NO_NATIVE_FRAME;
+    joined.push_back(address | number << FLAMED_CALL_BITS);
+  }
+}
+
 std::optional<Truncation> truncation_of(WalkEnd end) {
   switch (end) {
     case WalkEnd::kOutermost:
@@ -101,7 +114,7 @@ void LateWalks::drop(const flamed_sample& header, std::uint16_t cpu) {
 }
 
 bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
-                     std::size_t kernel_frames) {
+                     std::size_t kernel_frames, const LinkedStack& linked) {
   std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
   if (!slice) return false;
   std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
@@ -109,7 +122,7 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
   Met met;
   const Walked walked = walk(*slice, *maps, met);
   if (walked.stack.end != WalkEnd::kPending) {
-    store_walked(walked, *maps, process, sample, kernel_frames);
+    store_walked(walked, *maps, process, sample, kernel_frames, linked);
     return true;
   }
   // Ingest has counted those that the kernel program walked up to the missing rows.
@@ -120,6 +133,7 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
                       std::string(sample.comm),
                       {sample.frames.begin(), sample.frames.end()},
                       kernel_frames,
+                      KeptLinkedStack(linked),
                       std::move(*slice),
                       std::move(maps),
                       met.frame});
@@ -159,7 +173,7 @@ void LateWalks::look_again(MonotonicTime now) {
     Met met;
     const Walked walked = walk(waiting.slice, *waiting.maps, met);
     if (walked.stack.end != WalkEnd::kPending) {
-      store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
+      store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames, waiting.linked.view());
       return true;
     }
     if (is_over || !are_rows_coming(process, met, waiting.slice, now, 0)) {
@@ -179,12 +193,16 @@ void LateWalks::finish() {
 }
 
 void LateWalks::give_up(const Waiting& waiting) {
-  parts_.store.add(waiting.sample());
+  const store::StackSample sample = waiting.sample();
+  symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
+  const std::size_t native = sample.frames.size() - waiting.kernel_frames;
+  if (parts_.python == nullptr || !parts_.python->take(process, sample, native, waiting.linked.view()))
+    parts_.store.add(sample);
   ++given_up_;
 }
 
 void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
-                             const store::StackSample& sample, std::size_t kernel_frames) {
+                             const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked) {
   user_frames_.clear();
   const symbolizer::StackTrust trust =
       parts_.processes.locate_in(maps, process, sample.time, walked.stack.addresses, user_frames_);
@@ -197,17 +215,25 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
     stored.truncation = walked.is_guessed ? Truncation::kGuessed : truncation_of(walked.stack.end);
     if (trust != symbolizer::StackTrust::kAll) stored.truncation = Truncation::kNoMapping;
   }
-  parts_.store.add(stored);
   ++walked_;
+  if (parts_.python != nullptr && !linked.frames.empty()) {
+    LinkedStack joined = linked;
+    join_calls(linked.calls, walked.stack.frame_ends, calls_);
+    joined.calls = calls_;
+    if (parts_.python->take(process, stored, user_frames_.size(), joined)) return;
+  }
+  parts_.store.add(stored);
 }
 
 void LateWalks::tell_store() {
-  if (!std::exchange(has_changed_, false)) return;
+  const bool has_python_changed = parts_.python != nullptr && parts_.python->take_changed();
+  if (!std::exchange(has_changed_, false) && !has_python_changed) return;
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) {
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
+  if (parts_.python != nullptr) parts_.python->append_pending(pending);
   parts_.store.set_pending(std::move(pending));
 }
 

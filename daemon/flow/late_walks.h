@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/identity.h"
 #include "bpf/events.h"
+#include "daemon/flow/python_stacks.h"
 #include "daemon/sampler/stack_slices.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -37,13 +38,14 @@ class LateWalks {
     symbolizer::ModuleTable& modules;
     UnwindPublisher& unwind;
     store::Store& store;
+    PythonStacks* python = nullptr;  ///< null: Python functions are not shown
   };
   explicit LateWalks(const Parts& parts) : parts_(parts) {}
 
   /// `sample` is what was made of `header` without the slice; its last `kernel_frames` frames are the kernel's. True:
   /// the sample was stored or waits. False: there is no usable slice, so store it now.
   bool take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
-            std::size_t kernel_frames);
+            std::size_t kernel_frames, const LinkedStack& linked = {});
 
   /// The slice of a sample that has no user stack is cleared at once.
   void drop(const flamed_sample& header, std::uint16_t cpu);
@@ -69,6 +71,7 @@ class LateWalks {
     std::string comm;
     std::vector<Frame> frames;
     std::size_t kernel_frames = 0;
+    KeptLinkedStack linked;
     StackSlices::Slice slice;
     std::shared_ptr<const symbolizer::MappingSet> maps;
     Frame missing;  ///< the code whose rows it waits for
@@ -99,7 +102,7 @@ class LateWalks {
   bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                        MonotonicTime now, std::int64_t weight_ns);
   void store_walked(const Walked& walked, const symbolizer::MappingSet& maps, symbolizer::Process& process,
-                    const store::StackSample& sample, std::size_t kernel_frames);
+                    const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked);
   void give_up(const Waiting& waiting);
 
   const Parts parts_;
@@ -108,6 +111,7 @@ class LateWalks {
   std::vector<Frame> user_frames_;     ///< scratch of store_walked()
   std::vector<Frame> frames_;          ///< likewise
   std::vector<std::uint64_t> places_;  ///< scratch of are_rows_coming()
+  std::vector<std::uint64_t> calls_;   ///< scratch of store_walked()
   std::atomic<std::uint64_t> walked_ = 0, given_up_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "daemon/budget/budget_keeper.h"
 #include "daemon/naming/jvm_asker.h"
 #include "daemon/naming/row_cache.h"
+#include "daemon/runtimes/python_modules.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "symbolizer/model/module_reader.h"
@@ -32,6 +33,7 @@ class ModuleLoader {
     UnwindPublisher* unwind;  ///< null: no tables
     JvmAsker* jvm_asker;      ///< null: JVMs are not asked
     RowCache* row_cache;      ///< null: rows are not kept for the next start
+    PythonModules* python;    ///< null: Python functions are not shown
     BudgetKeeper& budget;
   };
   explicit ModuleLoader(const Parts& parts) : parts_(parts) {}
@@ -45,6 +47,7 @@ class ModuleLoader {
   void find_functions(const symbolizer::Module& module);
   Result<symbolizer::SourcedRows> rows_of(const Fd& file);
   bool publish_rows(const symbolizer::Module& module, const std::stop_token& stop);
+  void look_for_python(const symbolizer::Module& module, const symbolizer::FileKey& file);
   void look_for_jit_files(const ProcessId& owner);
 
   const Parts parts_;

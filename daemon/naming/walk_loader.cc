@@ -25,12 +25,16 @@ Result<flamed_kernel_orc> find_orc(symbolizer::KernelSymbols& kernel_symbols) {
 
 }  // namespace
 
-void load_walks(WalkPrograms& walks, symbolizer::KernelSymbols& kernel_symbols, bool by_tables) {
+void load_walks(WalkPrograms& walks, symbolizer::KernelSymbols& kernel_symbols, bool by_tables, bool with_runtimes) {
   if (by_tables) {
     const Status loaded = walks.load_user_walk();
     if (!loaded) UnwindPublisher::log_no_tables(loaded.error().message());
   }
-  // It only makes samples cheaper, so it comes second.
+  if (by_tables && with_runtimes && walks.walks_by_tables()) {
+    if (const Status loaded = walks.load_linked_walk(); !loaded)
+      spdlog::warn("Python functions are not shown: {}", loaded.error().message());
+  }
+  // It only makes samples cheaper, so it comes last.
   if (const Status loaded = walks.load_kernel_walk(find_orc(kernel_symbols)); !loaded) {
     spdlog::info("kernel stacks are walked by the kernel: {}", loaded.error().message());
   }

@@ -10,6 +10,7 @@
 namespace flamed::daemon {
 
 /// Logs what the kernel refuses. `by_tables`: there are tables for user stacks.
-void load_walks(WalkPrograms& walks, symbolizer::KernelSymbols& kernel_symbols, bool by_tables);
+void load_walks(WalkPrograms& walks, symbolizer::KernelSymbols& kernel_symbols, bool by_tables,
+                bool with_runtimes = false);
 
 }  // namespace flamed::daemon

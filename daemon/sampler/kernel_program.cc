@@ -42,6 +42,7 @@ using NoticeRing = Handle<ring_buffer*, ::ring_buffer__free>;
 constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr std::uint32_t kSliceProgram = 2;
+constexpr std::uint32_t kLinkedWalkProgram = 3;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
@@ -168,6 +169,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
                               LibbpfLog::Level level) {
   const bool use_unwind_tables = variant.use_unwind_tables;
   const bool use_stack_slices = use_unwind_tables && variant.use_stack_slices;
+  const bool use_runtimes = use_unwind_tables && variant.use_runtimes;
   LibbpfLog log;
   const UserReads user_reads(variant.read_by_type);
   Skeleton skeleton = open_program();
@@ -177,13 +179,21 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   program->rodata->use_stack_slices = use_stack_slices ? 1 : 0;
+  program->rodata->use_runtimes = use_runtimes ? 1 : 0;
   ::bpf_map__set_max_entries(program->maps.counters, possible_cpus);
   ::bpf_map__set_max_entries(program->maps.sample_rings, possible_cpus);
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
+  ::bpf_program__set_autoload(program->progs.walk_linked_frames, false);
   ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
+  }
+  if (!use_runtimes) {
+    for (bpf_map* map : {program->maps.linked_layouts, program->maps.linked_walks, program->maps.known_codes,
+                         program->maps.met_codes, program->maps.program_runtimes}) {
+      ::bpf_map__set_autocreate(map, false);
+    }
   }
   if (!use_unwind_tables) {
     for (bpf_map* map : {program->maps.processes, program->maps.mapping_blocks, program->maps.unwind_modules,
@@ -229,13 +239,16 @@ Result<Fd> load_beside(const ::sampler& first, ::sampler& second, bpf_program* p
   return Fd(::fcntl(::bpf_program__fd(program), F_DUPFD_CLOEXEC, 0));
 }
 
-Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type) {
+using Programs = decltype(::sampler::progs);
+
+Result<Fd> load_walk_beside(const ::sampler& first, bool read_by_type, bpf_program* Programs::*program,
+                            std::uint32_t index) {
   LibbpfLog log;
   const UserReads user_reads(read_by_type);
   const Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the program that walks stacks", errno);
   if (const Status shared = share_maps(first, *skeleton.get(), nullptr, log); !shared) return Error(shared.error());
-  return load_beside(first, *skeleton.get(), skeleton.get()->progs.walk_user_stack, kWalkProgram, log);
+  return load_beside(first, *skeleton.get(), skeleton.get()->progs.*program, index, log);
 }
 
 Result<Fd> load_kernel_walk_beside(const ::sampler& first, const flamed_kernel_orc& orc) {
@@ -268,7 +281,7 @@ struct KernelProgram::Loaded {
   NoticeRing notices{};
 };
 
-Result<KernelProgram> KernelProgram::load(bool use_unwind_tables, bool use_stack_slices) {
+Result<KernelProgram> KernelProgram::load(bool use_unwind_tables, bool use_stack_slices, bool use_runtimes) {
   std::optional<Error> first;
   for (const bool tables : {true, false}) {
     if (tables && !use_unwind_tables) continue;
@@ -279,7 +292,7 @@ Result<KernelProgram> KernelProgram::load(bool use_unwind_tables, bool use_stack
                                         : tables           ? kTablesAreToCome
                                                            : first->message();
       Result<KernelProgram> program =
-          make({tables, by_type, use_stack_slices}, /*is_fallback=*/first.has_value(), why_no_tables);
+          make({tables, by_type, use_stack_slices, use_runtimes}, /*is_fallback=*/first.has_value(), why_no_tables);
       if (program) return program;
       const int code = program.error().code();
       if (code == EPERM) return program;  // no such program is allowed The limit is easily raised, and freed memory
@@ -369,18 +382,29 @@ std::optional<UnwindMapFds> KernelProgram::unwind_maps() const {
   return UnwindMapFds{::bpf_map__fd(maps.processes), ::bpf_map__fd(maps.mapping_blocks),
                       ::bpf_map__fd(maps.unwind_modules), ::bpf_map__fd(maps.unwind_pages),
                       ::bpf_map__fd(maps.unwind_rules), ::bpf_map__fd(maps.row_slabs),
+                      ::bpf_map__fd(maps.linked_layouts), ::bpf_map__fd(maps.program_runtimes),
                       // The kernel shares this memory with us.
                       const_cast<std::uint32_t*>(&loaded_->skeleton.get()->bss->processes_edition)};
 }
 
 Status WalkPrograms::load_user_walk() {
-  Result<Fd> walk = load_walk_beside(first_, reads_by_type_);
+  Result<Fd> walk = load_walk_beside(first_, reads_by_type_, &Programs::walk_user_stack, kWalkProgram);
   if (!walk) walk = explain_bpf_memory(walk.error());
   __atomic_store_n(&first_.bss->walk_state, walk ? FLAMED_WALK_LOADED : FLAMED_WALK_REFUSED, __ATOMIC_RELEASE);
   const std::lock_guard lock(mutex_);
   why_no_tables_ = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
   user_walk_ = std::move(walk).value();
+  return {};
+}
+
+Status WalkPrograms::load_linked_walk() {
+  Result<Fd> walk = load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram);
+  if (!walk) walk = explain_bpf_memory(walk.error());
+  const std::lock_guard lock(mutex_);
+  why_no_runtimes_ = walk ? "" : walk.error().message();
+  if (!walk) return std::move(walk).error();
+  linked_walk_ = std::move(walk).value();
   return {};
 }
 
@@ -410,6 +434,11 @@ bool WalkPrograms::refused_tables() const {
 std::string WalkPrograms::why_no_tables() const {
   const std::lock_guard lock(mutex_);
   return why_no_tables_;
+}
+
+std::string WalkPrograms::why_no_runtimes() const {
+  const std::lock_guard lock(mutex_);
+  return why_no_runtimes_;
 }
 
 std::string WalkPrograms::why_no_kernel_walk() const {

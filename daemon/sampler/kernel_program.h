@@ -41,6 +41,8 @@ class WalkPrograms {
   /// Loads the one that walks user stacks by unwind tables. Until then they are walked by frame pointers. Call it once,
   /// and only if there are maps for tables.
   Status load_user_walk();
+  /// Loads the one that walks the frames of managed runtimes. Call it once, after that, and only in a variant for it.
+  Status load_linked_walk();
   /// Loads the one that walks kernel stacks by the kernel's own tables, if these were found. Until then, and without
   /// it, the kernel walks them, which takes longer. Call it once.
   Status load_kernel_walk(const Result<flamed_kernel_orc>& orc);
@@ -51,6 +53,8 @@ class WalkPrograms {
   [[nodiscard]] bool refused_tables() const;
   /// Why not; empty if they are.
   [[nodiscard]] std::string why_no_tables() const;
+  /// Why the frames of managed runtimes are not walked; empty if they are.
+  [[nodiscard]] std::string why_no_runtimes() const;
   /// Why the kernel itself walks kernel stacks; empty if our program does.
   [[nodiscard]] std::string why_no_kernel_walk() const;
 
@@ -61,6 +65,8 @@ class WalkPrograms {
   // Guarded by it:
   std::string why_no_tables_;
   std::string why_no_kernel_walk_ = "the program for it is being loaded";
+  std::string why_no_runtimes_ = "the program for it is being loaded";
+  Fd linked_walk_{};
   Fd user_walk_{};  ///< also in the map of programs
   Fd kernel_walk_{};
 };
@@ -72,11 +78,12 @@ class KernelProgram {
     bool use_unwind_tables = true;
     bool read_by_type = false;     ///< kernel memory by checked loads instead of the helper that lockdown forbids
     bool use_stack_slices = true;  ///< with tables
+    bool use_runtimes = false;     ///< likewise: walks the frames of managed runtimes
   };
 
   /// With maps for unwind tables if `use_unwind_tables` and the kernel creates them, else without. Reads kernel memory
   /// by type if the helper is forbidden. walks() says how stacks are walked.
-  static Result<KernelProgram> load(bool use_unwind_tables, bool use_stack_slices);
+  static Result<KernelProgram> load(bool use_unwind_tables, bool use_stack_slices, bool use_runtimes = false);
   /// This one or none.
   static Result<KernelProgram> load_variant(const Variant& variant);
   KernelProgram(KernelProgram&&) noexcept;

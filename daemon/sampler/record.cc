@@ -90,10 +90,17 @@ std::optional<SampleRecord> parse_sample(std::span<const std::byte> body) {
   sample.header = reinterpret_cast<const flamed_sample*>(body.data());
   const std::size_t user = sample.header->user_count;
   const std::size_t kernel = sample.header->kernel_count;
-  if (body.size() < sizeof(flamed_sample) + (user + kernel) * sizeof(std::uint64_t)) return std::nullopt;
+  const std::size_t linked = sample.header->linked_frames;
+  const std::size_t calls = sample.header->linked_calls;
+  if (body.size() <
+      sizeof(flamed_sample) + (user + kernel + calls) * sizeof(std::uint64_t) + linked * sizeof(flamed_linked_frame)) {
+    return std::nullopt;
+  }
   const auto* addresses = reinterpret_cast<const std::uint64_t*>(body.data() + sizeof(flamed_sample));
   sample.user = {addresses, user};
   sample.kernel = {addresses + user, kernel};
+  sample.linked_frames = {reinterpret_cast<const flamed_linked_frame*>(addresses + user + kernel), linked};
+  sample.linked_calls = {reinterpret_cast<const std::uint64_t*>(sample.linked_frames.data() + linked), calls};
   return sample;
 }
 

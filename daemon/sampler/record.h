@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "bpf/events.h"
+#include "bpf/linked_layout.h"
 
 namespace flamed::daemon {
 
@@ -42,6 +43,8 @@ struct SampleRecord {
   const flamed_sample* header = nullptr;
   std::span<const std::uint64_t> user;    ///< innermost first
   std::span<const std::uint64_t> kernel;  ///< innermost first
+  std::span<const flamed_linked_frame> linked_frames;
+  std::span<const std::uint64_t> linked_calls;
   [[nodiscard]] std::string_view comm() const;
 };
 /// Empty if the counts do not match the number of bytes.

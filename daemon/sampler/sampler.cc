@@ -470,7 +470,8 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const SamplerOptions& options, c
   if (const Result<Fd> timer = open_timer(0, kNsPerSecond); !timer && timer.error().code() != ENODEV) {
     return Error(timer.error()).with_context(kWhat);
   }
-  Result<KernelProgram> program = KernelProgram::load(options.use_unwind_tables, options.use_stack_slices);
+  Result<KernelProgram> program =
+      KernelProgram::load(options.use_unwind_tables, options.use_stack_slices, options.use_runtimes);
   if (!program) return std::move(program).error().with_context(kWhat);
   auto impl = std::make_unique<Impl>(options, clock, std::move(program).value());
   if (Status opened = impl->open_all(); !opened) return Error(opened.error()).with_context(kWhat);

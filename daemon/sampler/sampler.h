@@ -21,6 +21,7 @@ struct SamplerOptions {
   unsigned frequency_hz = 99;
   bool use_unwind_tables = true;  ///< else frame pointers alone
   bool use_stack_slices = true;   ///< only with tables: samples whose walk has to wait bring a slice of their stack
+  bool use_runtimes = false;      ///< likewise: samples bring the frames of managed runtimes
 };
 
 class Sampler {

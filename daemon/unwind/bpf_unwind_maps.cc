@@ -76,6 +76,16 @@ std::span<const std::uint32_t> BpfUnwindMaps::find_slab(std::uint32_t index) {
   return found == slabs_.end() ? std::span<const std::uint32_t>() : found->second.as<const std::uint32_t>();
 }
 
+Status BpfUnwindMaps::put_layout(std::uint32_t number, const flamed_linked_layout& layout) {
+  if (::bpf_map_update_elem(fds_.layouts, &number, &layout, BPF_ANY) == 0) return {};
+  return Error::from_errno("entering the layout of a runtime's frames");
+}
+
+Status BpfUnwindMaps::put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) {
+  if (::bpf_map_update_elem(fds_.program_runtimes, &file, &runtime, BPF_ANY) == 0) return {};
+  return Error::from_errno("entering a program with a runtime");
+}
+
 Status BpfUnwindMaps::put_process(std::uint32_t tgid, const flamed_process& process) {
   if (::bpf_map_update_elem(fds_.processes, &tgid, &process, BPF_ANY) != 0) {
     return Error::from_errno("entering process " + std::to_string(tgid) + " into the unwind tables");

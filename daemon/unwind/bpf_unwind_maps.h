@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/mapped_memory.h"
+#include "bpf/linked_layout.h"
 #include "daemon/unwind/unwind_maps.h"
 
 namespace flamed::daemon {
@@ -22,7 +23,9 @@ struct UnwindMapFds {
   int modules = -1;
   int pages = -1;
   int rules = -1;
-  int slabs = -1;                              ///< the array of maps
+  int slabs = -1;    ///< the array of maps
+  int layouts = -1;  ///< of runtimes' frames
+  int program_runtimes = -1;
   std::uint32_t* processes_edition = nullptr;  ///< the program's variable, incremented after each change of `processes`
 };
 
@@ -39,6 +42,10 @@ class BpfUnwindMaps final : public UnwindMaps {
   Result<std::span<std::uint32_t>> slab(std::uint32_t index) override;
   void drop_slab(std::uint32_t index) override;
   [[nodiscard]] std::span<const std::uint32_t> find_slab(std::uint32_t index) override;
+  /// For flamed_process.runtime.
+  Status put_layout(std::uint32_t number, const flamed_linked_layout& layout);
+  /// Processes that run this file have the runtime, even before put_process().
+  Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime);
   Status put_process(std::uint32_t tgid, const flamed_process& process) override;
   void remove_process(std::uint32_t tgid) override;
 

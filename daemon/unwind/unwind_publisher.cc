@@ -201,7 +201,7 @@ bool UnwindPublisher::has_place_for(const symbolizer::Process& process) {
   return user_mappings(process).size() <= FLAMED_BLOCK_MAPPINGS;
 }
 
-void UnwindPublisher::publish(const symbolizer::Process& process) {
+void UnwindPublisher::publish(const symbolizer::Process& process, const RuntimePlace& runtime) {
   std::lock_guard lock(mutex_);
   reclaim();
   ProcessEntry entry;
@@ -210,6 +210,8 @@ void UnwindPublisher::publish(const symbolizer::Process& process) {
   value.tgid = static_cast<std::uint32_t>(process.id.pid);
   value.exec_id = process.exec_id;
   value.tables = process.tables.newest();
+  value.runtime = runtime.layout;
+  value.runtime_base = runtime.base;
   entry.start_ticks = process.id.start_ticks;
   entry.exec_id = process.exec_id;
   const auto old = processes_.find(process.id.pid);

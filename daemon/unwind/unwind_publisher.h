@@ -36,6 +36,12 @@
 
 namespace flamed::daemon {
 
+/// Where a process has a managed runtime: see flamed_process.
+struct RuntimePlace {
+  std::uint32_t layout = 0;
+  std::uint64_t base = 0;
+};
+
 class UnwindPublisher {
  public:
   /// `budget_bytes` is for rows, 4 bytes each; the other tables have fixed sizes.
@@ -52,7 +58,7 @@ class UnwindPublisher {
   // -- Ingest ---------------------------------------------------------------------------------------------------------
 
   /// Enters the process with its current mappings, or replaces its entry.
-  void publish(const symbolizer::Process& process);
+  void publish(const symbolizer::Process& process, const RuntimePlace& runtime = {});
   /// Is there enough room for processes that may never be sampled?
   [[nodiscard]] bool has_room_to_spare() const;
   /// A no-op if the pid is another process's by now.

@@ -26,7 +26,7 @@ class FunctionIndex {
  public:
   /// Uses only the options that say how code is shown.
   FunctionIndex(const ProfileOptions& options, std::size_t most_nodes)
-      : functions_(options), shown_(functions_), states_(view_), most_nodes_(most_nodes) {}
+      : functions_(options), shown_(functions_, options.interpreter), states_(view_), most_nodes_(most_nodes) {}
   FunctionIndex(const FunctionIndex&) = delete;
   FunctionIndex& operator=(const FunctionIndex&) = delete;
 

@@ -14,7 +14,7 @@ constexpr std::int64_t kKeepUnusedNs = 60 * kNsPerSecond;
 constexpr std::chrono::milliseconds kPatience{100};
 
 bool is_usual(const ProfileOptions& options) {
-  return options.inlines && !options.full_names && !options.lines && !options.annotate;
+  return options.inlines && !options.full_names && !options.lines && !options.annotate && !options.interpreter;
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ bool ShownFrames::name(std::span<const std::uint32_t> ids, const CallTree::Frame
   std::vector<std::uint32_t> asked;
   std::vector<Frame> addresses;
   for (const std::uint32_t id : ids) {
+    if (!interpreter_ && is_interpreter(frames[id])) continue;
     const bool is_known = at_[id] != 0;
     if (is_known) {
       const Place& place = places_[at_[id] - 1];

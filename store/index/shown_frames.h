@@ -20,7 +20,8 @@ namespace flamed::store {
 
 class ShownFrames {
  public:
-  explicit ShownFrames(FunctionTable& functions) : functions_(functions) {}
+  /// Without `interpreter`, frames of interpreters have no functions.
+  ShownFrames(FunctionTable& functions, bool interpreter) : functions_(functions), interpreter_(interpreter) {}
 
   /// The modules of all named frames, each once.
   [[nodiscard]] std::span<const ModuleId> modules() const { return modules_; }
@@ -59,6 +60,7 @@ class ShownFrames {
   [[nodiscard]] bool shows_same(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) const;
 
   FunctionTable& functions_;
+  const bool interpreter_;
   std::vector<std::uint32_t> at_;  ///< by FrameId: 1 + index into places_; 0: not known
   std::vector<Place> places_;
   std::vector<std::uint32_t> variants_;  ///< chain after chain

@@ -43,6 +43,8 @@ struct ProfileOptions {
   bool lines = false;
   /// If false: only the function that others were inlined into, the outermost of a chain.
   bool inlines = true;
+  /// The frames of a managed runtime's interpreter, between the program's own.
+  bool interpreter = false;
   /// Names with template arguments and parameters.
   bool full_names = false;
 

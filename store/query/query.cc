@@ -42,7 +42,7 @@ std::optional<std::uint32_t> only_user(const Snapshot& snapshot) { return snapsh
 std::vector<Frame> frames_of(const Snapshot& snapshot, std::span<const ModuleId> modules) {
   std::vector<Frame> frames;
   snapshot.data().tree.frames.for_each_place([&](std::uint32_t, const PackedFrame& frame) {
-    if (std::binary_search(modules.begin(), modules.end(), frame.module)) frames.push_back(frame);
+    if (std::binary_search(modules.begin(), modules.end(), frame.module)) frames.push_back(without_mark(frame));
   });
   std::sort(frames.begin(), frames.end());
   frames.erase(std::unique(frames.begin(), frames.end()), frames.end());

@@ -23,6 +23,7 @@ StackBuilder::StackBuilder(const SnapshotData& snapshot, const Selection& select
 bool StackBuilder::see(StackRef ref, std::uint64_t samples) {
   states_.of(ref.stack, [&](std::uint32_t id, const Frame& frame) {
     const bool kernel = frame.module == kKernelModule;
+    if (!options_.interpreter && is_interpreter(frame)) return;
     if (seen_at_[id] != kNone || (selection_.side != Side::kBoth && kernel != (selection_.side == Side::kKernel)))
       return;
     seen_at_[id] = static_cast<std::uint32_t>(seen_.size());
@@ -76,7 +77,7 @@ StackBuilder::Shown StackBuilder::show(const Frame& address, const std::shared_p
   shown.frame = static_cast<std::uint32_t>(frames_.size());
   // Kernel addresses would undo address space randomisation (KASLR).
   const bool hidden = snapshot_.only_user && address.module == kKernelModule;
-  frames_.push_back({hidden ? Frame{kKernelModule, 0} : address, std::move(chain)});
+  frames_.push_back({hidden ? Frame{kKernelModule, 0} : without_mark(address), std::move(chain)});
   return shown;
 }
 
@@ -87,7 +88,7 @@ const StackBuilder::Placed& StackBuilder::place(StackId stack) {
   Placed at = placed_[node];
   for (std::size_t i = path_.size(); i-- > 0;) {
     const std::uint32_t seen = seen_at_[snapshot_.tree.nodes[path_[i]].frame.value];
-    if (seen != kNone) {  // else a mark of truncation, or a frame of the other side
+    if (seen != kNone) {  // else a mark of truncation, a frame of the other side, or an interpreter's
       const Shown& shown = shown_[seen];
       at.focused = at.focused || shown.focused;
       at.ignored = at.ignored || shown.ignored;

@@ -113,6 +113,10 @@ void ModuleSymbolizer::name_group(std::span<const Frame> frames, Group group, Ch
     }
     return;
   }
+  if (id == kRuntimeModule && options_.runtime_functions != nullptr) {
+    for (const std::size_t i : group) chains[i] = options_.runtime_functions->name(frames[i]);
+    return;
+  }
   if (id == kTruncatedModule) {
     for (const std::size_t i : group) {
       chains[i] =

@@ -32,6 +32,7 @@
 #include "symbolizer/names/debian_packages.h"
 #include "symbolizer/names/debug_file_finder.h"
 #include "symbolizer/names/kernel_symbols.h"
+#include "symbolizer/names/runtime_functions.h"
 
 namespace flamed::symbolizer {
 
@@ -56,6 +57,8 @@ class ModuleSymbolizer final : public Symbolizer {
     /// For advice on missing names. Null: no package is named.
     DebianPackages* packages = nullptr;
     bool asks_debug_servers = false;
+    /// Null: no frame is in kRuntimeModule.
+    const RuntimeFunctions* runtime_functions = nullptr;
   };
 
   ModuleSymbolizer(Modules& modules, KernelSymbols& kernel, ModuleReader& reader, DebugFileFinder& debug_files,

@@ -36,6 +36,20 @@ struct {
   __type(value, struct linked_walk_counts);
 } counts SEC(".maps");
 
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct known_codes);
+} known SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct met_codes);
+} met SEC(".maps");
+
 SEC("perf_event")
 int check_linked_walk(struct bpf_perf_event_data* ctx) {
   __u32 zero = 0;
@@ -43,12 +57,16 @@ int check_linked_walk(struct bpf_perf_event_data* ctx) {
   struct flamed_linked_layout* layout = bpf_map_lookup_elem(&layouts, &zero);
   struct linked_walk* walk = bpf_map_lookup_elem(&walks, &zero);
   struct linked_walk_counts* count = bpf_map_lookup_elem(&counts, &zero);
-  if (!layout || !walk || !count) return 0;
+  struct known_codes* known_ones = bpf_map_lookup_elem(&known, &zero);
+  struct met_codes* met_ones = bpf_map_lookup_elem(&met, &zero);
+  if (!layout || !walk || !count || !known_ones || !met_ones) return 0;
 
   const __u64 began = bpf_ktime_get_ns();
   linked_begin(walk, layout, base, thread_pointer());
+  walk->tgid = target;
+  walk->now_seconds = (__u32)(began / 1000000000ULL);
   for (__u64 i = 0; i < FLAMED_LINKED_RUN; i++) {
-    if (!linked_step(walk, layout)) break;
+    if (!linked_step(walk, layout, known_ones, met_ones, 1)) break;
   }
   if (!walk->frame_count) {
     count->without_frames++;

@@ -2,6 +2,7 @@
 //
 // The kernel program's walk of linked frames, on the host.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -40,9 +41,11 @@ namespace {
 std::unique_ptr<linked_walk> walk(RemoteMemory& memory, const flamed_linked_layout& layout, std::uint64_t base,
                                   std::uint64_t thread_pointer) {
   auto walk = std::make_unique<linked_walk>();
+  const auto known = std::make_unique<known_codes>();
+  const auto met = std::make_unique<met_codes>();
   walked_memory = &memory;
   linked_begin(walk.get(), &layout, base, thread_pointer);
-  while (linked_step(walk.get(), &layout) != 0) {
+  while (linked_step(walk.get(), &layout, known.get(), met.get(), 1) != 0) {
   }
   return walk;
 }
@@ -86,18 +89,18 @@ TEST_CASE("the program finds the frames of a running Python, and what each call 
         CHECK(found->frames[i].code == as_program_code(plain[i]));
         CHECK(found->frames[i].check >> FLAMED_CHECK_BITS == call);
         CHECK((found->frames[i].check & 1) == 1);
-        if (plain[i].is_outermost_of_call) ++call;
+        if (plain[i].is_outermost_of_call && layout.boundary_kind != LinkedFrames::Boundary::kEachFrame) ++call;
       }
       REQUIRE(found->call_count >= call);
-      if (layout.boundary_kind == LinkedFrames::Boundary::kEachFrame) continue;
       const auto [stack, stack_end] = stack_of(process->pid());
       std::uint64_t below = 0;
       for (std::uint64_t i = 0; i < call; ++i) {
         // 3.11 has the outermost one in the thread state.
-        CHECK(found->calls[i] >= stack);
-        CHECK(found->calls[i] < stack_end);
-        CHECK(found->calls[i] > below);
-        below = found->calls[i];
+        const std::uint64_t address = found->calls[i] & FLAMED_CALL_ADDRESS;
+        CHECK(address >= stack);
+        CHECK(address < stack_end);
+        CHECK(address > below);
+        below = address;
       }
     }
   }
@@ -182,6 +185,13 @@ TEST_CASE("frames have their code, instruction and check word") {
   CHECK(walk(memory, kForged, 0, kThread)->frames[1].check != before);
 }
 
+TEST_CASE("the program's check word is the one that names are read with") {
+  Words memory = forged_thread(2);
+  const auto found = walk(memory, kForged, 0, kThread);
+  const std::array<std::uint64_t, 4> words{1, 2, 3, 4};
+  CHECK((found->frames[1].check & ((1ULL << FLAMED_CHECK_BITS) - 1)) == check_word(words));
+}
+
 TEST_CASE("the state of another thread is not walked") {
   Words memory = forged_thread(3);
   memory.put(kState + 136, kThread + 64);
@@ -221,11 +231,49 @@ TEST_CASE("calls from native code end groups of frames") {
   const auto found = walk(memory, kForged, 0, kThread);
   REQUIRE(found->frame_count == 5);
   REQUIRE(found->call_count == 2);
-  CHECK(found->calls[0] == frame_at(2));
-  CHECK(found->calls[1] == frame_at(5));
+  CHECK(found->calls[0] == (frame_at(2) | FLAMED_NO_NATIVE_FRAME << FLAMED_CALL_BITS));
+  CHECK(found->calls[1] == (frame_at(5) | FLAMED_NO_NATIVE_FRAME << FLAMED_CALL_BITS));
   std::vector<std::uint64_t> calls;
   for (std::uint32_t i = 0; i < found->frame_count; ++i) calls.push_back(found->frames[i].check >> FLAMED_CHECK_BITS);
   CHECK(calls == std::vector<std::uint64_t>{0, 0, 1, 1, 2});
+}
+
+TEST_CASE("a native frame that has a call on the stack is noted with the call, from the innermost one on") {
+  Words memory = forged_thread(7);
+  put_frame(memory, 2, 3);
+  put_frame(memory, 5, 4);
+  const auto found = walk(memory, kForged, 0, kThread);
+  CHECK(linked_join(found.get(), 4) == frame_at(5));
+  CHECK(linked_join(found.get(), 9) == ~0ULL);
+  CHECK(linked_join(found.get(), 11) == ~0ULL);
+  CHECK(found->calls[0] == (frame_at(2) | std::uint64_t{4} << FLAMED_CALL_BITS));
+  CHECK(found->calls[1] == (frame_at(5) | std::uint64_t{9} << FLAMED_CALL_BITS));
+}
+
+TEST_CASE("a code object's check word is read once in a second, and it is news only to the first CPU") {
+  Words memory = forged_thread(2);
+  const auto known = std::make_unique<known_codes>();
+  const auto met = std::make_unique<met_codes>();
+  const auto walk_at = [&](std::uint32_t seconds, known_codes& of_cpu) {
+    auto walk = std::make_unique<linked_walk>();
+    walked_memory = &memory;
+    linked_begin(walk.get(), &kForged, 0, kThread);
+    walk->tgid = 7;
+    walk->now_seconds = seconds;
+    while (linked_step(walk.get(), &kForged, &of_cpu, met.get(), 1) != 0) {
+    }
+    return walk;
+  };
+  const auto first = walk_at(5, *known);
+  CHECK(first->is_news == 1);
+  memory.put(code_at(1) + 136, 77);
+  CHECK(walk_at(5, *known)->frames[1].check == first->frames[1].check);
+  CHECK(walk_at(5, *known)->is_news == 0);
+  const auto later = walk_at(6, *known);
+  CHECK(later->frames[1].check != first->frames[1].check);
+  CHECK(later->is_news == 1);
+  const auto other_cpu = std::make_unique<known_codes>();
+  CHECK(walk_at(6, *other_cpu)->is_news == 0);
 }
 
 TEST_CASE("instructions that are far away, or before the first one, are told apart from others") {
@@ -257,7 +305,9 @@ TEST_CASE("a circle of calls alone ends as well") {
   walked_memory = &memory;
   linked_begin(found.get(), &kForged, 0, kThread);
   // The program makes this many steps in a run, and few runs.
-  for (int i = 0; i < 4 * FLAMED_LINKED_RUN; ++i) linked_step(found.get(), &kForged);
+  const auto known = std::make_unique<known_codes>();
+  const auto met = std::make_unique<met_codes>();
+  for (int i = 0; i < 4 * FLAMED_LINKED_RUN; ++i) linked_step(found.get(), &kForged, known.get(), met.get(), 1);
   CHECK(found->frame_count == 0);
   CHECK(found->call_count == FLAMED_MAX_LINKED_CALLS);
 }

@@ -253,9 +253,10 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   Config config;
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
-  CHECK(status.error().message() ==
-        "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-        "memory_budget, unwind, unwind_memory, stack_slices, command_lines, jvm_attach, debuginfod, log_level");
+  CHECK(
+      status.error().message() ==
+      "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
+      "memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, log_level");
 }
 
 TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The layout of a runtime's linked frames, as the daemon gives it to the kernel program, and what the program finds by
+ * it. runtimes/linked_frames.h explains the layout.
+ */
+#ifndef FLAMED_BPF_LINKED_LAYOUT_H
+#define FLAMED_BPF_LINKED_LAYOUT_H
+
+#include <linux/types.h>
+
+#define FLAMED_MAX_LINKED_FRAMES 512
+#define FLAMED_MAX_LINKED_CALLS 128 /* from native code */
+#define FLAMED_LINKED_RUN 256       /* frames and calls in one run of the program */
+#define FLAMED_LINKED_FRAME_BYTES 128
+#define FLAMED_MAX_LINKED_LAYOUTS 256 /* with number 0, which is none */
+
+/* Bit for bit runtimes::ThreadStatePlace::Kind, after 0. */
+enum flamed_state_place_kind {
+  FLAMED_PLACE_NONE = 0,
+  FLAMED_PLACE_THREAD_LOCAL = 1,
+  FLAMED_PLACE_THREAD_BLOCK = 2,
+  FLAMED_PLACE_THREAD_KEY = 3,
+  FLAMED_PLACE_GLOBAL = 4,
+};
+
+struct flamed_state_place {
+  __u64 kind; /* enum flamed_state_place_kind */
+  __s64 offset;
+  __u64 address; /* in the module: the process has it at this plus the module's base */
+};
+
+enum flamed_linked_instruction {
+  FLAMED_INSTRUCTION_ADDRESS = 0,
+  FLAMED_INSTRUCTION_BYTE_OFFSET = 1,
+  FLAMED_INSTRUCTION_INDEX = 2,
+};
+
+enum flamed_linked_boundary {
+  FLAMED_BOUNDARY_EACH_FRAME = 0,
+  FLAMED_BOUNDARY_MARKED = 1,
+  FLAMED_BOUNDARY_OWN_FRAME = 2,
+};
+
+struct flamed_linked_layout {
+  struct flamed_state_place places[2]; /* tried in this order */
+  __u16 thread_id;                     /* in a thread state: the thread pointer of its thread */
+  __u16 innermost;       /* in a thread state: the address of the innermost frame, or of what has it ... */
+  __u16 innermost_there; /* ... here, if `is_indirect` */
+  __u8 is_indirect;
+  __u8 frame_bytes; /* read of each frame; a multiple of 8, less than FLAMED_LINKED_FRAME_BYTES */
+  __u8 code;        /* in a frame, as are the next three; multiples of 8, or of 4 for an `instruction` of 32 bits */
+  __u8 previous;
+  __u8 instruction;
+  __u8 boundary; /* one byte */
+  __u8 boundary_value;
+  __u8 boundary_kind;    /* enum flamed_linked_boundary */
+  __u8 instruction_kind; /* enum flamed_linked_instruction */
+  __u8 check_words;      /* 1 to 4, in a code object from `check` on: what tells it from another one at its address */
+  __u16 check;
+  __u16 first_instruction; /* in a code object */
+  __u16 first_call;        /* with FLAMED_BOUNDARY_MARKED, in a thread state: the innermost call */
+  __u16 next_call;         /* in a call */
+  __u64 reserved;
+};
+
+/* What the walk found. */
+struct flamed_linked_frame {
+  __u64 code;  /* the code object's address >> 3 << 20 | the instruction plus 1, in units of two bytes */
+  __u64 check; /* the number of the call << 48 | check word; the word is 0 if the code object could not be read */
+};
+#define FLAMED_INSTRUCTION_BITS 20
+#define FLAMED_MOST_INSTRUCTION ((1ULL << FLAMED_INSTRUCTION_BITS) - 1) /* this one and all later ones */
+#define FLAMED_CHECK_BITS 48
+
+/* A call: its address on the native stack, and above it the number of the native frame that has it there. */
+#define FLAMED_CALL_BITS 48
+#define FLAMED_CALL_ADDRESS ((1ULL << FLAMED_CALL_BITS) - 1)
+#define FLAMED_NO_NATIVE_FRAME 0xffffULL
+
+/*
+ * Frames of a thread mostly lie one behind the other, callers at lower addresses: one copy has about ten of them.
+ * Frames that lie elsewhere, as those of generators do, are copied alone.
+ */
+#define FLAMED_LINKED_WINDOW_BYTES 1024
+#define FLAMED_LINKED_ALONE (FLAMED_LINKED_WINDOW_BYTES / 8) /* where those are put */
+#define FLAMED_LINKED_WORDS 256
+#define FLAMED_LINKED_NEAR 2048 /* a caller is looked for behind its callee if it is not farther below */
+
+/* The state of a walk between runs of the program, and what it found. */
+struct linked_walk {
+  __u64 at;    /* the next frame; 0: the walk is over */
+  __u64 entry; /* with FLAMED_BOUNDARY_MARKED: the call of the next frames */
+  __u32 frame_count;
+  __u32 call_count;
+  __u32 is_cut; /* frames outside of the last one are missing: memory that can't be read, or too many */
+  __u32 joined; /* calls whose native frame is known */
+  __u32 tgid;
+  __u32 now_seconds;
+  __u32 is_news;      /* there is a code object that the daemon should look at */
+  __u32 runs;         /* of the program, for this walk */
+  __u64 last;         /* the frame before */
+  __u64 window_start; /* address of words[0]; 0: there is nothing in it */
+  __u64 words[FLAMED_LINKED_WORDS];
+  struct flamed_linked_frame frames[FLAMED_MAX_LINKED_FRAMES]; /* innermost first */
+  __u64 calls[FLAMED_MAX_LINKED_CALLS];                        /* innermost first, in ascending order; see
+                                                                  FLAMED_CALL_ADDRESS */
+};
+
+/* A program's file, for processes that the daemon does not know yet. */
+struct flamed_program_file {
+  __u64 inode;
+  __u64 device; /* the kernel's dev_t: major << 20 | minor */
+};
+#define FLAMED_DEVICE_MINOR_BITS 20
+#define FLAMED_MAX_PROGRAM_FILES 256
+
+/* The runtime in it. */
+struct flamed_program_runtime {
+  __u64 layout;     /* its number */
+  __u64 first_code; /* the smallest address of code in the file */
+};
+
+#endif /* FLAMED_BPF_LINKED_LAYOUT_H */

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flow/python_stacks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "store/query/query.h"
+
+namespace flamed::daemon {
+namespace {
+
+using runtimes::LinkedFrames;
+using symbolizer::PythonCode;
+using symbolizer::RuntimeFunctions;
+
+/// Of all processes; then all are read again.
+constexpr std::size_t kMostCodes = 262'144;
+/// A process of which so many code objects can't be read, and none can, is not asked for more.
+constexpr std::size_t kHopeless = 16;
+constexpr std::size_t kMostWaiting = 4096;
+constexpr std::int64_t kTidyNs = 10 * kNsPerSecond;
+
+constexpr std::uint64_t kCheckMask = (std::uint64_t{1} << FLAMED_CHECK_BITS) - 1;
+
+constexpr const char* kNotReadInTime = "its name was not read in time: the program had ended, or there was no CPU time";
+constexpr const char* kUnreadable = "its code object could not be read";
+
+}  // namespace
+
+RuntimePlace PythonStacks::place_of(const symbolizer::Process& process) const {
+  if (process.maps == nullptr) return {};
+  const std::optional<PythonModules::Loaded> loaded = parts_.modules.find(*process.maps);
+  return loaded ? RuntimePlace{loaded->layout, loaded->base} : RuntimePlace{};
+}
+
+PythonCode PythonStacks::code_of(const flamed_linked_frame& frame) {
+  return {frame.code >> FLAMED_INSTRUCTION_BITS << 3, frame.check & kCheckMask};
+}
+
+PythonStacks::Known* PythonStacks::known_of(symbolizer::Process& process, MonotonicTime time) {
+  auto found = known_.find(process.id);
+  if (found == known_.end() || found->second.exec_id != process.exec_id) {
+    if (process.maps == nullptr) return nullptr;
+    std::optional<PythonModules::Loaded> loaded = parts_.modules.find(*process.maps);
+    if (!loaded) return nullptr;
+    found = known_.insert_or_assign(process.id, Known{process.exec_id, *std::move(loaded), {}, 0, 0, time}).first;
+  }
+  found->second.used_at = std::max(found->second.used_at, time);
+  return &found->second;
+}
+
+bool PythonStacks::take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+                        const LinkedStack& linked) {
+  if (linked.frames.empty()) return false;
+  Known* const known = known_of(process, sample.time);
+  if (known == nullptr || known->loaded.layout != linked.layout) return false;
+  if (known->named == 0 && known->unnamed >= kHopeless) return false;
+  if (are_known(*known, linked)) {
+    store_joined(*known, sample, native, linked);
+    return true;
+  }
+  ask(*known, process, linked);
+  if (waiting_.size() >= kMostWaiting) {
+    store_joined(*known, sample, native, linked);
+    return true;
+  }
+  waiting_.push_back({sample,
+                      std::string(sample.comm),
+                      {sample.frames.begin(), sample.frames.end()},
+                      native,
+                      KeptLinkedStack(linked)});
+  has_changed_ = true;
+  return true;
+}
+
+bool PythonStacks::are_known(const Known& known, const LinkedStack& linked) const {
+  return std::all_of(linked.frames.begin(), linked.frames.end(), [&](const flamed_linked_frame& frame) {
+    const auto code = known.codes.find(code_of(frame));
+    return code != known.codes.end() && code->second.state != Code::State::kAsked;
+  });
+}
+
+void PythonStacks::ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked) {
+  const runtimes::PythonLayout& layout = known.loaded.python->layout;
+  PythonNamer::Request request{process.id,
+                               known.exec_id,
+                               process.user,
+                               {layout.objects, known.loaded.base, layout.frames.check, layout.frames.check_words},
+                               {}};
+  for (const flamed_linked_frame& frame : linked.frames) {
+    const PythonCode code = code_of(frame);
+    if (request.codes.size() >= symbolizer::kMostPythonCodes) break;
+    if (known.codes.try_emplace(code).second) request.codes.push_back(code);
+  }
+  code_objects_ += request.codes.size();
+  if (request.codes.empty()) return;
+  const std::vector<PythonCode> codes = request.codes;
+  if (parts_.namer.ask(std::move(request))) return;
+  for (const PythonCode& code : codes) known.codes.erase(code);
+  code_objects_ -= codes.size();
+}
+
+std::uint32_t PythonStacks::unnamed(const char* reason, std::uint32_t user) {
+  return parts_.functions.enter_unnamed_python(reason, user).value_or(RuntimeFunctions::kNoRoom);
+}
+
+void PythonStacks::learn(PythonNamer::Answer& answer) {
+  const auto found = known_.find(answer.request.process);
+  if (found == known_.end()) return;
+  Known& known = found->second;
+  const std::uint32_t user = answer.request.user;
+  for (std::size_t i = 0; i < answer.request.codes.size(); ++i) {
+    const auto code = known.codes.find(answer.request.codes[i]);
+    if (code == known.codes.end()) continue;
+    const bool is_named = answer.names && !(*answer.names)[i].function.name.empty();
+    Code& to = code->second;
+    if (is_named) {
+      runtimes::PythonFunction& function = (*answer.names)[i].function;
+      to.state = Code::State::kNamed;
+      to.function =
+          parts_.functions.enter_python(function.name, function.file, user).value_or(RuntimeFunctions::kNoRoom);
+      to.lines = std::move(function.lines);
+      ++known.named;
+      continue;
+    }
+    const std::string why = answer.names ? (*answer.names)[i].why_not : answer.names.error().message();
+    to.state = Code::State::kUnnamed;
+    to.function = unnamed((std::string(kUnreadable) + ": " + why).c_str(), user);
+    ++known.unnamed;
+    if (known.named == 0 && known.unnamed == kHopeless) {
+      parts_.modules.note_failure(
+          known.loaded.module,
+          "Python functions of process " + std::to_string(answer.request.process.pid) + " can't be read: " + why);
+    }
+  }
+  if (known.named != 0) parts_.modules.note_success(known.loaded.module);
+}
+
+void PythonStacks::look_again(MonotonicTime now) {
+  std::vector<PythonNamer::Answer> answers = parts_.namer.take_answers();
+  for (PythonNamer::Answer& answer : answers) learn(answer);
+  const auto is_done = [&](const Waiting& waiting) {
+    const auto found = known_.find(waiting.value.process);
+    const bool is_over = now.ns - waiting.value.time.ns >= kLongestWaitNs;
+    store::StackSample sample = waiting.value;
+    sample.comm = waiting.comm;
+    sample.frames = waiting.frames;
+    if (found == known_.end() || found->second.loaded.layout != waiting.linked.layout) {
+      parts_.store.add(sample);
+      return true;
+    }
+    const LinkedStack linked = waiting.linked.view();
+    if (!is_over && !are_known(found->second, linked)) return false;
+    store_joined(found->second, sample, waiting.native, linked);
+    return true;
+  };
+  if (std::erase_if(waiting_, is_done) != 0) has_changed_ = true;
+}
+
+void PythonStacks::finish() { look_again({std::numeric_limits<std::int64_t>::max()}); }
+
+void PythonStacks::append_pending(std::vector<store::PendingSample>& pending) const {
+  for (const Waiting& waiting : waiting_) {
+    pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
+  }
+}
+
+Frame PythonStacks::frame_of(const Known& known, const flamed_linked_frame& frame) {
+  const auto code = known.codes.find(code_of(frame));
+  if (code == known.codes.end() || code->second.state == Code::State::kAsked) {
+    ++unnamed_frames_;
+    return RuntimeFunctions::frame_of(unnamed(kNotReadInTime, 0), 0);
+  }
+  const bool is_named = code->second.state == Code::State::kNamed;
+  ++(is_named ? named_frames_ : unnamed_frames_);
+  const std::uint64_t after = frame.code & FLAMED_MOST_INSTRUCTION;
+  const std::uint32_t line = after == FLAMED_MOST_INSTRUCTION
+                                 ? 0
+                                 : runtimes::line_at(code->second.lines, static_cast<std::int64_t>(after) - 1);
+  return RuntimeFunctions::frame_of(code->second.function, line);
+}
+
+void PythonStacks::store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
+                                const LinkedStack& linked) {
+  const PythonModules::Loaded& loaded = known.loaded;
+  const runtimes::PythonLayout& layout = loaded.python->layout;
+  PythonRunner runner{loaded.module};
+  if (layout.frames.boundary_kind == LinkedFrames::Boundary::kEachFrame) {
+    runner.function = layout.interpreter - loaded.python->code_bias;
+    runner.function_bytes = layout.interpreter_bytes;
+  }
+  python_.clear();
+  for (const flamed_linked_frame& frame : linked.frames) python_.push_back(frame_of(known, frame));
+  frames_.clear();
+  join_python(runner, sample.frames.first(native), !sample.truncation, linked, python_, frames_);
+  const std::span<const Frame> kernel = sample.frames.subspan(native);
+  frames_.insert(frames_.end(), kernel.begin(), kernel.end());
+  ++samples_;
+
+  store::StackSample joined = sample;
+  joined.frames = frames_;
+  if (linked.is_cut) {
+    ++cut_;
+    const bool is_deep = linked.frames.size() >= FLAMED_MAX_LINKED_FRAMES;
+    if (!joined.truncation) {
+      joined.truncation = is_deep ? store::Truncation::kDepthLimit : store::Truncation::kUnreadableStack;
+    }
+  }
+  parts_.store.add(joined);
+}
+
+void PythonStacks::tidy(MonotonicTime now) {
+  if (now.ns - tidied_at_.ns < kTidyNs) return;
+  tidied_at_ = now;
+  const auto is_gone = [&](const auto& each) {
+    const symbolizer::Process* const running = parts_.processes.known().find_running(each.first.pid);
+    return (running == nullptr || running->id != each.first) && now.ns - each.second.used_at.ns >= kTidyNs;
+  };
+  std::erase_if(known_, is_gone);
+  std::size_t codes = 0;
+  for (const auto& [process, known] : known_) codes += known.codes.size();
+  if (codes > kMostCodes) {
+    known_.clear();
+    codes = 0;
+  }
+  code_objects_ = codes;
+  if (!parts_.functions.is_crowded()) return;
+  const std::array<ModuleId, 1> module{kRuntimeModule};
+  std::vector<Frame> used = store::frames_of(parts_.store.snapshot(), module);
+  for (const auto& [process, known] : known_) {
+    for (const auto& [address, code] : known.codes) used.push_back(RuntimeFunctions::frame_of(code.function, 0));
+  }
+  parts_.functions.retain(used);
+}
+
+}  // namespace flamed::daemon

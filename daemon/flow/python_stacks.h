@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PythonStacks: joins the Python frames that samples bring with their native frames. A sample with code objects whose
+// names are not known waits for them, at most kLongestWaitNs, and is then stored with unnamed frames in their place.
+//
+// Belongs to the ingest thread, except stats().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "bpf/linked_layout.h"
+#include "daemon/flow/python_join.h"
+#include "daemon/runtimes/python_modules.h"
+#include "daemon/runtimes/python_namer.h"
+#include "daemon/unwind/unwind_publisher.h"
+#include "runtimes/python/line_table.h"
+#include "store/ring/store.h"
+#include "symbolizer/names/runtime_functions.h"
+#include "symbolizer/process/process_tracker.h"
+
+namespace flamed::daemon {
+
+/// A LinkedStack with memory of its own.
+struct KeptLinkedStack {
+  explicit KeptLinkedStack(const LinkedStack& stack)
+      : frames(stack.frames.begin(), stack.frames.end()),
+        calls(stack.calls.begin(), stack.calls.end()),
+        layout(stack.layout),
+        is_cut(stack.is_cut) {}
+  [[nodiscard]] LinkedStack view() const { return {frames, calls, layout, is_cut}; }
+
+  std::vector<flamed_linked_frame> frames;
+  std::vector<std::uint64_t> calls;
+  std::uint32_t layout;
+  bool is_cut;
+};
+
+class PythonStacks {
+ public:
+  static constexpr std::int64_t kLongestWaitNs = 2 * kNsPerSecond;
+
+  /// All of them must outlive it.
+  struct Parts {
+    PythonModules& modules;
+    PythonNamer& namer;
+    symbolizer::RuntimeFunctions& functions;
+    symbolizer::ProcessTracker& processes;
+    store::Store& store;
+  };
+  explicit PythonStacks(const Parts& parts) : parts_(parts) {}
+
+  /// Changes when more files are known to be a Python.
+  [[nodiscard]] std::uint64_t edition() const { return parts_.modules.edition(); }
+  /// What the kernel program has to know of the process.
+  [[nodiscard]] RuntimePlace place_of(const symbolizer::Process& process) const;
+
+  /// `sample` is what was made of the native stack, `native` of its frames are user space's. Stores the sample, now or
+  /// later. False: the process has no Python that is known, so the caller stores it.
+  bool take(symbolizer::Process& process, const store::StackSample& sample, std::size_t native,
+            const LinkedStack& linked);
+
+  /// Stores the samples whose names are known by now, and those that have waited too long.
+  void look_again(MonotonicTime now);
+  /// Stores all samples.
+  void finish();
+  [[nodiscard]] bool is_waiting() const { return !waiting_.empty(); }
+  void append_pending(std::vector<store::PendingSample>& pending) const;
+  /// Has that list changed since the last call?
+  bool take_changed() { return std::exchange(has_changed_, false); }
+
+  /// Forgets what is known of ended processes, and names that no stored stack has.
+  void tidy(MonotonicTime now);
+
+  struct Stats {
+    std::uint64_t samples = 0;         ///< with Python frames
+    std::uint64_t named_frames = 0;    ///< of these samples
+    std::uint64_t unnamed_frames = 0;  ///< likewise
+    std::uint64_t cut = 0;             ///< samples without their outer Python frames
+    std::size_t code_objects = 0;      ///< known now, of all processes
+  };
+  /// Any thread.
+  [[nodiscard]] Stats stats() const {
+    return {samples_.load(), named_frames_.load(), unnamed_frames_.load(), cut_.load(), code_objects_.load()};
+  }
+
+ private:
+  struct Code {
+    enum class State : std::uint8_t { kAsked, kNamed, kUnnamed };
+    State state = State::kAsked;
+    std::uint32_t function = symbolizer::RuntimeFunctions::kNoRoom;
+    std::vector<runtimes::LineRun> lines{};
+  };
+  struct CodeHash {
+    std::size_t operator()(const symbolizer::PythonCode& code) const noexcept {
+      return static_cast<std::size_t>((code.address ^ code.check << 17) * 0x9e3779b97f4a7c15ULL);
+    }
+  };
+  /// What is known of a process, as long as it runs the same program.
+  struct Known {
+    std::uint64_t exec_id = 0;
+    PythonModules::Loaded loaded;
+    std::unordered_map<symbolizer::PythonCode, Code, CodeHash> codes;
+    std::size_t named = 0;
+    std::size_t unnamed = 0;
+    MonotonicTime used_at;
+  };
+  struct Waiting {
+    store::StackSample value;  ///< its borrowed parts are these:
+    std::string comm;
+    std::vector<Frame> frames;
+    std::size_t native = 0;
+    KeptLinkedStack linked;
+  };
+
+  Known* known_of(symbolizer::Process& process, MonotonicTime time);
+  static symbolizer::PythonCode code_of(const flamed_linked_frame& frame);
+  bool are_known(const Known& known, const LinkedStack& linked) const;
+  void ask(Known& known, const symbolizer::Process& process, const LinkedStack& linked);
+  void learn(PythonNamer::Answer& answer);
+  [[nodiscard]] Frame frame_of(const Known& known, const flamed_linked_frame& frame);
+  void store_joined(const Known& known, const store::StackSample& sample, std::size_t native,
+                    const LinkedStack& linked);
+  std::uint32_t unnamed(const char* reason, std::uint32_t user);
+
+  const Parts parts_;
+  std::unordered_map<ProcessId, Known> known_;
+  std::vector<Waiting> waiting_;
+  bool has_changed_ = false;
+  MonotonicTime tidied_at_{};
+  std::vector<Frame> python_;  ///< scratch of store_joined()
+  std::vector<Frame> frames_;  ///< likewise
+  std::atomic<std::uint64_t> samples_ = 0, named_frames_ = 0, unnamed_frames_ = 0, cut_ = 0;
+  std::atomic<std::size_t> code_objects_ = 0;
+};
+
+}  // namespace flamed::daemon

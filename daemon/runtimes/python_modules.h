@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PythonModules: the mapped files that are a Python, and their numbers in the kernel program. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/identity.h"
+#include "base/result.h"
+#include "bpf/linked_layout.h"
+#include "symbolizer/model/file_key.h"
+#include "symbolizer/model/python_module.h"
+#include "symbolizer/process/mapping_set.h"
+
+namespace flamed::daemon {
+
+using PythonModulePtr = std::shared_ptr<const symbolizer::PythonModule>;
+
+class PythonModules {
+ public:
+  /// What the kernel program has to know.
+  class Program {
+   public:
+    virtual ~Program() = default;
+    virtual Status put_layout(std::uint32_t number, const flamed_linked_layout& layout) = 0;
+    virtual Status put_program(const flamed_program_file& file, const flamed_program_runtime& runtime) = 0;
+  };
+  /// `program` must outlive it.
+  explicit PythonModules(Program& program) : program_(program) {}
+
+  /// May the file be a Python, by its name?
+  static bool may_be_python(std::string_view path);
+
+  /// Has the file been looked at? Files that are none are forgotten as soon as there are many.
+  [[nodiscard]] bool is_known(ModuleId module) const;
+  /// What was found in the file.
+  void add(ModuleId module, std::string path, const symbolizer::FileKey& file,
+           const Result<std::optional<symbolizer::PythonModule>>& found);
+
+  /// A Python in a process.
+  struct Loaded {
+    ModuleId module;
+    PythonModulePtr python;
+    std::uint32_t layout = 0;  ///< its number in the kernel program
+    std::uint64_t base = 0;    ///< what was added to the module's addresses
+  };
+  /// Empty: the process has none that can be read.
+  [[nodiscard]] std::optional<Loaded> find(const symbolizer::MappingSet& maps) const;
+  /// Changes whenever find() may find more. No lock.
+  [[nodiscard]] std::uint64_t edition() const { return edition_; }
+
+  /// Functions in processes of this module could not be read, for this reason.
+  void note_failure(ModuleId module, std::string why);
+  /// A process with the module was sampled and has names.
+  void note_success(ModuleId module);
+
+  struct Fact {
+    std::string path;
+    std::string version;  ///< empty: not known
+    std::string how;      ///< how its frames are found; empty: they are not
+    std::string missing;  ///< what can't be read, and why; empty: nothing
+  };
+  [[nodiscard]] std::vector<Fact> facts() const;
+
+ private:
+  struct Known {
+    std::string path;
+    PythonModulePtr python;  ///< null: none, or none that can be read
+    std::uint32_t layout = 0;
+    std::string problem;
+    bool is_used = false;
+  };
+
+  Program& program_;
+  std::atomic<std::uint64_t> edition_ = 0;
+  mutable std::mutex mutex_;  ///< guards the members below
+  std::unordered_map<ModuleId, Known> known_;
+  std::uint32_t layouts_ = 0;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A runtime's layout as the kernel program has it (bpf/linked_layout.h).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+
+#include "bpf/linked_layout.h"
+#include "runtimes/linked_frames.h"
+
+namespace flamed::daemon {
+
+/// Empty: its frames are larger than the program's copies, or it has too few or too many places.
+inline std::optional<flamed_linked_layout> as_program_layout(const runtimes::LinkedFrames& frames) {
+  flamed_linked_layout to{};
+  const std::size_t places = frames.thread_states.size();
+  if (places == 0 || places > std::size(to.places)) return std::nullopt;
+  if (frames.innermost.empty() || frames.innermost.size() > 2) return std::nullopt;
+  if (frames.check_words == 0 || frames.check_words > 4) return std::nullopt;
+  const int bytes = std::max({frames.code, frames.previous, frames.instruction, frames.boundary}) / 8 * 8 + 8;
+  if (bytes >= FLAMED_LINKED_FRAME_BYTES) return std::nullopt;
+
+  for (std::size_t i = 0; i < places; ++i) {
+    const runtimes::ThreadStatePlace& place = frames.thread_states[i];
+    to.places[i] = {static_cast<__u64>(place.kind) + 1, place.offset, place.address};
+  }
+  to.thread_id = frames.thread_id;
+  to.innermost = frames.innermost[0];
+  to.is_indirect = frames.innermost.size() > 1 ? 1 : 0;
+  if (to.is_indirect != 0) to.innermost_there = frames.innermost[1];
+  to.code = static_cast<__u8>(frames.code);
+  to.previous = static_cast<__u8>(frames.previous);
+  to.instruction = static_cast<__u8>(frames.instruction);
+  to.boundary = static_cast<__u8>(frames.boundary);
+  to.boundary_value = frames.boundary_value;
+  to.boundary_kind = static_cast<__u8>(frames.boundary_kind);
+  to.instruction_kind = static_cast<__u8>(frames.instruction_kind);
+  to.frame_bytes = static_cast<__u8>(bytes);
+  to.check = frames.check;
+  to.check_words = frames.check_words;
+  to.first_instruction = frames.first_instruction;
+  to.first_call = frames.first_call;
+  to.next_call = frames.next_call;
+  return to;
+}
+
+}  // namespace flamed::daemon

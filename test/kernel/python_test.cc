@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Python programs show their own functions, whatever stands between them, and also when they are gone.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+#include "test/unit/runtimes/live_python.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_supported() {
+#if defined(__x86_64__)
+  return true;
+#else
+  WARN("SKIP: Python is read on x86-64 only");
+  return false;
+#endif
+}
+
+/// "&from=": from now on.
+std::string since_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::this_thread::sleep_for(milliseconds(1));  // a window must not be empty
+  return "&from=" + std::to_string(std::chrono::duration_cast<milliseconds>(now).count());
+}
+
+/// The stack that a thread of the program shows of itself, as it is shown with lines, outermost first.
+std::string shown_stack(ChildProcess& program) {
+  std::string stack;
+  for (;;) {
+    const std::optional<std::string> line = program.read_line(seconds(60) * patience());
+    if (!line) FAIL("the program has shown no stack");
+    if (line->empty()) return stack;
+    std::istringstream words(*line);
+    std::string name;
+    std::string file;
+    std::string number;
+    std::getline(words, name, '\t');
+    std::getline(words, file, '\t');
+    std::getline(words, number);
+    stack = name + " " + last_component(file) + ":" + number + (stack.empty() ? "" : ";" + stack);
+  }
+}
+
+/// Of a folded stack with lines only the Python frames.
+std::string python_part(const std::string& folded) {
+  std::string part;
+  std::istringstream frames(folded);
+  for (std::string frame; std::getline(frames, frame, ';');) {
+    const std::size_t colon = frame.rfind(':');
+    const bool has_line = colon != std::string::npos && colon > 3;
+    const std::string before = has_line ? frame.substr(0, colon) : "";
+    const bool is_python = before.ends_with(".py") || before.ends_with(">") || frame == "[python]";
+    if (is_python) part += (part.empty() ? "" : ";") + frame;
+  }
+  return part;
+}
+
+TEST_CASE("a Python program's stacks are those that it shows of itself") {
+  if (!is_supported()) return;
+  RunningDaemon daemon;
+  for (const std::string& python : runtimes::pythons()) {
+    for (const std::string mode :
+         {"loop", "recursion", "call", "sorted", "map", "generator", "async", "callback", "without_lock", "threads"}) {
+      INFO(python << " " << mode);
+      ChildProcess program({python, std::string(PYTHON_VICTIMS) + "/python_golden.py", mode});
+      std::set<std::string> expected;
+      for (int threads = mode == "threads" ? 3 : 1; threads > 0; --threads) expected.insert(shown_stack(program));
+      const std::string profile = profile_of(program.pid()) + "&lines=1";
+      const auto is_shown = [&] {
+        const FoldedStacks stacks = daemon.folded(profile);
+        return std::any_of(stacks.begin(), stacks.end(),
+                           [&](const auto& stack) { return expected.count(python_part(stack.first)) != 0; });
+      };
+      CHECK(RunningDaemon::eventually(seconds(30) * patience(), is_shown));
+      const std::string since = since_now();
+      REQUIRE(has_samples(daemon, program.pid(), 200, since));
+      const FoldedStacks stacks = daemon.folded(profile + since);
+      std::string others;
+      std::uint64_t equal = 0;
+      for (const auto& [stack, count] : stacks) {
+        if (expected.count(python_part(stack)) != 0)
+          equal += count;
+        else
+          others += std::to_string(count) + " " + stack + "\n";
+      }
+      CAPTURE(*expected.begin(), others);
+      CHECK(static_cast<double>(equal) >= 0.99 * static_cast<double>(total(stacks)));
+    }
+  }
+}
+
+TEST_CASE("the interpreter's frames are hidden unless they are asked for, in all formats") {
+  if (!is_supported()) return;
+  RunningDaemon daemon;
+  ChildProcess program({runtimes::pythons().front(), std::string(PYTHON_VICTIMS) + "/python_golden.py", "sorted"});
+  static_cast<void>(shown_stack(program));
+  REQUIRE(RunningDaemon::eventually(seconds(30) * patience(), [&] {
+    return with(settled_profile(daemon, program.pid()), ";Called.__call__;busy;") > 0;
+  }));
+  const std::string since = since_now();
+  REQUIRE(has_samples(daemon, program.pid(), 100, since));
+  const std::string pid = "pid=" + std::to_string(program.pid()) + since;
+  for (const std::string path : {"/profile?format=folded&", "/profile?format=speedscope&", "/profile?"}) {
+    CAPTURE(path);
+    CHECK(daemon.get(path + pid).body.find("_PyEval_EvalFrameDefault") == std::string::npos);
+    CHECK(daemon.get(path + pid + "&interpreter=show").body.find("_PyEval_EvalFrameDefault") != std::string::npos);
+  }
+  const nlohmann::json tree = daemon.get_json("/profile?" + pid);
+  CHECK(tree.dump().find("\"python\"") != std::string::npos);
+}
+
+TEST_CASE("programs that run for a fifth of a second have the names of their functions, though they are gone") {
+  if (!is_supported()) return;
+  RunningDaemon daemon;
+  const std::string python = runtimes::pythons().front();
+  const std::string program =
+      "import time\n"
+      "def spin_for_a_moment():\n"
+      "  end = time.monotonic() + 0.2\n"
+      "  while time.monotonic() < end: pass\n"
+      "spin_for_a_moment()\n";
+  {
+    ChildProcess first({python, "-c", program + program + program + program + program});
+    REQUIRE(first.wait(seconds(60) * patience()) == 0);
+  }
+  std::this_thread::sleep_for(seconds(1));
+  const std::string since = since_now();
+  for (int i = 0; i < 100; ++i) {
+    ChildProcess run({python, "-c", program});
+    REQUIRE(run.wait(seconds(60) * patience()) == 0);
+  }
+  std::this_thread::sleep_for(seconds(3));
+  const std::string comm = last_component(std::filesystem::canonical(python).string()).substr(0, 15);
+  std::uint64_t run_by_python = 0;
+  std::uint64_t named = 0;
+  const FoldedStacks stacks =
+      daemon.folded("/profile?format=folded&interpreter=show&exe=" + comm + "&group=none" + since);
+  for (const auto& [stack, count] : stacks) {
+    const bool has_interpreter = stack.find("_PyEval_EvalFrameDefault") != std::string::npos;
+    const bool has_names = stack.find("<module>") != std::string::npos || stack.find("_bootstrap") != std::string::npos;
+    if (!has_interpreter && !has_names) continue;
+    run_by_python += count;
+    if (has_names && stack.find("[python]") == std::string::npos) named += count;
+  }
+  CAPTURE(named, run_by_python, total(stacks));
+  CHECK(run_by_python > 300);
+  // On a busy machine some are gone before their names are read.
+  CHECK(static_cast<double>(named) >= 0.8 * static_cast<double>(run_by_python));
+}
+
+}  // namespace
+}  // namespace flamed::test
