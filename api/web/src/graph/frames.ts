@@ -4,7 +4,7 @@
 import { type TextData, Texts, textData } from "./texts";
 
 // The API's kinds, and those that the page distinguishes besides.
-export const KINDS = ["native", "inlined", "go", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
+export const KINDS = ["native", "inlined", "go", "python", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
 export type Kind = (typeof KINDS)[number];
 
 // As in an answer. The column of a member that no frame has is empty.

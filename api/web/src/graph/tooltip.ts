@@ -65,6 +65,8 @@ export class Tooltip {
     const list = element("dl");
     for (const [label, figure, part] of figures(model, node, zoomed)) list.append(element("dt", "", label), element("dd", "", figure), element("dd", "", part));
     this.#box.replaceChildren(element("div", "name", printable(frames.name(f), 1500)), where, list);
+    const source = frames.source(f);
+    if (source !== "") this.#box.append(element("div", "source", printable(source, 300)));
     const reason = frames.reason(f);
     if (reason !== "") this.#box.append(element("div", "reason", `No name: ${printable(reason, 300)}`));
     if (frames.isPruned(f) && !model.isInverted) this.#box.append(element("div", "hint", "Click to fetch them"));
