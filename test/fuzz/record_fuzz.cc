@@ -34,8 +34,12 @@ std::uint64_t parse(RecordKind kind, std::span<const std::byte> body) {
   switch (kind) {
     case RecordKind::kSample:
       if (const auto sample = parse_sample(body)) {
-        require(sizeof(flamed_sample) + (sample->user.size() + sample->kernel.size()) * 8 <= body.size());
+        require(sizeof(flamed_sample) + sample->user.size_bytes() + sample->kernel.size_bytes() +
+                    sample->linked_frames.size_bytes() + sample->linked_calls.size_bytes() <=
+                body.size());
         sum += read_all(sample->user) + read_all(sample->kernel) + read_all(sample->comm());
+        sum += read_all(sample->linked_calls);
+        for (const flamed_linked_frame& frame : sample->linked_frames) sum += frame.code + frame.check;
       }
       break;
     case RecordKind::kMapping:

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "daemon/sampler/event_batch.h"
@@ -209,6 +210,27 @@ TEST_CASE("a body that is too short for its kind is refused") {
     CHECK(parse_comm(body).has_value() == (size >= 8));
     CHECK(parse_task(body).has_value() == (size >= 16));
   }
+}
+
+TEST_CASE("a sample's frames of a runtime follow its addresses") {
+  flamed_sample header{};
+  header.user_count = 1;
+  header.kernel_count = 1;
+  header.linked_frames = 2;
+  header.linked_calls = 1;
+  std::vector<std::uint64_t> words(sizeof(header) / 8);
+  std::memcpy(words.data(), &header, sizeof(header));
+  words.insert(words.end(), {11, 22, 1, 2, 3, 4, 5});
+  const std::span<const std::byte> body = std::as_bytes(std::span(words));
+  const auto sample = parse_sample(body);
+  REQUIRE(sample);
+  CHECK(sample->kernel[0] == 22);
+  REQUIRE(sample->linked_frames.size() == 2);
+  CHECK(sample->linked_frames[1].code == 3);
+  CHECK(sample->linked_frames[1].check == 4);
+  REQUIRE(sample->linked_calls.size() == 1);
+  CHECK(sample->linked_calls[0] == 5);
+  CHECK_FALSE(parse_sample(body.first(body.size() - 8)));
 }
 
 }  // namespace
