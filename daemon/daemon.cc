@@ -22,7 +22,9 @@
 #include <utility>
 #include <vector>
 #include "api/server/server.h"
+#include "archive/files/archive.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/thread.h"
 #include "base/thread_cpu.h"
@@ -36,6 +38,7 @@
 #include "daemon/flow/ingest.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/history/history.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/jvm_asker.h"
@@ -138,6 +141,24 @@ std::unique_ptr<RowCache> open_row_cache(const Clock& clock) {
   if (cache) return std::move(*cache);
   spdlog::warn("unwind rows are not kept for the next start: {}", cache.error().message());
   return nullptr;
+}
+
+/// Empty: there is no place for it, or it is off.
+std::string history_folder(const Config& config) {
+  if (config.history_folder) return *config.history_folder;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
+  const char* folder = std::getenv("STATE_DIRECTORY");
+  return folder == nullptr ? "" : std::string(folder) + "/history";
+}
+
+archive::Archive::Options history_options(const Config& config) {
+  archive::Archive::Options options;
+  options.max_bytes = config.history_bytes;
+  options.max_age_ns = config.history_age_ns;
+  const Result<std::string> boot = read_file("/proc/sys/kernel/random/boot_id", 64);
+  if (boot) options.boot_id = boot->substr(0, boot->find('\n'));
+  options.program = std::string("flamed ") + kVersion;
+  return options;
 }
 
 /// Null if it is not configured or not installed; logs which.
@@ -263,6 +284,7 @@ class Daemon::Parts {
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
+        history_(open_history()),
         jvm_asker_(modules_, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -290,6 +312,7 @@ class Daemon::Parts {
                                           unwind_.get(),
                                           late_walks_.get(),
                                           row_cache_.get(),
+                                          history_.get(),
                                           accounts_,
                                           opener_,
                                           budget_,
@@ -320,6 +343,11 @@ class Daemon::Parts {
       thread->request_stop();
       thread->join();
     }
+    if (history_ != nullptr) {
+      store_.finish(clock_.monotonic());
+      history_thread_.request_stop();
+      history_thread_.join();
+    }
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -330,6 +358,16 @@ class Daemon::Parts {
   std::unique_ptr<BpfUnwindMaps> scan_and_open_unwind_maps() {
     processes_.scan();
     return open_unwind_maps(sampler_->program());
+  }
+
+  std::unique_ptr<History> open_history() {
+    std::string folder = history_folder(config_);
+    if (folder.empty()) return nullptr;
+    return std::make_unique<History>(
+        History::Parts{store_, modules_, clock_,
+                       [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
+                       [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
+        std::move(folder), history_options(config_));
   }
 
   void start_threads() {
@@ -349,10 +387,14 @@ class Daemon::Parts {
       load_walks(sampler_->walks(), kernel_symbols_, unwind_ != nullptr);
       wait_for_stop(stop);  // its CPU time is read
     });
+    if (history_ != nullptr) {
+      history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
+    }
     std::vector<ThreadCpu> background;
     background.emplace_back(modules_thread_);
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
+    if (history_ != nullptr) background.emplace_back(history_thread_);
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
@@ -395,6 +437,7 @@ class Daemon::Parts {
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;
   const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
+  const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
   JvmAsker jvm_asker_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;
@@ -404,7 +447,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, names_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, history_thread_, names_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

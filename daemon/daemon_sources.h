@@ -13,6 +13,7 @@
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/history/history.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/sampler/kernel_program.h"
@@ -50,6 +51,7 @@ class DaemonSources final : public api::Sources {
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
+    const History* history;                    ///< null if minutes are in memory alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
@@ -78,6 +80,7 @@ class DaemonSources final : public api::Sources {
 
  private:
   [[nodiscard]] api::Component unwind_health() const;
+  [[nodiscard]] api::Component history_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 
