@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,7 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/history/history.h"
+#include "daemon/history/history_namer.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/jvm_asker.h"
@@ -77,6 +79,9 @@ constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 /// The cache of queries lives as long as there are queries. It has this part of the store's budget in addition to that
 /// budget.
 constexpr std::size_t kIndexShare = 8;
+
+/// At the end the last minute's frames are named within this time, or stay unnamed.
+constexpr std::chrono::seconds kLastNames{5};
 
 /// Raises the limit of open files as far as possible; returns how many may be modules.
 std::size_t raise_open_file_limit() {
@@ -285,6 +290,7 @@ class Daemon::Parts {
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
         history_(open_history()),
+        history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
         jvm_asker_(modules_, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -307,7 +313,7 @@ class Daemon::Parts {
                                           module_reader_,
                                           kernel_symbols_,
                                           cache_,
-                                          namer_,
+                                          history_namer_,
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
@@ -337,17 +343,16 @@ class Daemon::Parts {
 
   /// In the direction of the data flow, so that all taken samples are stored and counted.
   void stop() {
-    module_reader_.stop();
-    opener_.stop();
-    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_}) {
-      thread->request_stop();
-      thread->join();
-    }
     if (history_ != nullptr) {
+      end({&reader_thread_, &ingest_thread_});
       store_.finish(clock_.monotonic());
       history_thread_.request_stop();
-      history_thread_.join();
+      // While files can still be read: the last minute's frames get their names.
+      history_->await_end(kLastNames);
     }
+    module_reader_.stop();
+    opener_.stop();
+    end({&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -355,6 +360,14 @@ class Daemon::Parts {
   }
 
  private:
+  static void end(std::initializer_list<std::jthread*> threads) {
+    for (std::jthread* thread : threads) {
+      if (!thread->joinable()) continue;
+      thread->request_stop();
+      thread->join();
+    }
+  }
+
   std::unique_ptr<BpfUnwindMaps> scan_and_open_unwind_maps() {
     processes_.scan();
     return open_unwind_maps(sampler_->program());
@@ -364,7 +377,7 @@ class Daemon::Parts {
     std::string folder = history_folder(config_);
     if (folder.empty()) return nullptr;
     return std::make_unique<History>(
-        History::Parts{store_, modules_, clock_,
+        History::Parts{store_, modules_, clock_, cache_, [this] { return budget_.may_work_in_background(); },
                        [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
                        [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
         std::move(folder), history_options(config_));
@@ -438,6 +451,7 @@ class Daemon::Parts {
   FrameNamer namer_;
   const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
   const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
+  HistoryNamer history_namer_;
   JvmAsker jvm_asker_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "daemon/version.h"
+#include "store/index/kept_index.h"
 #include "store/model/quality.h"
 #include "store/query/slot_selection.h"
 
@@ -326,6 +327,11 @@ void DaemonSources::await_samples() const {
 store::Snapshot DaemonSources::await_snapshot() const {
   await_samples();
   return parts_.store.snapshot();
+}
+
+store::Snapshot DaemonSources::with_history(const store::Snapshot& snapshot,
+                                            std::span<const store::WallWindow> windows) const {
+  return parts_.history == nullptr ? snapshot : parts_.history->past().with(snapshot, windows);
 }
 
 /// The revision after await_samples(): otherwise a client's own drain would make its answer look old.

@@ -3,6 +3,7 @@
 // DaemonSources: the daemon's implementation of the API's Sources. Any thread; its arguments must outlive it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,6 @@
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
 #include "daemon/history/history.h"
-#include "daemon/naming/frame_namer.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/sampler/kernel_program.h"
 #include "daemon/sampler/sampler_figures.h"
@@ -46,12 +46,12 @@ class DaemonSources final : public api::Sources {
     const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
-    FrameNamer& namer;
+    store::FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
-    const History* history;                    ///< null if minutes are in memory alone
+    History* history;                          ///< null if minutes are in memory alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
@@ -60,6 +60,8 @@ class DaemonSources final : public api::Sources {
   explicit DaemonSources(const Parts& parts) : parts_(parts), started_(parts.clock.wall()) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
+  [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
+                                             std::span<const store::WallWindow> windows) const override;
   [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;

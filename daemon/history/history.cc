@@ -3,11 +3,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/names.h"
+#include "base/keyed_hash.h"
 #include "store/ring/snapshot_data.h"
 
 namespace flamed::daemon {
@@ -27,41 +30,66 @@ archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
   return archive::ModuleKind::kAnonymous;
 }
 
+archive::Archive::Options& with_run(archive::Archive::Options& options) {
+  options.run = static_cast<std::int64_t>(random_hash_key());
+  return options;
+}
+
 }  // namespace
 
 History::History(Parts parts, std::string folder, archive::Archive::Options options)
-    : parts_(std::move(parts)), folder_(std::move(folder)), archive_(folder_, std::move(options)) {}
+    : parts_(std::move(parts)),
+      folder_(std::move(folder)),
+      archive_(folder_, with_run(options)),
+      past_(folder_, {.boot_id = options.boot_id, .run = options.run}),
+      names_({parts_.symbolizer, parts_.clock, parts_.may_name}) {}
 
 void History::run(const std::stop_token& stop) {
+  past_.look();
   std::uint32_t newest = 0;
   while (const std::optional<std::uint32_t> sealed = parts_.store.await_sealed(newest, stop)) {
     newest = *sealed;
-    write();
+    write(stop);
   }
-  write();
+  write(stop);
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  ended_.notify_all();
 }
 
-void History::write() {
+void History::await_end(std::chrono::seconds most) {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, most, [&] { return has_ended_; });
+}
+
+void History::write(const std::stop_token& stop) {
   const store::Snapshot snapshot = parts_.store.snapshot();
   for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
     if (sealed.slot->sequence <= written_) continue;
-    const Status written = write(snapshot, *sealed.slot);
+    const Status written = write(snapshot, *sealed.slot, stop);
     note(written);
     if (!written) return;
   }
 }
 
-Status History::write(const store::Snapshot& snapshot, const store::Slot& slot) {
-  const Result<bool> is_new_session = archive_.prepare(slot.bounds.wall_start());
+Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop) {
+  const Result<bool> is_new_session = [&] {
+    const auto nobody_reads = past_.pause();
+    return archive_.prepare(slot.bounds.wall_start());
+  }();
   if (!is_new_session) return is_new_session.error();
-  if (*is_new_session || !numbering_) numbering_.emplace([this](ModuleId id) { return describe(id); });
+  if (*is_new_session || !numbering_) {
+    numbering_.emplace([this](ModuleId id) { return describe(id); });
+    names_.begin_session();
+  }
   archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot);
   numbered.minute.cpus = parts_.cpus();
   numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({slot.bounds.wall_start(), slot.bounds.wall_end()});
   const Result<std::vector<std::byte>> additions = encode(numbered.additions);
   const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
   if (additions && pairs) {
-    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs}); !appended) return appended;
+    const std::vector<std::byte> names = name_frames(numbered, stop);
+    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}); !appended) return appended;
   }
   std::lock_guard lock(mutex_);
   state_.missed_minutes += slot.sequence - written_ - 1;
@@ -71,6 +99,15 @@ Status History::write(const store::Snapshot& snapshot, const store::Slot& slot) 
   archive_.end_session();
   ++state_.missed_minutes;
   return additions ? pairs.error() : additions.error();
+}
+
+/// Empty: there are none.
+std::vector<std::byte> History::name_frames(const archive::Numbering::Numbered& numbered, const std::stop_token& stop) {
+  names_.add(numbered.additions.before.frames, numbered.frames);
+  const std::vector<archive::Name> names = names_.take(stop);
+  if (names.empty()) return {};
+  Result<std::vector<std::byte>> block = encode(std::span<const archive::Name>(names));
+  return block ? std::move(*block) : std::vector<std::byte>();
 }
 
 archive::Module History::describe(ModuleId id) const {

@@ -3,8 +3,10 @@
 // Minutes on disk, written by the real daemon.
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -65,6 +67,58 @@ TEST_CASE("when the daemon is stopped, every sample is on disk, and the next one
           static_cast<std::uint64_t>(run));
     CHECK(number_in(file, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check != 'ok'") == 0);
   }
+}
+
+TEST_CASE(
+    "after a restart the daemon answers with the samples, stacks and names from before, and says how long it was "
+    "gone") {
+  const TemporaryDirectory folder;
+  const ChildProcess busy({victim("known_chain")});
+  const std::string pid = std::to_string(busy.pid());
+  std::uint64_t stored = 0;
+  {
+    RunningDaemon daemon({"--history", folder.path("history")});
+    await_samples(daemon);
+    const RunningDaemon::End end = daemon.end();
+    stored = end.whole + end.truncated;
+  }
+  const std::uint64_t ended_ns =
+      number_in(folder.path("history/history-00000001.db"), "SELECT max(wall_end_ns) FROM minute");
+  const std::string until = "&to=" + std::to_string(ended_ns / 1'000'000'000 + 1);
+  for (int run = 1; run <= 2; ++run) {
+    RunningDaemon daemon({"--history", folder.path("history")});
+    const nlohmann::json all = daemon.get_json("/profile?format=flamegraph&from=now-1h" + until);
+    // What a later run has stored in the same minute is the window's as well.
+    CHECK(all["value"].get<std::uint64_t>() >= stored);
+    const std::map<std::string, std::uint64_t> stacks = daemon.folded("/profile?format=folded&from=now-1h&pid=" + pid);
+    CHECK(std::any_of(stacks.begin(), stacks.end(),
+                      [](const auto& stack) { return stack.first.find(";main;outer;middle;") != std::string::npos; }));
+    const nlohmann::json gone = daemon.get_json("/profile?from=now-1h")["missing"];
+    INFO(gone.dump());
+    CHECK(std::any_of(gone.begin(), gone.end(),
+                      [](const nlohmann::json& gap) { return gap["reason"] == "not_running"; }));
+    CHECK(daemon.end().exit_code == 0);
+  }
+}
+
+TEST_CASE("after SIGKILL the minutes that were complete are answered") {
+  const TemporaryDirectory folder;
+  const ChildProcess busy({victim("known_chain")});
+  const std::string file = folder.path("history/history-00000001.db");
+  {
+    RunningDaemon daemon({"--history", folder.path("history")});
+    REQUIRE(RunningDaemon::eventually(
+        seconds(120), [&] { return daemon.metrics()["flamed_history_minutes_total"] >= 1; }, seconds(1)));
+    daemon.process().kill();
+  }
+  RunningDaemon daemon({"--history", folder.path("history")});
+  const std::map<std::string, std::uint64_t> stacks =
+      daemon.folded("/profile?format=folded&from=now-1h&pid=" + std::to_string(busy.pid()));
+  std::uint64_t samples = 0;
+  for (const auto& [stack, count] : stacks) samples += count;
+  CHECK(samples > 0);
+  CHECK(number_in(file, "SELECT sum(samples) FROM minute") >= samples);
+  CHECK(daemon.end().exit_code == 0);
 }
 
 TEST_CASE("without a place for history the daemon samples, and says what it can't do") {

@@ -13,44 +13,23 @@
 #include "archive/files/sqlite.h"
 #include "base/thread.h"
 #include "test/catch.h"
+#include "test/unit/daemon/history/history_fixture.h"
 #include "test/unit/store/store_fixture.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"
 
 namespace flamed::daemon {
 namespace {
 
+using flamed::test::TemporaryDirectory;
 using store::test::code;
 using store::test::TestStore;
-using test::TemporaryDirectory;
 
-class OneModule final : public symbolizer::Modules {
- public:
-  [[nodiscard]] symbolizer::ModulePtr find(ModuleId id) const override {
-    if (id != ModuleId{16}) return nullptr;
-    return std::make_shared<const symbolizer::Module>(
-        symbolizer::Module{id, symbolizer::ModuleKind::kFile, "/usr/bin/program", {}, {}, {}});
-  }
-};
+struct HistoryInFolder {
+  explicit HistoryInFolder(TestStore& test) : on_disk(test, folder.path("history")) {}
 
-struct TestHistory {
-  explicit TestHistory(TestStore& from) : test(from) {}
-
-  History::Parts parts() {
-    return {test.store, modules, test.clock, [] { return 4U; },
-            [](const store::WallWindow& window) -> std::optional<std::uint64_t> {
-              return static_cast<std::uint64_t>(window.to.ns - window.from.ns);
-            }};
-  }
-  static archive::Archive::Options options() {
-    archive::Archive::Options options;
-    options.least_free = 1'000'000;
-    return options;
-  }
-
-  TestStore& test;
-  OneModule modules;
   TemporaryDirectory folder;
-  History history{parts(), folder.path("history"), options()};
+  test::TestHistory on_disk;
+  History& history = on_disk.history;
 };
 
 struct Written {
@@ -87,7 +66,7 @@ std::vector<Written> read(const std::string& path) {
 
 TEST_CASE("each sealed minute is written once, with what it refers to") {
   TestStore test;
-  TestHistory on_disk(test);
+  HistoryInFolder on_disk(test);
   for (int minute = 0; minute < 5; ++minute) {
     test.add({code(1), code(2)});
     test.pass_minutes(1);
@@ -112,7 +91,7 @@ TEST_CASE("each sealed minute is written once, with what it refers to") {
 
 TEST_CASE("at the end the open minute is written as far as it is") {
   TestStore test;
-  TestHistory on_disk(test);
+  HistoryInFolder on_disk(test);
   std::jthread thread = start_thread("history", [&](const std::stop_token& stop) { on_disk.history.run(stop); });
   test.add({code(1)});
   test.pass(10);
@@ -127,7 +106,7 @@ TEST_CASE("at the end the open minute is written as far as it is") {
 
 TEST_CASE("the thread writes a minute as soon as it is sealed") {
   TestStore test;
-  TestHistory on_disk(test);
+  HistoryInFolder on_disk(test);
   const std::jthread thread = start_thread("history", [&](const std::stop_token& stop) { on_disk.history.run(stop); });
   test.add({code(1)});
   test.pass_minutes(3);
@@ -140,7 +119,7 @@ TEST_CASE("the thread writes a minute as soon as it is sealed") {
 
 TEST_CASE("what could not be written is written later, as long as memory has it") {
   TestStore test({.retention_ns = 5 * kNsPerMinute});
-  TestHistory on_disk(test);
+  HistoryInFolder on_disk(test);
   const std::string folder = on_disk.folder.path("history");
   // A file in the place of the folder.
   const std::string blocker = on_disk.folder.write("history", "");
