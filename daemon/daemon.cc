@@ -148,14 +148,6 @@ std::unique_ptr<RowCache> open_row_cache(const Clock& clock) {
   return nullptr;
 }
 
-/// Empty: there is no place for it, or it is off.
-std::string history_folder(const Config& config) {
-  if (config.history_folder) return *config.history_folder;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
-  const char* folder = std::getenv("STATE_DIRECTORY");
-  return folder == nullptr ? "" : std::string(folder) + "/history";
-}
-
 archive::Archive::Options history_options(const Config& config) {
   archive::Archive::Options options;
   options.max_bytes = config.history_bytes;

@@ -150,8 +150,9 @@ Result<bool> has_tables(sqlite3* connection) {
   return true;
 }
 
-/// Damaged pages, wrong links between them, rows that are none.
-Status check(sqlite3* connection) {
+}  // namespace
+
+Status check_pages(sqlite3* connection) {
   Result<Statement> statement = Statement::prepare(connection, "PRAGMA quick_check(1)");
   if (!statement) return std::move(statement).error();
   const Result<bool> row = statement->step();
@@ -159,8 +160,6 @@ Status check(sqlite3* connection) {
   if (!*row || statement->text(0) != "ok") return Error("damaged: " + std::string(statement->text(0)), EBADMSG);
   return {};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<PeriodFile>> PeriodFile::open(const std::string& path) {
   // SQLite gives its log the rights of the database. Closing a descriptor would drop SQLite's locks on the file, so
@@ -184,7 +183,7 @@ Status PeriodFile::prepare() {
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   if (!*is_begun) {
     if (Status begun = run(connection, kNewFile); !begun) return begun;
-  } else if (Status whole = check(connection); !whole) {
+  } else if (Status whole = check_pages(connection); !whole) {
     return whole;
   }
   if (Status set = run(connection, kConnection); !set) return set;

@@ -76,6 +76,9 @@ class PeriodFile {
 /// or is no history.
 Result<Connection> connect_to_read(const std::string& path);
 
+/// An Error if there are damaged pages, wrong links between them, or rows that are none.
+Status check_pages(sqlite3* connection);
+
 /// Of a file that is not written any more. If it was not closed, because the daemon was killed, it is closed.
 Result<std::optional<Recorded>> read_recorded(const std::string& path);
 

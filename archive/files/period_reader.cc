@@ -73,6 +73,15 @@ Status PeriodReader::pairs_of(std::int64_t minute, const Visit& visit) {
   return for_each(*rows, visit);
 }
 
+Status PeriodReader::names_of(std::int64_t minute, const Visit& visit) {
+  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM names WHERE minute = ?");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, minute);
+  return for_each(*rows, visit);
+}
+
+Status PeriodReader::check() { return check_pages(connection_.get()); }
+
 Status PeriodReader::for_each(Statement& statement, const Visit& visit) {
   for (;;) {
     const Result<bool> row = statement.step();

@@ -44,6 +44,10 @@ class PeriodReader {
   /// Likewise, of all minutes after `after`.
   Status for_each_names(std::int64_t session, std::int64_t after, const Visit& visit);
   Status pairs_of(std::int64_t minute, const Visit& visit);
+  Status names_of(std::int64_t minute, const Visit& visit);
+
+  /// Looks at all pages: whether they are what SQLite wrote.
+  Status check();
 
  private:
   explicit PeriodReader(Connection connection) : connection_(std::move(connection)) {}

@@ -397,6 +397,8 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
     }
     if (flag == "--check-config")
       line.action = CommandLine::Action::kCheckConfig;
+    else if (flag == "--check-history")
+      line.action = CommandLine::Action::kCheckHistory;
     else if (flag == "--version")
       line.action = CommandLine::Action::kVersion;
     else if (flag == "--help" || flag == "-h")
@@ -429,6 +431,13 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   return line;
 }
 
+std::string history_folder(const Config& config) {
+  if (config.history_folder) return *config.history_folder;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
+  const char* folder = std::getenv("STATE_DIRECTORY");
+  return folder == nullptr ? "" : std::string(folder) + "/history";
+}
+
 std::vector<std::string_view> changed_keys(const Config& before, const Config& after) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : kSettings) {
@@ -450,6 +459,7 @@ std::string help_text() {
   }
   text +=
       "  --check-config             say whether the configuration is good, and end\n"
+      "  --check-history            read all minutes on disk, say what is damaged, and end\n"
       "  --version\n"
       "  --help\n\n"
       "exit status:\n";

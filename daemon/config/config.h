@@ -45,9 +45,12 @@ struct Config {
 /// "--cpu-budget", "/etc/flamed/flamed.json" or "default": for people.
 std::string where_set(const Config& config, std::string_view key);
 
+/// Empty: there is no place for it, or it is off.
+std::string history_folder(const Config& config);
+
 /// The parsed command line.
 struct CommandLine {
-  enum class Action { kRun, kCheckConfig, kVersion, kHelp };
+  enum class Action { kRun, kCheckConfig, kCheckHistory, kVersion, kHelp };
   Action action = Action::kRun;
   Config config;
   std::string config_file;  ///< the file that was read; empty when there was none

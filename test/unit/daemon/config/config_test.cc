@@ -390,6 +390,7 @@ TEST_CASE("help and version are printed even with a bad configuration") {
 
 TEST_CASE("a check of the configuration reads file and flags") {
   CHECK(parse_flags({"--check-config"})->action == Action::kCheckConfig);
+  CHECK(parse_flags({"--check-history"})->action == Action::kCheckHistory);
   CHECK_FALSE(parse_flags({"--check-config", "--frequency=0"}).ok());
   CHECK_FALSE(parse({"--check-config", "--config=/nonexistent"}).ok());
 }

@@ -21,6 +21,7 @@
 #include "api/render/render_threads.h"
 #include "api/render/render_timeline.h"
 #include "api/render/render_top.h"
+#include "archive/reading/check.h"
 #include "daemon/history/history_namer.h"
 #include "store/query/query.h"
 #include "store/query/stack_profile.h"
@@ -329,6 +330,32 @@ TEST_CASE("a damaged database costs its own minutes, and the answer says so") {
     const store::Profile profile = store::build_profile(after.with(all), Selection{all}, after.namer);
     CHECK(profile.nodes.front().total_samples == 2 * 3);
   }
+}
+
+TEST_CASE("a check reads every minute, and names what it can't read") {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path("history");
+  CHECK_FALSE(archive::check_history(path).ok());
+  TestStore test(kCountsAlone);
+  TestHistory on_disk(test, path);
+  sample(test, 3);
+  end(test, on_disk);
+  const Result<archive::Checked> whole = archive::check_history(path);
+  REQUIRE(whole.ok());
+  CHECK(whole->files == 1);
+  CHECK(whole->minutes == on_disk.history.state().archive.minutes);
+  CHECK(whole->problems.empty());
+
+  const std::string file = path + "/history-00000001.db";
+  const std::string table = GENERATE(std::string("pairs"), std::string("additions"), std::string("names"));
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  REQUIRE(archive::run(raw, ("UPDATE " + table + " SET block = zeroblob(9) WHERE minute = 1").c_str()).ok());
+  const Result<archive::Checked> damaged = archive::check_history(path);
+  REQUIRE(damaged.ok());
+  REQUIRE_FALSE(damaged->problems.empty());
+  CHECK(damaged->problems.front().find(file + ": minute 1: ") == 0);
 }
 
 }  // namespace flamed::daemon
