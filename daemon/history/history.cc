@@ -30,6 +30,12 @@ archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
   return archive::ModuleKind::kAnonymous;
 }
 
+/// As of archive::Minute: sampling may have begun within the slot's minute.
+WallTime start_of(const store::SlotBounds& bounds, MonotonicTime since) {
+  const bool is_within = bounds.start < since && since < bounds.end;
+  return is_within ? WallTime{since.ns + bounds.wall_offset_ns} : bounds.wall_start();
+}
+
 archive::Archive::Options& with_run(archive::Archive::Options& options) {
   options.run = static_cast<std::int64_t>(random_hash_key());
   return options;
@@ -75,7 +81,7 @@ void History::write(const std::stop_token& stop) {
 Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop) {
   const Result<bool> is_new_session = [&] {
     const auto nobody_reads = past_.pause();
-    return archive_.prepare(slot.bounds.wall_start());
+    return archive_.prepare(start_of(slot.bounds, snapshot.data().since));
   }();
   if (!is_new_session) return is_new_session.error();
   if (*is_new_session || !numbering_) {
