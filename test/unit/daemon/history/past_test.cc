@@ -78,7 +78,7 @@ void sample(TestStore& test, int minutes) {
   test.store.update_process(info_of(kShell, "/bin/shell"));
   test.store.update_process(info_of(kServer, "/usr/bin/server"));
   for (int minute = 0; minute < minutes; ++minute) {
-    const auto varying = static_cast<std::uint64_t>(0x100 + 16 * minute);
+    const std::uint64_t varying = 0x100 + 16 * static_cast<std::uint64_t>(minute);
     add(test, kShell, 100, kAlice, {code(0x10), code(varying)});
     add(test, kServer, 201, kBob, {code(0x10), code(0x20), {kKernelModule, 0xffffffff81000010}});
     add(test, kServer, 202, kBob, {code(0x30)}, store::Truncation::kDepthLimit);
