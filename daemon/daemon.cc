@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,7 +23,9 @@
 #include <utility>
 #include <vector>
 #include "api/server/server.h"
+#include "archive/files/archive.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/thread.h"
 #include "base/thread_cpu.h"
@@ -37,6 +40,8 @@
 #include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/history/history.h"
+#include "daemon/history/history_namer.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/jvm_asker.h"
@@ -78,6 +83,9 @@ constexpr std::size_t kMuchMemory = std::size_t{4} << 20;
 /// The cache of queries lives as long as there are queries. It has this part of the store's budget in addition to that
 /// budget.
 constexpr std::size_t kIndexShare = 8;
+
+/// At the end the last minute's frames are named within this time, or stay unnamed.
+constexpr std::chrono::seconds kLastNames{5};
 
 /// Raises the limit of open files as far as possible; returns how many may be modules.
 std::size_t raise_open_file_limit() {
@@ -142,6 +150,16 @@ std::unique_ptr<RowCache> open_row_cache(const Clock& clock) {
   if (cache) return std::move(*cache);
   spdlog::warn("unwind rows are not kept for the next start: {}", cache.error().message());
   return nullptr;
+}
+
+archive::Archive::Options history_options(const Config& config) {
+  archive::Archive::Options options;
+  options.max_bytes = config.history_bytes;
+  options.max_age_ns = config.history_age_ns;
+  const Result<std::string> boot = read_file("/proc/sys/kernel/random/boot_id", 64);
+  if (boot) options.boot_id = boot->substr(0, boot->find('\n'));
+  options.program = std::string("flamed ") + kVersion;
+  return options;
 }
 
 /// Null if it is not configured or not installed; logs which.
@@ -295,6 +313,8 @@ class Daemon::Parts {
         cache_(symbolizer_, clock),
         namer_(cache_, config.memory_budget_bytes / kIndexShare),
         row_cache_(unwind_ == nullptr ? nullptr : open_row_cache(clock)),
+        history_(open_history()),
+        history_namer_(namer_, history_ == nullptr ? nullptr : &history_->past()),
         jvm_asker_(modules_, clock) {}
 
   /// The exit status if it can't begin; it has logged why.
@@ -317,7 +337,7 @@ class Daemon::Parts {
                                           module_reader_,
                                           kernel_symbols_,
                                           cache_,
-                                          namer_,
+                                          history_namer_,
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
@@ -325,6 +345,7 @@ class Daemon::Parts {
                                           python_ == nullptr ? nullptr : &python_->modules,
                                           python_ == nullptr ? nullptr : &python_->stacks,
                                           functions_,
+                                          history_.get(),
                                           accounts_,
                                           opener_,
                                           budget_,
@@ -349,14 +370,17 @@ class Daemon::Parts {
 
   /// In the direction of the data flow, so that all taken samples are stored and counted.
   void stop() {
+    if (history_ != nullptr) {
+      end({&reader_thread_, &ingest_thread_});
+      store_.finish(clock_.monotonic());
+      history_thread_.request_stop();
+      // While files can still be read: the last minute's frames get their names.
+      history_->await_end(kLastNames);
+    }
     module_reader_.stop();
     opener_.stop();
-    for (std::jthread* thread :
-         {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_, &python_thread_}) {
-      if (!thread->joinable()) continue;
-      thread->request_stop();
-      thread->join();
-    }
+    end({&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_, &python_thread_,
+         &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -364,9 +388,27 @@ class Daemon::Parts {
   }
 
  private:
+  static void end(std::initializer_list<std::jthread*> threads) {
+    for (std::jthread* thread : threads) {
+      if (!thread->joinable()) continue;
+      thread->request_stop();
+      thread->join();
+    }
+  }
+
   std::unique_ptr<BpfUnwindMaps> scan_and_open_unwind_maps() {
     processes_.scan();
     return open_unwind_maps(sampler_->program());
+  }
+
+  std::unique_ptr<History> open_history() {
+    std::string folder = history_folder(config_);
+    if (folder.empty()) return nullptr;
+    return std::make_unique<History>(
+        History::Parts{store_, modules_, clock_, cache_, [this] { return budget_.may_work_in_background(); },
+                       [this] { return static_cast<std::uint32_t>(sampler_->figures().cpus()); },
+                       [this](const store::WallWindow& window) { return accounts_.machine(window).ns; }},
+        std::move(folder), history_options(config_));
   }
 
   void start_threads() {
@@ -390,10 +432,14 @@ class Daemon::Parts {
     if (python_ != nullptr) {
       python_thread_ = start_thread("python", [this](const std::stop_token& stop) { python_->namer.run(stop); });
     }
+    if (history_ != nullptr) {
+      history_thread_ = start_thread("history", [this](const std::stop_token& stop) { history_->run(stop); });
+    }
     std::vector<ThreadCpu> background;
     background.emplace_back(modules_thread_);
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
+    if (history_ != nullptr) background.emplace_back(history_thread_);
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     if (python_ != nullptr) background.emplace_back(python_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
@@ -439,6 +485,8 @@ class Daemon::Parts {
   symbolizer::CachingSymbolizer cache_;
   FrameNamer namer_;
   const std::unique_ptr<RowCache> row_cache_;  ///< null: rows are not kept
+  const std::unique_ptr<History> history_;     ///< null: minutes are in memory alone
+  HistoryNamer history_namer_;
   JvmAsker jvm_asker_;
   // Set from begin() on.
   std::optional<Vitals> vitals_;
@@ -448,7 +496,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, names_thread_, python_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, history_thread_, names_thread_, python_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

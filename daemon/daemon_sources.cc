@@ -15,7 +15,9 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "daemon/version.h"
+#include "store/index/kept_index.h"
 #include "store/model/quality.h"
+#include "store/query/slot_selection.h"
 
 namespace flamed::daemon {
 namespace {
@@ -323,6 +325,21 @@ void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::
   metrics.push_back(gauge("flamed_debuginfod_waiting", "Debug files that wait to be fetched.", stats.waiting));
 }
 
+void append_history_metrics(const History::State& history, std::vector<Metric>& metrics) {
+  metrics.push_back(gauge("flamed_history_bytes", "Size of the minutes on disk.", history.archive.bytes));
+  metrics.push_back(gauge("flamed_history_files", "Files with minutes on disk.", history.archive.files));
+  metrics.push_back(gauge("flamed_history_unusable_files", "Of these, damaged ones and such of another version.",
+                          history.archive.unusable.size()));
+  metrics.push_back(gauge("flamed_history_failing", "1 while minutes can't be written to disk.",
+                          history.problem.has_value() ? 1 : 0));
+  metrics.push_back(counter("flamed_history_minutes_total", "Minutes written to disk.", history.archive.minutes));
+  metrics.push_back(counter("flamed_history_missed_minutes_total",
+                            "Minutes that were dropped from memory before they could be written to disk.",
+                            history.missed_minutes));
+  metrics.push_back(counter("flamed_history_unlinked_files_total", "Files deleted for their age or for room.",
+                            history.archive.files_unlinked));
+}
+
 }  // namespace
 
 void DaemonSources::await_samples() const {
@@ -332,6 +349,11 @@ void DaemonSources::await_samples() const {
 store::Snapshot DaemonSources::await_snapshot() const {
   await_samples();
   return parts_.store.snapshot();
+}
+
+store::Snapshot DaemonSources::with_history(const store::Snapshot& snapshot,
+                                            std::span<const store::WallWindow> windows) const {
+  return parts_.history == nullptr ? snapshot : parts_.history->past().with(snapshot, windows);
 }
 
 /// The revision after await_samples(): otherwise a client's own drain would make its answer look old.
@@ -348,6 +370,30 @@ std::optional<std::uint32_t> DaemonSources::user_of(std::int32_t pid) const {
   // belong to root then (task_dump_owner()).
   if (pid <= 0 || ::stat(("/proc/" + std::to_string(pid)).c_str(), &status) != 0) return std::nullopt;
   return status.st_uid;
+}
+
+api::Component DaemonSources::history_health() const {
+  if (parts_.history == nullptr) {
+    return {"history", true,
+            "minutes are kept in memory alone: set `history` to a folder to keep them on disk as well"};
+  }
+  const History::State state = parts_.history->state();
+  api::Component component{"history", true, ""};
+  component.detail = mebibytes(state.archive.bytes) + " of " + format_size(parts_.config.history_bytes) + " in " +
+                     std::to_string(state.archive.files) + (state.archive.files == 1 ? " file in " : " files in ") +
+                     parts_.history->folder();
+  if (state.archive.oldest) component.detail += ", from " + store::to_text(*state.archive.oldest) + " on";
+  for (const std::string& unusable : state.archive.unusable) {
+    component.ok = false;
+    component.detail += "; left as it is: " + unusable;
+  }
+  if (state.problem) {
+    component.ok = false;
+    component.detail += "; nothing is written since " + store::to_text(state.problem->since) + ": " +
+                        state.problem->reason +
+                        ". It is tried again each minute, and what memory still has is written then";
+  }
+  return component;
 }
 
 api::Component DaemonSources::unwind_health() const {
@@ -448,6 +494,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back({"store", true,
                                mebibytes(store.used_bytes) + " of " + format_size(store.budget_bytes) + " in " +
                                    std::to_string(store.slots) + " minutes" + above_share});
+  health.components.push_back(history_health());
   const BudgetKeeper::State budget = parts_.budget.state();
   health.components.push_back({"cpu_budget",
                                budget.frequency_hz == budget.full_frequency_hz && !budget.is_background_slowed,
@@ -473,6 +520,7 @@ std::vector<Metric> DaemonSources::metrics() const {
         gauge("flamed_row_cache_files", "Files whose unwind rows are kept for the next start.", kept.files));
     metrics.push_back(gauge("flamed_row_cache_bytes", "Size of these rows on disk.", kept.bytes));
   }
+  if (parts_.history != nullptr) append_history_metrics(parts_.history->state(), metrics);
   if (parts_.late_walks != nullptr) {
     append_late_walk_metrics(parts_.program.counts(), parts_.late_walks->stats(), metrics);
   }

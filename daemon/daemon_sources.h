@@ -3,6 +3,7 @@
 // DaemonSources: the daemon's implementation of the API's Sources. Any thread; its arguments must outlive it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 #include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
-#include "daemon/naming/frame_namer.h"
+#include "daemon/history/history.h"
 #include "daemon/naming/row_cache.h"
 #include "daemon/runtimes/python_modules.h"
 #include "daemon/sampler/kernel_program.h"
@@ -48,7 +49,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::WorkerModuleReader& module_reader;
     const symbolizer::KernelSymbols& kernel_symbols;
     const symbolizer::CachingSymbolizer& cache;
-    FrameNamer& namer;
+    store::FrameNamer& namer;
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
@@ -56,6 +57,7 @@ class DaemonSources final : public api::Sources {
     const PythonModules* python_modules;       ///< null if Python functions are not shown, as is the next one
     const PythonStacks* python_stacks;
     const symbolizer::RuntimeFunctions& functions;
+    History* history;                          ///< null if minutes are in memory alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
@@ -64,6 +66,8 @@ class DaemonSources final : public api::Sources {
   explicit DaemonSources(const Parts& parts) : parts_(parts), started_(parts.clock.wall()) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
+  [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
+                                             std::span<const store::WallWindow> windows) const override;
   [[nodiscard]] std::uint64_t await_revision() const override;
   [[nodiscard]] store::FrameNamer& namer() override { return parts_.namer; }
   [[nodiscard]] api::Health health() const override;
@@ -85,6 +89,7 @@ class DaemonSources final : public api::Sources {
  private:
   [[nodiscard]] api::Component unwind_health() const;
   [[nodiscard]] api::Component runtimes_health() const;
+  [[nodiscard]] api::Component history_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 

@@ -8,7 +8,9 @@
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 
+#include "archive/reading/check.h"
 #include "base/heap.h"
 #include "daemon/config/config.h"
 #include "daemon/config/log.h"
@@ -22,6 +24,9 @@
 namespace flamed::daemon {
 namespace {
 
+/// Of the service, whose environment has its name.
+constexpr const char* kServiceHistory = "/var/lib/flamed/history";
+
 /// Blocks the signals that end or concern the daemon in every thread; main waits for them.
 sigset_t block_signals() {
   sigset_t signals;
@@ -30,6 +35,20 @@ sigset_t block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+int check_history(const Config& config) {
+  const std::string configured = history_folder(config);
+  const std::string folder = configured.empty() ? kServiceHistory : configured;
+  const Result<archive::Checked> checked = archive::check_history(folder);
+  if (!checked) {
+    std::fprintf(stderr, "flamed: %s\n", checked.error().message().c_str());
+    return static_cast<int>(ExitStatus::kUsage);
+  }
+  for (const std::string& problem : checked->problems) std::printf("%s\n", problem.c_str());
+  std::printf("%s: %zu files, %llu minutes can be read, %zu problems\n", folder.c_str(), checked->files,
+              static_cast<unsigned long long>(checked->minutes), checked->problems.size());
+  return static_cast<int>(checked->problems.empty() ? ExitStatus::kEnded : ExitStatus::kUnexpected);
 }
 
 int main_with(std::span<const char* const> arguments) {
@@ -49,6 +68,8 @@ int main_with(std::span<const char* const> arguments) {
       std::printf("flamed: %s\n", line->config_file.empty() ? "no configuration file; the defaults are good"
                                                             : (line->config_file + " is good").c_str());
       return 0;
+    case CommandLine::Action::kCheckHistory:
+      return check_history(line->config);
     case CommandLine::Action::kRun:
       break;
   }

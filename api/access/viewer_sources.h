@@ -22,6 +22,11 @@ class ViewerSources final : public Sources {
   ViewerSources(Sources& all, const Viewer& viewer) : all_(all), viewer_(viewer), careful_namer_(all) {}
 
   [[nodiscard]] store::Snapshot await_snapshot() const override;
+  /// Of a snapshot that the viewer may see.
+  [[nodiscard]] store::Snapshot with_history(const store::Snapshot& snapshot,
+                                             std::span<const store::WallWindow> windows) const override {
+    return all_.with_history(snapshot, windows);
+  }
   [[nodiscard]] std::uint64_t await_revision() const override { return all_.await_revision(); }
   [[nodiscard]] store::FrameNamer& namer() override;
   [[nodiscard]] std::optional<std::uint32_t> user_of(std::int32_t pid) const override;

@@ -64,11 +64,20 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
   return std::nullopt;
 }
 
+std::variant<WindowView, Problem> view_window(const AnswerContext& context) {
+  const auto asked = asked_window_of(context.parameters, context.moments);
+  if (const auto* problem = std::get_if<Problem>(&asked)) return *problem;
+  const auto& window = std::get<AskedWindow>(asked).window;
+  store::Snapshot snapshot = context.sources.with_history(context.sources.await_snapshot(), std::span(&window, 1));
+  const store::WallWindow cut = cut_window(std::get<AskedWindow>(asked), snapshot);
+  return WindowView{std::move(snapshot), cut};
+}
+
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
-  ReadyQuestion question{context.sources.await_snapshot(), {}};
-  auto window = window_of(context.parameters, context.moments, question.snapshot);
-  if (auto* problem = std::get_if<Problem>(&window)) return std::move(*problem);
-  question.selection = selection_of(context.parameters, std::get<store::WallWindow>(window));
+  auto view = view_window(context);
+  if (auto* problem = std::get_if<Problem>(&view)) return std::move(*problem);
+  const auto& [snapshot, window] = std::get<WindowView>(view);
+  ReadyQuestion question{snapshot, selection_of(context.parameters, window)};
   if (auto problem = check_processes(question.selection, question.snapshot, context.sources))
     return std::move(*problem);
   if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);

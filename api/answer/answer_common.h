@@ -25,6 +25,13 @@ struct ReadyQuestion {
   store::Selection selection;
 };
 
+/// The query's window, and a snapshot with what memory and disk have of it.
+struct WindowView {
+  store::Snapshot snapshot;
+  store::WallWindow window;
+};
+std::variant<WindowView, Problem> view_window(const AnswerContext& context);
+
 /// The window and selection of the query, or the problem with them, such as a process that was never seen.
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context);
 

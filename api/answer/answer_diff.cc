@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -14,12 +15,14 @@
 namespace flamed::api {
 
 Response answer_diff(const AnswerContext& context) {
-  const auto question = prepare(context);
+  auto question = prepare(context);
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
-  const auto& ready = std::get<ReadyQuestion>(question);
+  auto& ready = std::get<ReadyQuestion>(question);
   const auto base_window = base_window_of(context.parameters, context.moments, ready.selection.window);
   if (const auto* problem = std::get_if<Problem>(&base_window)) return problem_response(*problem);
   store::Selection base = base_selection_of(context.parameters, std::get<store::WallWindow>(base_window));
+  const std::array<store::WallWindow, 2> windows{base.window, ready.selection.window};
+  ready.snapshot = context.sources.with_history(context.sources.await_snapshot(), windows);
   if (const auto problem = narrow_to_part(base, ready, context, "base_")) return problem_response(*problem);
   if (const auto problem = check_processes(base, ready.snapshot, context.sources, "base_"))
     return problem_response(*problem);

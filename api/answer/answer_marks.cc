@@ -43,10 +43,10 @@ Mark mark_of(const Note& note) { return {note.time, note.text, {}, true, note.ui
 }  // namespace
 
 Response answer_marks(const AnswerContext& context, const Notes* notes) {
-  const store::Snapshot snapshot = context.sources.await_snapshot();
-  const auto judged = window_of(context.parameters, context.moments, snapshot);
-  if (const auto* problem = std::get_if<Problem>(&judged)) return problem_response(*problem);
-  const auto& window = std::get<store::WallWindow>(judged);
+  const auto view = view_window(context);
+  if (const auto* problem = std::get_if<Problem>(&view)) return problem_response(*problem);
+  const store::Snapshot& snapshot = std::get<WindowView>(view).snapshot;
+  const store::WallWindow& window = std::get<WindowView>(view).window;
   const store::Selection selection = selection_of(context.parameters, window);
   if (const auto problem = check_processes(selection, snapshot, context.sources)) return problem_response(*problem);
 

@@ -92,10 +92,9 @@ std::optional<std::int64_t> wait_ns(const Parameters& parameters) {
   return parameters.default_duration_ns("seconds");
 }
 
-std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, const Moments& moments,
-                                                   const store::Snapshot& snapshot) {
+std::variant<AskedWindow, Problem> asked_window_of(const Parameters& parameters, const Moments& moments) {
   if (const auto wait = wait_ns(parameters)) {
-    return store::WallWindow{moments.asked, {moments.asked.ns + *wait}};
+    return AskedWindow{{moments.asked, {moments.asked.ns + *wait}}};
   }
   const Edges given = edges_of(parameters, "", moments.now);
   std::optional<WallTime> from = given.from;
@@ -113,11 +112,15 @@ std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters,
   }
   auto window = resolve_window(from, to, moments.now);
   if (!window) return bad_parameter("from", window.error().message());
-  if (!from) {
-    const auto retained = store::retained_window(snapshot);
-    if (retained && retained->from < window->to) window->from = std::max(window->from, retained->from);
-  }
-  return *window;
+  return AskedWindow{*window, !from};
+}
+
+store::WallWindow cut_window(const AskedWindow& asked, const store::Snapshot& snapshot) {
+  store::WallWindow window = asked.window;
+  if (!asked.has_default_start) return window;
+  const auto retained = store::retained_window(snapshot);
+  if (retained && retained->from < window.to) window.from = std::max(window.from, retained->from);
+  return window;
 }
 
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,

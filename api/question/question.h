@@ -26,10 +26,16 @@ struct Moments {
 /// How long a query with `seconds` and no other time waits from its arrival on. Empty for a query about the past.
 std::optional<std::int64_t> wait_ns(const Parameters& parameters);
 
-/// The query's window, or the problem with it. The default start is cut to the start of sampling, so that a new daemon
-/// does not warn about the time before.
-std::variant<store::WallWindow, Problem> window_of(const Parameters& parameters, const Moments& moments,
-                                                   const store::Snapshot& snapshot);
+/// The query's window.
+struct AskedWindow {
+  store::WallWindow window;
+  bool has_default_start = false;
+};
+/// Or the problem with it.
+std::variant<AskedWindow, Problem> asked_window_of(const Parameters& parameters, const Moments& moments);
+/// The default start is cut to the start of the snapshot's samples, so that a new daemon does not warn about the time
+/// before.
+store::WallWindow cut_window(const AskedWindow& asked, const store::Snapshot& snapshot);
 
 /// The window to compare `window` with.
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,

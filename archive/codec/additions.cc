@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "archive/codec/block.h"
+#include "archive/codec/texts.h"
 
 namespace flamed::archive {
 namespace {
@@ -40,26 +41,6 @@ enum : std::size_t {
 };
 
 Error damaged() { return Error("damaged additions"); }
-
-/// Each text once.
-class TextWriter {
- public:
-  TextWriter(Column& sizes, Column& texts) : sizes_(sizes), texts_(texts) {}
-  std::uint64_t operator()(std::string_view text) {
-    const auto [place, is_new] = numbers_.try_emplace(std::string(text), numbers_.size());
-    if (is_new) {
-      sizes_.put(text.size());
-      texts_.put_text(text);
-    }
-    return place->second;
-  }
-  [[nodiscard]] std::size_t count() const { return numbers_.size(); }
-
- private:
-  Column& sizes_;
-  Column& texts_;
-  std::unordered_map<std::string, std::size_t> numbers_;
-};
 
 std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 

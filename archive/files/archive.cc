@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/files/archive.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,40 +9,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdio>
-#include <string_view>
 #include <utility>
+
+#include "archive/files/period_names.h"
 
 namespace flamed::archive {
 namespace {
 
-constexpr std::string_view kBegin = "history-";
-constexpr std::string_view kEnd = ".db";
-constexpr std::size_t kDigits = 8;
 /// What belongs to a database, besides itself.
 constexpr std::array<const char*, 2> kBeside = {"-wal", "-shm"};
 /// A clock that was wrong for less recorded time than this deletes nothing.
 constexpr std::int64_t kBelievedAfterNs = 24 * 60 * kNsPerMinute;
-
-using Directory = Handle<DIR*, ::closedir>;
-
-std::optional<std::uint64_t> number_of(std::string_view name) {
-  if (name.size() < kBegin.size() + kEnd.size() || name.substr(0, kBegin.size()) != kBegin) return std::nullopt;
-  name.remove_prefix(kBegin.size());
-  if (name.substr(name.size() - kEnd.size()) != kEnd) return std::nullopt;
-  name.remove_suffix(kEnd.size());
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || name.size() < kDigits) return std::nullopt;
-  return number;
-}
-
-std::string name_of(std::uint64_t number) {
-  const std::string digits = std::to_string(number);
-  const std::string zeros(digits.size() < kDigits ? kDigits - digits.size() : 0, '0');
-  return std::string(kBegin) + zeros + digits + std::string(kEnd);
-}
 
 std::uint64_t disk_bytes(const std::string& path) {
   struct stat status {};
@@ -58,7 +34,7 @@ std::uint64_t bytes_with_log(const std::string& path) {
 
 }  // namespace
 
-std::string Archive::path_of(std::uint64_t number) const { return folder_ + "/" + name_of(number); }
+std::string Archive::path_of(std::uint64_t number) const { return period_path(folder_, number); }
 
 Result<bool> Archive::prepare(WallTime start) {
   if (lock_ && was_removed()) {
@@ -75,7 +51,7 @@ Result<bool> Archive::prepare(WallTime start) {
     end_session();
     if (const Status begun = begin_file(is_first, start); !begun) return begun.error();
   }
-  if (begins_session_) file_->begin_session({options_.boot_id, options_.program});
+  if (begins_session_) file_->begin_session({options_.boot_id, options_.run, options_.program});
   return begins_session_;
 }
 
@@ -106,13 +82,9 @@ Status Archive::open_folder() {
 
 Status Archive::read_folder() {
   entries_.clear();
-  const Directory directory(::opendir(folder_.c_str()));
-  if (!directory) return Error::from_errno("cannot read " + folder_);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own directory
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (const auto number = number_of(entry->d_name)) entries_.push_back({*number});
-  }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.number < b.number; });
+  const Result<std::vector<std::uint64_t>> numbers = list_periods(folder_);
+  if (!numbers) return numbers.error();
+  for (const std::uint64_t number : *numbers) entries_.push_back({number});
   for (Entry& entry : entries_) {
     const std::string path = path_of(entry.number);
     entry.bytes = bytes_with_log(path);

@@ -32,7 +32,8 @@ class Archive {
     std::int64_t max_age_ns = 30 * 24 * 60 * kNsPerMinute;
     std::int64_t period_ns = 6 * 60 * kNsPerMinute;
     std::string boot_id;
-    std::string program;  ///< name and version
+    std::int64_t run = 0;  ///< PeriodFile::Session::run
+    std::string program;   ///< name and version
     /// Nothing is written when less than 1 / `least_free` of the file system is free.
     std::uint64_t least_free = 20;
   };

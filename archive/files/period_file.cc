@@ -30,6 +30,7 @@ BEGIN IMMEDIATE;
 CREATE TABLE session (
   id INTEGER PRIMARY KEY,
   boot_id TEXT NOT NULL,
+  run INTEGER NOT NULL,
   program TEXT NOT NULL);
 CREATE TABLE minute (
   id INTEGER PRIMARY KEY,
@@ -42,6 +43,7 @@ CREATE TABLE minute (
   lost INTEGER NOT NULL);
 CREATE TABLE additions (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 CREATE TABLE pairs (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
+CREATE TABLE names (minute INTEGER PRIMARY KEY, block BLOB NOT NULL);
 PRAGMA application_id = 1718378861;
 PRAGMA user_version = 1;
 COMMIT;
@@ -63,6 +65,20 @@ Result<Connection> connect(const std::string& path, int flags) {
   if (opened != SQLITE_OK) return last_error(raw, path);
   sqlite3_busy_timeout(raw, 1000);
   return connection;
+}
+
+/// https://www.sqlite.org/uri.html, 3.1
+std::string uri_of(std::string_view path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      uri += {'%', kDigits[static_cast<unsigned char>(c) >> 4], kDigits[static_cast<unsigned char>(c) & 15]};
+    } else {
+      uri += c;
+    }
+  }
+  return uri;
 }
 
 Result<std::int64_t> read_number(sqlite3* connection, std::string_view sql) {
@@ -134,8 +150,9 @@ Result<bool> has_tables(sqlite3* connection) {
   return true;
 }
 
-/// Damaged pages, wrong links between them, rows that are none.
-Status check(sqlite3* connection) {
+}  // namespace
+
+Status check_pages(sqlite3* connection) {
   Result<Statement> statement = Statement::prepare(connection, "PRAGMA quick_check(1)");
   if (!statement) return std::move(statement).error();
   const Result<bool> row = statement->step();
@@ -143,8 +160,6 @@ Status check(sqlite3* connection) {
   if (!*row || statement->text(0) != "ok") return Error("damaged: " + std::string(statement->text(0)), EBADMSG);
   return {};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<PeriodFile>> PeriodFile::open(const std::string& path) {
   // SQLite gives its log the rights of the database. Closing a descriptor would drop SQLite's locks on the file, so
@@ -168,7 +183,7 @@ Status PeriodFile::prepare() {
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   if (!*is_begun) {
     if (Status begun = run(connection, kNewFile); !begun) return begun;
-  } else if (Status whole = check(connection); !whole) {
+  } else if (Status whole = check_pages(connection); !whole) {
     return whole;
   }
   if (Status set = run(connection, kConnection); !set) return set;
@@ -185,13 +200,14 @@ Status PeriodFile::prepare() {
     return {};
   };
   for (const auto& [statement, sql] :
-       {std::pair<std::optional<Statement>&, const char*>(add_session_,
-                                                          "INSERT INTO session (boot_id, program) VALUES (?, ?)"),
+       {std::pair<std::optional<Statement>&, const char*>(
+            add_session_, "INSERT INTO session (boot_id, run, program) VALUES (?, ?, ?)"),
         {add_minute_,
          "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost) "
          "VALUES (?, ?, ?, ?, ?, ?, ?)"},
         {add_additions_, "INSERT INTO additions (minute, block) VALUES (?, ?)"},
-        {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"}}) {
+        {add_pairs_, "INSERT INTO pairs (minute, block) VALUES (?, ?)"},
+        {add_names_, "INSERT INTO names (minute, block) VALUES (?, ?)"}}) {
     if (Status prepared = prepare_as(statement, sql); !prepared) return prepared;
   }
   sqlite3_wal_hook(
@@ -206,6 +222,7 @@ Status PeriodFile::prepare() {
 
 void PeriodFile::begin_session(Session session) {
   boot_id_ = session.boot_id;
+  run_ = session.run;
   program_ = session.program;
   session_.reset();
 }
@@ -235,7 +252,7 @@ Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
 
 Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
   if (!session_) {
-    if (Status added = add_session_->bind(1, boot_id_).bind(2, program_).run(); !added) return added;
+    if (Status added = add_session_->bind(1, boot_id_).bind(2, run_).bind(3, program_).run(); !added) return added;
     session_ = sqlite3_last_insert_rowid(connection_.get());
   }
   add_minute_->bind(1, *session_).bind(2, std::int64_t{minute.sequence});
@@ -245,10 +262,33 @@ Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
   if (Status added = add_minute_->run(); !added) return added;
   const std::int64_t id = sqlite3_last_insert_rowid(connection_.get());
   if (Status added = add_additions_->bind(1, id).bind(2, blocks.additions).run(); !added) return added;
+  if (!blocks.names.empty()) {
+    if (Status added = add_names_->bind(1, id).bind(2, blocks.names).run(); !added) return added;
+  }
   return add_pairs_->bind(1, id).bind(2, blocks.pairs).run();
 }
 
 bool PeriodFile::is_held() const { return log_pages_ >= kHeldPages; }
+
+Result<Connection> connect_to_read(const std::string& path) {
+  const auto of_file = [&](const Error& error) { return Error(error).with_context(path); };
+  Result<Connection> connection = connect(path, SQLITE_OPEN_READONLY);
+  if (!connection) return connection;
+  Result<bool> is_begun = has_tables(connection->get());
+  if (!is_begun && is_begun.error().code() != EBADMSG && is_begun.error().code() != ENOTSUP) {
+    // Reading creates files beside a database with a log, unless nothing is there that could be changed.
+    connection = connect(uri_of(path) + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    if (!connection) return connection;
+    is_begun = has_tables(connection->get());
+  }
+  if (!is_begun) return of_file(is_begun.error());
+  if (!*is_begun) return of_file(Error("an empty database", ENOTSUP));
+  sqlite3_db_config(connection->get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (const Status set = run(connection->get(), "PRAGMA cache_size = -256; PRAGMA trusted_schema = OFF;"); !set) {
+    return of_file(set.error());
+  }
+  return connection;
+}
 
 Result<std::optional<Recorded>> read_recorded(const std::string& path) {
   const auto of_file = [&](const Error& error) { return Error(error).with_context(path); };

@@ -39,6 +39,7 @@ class PeriodFile {
 
   struct Session {
     std::string_view boot_id;
+    std::int64_t run = 0;      ///< of the daemon that writes, a random number
     std::string_view program;  ///< name and version of what writes
   };
   /// Later minutes belong to it. It is written with the first of them.
@@ -46,6 +47,7 @@ class PeriodFile {
 
   struct Blocks {
     std::span<const std::byte> additions, pairs;
+    std::span<const std::byte> names{};  ///< may be empty
   };
   /// One transaction; when it returns, the minute is on the disk. On an Error nothing of it is.
   Status append(const Minute& minute, const Blocks& blocks);
@@ -62,12 +64,20 @@ class PeriodFile {
   Status write(const Minute& minute, const Blocks& blocks);
 
   const Connection connection_;
-  std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_;
+  std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_;
   std::string boot_id_, program_;
+  std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
   std::optional<Recorded> recorded_;
   int log_pages_ = 0;
 };
+
+/// For reading, also while it is written. An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version,
+/// or is no history.
+Result<Connection> connect_to_read(const std::string& path);
+
+/// An Error if there are damaged pages, wrong links between them, or rows that are none.
+Status check_pages(sqlite3* connection);
 
 /// Of a file that is not written any more. If it was not closed, because the daemon was killed, it is closed.
 Result<std::optional<Recorded>> read_recorded(const std::string& path);

@@ -49,6 +49,8 @@ Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store
   Minute& minute = numbered.minute;
   minute.start = slot.bounds.start;
   minute.end = slot.bounds.end;
+  // Sampling began within the minute.
+  if (minute.start < data.since && data.since < minute.end) minute.start = data.since;
   minute.wall_offset_ns = slot.bounds.wall_offset_ns;
   minute.period_ns = slot.bounds.period_ns;
   minute.sequence = slot.sequence;
@@ -62,6 +64,7 @@ Numbering::Numbered Numbering::take(const store::Snapshot& snapshot, const store
   });
   std::sort(minute.pairs.begin(), minute.pairs.end());
   numbered.additions = std::exchange(additions_, {});
+  numbered.frames = std::exchange(added_frames_, {});
   return numbered;
 }
 
@@ -176,6 +179,7 @@ std::uint32_t Numbering::frame_number(std::uint32_t id) {
   if (known == 0) {
     const Frame frame = tree_.frames[id];
     additions_.frames.push_back({module_number(frame.module), frame.offset});
+    added_frames_.push_back(frame);
     known = ++size_.frames;
   }
   return known - 1;

@@ -35,6 +35,7 @@ class Numbering {
   struct Numbered {
     Additions additions;
     Minute minute;
+    std::vector<Frame> frames;  ///< those that are added, as the store has them
   };
   /// The slot is a sealed one of the snapshot; snapshots and slots come in their order. Both values must be written, or
   /// no more of this session.
@@ -65,6 +66,7 @@ class Numbering {
   std::unordered_map<ModuleId, std::uint32_t> modules_;
   DictionarySize size_;              ///< with additions_
   Additions additions_;              ///< for the next minute
+  std::vector<Frame> added_frames_;  ///< likewise
   std::vector<std::uint32_t> path_;  ///< scratch
 };
 

@@ -29,6 +29,10 @@ constexpr std::uint64_t kMaxBudgetBytes = 1ULL << 40;
 constexpr std::uint64_t kMinUnwindBytes = 1U << 20;
 constexpr std::uint64_t kMaxUnwindBytes = 512U << 20;  ///< FLAMED_MAX_SLABS
 
+constexpr std::uint64_t kMinHistoryBytes = 16U << 20;
+constexpr std::int64_t kMinHistoryAgeNs = 24LL * 60 * kNsPerMinute;
+constexpr std::int64_t kMaxHistoryAgeNs = 3660LL * 24 * 60 * kNsPerMinute;
+
 constexpr std::size_t kMostListenAddresses = 16;
 
 /// One setting: its key in the file, its flag, and its parser.
@@ -160,6 +164,32 @@ Status set_debuginfod(Config& config, std::string_view text) {
   return {};
 }
 
+Status set_history(Config& config, std::string_view text) {
+  if (text == "off") {
+    config.history_folder = "";
+    return {};
+  }
+  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) return Error("not an absolute path");
+  config.history_folder = std::string(text);
+  return {};
+}
+
+Status set_history_size(Config& config, std::string_view text) {
+  Result<std::uint64_t> bytes = parse_size_bytes(text);
+  if (!bytes) return std::move(bytes).error();
+  if (*bytes < kMinHistoryBytes || *bytes > kMaxBudgetBytes) return Error("out of range");
+  config.history_bytes = *bytes;
+  return {};
+}
+
+Status set_history_age(Config& config, std::string_view text) {
+  Result<std::int64_t> ns = parse_duration_ns(text);
+  if (!ns) return std::move(ns).error();
+  if (*ns < kMinHistoryAgeNs || *ns > kMaxHistoryAgeNs) return Error("out of range");
+  config.history_age_ns = *ns;
+  return {};
+}
+
 Status set_log_level(Config& config, std::string_view text) {
   if (std::find(kLogLevels.begin(), kLogLevels.end(), text) == kLogLevels.end()) return Error("no such level");
   config.log_level = std::string(text);
@@ -171,7 +201,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 14> kSettings{{
+constexpr std::array<Setting, 17> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -202,6 +232,12 @@ constexpr std::array<Setting, 14> kSettings{{
     {"debuginfod", "--debuginfod", "URLS", "servers to fetch debug files from; default off",
      "off, or addresses that begin with http://, https:// or file://, separated by spaces", set_debuginfod,
      is_different<&Config::debuginfod_urls>},
+    {"history", "--history", "FOLDER", "minutes on disk, or off; default: of the service, /var/lib/flamed/history",
+     "off, or the absolute path of a folder", set_history, is_different<&Config::history_folder>},
+    {"history_size", "--history-size", "SIZE", "bytes of these; default 1GiB",
+     "a size from 16MiB to 1024GiB, such as 1GiB", set_history_size, is_different<&Config::history_bytes>},
+    {"history_age", "--history-age", "DURATION", "age of the oldest of these; default 30d",
+     "a duration from 1d to 3660d, such as 30d", set_history_age, is_different<&Config::history_age_ns>},
     {"log_level", "--log-level", "LEVEL", "default info", "one of trace, debug, info, warning, error, critical",
      set_log_level, is_different<&Config::log_level>},
 }};
@@ -369,6 +405,8 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
     }
     if (flag == "--check-config")
       line.action = CommandLine::Action::kCheckConfig;
+    else if (flag == "--check-history")
+      line.action = CommandLine::Action::kCheckHistory;
     else if (flag == "--version")
       line.action = CommandLine::Action::kVersion;
     else if (flag == "--help" || flag == "-h")
@@ -401,6 +439,13 @@ Result<CommandLine> parse_command_line(std::span<const char* const> arguments) {
   return line;
 }
 
+std::string history_folder(const Config& config) {
+  if (config.history_folder) return *config.history_folder;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread writes the environment.
+  const char* folder = std::getenv("STATE_DIRECTORY");
+  return folder == nullptr ? "" : std::string(folder) + "/history";
+}
+
 std::vector<std::string_view> changed_keys(const Config& before, const Config& after) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : kSettings) {
@@ -422,6 +467,7 @@ std::string help_text() {
   }
   text +=
       "  --check-config             say whether the configuration is good, and end\n"
+      "  --check-history            read all minutes on disk, say what is damaged, and end\n"
       "  --version\n"
       "  --help\n\n"
       "exit status:\n";

@@ -34,6 +34,10 @@ struct Config {
   bool python = true;  ///< of `runtimes`
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
+  std::optional<std::string>
+      history_folder{};  ///< "": no history on disk; empty: of the service manager, if it has one
+  std::uint64_t history_bytes = std::uint64_t{1} << 30;
+  std::int64_t history_age_ns = 30LL * 24 * 60 * kNsPerMinute;
   std::string log_level = "info";
   /// By key, where a value was set that is not the default: a flag, or a file's name.
   std::map<std::string_view, std::string> set_by{};
@@ -42,18 +46,21 @@ struct Config {
 /// "--cpu-budget", "/etc/flamed/flamed.json" or "default": for people.
 std::string where_set(const Config& config, std::string_view key);
 
+/// Empty: there is no place for it, or it is off.
+std::string history_folder(const Config& config);
+
 /// The parsed command line.
 struct CommandLine {
-  enum class Action { kRun, kCheckConfig, kVersion, kHelp };
+  enum class Action { kRun, kCheckConfig, kCheckHistory, kVersion, kHelp };
   Action action = Action::kRun;
   Config config;
   std::string config_file;  ///< the file that was read; empty when there was none
 };
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, log_level. An
-/// unknown key or a bad value is an error that names the line, the key, the value and what is allowed. Values not given
-/// keep those of `config`. `file` is its name.
+/// memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, history,
+/// history_size, history_age, log_level. An unknown key or a bad value is an error that names the line, the key, the
+/// value and what is allowed. Values not given keep those of `config`. `file` is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

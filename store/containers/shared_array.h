@@ -91,6 +91,21 @@ class SharedArray {
       }
     }
 
+    /// All places of `low`, and those of `high` from id `base` on, which is a multiple of kPerChunk and no less than
+    /// low.limit().
+    [[nodiscard]] static View joined(const View& low, std::uint32_t base, const View& high) {
+      View view = low;
+      view.chunks_.resize(base / kPerChunk);
+      view.chunks_.insert(view.chunks_.end(), high.chunks_.begin(), high.chunks_.end());
+      return view;
+    }
+    /// For an id that is in use. Other views keep the former value.
+    void set(std::uint32_t id, const T& value) {
+      auto chunk = std::make_shared<Chunk>(*chunks_[id / kPerChunk]);
+      chunk->items[id % kPerChunk] = value;
+      chunks_[id / kPerChunk] = std::move(chunk);
+    }
+
    private:
     friend class SharedArray;
     std::vector<std::shared_ptr<const Chunk>> chunks_;

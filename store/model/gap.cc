@@ -14,11 +14,12 @@ constexpr std::int64_t kTouchNs = 100 * kNsPerMs;
 /// How many of the newest gaps may be extended: one for each CPU with a problem at the same time.
 constexpr std::size_t kTried = 64;
 
-constexpr std::array<std::pair<GapReason, std::string_view>, 4> kSpoken{{
+constexpr std::array<std::pair<GapReason, std::string_view>, 5> kSpoken{{
     {GapReason::kCpuCameOnline, "a CPU that had just come online was not sampled yet"},
     {GapReason::kTimerSilent, "a CPU's timer had gone silent"},
     {GapReason::kSuspended, "the machine was suspended"},
     {GapReason::kClockSet, "the clock was set forward"},
+    {GapReason::kNotRunning, "flamed did not run"},
 }};
 
 std::string seconds(std::int64_t ns) {
@@ -46,6 +47,8 @@ std::string_view name_of(GapReason reason) {
       return "clock_set";
     case GapReason::kLost:
       return "samples_lost";
+    case GapReason::kNotRunning:
+      return "not_running";
   }
   return "unknown";
 }

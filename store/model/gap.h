@@ -22,8 +22,9 @@ enum class GapReason : std::uint8_t {
   kSuspended,      ///< the machine was suspended: nothing ran
   kClockSet,       ///< the wall clock was set forward: this time did not exist
   kLost,           ///< samples were taken and lost
+  kNotRunning,     ///< flamed did not run
 };
-inline constexpr std::size_t kGapReasonCount = 5;
+inline constexpr std::size_t kGapReasonCount = 6;
 
 /// Stable names for metrics and answers, e.g. "timer_silent".
 std::string_view name_of(GapReason reason);

@@ -441,6 +441,7 @@ bool SlotSelection::read_pairs(const Touched& slot) {
 void SlotSelection::warn(std::optional<WallWindow> retained) {
   const WallWindow& asked = facts_.asked;
   std::vector<std::string>& warnings = facts_.warnings;
+  warnings.insert(warnings.end(), snapshot_.warnings.begin(), snapshot_.warnings.end());
   if (!retained) {
     warnings.emplace_back("Nothing is retained yet: the profiler has only just started.");
     return;
@@ -501,6 +502,8 @@ void SlotSelection::warn_of_time(const WallWindow& retained) {
   } else if (is_from_beginning && asked.to <= retained.from) {
     warnings.emplace_back("The window is before flamed began to sample, at " + to_text(retained.from) +
                           ": there are no samples of it.");
+  } else if (slots_.empty() && retained.from < asked.to && asked.from < retained.to) {
+    warnings.emplace_back("flamed did not run in the window: there are no samples of it.");
   } else if (slots_.empty()) {
     warnings.emplace_back("The window is outside of the retained time, which is " + span + ".");
   } else if (is_from_beginning && is_early && !is_late) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -40,6 +41,7 @@ class SnapshotData {
   GapLog::View gaps;                                          ///< never null
   std::shared_ptr<const std::vector<PendingSample>> pending;  ///< null: none
   std::optional<std::uint32_t> only_user;                     ///< see seen_by(); empty: all users
+  std::vector<std::string> warnings;                          ///< of all its answers, see AnswerFacts
 
   /// Is the process visible? With only_user: if it was that user's when it was last sampled.
   [[nodiscard]] bool shows(const ProcessRecord& process) const { return !only_user || is_only_users(process.owner); }

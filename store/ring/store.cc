@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -197,6 +198,19 @@ class Store::State {
     }
   }
 
+  void finish(MonotonicTime now) {
+    std::lock_guard lock(mutex_);
+    if (open_.empty()) return;
+    close(*open_.back(), now);
+    while (!open_.empty()) seal_oldest();
+  }
+
+  std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop) const {
+    std::unique_lock lock(mutex_);
+    if (!has_sealed_.wait(lock, stop, [&] { return newest_sealed_ > sequence; })) return std::nullopt;
+    return newest_sealed_;
+  }
+
   std::optional<std::vector<ModuleId>> take_live_modules() {
     if (!std::exchange(frames_reclaimed_, false)) return std::nullopt;
     return tree_.modules();
@@ -298,6 +312,8 @@ class Store::State {
     SealedSlot sealed = open_.front()->seal();
     open_.pop_front();
     division_.note_sealed(*sealed.slot);
+    newest_sealed_ = sealed.slot->sequence;
+    has_sealed_.notify_all();
     sealed_.push(std::move(sealed));
   }
 
@@ -471,6 +487,8 @@ class Store::State {
   SealedSlots sealed_;
   std::deque<std::unique_ptr<OpenSlot>> open_;
   std::uint32_t next_sequence_ = 1;
+  std::uint32_t newest_sealed_ = 0;
+  mutable std::condition_variable_any has_sealed_;
   MonotonicTime latest_{std::numeric_limits<std::int64_t>::min()};
   std::size_t dropped_since_sweep_ = 0;
   std::uint64_t dropped_for_age_ = 0;
@@ -500,6 +518,10 @@ void Store::update_process(const ProcessInfo& info) { state_->update_process(inf
 bool Store::end_process(ProcessId id, WallTime ended) { return state_->end_process(id, ended); }
 void Store::set_period_ns(std::int64_t period_ns, MonotonicTime from) { state_->set_period_ns(period_ns, from); }
 void Store::advance(MonotonicTime now) { state_->advance(now); }
+void Store::finish(MonotonicTime now) { state_->finish(now); }
+std::optional<std::uint32_t> Store::await_sealed(std::uint32_t sequence, const std::stop_token& stop) const {
+  return state_->await_sealed(sequence, stop);
+}
 std::optional<std::vector<ModuleId>> Store::take_live_modules() { return state_->take_live_modules(); }
 Snapshot Store::snapshot() const { return state_->snapshot(); }
 std::uint64_t Store::revision() const { return state_->revision(); }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -114,6 +115,9 @@ class Store {
   /// every drain.
   void advance(MonotonicTime now);
 
+  /// Seals all slots. Nothing is added any more.
+  void finish(MonotonicTime now);
+
   /// Every module of stored stacks, sorted. Empty unless stacks were reclaimed since the last call: the caller may then
   /// free modules that are not in it.
   std::optional<std::vector<ModuleId>> take_live_modules();
@@ -121,6 +125,9 @@ class Store {
   // -- Readers: any thread --------------------------------------------------------------------------------------------
 
   [[nodiscard]] Snapshot snapshot() const;
+
+  /// Waits until a slot with a higher sequence is sealed, and returns that of the newest. Empty: `stop` was requested.
+  [[nodiscard]] std::optional<std::uint32_t> await_sealed(std::uint32_t sequence, const std::stop_token& stop) const;
 
   /// Changes whenever the writer has added something. Costs nothing.
   [[nodiscard]] std::uint64_t revision() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as blocks of the archive: a value that can be written and read again, or an error, never a crash. The first
-// byte says whether the rest is a block, or columns, each after its size in two bytes: bytes that were changed at
-// random have no valid checksum, so that they would not get far.
+// byte says whether the rest is a block, or columns of one or two blocks, each after its size in two bytes: bytes that
+// were changed at random have no valid checksum, so that they would not get far.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "archive/codec/additions.h"
 #include "archive/codec/block.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/names.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ using flamed::archive::Additions;
 using flamed::archive::Column;
 using flamed::archive::DictionarySize;
 using flamed::archive::Minute;
+using flamed::archive::Name;
 
 using Bytes = std::vector<std::byte>;
 
@@ -53,6 +55,21 @@ void use_minute(std::span<const std::byte> block, const DictionarySize& dictiona
   if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
 }
 
+void use_names(std::span<const std::byte> block) {
+  const Result<std::vector<Name>> names = flamed::archive::decode_names(block, 100);
+  if (!names.ok()) {
+    if (names.error().message().empty()) std::abort();
+    return;
+  }
+  const Result<Bytes> again = flamed::archive::encode(std::span<const Name>(*names));
+  if (!again.ok()) std::abort();
+  const Result<std::vector<Name>> read = flamed::archive::decode_names(*again, 100);
+  if (!read.ok() || read->size() != names->size()) std::abort();
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if ((*read)[i].frame != (*names)[i].frame || *(*read)[i].chain != *(*names)[i].chain) std::abort();
+  }
+}
+
 /// The next `count` columns as a block.
 Bytes take_block(std::span<const std::uint8_t>& data, std::size_t count) {
   std::vector<Column> columns(count);
@@ -77,6 +94,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto block = std::as_bytes(rest);
     use_additions(block);
     use_minute(block, {100, 100, 100, 100, 100});
+    use_names(block);
+  } else if (data[0] % 4 == 3) {
+    use_names(take_block(rest, 10));
   } else {
     const DictionarySize dictionary = use_additions(take_block(rest, 12));
     use_minute(take_block(rest, 4), dictionary);

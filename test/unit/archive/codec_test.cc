@@ -2,13 +2,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <memory>
 #include <random>
 #include <set>
+#include <span>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "archive/codec/additions.h"
 #include "archive/codec/block.h"
 #include "archive/codec/minute.h"
+#include "archive/codec/names.h"
 #include "test/catch.h"
 
 namespace flamed::archive {
@@ -284,6 +289,9 @@ TEST_CASE("reasons keep their numbers, which are kept on disk") {
   CHECK(static_cast<int>(Loss::kStoreFull) == 4);
   CHECK(static_cast<int>(GapReason::kCpuCameOnline) == 0);
   CHECK(static_cast<int>(GapReason::kLost) == 4);
+  CHECK(static_cast<int>(GapReason::kNotRunning) == 5);
+  CHECK(static_cast<int>(FrameKind::kNative) == 1);
+  CHECK(static_cast<int>(FrameKind::kMarker) == 8);
   CHECK(kTruncatedModule.value == 3);
   CHECK(kFirstFreeModule.value == 16);
 }
@@ -303,6 +311,65 @@ TEST_CASE("a minute with a reason that this flamed does not know is refused") {
   };
   CHECK(minute_with(lost));
   CHECK_FALSE(minute_with(lost + 1));
+}
+
+namespace {
+
+std::vector<Name> random_names(Random& random, std::uint32_t frames) {
+  std::vector<std::shared_ptr<const InlineChain>> chains;
+  for (auto left = 1 + random.below(5); left > 0; --left) {
+    InlineChain chain;
+    for (auto depth = 1 + random.below(3); depth > 0; --depth) {
+      NamedFrame frame{random.text(), random.text(), static_cast<FrameKind>(random.below(9)), random.text()};
+      frame.full_name = random.text();
+      frame.build_id = random.text();
+      frame.file = random.text();
+      frame.line = static_cast<std::uint32_t>(random.any());
+      frame.inlined = random.below(2) == 0;
+      if (frame.kind == FrameKind::kUnnamed) frame.offset = random.any();
+      chain.push_back(frame);
+    }
+    chains.push_back(share(std::move(chain)));
+  }
+  std::vector<Name> names;
+  for (auto left = random.below(20); left > 0; --left) {
+    names.push_back({static_cast<std::uint32_t>(random.below(frames)), chains[random.below(chains.size())]});
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("names are read as they were written, and chains that were shared still are") {
+  Random random(7);
+  for (int i = 0; i < 300; ++i) {
+    const auto frames = static_cast<std::uint32_t>(1 + random.below(1000));
+    const std::vector<Name> names = random_names(random, frames);
+    const auto block = encode(std::span<const Name>(names));
+    REQUIRE(block.ok());
+    const Result<std::vector<Name>> read = decode_names(*block, frames);
+    REQUIRE(read.ok());
+    REQUIRE(read->size() == names.size());
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      CHECK((*read)[n].frame == names[n].frame);
+      CHECK(*(*read)[n].chain == *names[n].chain);
+      CHECK(((*read)[n].chain == (*read)[0].chain) == (names[n].chain == names[0].chain));
+    }
+  }
+}
+
+TEST_CASE("names of frames that are not in the dictionary are refused, and damage does not change a name") {
+  const std::vector<Name> names{{5, share({NamedFrame{"f", "lib", FrameKind::kNative, ""}})}};
+  const auto block = encode(std::span<const Name>(names));
+  REQUIRE(block.ok());
+  CHECK(decode_names(*block, 6).ok());
+  CHECK_FALSE(decode_names(*block, 5).ok());
+  for (std::size_t i = 0; i < block->size(); ++i) {
+    std::vector<std::byte> damaged = *block;
+    damaged[i] ^= std::byte{0x10};
+    // A bit of zstd's header means nothing.
+    if (const auto read = decode_names(damaged, 6)) CHECK(*read->front().chain == *names.front().chain);
+  }
 }
 
 }  // namespace flamed::archive

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
+#include "store/ring/snapshot_data.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 
@@ -552,6 +554,37 @@ TEST_CASE("short of memory, single samples are dropped first, then the oldest mi
   CHECK(least.used_bytes <= less.used_bytes - bytes);
   CHECK(mentions(t.profile().warnings, "short of memory"));
   CHECK(least.quality.taken() == 60'000);
+}
+
+TEST_CASE("a finished store has sealed all its slots, and answers as before") {
+  TestStore t;
+  t.add({code(16)});
+  t.pass_minutes(1);
+  t.add({code(32)});
+  const std::vector<std::string> before = folded(t.profile());
+  t.store.finish(t.clock.monotonic());
+  const Snapshot snapshot = t.store.snapshot();
+  CHECK(snapshot.data().open.empty());
+  REQUIRE(snapshot.data().sealed->size() == 2);
+  CHECK(snapshot.data().sealed->back().slot->bounds.end.ns == t.clock.monotonic().ns + 1);
+  CHECK(folded(t.profile()) == before);
+}
+
+TEST_CASE("who waits for a sealed slot is told which is the newest, or that he is to stop") {
+  TestStore t;
+  std::stop_source stop;
+  t.add({code(16)});
+  t.pass_minutes(2);
+  t.pass(10);
+  const std::optional<std::uint32_t> first = t.store.await_sealed(0, stop.get_token());
+  REQUIRE(first);
+  std::optional<std::uint32_t> next;
+  std::thread waiter([&] { next = t.store.await_sealed(*first, stop.get_token()); });
+  t.pass_minutes(1);
+  waiter.join();
+  CHECK(next == *first + 1);
+  stop.request_stop();
+  CHECK_FALSE(t.store.await_sealed(*next, stop.get_token()));
 }
 
 }  // namespace flamed::store::test

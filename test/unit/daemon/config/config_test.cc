@@ -74,6 +74,16 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.memory_budget_bytes == 100'000'000; }},
     {"jvm_attach", "--jvm-attach", "on", [](const Config& config) { return config.jvm_attach; }},
     {"jvm_attach", "--jvm-attach", "off", [](const Config& config) { return !config.jvm_attach; }},
+    {"history", "--history", "/srv/flamed",
+     [](const Config& config) { return config.history_folder == "/srv/flamed"; }},
+    {"history", "--history", "off", [](const Config& config) { return config.history_folder == ""; }},
+    {"history_size", "--history-size", "16MiB", [](const Config& config) { return config.history_bytes == 16U << 20; }},
+    {"history_size", "--history-size", "1024GiB",
+     [](const Config& config) { return config.history_bytes == 1ULL << 40; }},
+    {"history_age", "--history-age", "1d",
+     [](const Config& config) { return config.history_age_ns == 24LL * 60 * kNsPerMinute; }},
+    {"history_age", "--history-age", "3660d",
+     [](const Config& config) { return config.history_age_ns == 3660LL * 24 * 60 * kNsPerMinute; }},
     {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
     {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
 };
@@ -125,6 +135,11 @@ const std::vector<Bad> kBad{
     {"memory_budget", "--memory-budget", "1025GiB", "from 8MiB to 1024GiB"},
     {"memory_budget", "--memory-budget", "lots", "from 8MiB to 1024GiB"},
     {"jvm_attach", "--jvm-attach", "yes", "on or off"},
+    {"history", "--history", "flamed", "off, or the absolute path of a folder"},
+    {"history", "--history", "", "off, or the absolute path of a folder"},
+    {"history_size", "--history-size", "15MiB", "from 16MiB to 1024GiB"},
+    {"history_age", "--history-age", "23h", "from 1d to 3660d"},
+    {"history_age", "--history-age", "3661d", "from 1d to 3660d"},
     {"log_level", "--log-level", "loud", "one of trace, debug, info, warning, error, critical"},
     {"log_level", "--log-level", "INFO", "one of trace, debug, info, warning, error, critical"},
 };
@@ -253,10 +268,10 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   Config config;
   const Status status = apply_json(R"({"frequency": 99})", config);
   REQUIRE_FALSE(status.ok());
-  CHECK(
-      status.error().message() ==
-      "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-      "memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, log_level");
+  CHECK(status.error().message() ==
+        "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
+        "memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, "
+        "history, history_size, history_age, log_level");
 }
 
 TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {
@@ -375,6 +390,7 @@ TEST_CASE("help and version are printed even with a bad configuration") {
 
 TEST_CASE("a check of the configuration reads file and flags") {
   CHECK(parse_flags({"--check-config"})->action == Action::kCheckConfig);
+  CHECK(parse_flags({"--check-history"})->action == Action::kCheckHistory);
   CHECK_FALSE(parse_flags({"--check-config", "--frequency=0"}).ok());
   CHECK_FALSE(parse({"--check-config", "--config=/nonexistent"}).ok());
 }

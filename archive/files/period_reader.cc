@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/files/period_reader.h"
+
+#include <utility>
+
+#include "archive/files/period_file.h"
+
+namespace flamed::archive {
+
+Result<PeriodReader> PeriodReader::open(const std::string& path) {
+  Result<Connection> connection = connect_to_read(path);
+  if (!connection) return std::move(connection).error();
+  return PeriodReader(std::move(*connection));
+}
+
+Result<std::vector<PeriodReader::SessionRow>> PeriodReader::sessions() {
+  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT id, boot_id, run FROM session");
+  if (!rows) return std::move(rows).error();
+  std::vector<SessionRow> sessions;
+  for (;;) {
+    const Result<bool> row = rows->step();
+    if (!row) return row.error();
+    if (!*row) return sessions;
+    sessions.push_back({rows->number(0), std::string(rows->text(1)), rows->number(2)});
+  }
+}
+
+Result<std::vector<PeriodReader::MinuteRow>> PeriodReader::minutes(std::int64_t after) {
+  Result<Statement> rows =
+      Statement::prepare(connection_.get(),
+                         "SELECT id, session, sequence, wall_start_ns, wall_end_ns FROM minute WHERE id > ? ORDER BY "
+                         "id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, after);
+  std::vector<MinuteRow> minutes;
+  for (;;) {
+    const Result<bool> row = rows->step();
+    if (!row) return row.error();
+    if (!*row) return minutes;
+    minutes.push_back({rows->number(0),
+                       rows->number(1),
+                       static_cast<std::uint32_t>(rows->number(2)),
+                       {rows->number(3)},
+                       {rows->number(4)}});
+  }
+}
+
+Status PeriodReader::for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until,
+                                        const Visit& visit) {
+  Result<Statement> rows =
+      Statement::prepare(connection_.get(),
+                         "SELECT minute.id, block FROM minute JOIN additions ON additions.minute = minute.id "
+                         "WHERE minute.id > ? AND minute.id <= ? AND session = ? ORDER BY minute.id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, after).bind(2, until).bind(3, session);
+  return for_each(*rows, visit);
+}
+
+Status PeriodReader::for_each_names(std::int64_t session, std::int64_t after, const Visit& visit) {
+  Result<Statement> rows =
+      Statement::prepare(connection_.get(),
+                         "SELECT minute.id, block FROM minute JOIN names ON names.minute = minute.id "
+                         "WHERE minute.id > ? AND session = ? ORDER BY minute.id");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, after).bind(2, session);
+  return for_each(*rows, visit);
+}
+
+Status PeriodReader::pairs_of(std::int64_t minute, const Visit& visit) {
+  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM pairs WHERE minute = ?");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, minute);
+  return for_each(*rows, visit);
+}
+
+Status PeriodReader::names_of(std::int64_t minute, const Visit& visit) {
+  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT minute, block FROM names WHERE minute = ?");
+  if (!rows) return std::move(rows).error();
+  rows->bind(1, minute);
+  return for_each(*rows, visit);
+}
+
+Status PeriodReader::check() { return check_pages(connection_.get()); }
+
+Status PeriodReader::for_each(Statement& statement, const Visit& visit) {
+  for (;;) {
+    const Result<bool> row = statement.step();
+    if (!row) return row.error();
+    if (!*row) return {};
+    if (Status visited = visit(statement.number(0), statement.blob(1)); !visited) return visited;
+  }
+}
+
+}  // namespace flamed::archive

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeriodReader: the SQLite database of one period, open for reading, also while a PeriodFile writes it. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "archive/files/sqlite.h"
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace flamed::archive {
+
+class PeriodReader {
+ public:
+  /// An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version, or is no history.
+  static Result<PeriodReader> open(const std::string& path);
+
+  struct SessionRow {
+    std::int64_t id = 0;
+    std::string boot_id;
+    std::int64_t run = 0;
+  };
+  Result<std::vector<SessionRow>> sessions();
+
+  struct MinuteRow {
+    std::int64_t id = 0;
+    std::int64_t session = 0;
+    std::uint32_t sequence = 0;
+    WallTime start, end;
+  };
+  /// Those with a higher id than `after`, ascending.
+  Result<std::vector<MinuteRow>> minutes(std::int64_t after);
+
+  /// visit(minute, block) returns what is wrong with the block.
+  using Visit = std::function<Status(std::int64_t, std::span<const std::byte>)>;
+  /// Of the session's minutes in (after, until], ascending. Stops at the first Error.
+  Status for_each_additions(std::int64_t session, std::int64_t after, std::int64_t until, const Visit& visit);
+  /// Likewise, of all minutes after `after`.
+  Status for_each_names(std::int64_t session, std::int64_t after, const Visit& visit);
+  Status pairs_of(std::int64_t minute, const Visit& visit);
+  Status names_of(std::int64_t minute, const Visit& visit);
+
+  /// Looks at all pages: whether they are what SQLite wrote.
+  Status check();
+
+ private:
+  explicit PeriodReader(Connection connection) : connection_(std::move(connection)) {}
+
+  Status for_each(Statement& statement, const Visit& visit);
+
+  Connection connection_;
+};
+
+}  // namespace flamed::archive

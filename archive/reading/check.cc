@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/reading/check.h"
+
+#include <cstddef>
+#include <map>
+#include <span>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/codec/names.h"
+#include "archive/files/period_names.h"
+#include "archive/files/period_reader.h"
+
+namespace flamed::archive {
+namespace {
+
+class FileCheck {
+ public:
+  FileCheck(const std::string& path, Checked& into) : path_(path), into_(into) {}
+
+  void run() {
+    Result<PeriodReader> reader = PeriodReader::open(path_);
+    if (!reader) return add(reader.error());
+    if (const Status whole = reader->check(); !whole) return add(whole.error());
+    const Result<std::vector<PeriodReader::MinuteRow>> rows = reader->minutes(0);
+    if (!rows) return add(rows.error());
+    for (const PeriodReader::MinuteRow& row : *rows) {
+      if (const Status read = check(*reader, row)) {
+        ++into_.minutes;
+      } else {
+        add(Error(read.error()).with_context("minute " + std::to_string(row.id)));
+      }
+    }
+  }
+
+ private:
+  Status check(PeriodReader& reader, const PeriodReader::MinuteRow& row) {
+    DictionarySize& size = sizes_[row.session];
+    Status read = reader.for_each_additions(row.session, row.id - 1, row.id,
+                                            [&](std::int64_t, std::span<const std::byte> block) -> Status {
+                                              const Result<Additions> additions = decode_additions(block, size);
+                                              if (!additions) return additions.error();
+                                              size = additions->after();
+                                              return {};
+                                            });
+    if (!read) return read;
+    read = reader.names_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
+      const Result<std::vector<Name>> names = decode_names(block, size.frames);
+      return names ? Status() : names.error();
+    });
+    if (!read) return read;
+    bool has_pairs = false;
+    read = reader.pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
+      has_pairs = true;
+      const Result<Minute> minute = decode_minute(block, size);
+      if (!minute) return minute.error();
+      if (minute->wall_start() == row.start && minute->wall_end() == row.end) return {};
+      return Error("it disagrees with its row");
+    });
+    if (read && !has_pairs) return Error("its block is missing");
+    return read;
+  }
+
+  void add(const Error& error) {
+    const std::string& message = error.message();
+    into_.problems.push_back(message.find(path_) == std::string::npos ? path_ + ": " + message : message);
+  }
+
+  const std::string& path_;
+  Checked& into_;
+  std::map<std::int64_t, DictionarySize> sizes_;  ///< by session
+};
+
+}  // namespace
+
+Result<Checked> check_history(const std::string& folder) {
+  const Result<std::vector<std::uint64_t>> numbers = list_periods(folder);
+  if (!numbers) return numbers.error();
+  Checked checked;
+  for (const std::uint64_t number : *numbers) {
+    ++checked.files;
+    const std::string path = period_path(folder, number);
+    FileCheck(path, checked).run();
+  }
+  return checked;
+}
+
+}  // namespace flamed::archive

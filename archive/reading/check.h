@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads everything that a folder has, also while a daemon writes to it, and says what can't be read. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace flamed::archive {
+
+struct Checked {
+  std::size_t files = 0;
+  std::uint64_t minutes = 0;          ///< that can be read
+  std::vector<std::string> problems;  ///< a line for each: which file, which minute, what is wrong
+};
+
+/// An Error: there is no such folder.
+Result<Checked> check_history(const std::string& folder);
+
+}  // namespace flamed::archive

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MinuteIndex: which minutes the databases of a folder have. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive/files/period_reader.h"
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace flamed::archive {
+
+class MinuteIndex {
+ public:
+  explicit MinuteIndex(std::string folder) : folder_(std::move(folder)) {}
+
+  /// Of a database: its number, and the id of its row.
+  struct SessionKey {
+    std::uint64_t file = 0;
+    std::int64_t id = 0;
+    friend auto operator<=>(const SessionKey&, const SessionKey&) = default;
+  };
+  struct Session {
+    std::string boot_id;
+    std::int64_t run = 0;
+  };
+  struct Row {
+    SessionKey session;
+    std::int64_t id = 0;
+    std::uint32_t sequence = 0;  ///< of the store's slot
+    WallTime start, end;
+    std::uint32_t ordinal = 0;  ///< of all rows, without gaps
+  };
+
+  /// Looks for new minutes and for databases that are gone. Opens databases only the first time.
+  Status refresh();
+
+  /// In the order in which they were written.
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
+  [[nodiscard]] Result<PeriodReader*> reader(std::uint64_t file);
+  /// Closes all databases.
+  void close() { readers_.clear(); }
+
+ private:
+  struct File {
+    std::int64_t newest = 0;  ///< id of the last row that was read
+    bool is_unusable = false;
+  };
+
+  void read_rows(std::uint64_t number, File& file);
+  void forget(std::uint64_t number);
+
+  const std::string folder_;
+  std::map<std::uint64_t, File> files_;
+  std::map<std::uint64_t, PeriodReader> readers_;  ///< a few, open
+  std::map<SessionKey, Session> sessions_;
+  std::vector<Row> rows_;
+  std::uint32_t next_ordinal_ = 0;
+};
+
+}  // namespace flamed::archive

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/reading/past.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "store/query/query.h"
+#include "store/query/slot_selection.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::archive {
+namespace {
+
+using store::SealedSlot;
+using store::Slot;
+using store::SnapshotData;
+
+constexpr std::chrono::seconds kPatience{1};
+/// Of a slot that only says that something is retained, in no run of slots.
+constexpr std::uint32_t kNoSequence = PastSpace::kFirstSequence - 1;
+
+/// How far a window reaches back that asks for everything.
+constexpr std::int64_t kReachNs = 24 * 60 * kNsPerMinute;
+constexpr std::int64_t kYearNs = 365 * kReachNs;
+
+/// The sequence of the snapshot's oldest slot.
+std::uint32_t oldest_in(const SnapshotData& recent) {
+  if (!recent.sealed->empty()) return recent.sealed->front().slot->sequence;
+  return recent.open.empty() ? 1 : recent.open.front().sequence;
+}
+
+bool overlap(const MinuteIndex::Row& row, const store::WallWindow& window) {
+  return row.start < window.to && window.from < row.end;
+}
+
+store::Snapshot warned(const store::Snapshot& recent, std::string warning) {
+  auto data = std::make_shared<SnapshotData>(recent.data());
+  data->warnings.push_back(std::move(warning));
+  return store::Snapshot(std::move(data));
+}
+
+/// The slot of a minute that was not read. Its place on the monotonic clock is before `until`.
+SealedSlot empty_slot(const MinuteIndex::Row& row, MonotonicTime until, std::int64_t period_ns) {
+  Slot slot;
+  slot.sequence = kNoSequence;
+  slot.bounds = {{until.ns - (row.end.ns - row.start.ns)}, until, row.end.ns - until.ns, period_ns};
+  return {std::make_shared<const Slot>(std::move(slot))};
+}
+
+/// The same before `until`: the monotonic clock of another boot counts from elsewhere.
+SealedSlot before(const SealedSlot& sealed, MonotonicTime until) {
+  const std::int64_t ahead = sealed.slot->bounds.end.ns - until.ns;
+  if (ahead <= 0) return sealed;
+  Slot slot = *sealed.slot;
+  slot.bounds.start.ns -= ahead;
+  slot.bounds.end.ns -= ahead;
+  slot.bounds.wall_offset_ns += ahead;
+  return {std::make_shared<const Slot>(std::move(slot))};
+}
+
+/// The snapshot's own slots. The first one is cut to the start of sampling, as the snapshot's `since` does where
+/// nothing is before it.
+void add_own_slots(SnapshotData& data, std::vector<SealedSlot>& slots) {
+  for (const SealedSlot& sealed : *data.sealed) {
+    slots.push_back(sealed);
+    if (data.since <= sealed.slot->bounds.start) continue;
+    Slot cut = *sealed.slot;
+    cut.bounds.start = std::min(cut.bounds.end, data.since);
+    slots.back().slot = std::make_shared<const Slot>(std::move(cut));
+  }
+  for (store::OpenSlot::View& open : data.open) {
+    open.bounds.start = std::max(open.bounds.start, std::min(open.bounds.end, data.since));
+  }
+}
+
+}  // namespace
+
+struct Past::Plan {
+  std::vector<const MinuteIndex::Row*> wanted;  ///< in the order of writing
+  std::vector<const MinuteIndex::Row*> before;  ///< the last minute before each window
+};
+
+void Past::look() {
+  const std::lock_guard lock(mutex_);
+  has_looked_ = index_.refresh().ok();
+  index_.close();
+}
+
+bool Past::is_in(const SnapshotData& recent, const MinuteIndex::Row& row) const {
+  if (index_.session(row.session).run != options_.run) return false;
+  return row.sequence >= oldest_in(recent);
+}
+
+bool Past::knows_all_before(const SnapshotData& recent) const {
+  const std::uint32_t oldest = oldest_in(recent);
+  const auto is_last_before = [&](const MinuteIndex::Row& row) {
+    return row.sequence == oldest - 1 && index_.session(row.session).run == options_.run;
+  };
+  return has_looked_ && (oldest == 1 || std::any_of(index_.rows().rbegin(), index_.rows().rend(), is_last_before));
+}
+
+Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWindow> windows) const {
+  Plan plan;
+  plan.before.resize(windows.size(), nullptr);
+  std::vector<store::WallWindow> asked(windows.begin(), windows.end());
+  for (store::WallWindow& window : asked) {
+    const auto is_before = [&](const MinuteIndex::Row& row) { return row.start.ns - kYearNs <= window.from.ns; };
+    if (std::none_of(index_.rows().begin(), index_.rows().end(), is_before)) {
+      window.from = std::max(window.from, WallTime{window.to.ns - kReachNs});
+    }
+  }
+  for (const MinuteIndex::Row& row : index_.rows()) {
+    if (is_in(recent, row)) continue;
+    bool is_wanted = false;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const MinuteIndex::Row*& last = plan.before[i];
+      if (overlap(row, asked[i])) is_wanted = true;
+      if (row.end <= asked[i].from && (last == nullptr || last->end <= row.end)) last = &row;
+    }
+    if (is_wanted) plan.wanted.push_back(&row);
+  }
+  plan.before.erase(std::remove(plan.before.begin(), plan.before.end(), nullptr), plan.before.end());
+  return plan;
+}
+
+void Past::begin_space(const SnapshotData& recent) {
+  const PastSpace::First first = space_ != nullptr ? space_->next() : PastSpace::First{};
+  space_ = std::make_unique<PastSpace>(recent, options_.boot_id, first);
+  const std::lock_guard lock(names_mutex_);
+  names_.erase(std::remove_if(names_.begin(), names_.end(), [](const auto& names) { return names.expired(); }),
+               names_.end());
+  names_.push_back(space_->names());
+}
+
+void Past::add_restarts(WallTime began, std::vector<store::Gap>& gaps) const {
+  const auto add = [&](WallTime from, WallTime to) {
+    if (to.ns - from.ns >= kNsPerSecond) gaps.push_back({from, to, store::GapReason::kNotRunning});
+  };
+  const MinuteIndex::Row* last = nullptr;
+  const auto run_of = [&](const MinuteIndex::Row& row) { return index_.session(row.session).run; };
+  for (const MinuteIndex::Row& row : index_.rows()) {
+    if (last != nullptr && run_of(*last) != run_of(row)) add(last->end, row.start);
+    last = &row;
+  }
+  if (last != nullptr && run_of(*last) != options_.run) add(last->end, began);
+}
+
+store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
+  const std::optional<store::WallWindow> retained = store::retained_window(recent);
+  const auto reaches_back = [&](const store::WallWindow& window) { return !retained || window.from < retained->from; };
+  if (std::none_of(windows.begin(), windows.end(), reaches_back)) return recent;
+  const std::unique_lock lock(mutex_, kPatience);
+  if (!lock.owns_lock()) {
+    return warned(recent, "The history on disk is busy, or its disk does not answer: only what is in memory is shown.");
+  }
+  const Status looked = knows_all_before(recent.data()) ? Status() : index_.refresh();
+  has_looked_ = looked.ok();
+  if (!looked) {
+    if (looked.error().code() == ENOENT) return recent;
+    return warned(recent, "The history on disk can't be read: " + looked.error().message() + ".");
+  }
+  const Plan plan = this->plan(recent.data(), windows);
+  if (plan.wanted.empty() && plan.before.empty()) {
+    index_.close();
+    return recent;
+  }
+
+  bool is_fresh = false;
+  bool has_any = false;  // one minute is read in any case
+  if (space_ == nullptr || !space_->is_above(recent.data())) {
+    begin_space(recent.data());
+    is_fresh = true;
+  }
+  std::optional<WallTime> left_out_until;
+  std::size_t unreadable = 0;
+  std::string why;
+  for (std::size_t i = plan.wanted.size(); i-- > 0;) {
+    const MinuteIndex::Row& row = *plan.wanted[i];
+    if (!space_->has(row) && space_->bytes() > options_.budget_bytes && (has_any || !is_fresh)) {
+      if (is_fresh) {
+        left_out_until = row.end;
+        break;
+      }
+      begin_space(recent.data());
+      is_fresh = true;
+      has_any = false;
+      unreadable = 0;
+      i = plan.wanted.size();
+      continue;
+    }
+    if (const Status loaded = space_->load(index_, row); !loaded) {
+      ++unreadable;
+      why = loaded.error().message();
+    } else {
+      has_any = true;
+    }
+  }
+  index_.close();
+  bytes_ = space_->bytes();
+
+  struct Held {
+    std::vector<SealedSlot> slots;
+    std::shared_ptr<PastNames> names;  ///< as long as somebody may ask for them
+  };
+  auto held = std::make_shared<Held>();
+  held->names = space_->names();
+  auto data = std::make_shared<SnapshotData>(recent.data());
+  for (const MinuteIndex::Row* row : plan.before) held->slots.push_back(empty_slot(*row, data->since, data->period_ns));
+  for (const MinuteIndex::Row* row : plan.wanted) {
+    if (space_->has(*row)) held->slots.push_back(before(space_->slot(*row), data->until));
+  }
+  add_own_slots(*data, held->slots);
+  data->since = {std::numeric_limits<std::int64_t>::min() / 2};
+  data->sealed = std::shared_ptr<const std::vector<SealedSlot>>(held, &held->slots);
+  space_->join(*data);
+  auto gaps = std::make_shared<std::vector<store::Gap>>(*data->gaps);
+  if (retained && oldest_in(recent.data()) == 1) add_restarts(retained->from, *gaps);
+  data->gaps = std::move(gaps);
+  if (left_out_until) {
+    data->warnings.push_back("Minutes up to " + store::to_text(*left_out_until) +
+                             " are left out: reading so much of the history takes too much memory. Ask for a shorter "
+                             "window.");
+  }
+  if (unreadable != 0) {
+    data->warnings.push_back(std::to_string(unreadable) + " minutes of the history on disk can't be read: " + why +
+                             ".");
+  }
+  return store::Snapshot(std::move(data));
+}
+
+void Past::name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const {
+  std::vector<std::shared_ptr<PastNames>> all;
+  {
+    const std::lock_guard lock(names_mutex_);
+    for (const std::weak_ptr<PastNames>& names : names_) {
+      if (auto held = names.lock()) all.push_back(std::move(held));
+    }
+  }
+  for (const auto& names : all) names->name(frames, chains);
+}
+
+}  // namespace flamed::archive

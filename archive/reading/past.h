@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Past: answers from what is on disk. Gives a snapshot of the store the minutes that are only in the archive, as slots
+// like its own, so that every query works on both alike. They have no single samples.
+//
+// Any thread. A thread that reads the disk holds a lock which neither sampling nor a query of memory takes; another one
+// that needs it waits for a second at most.
+//
+// Dictionaries and minutes that were read stay within a budget of memory for the next query, and all of them go when it
+// is used up.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "archive/reading/minute_index.h"
+#include "archive/reading/past_names.h"
+#include "archive/reading/past_space.h"
+#include "store/model/selection.h"
+#include "store/ring/snapshot.h"
+
+namespace flamed::archive {
+
+class Past {
+ public:
+  struct Options {
+    std::string boot_id;   ///< of this boot
+    std::int64_t run = 0;  ///< PeriodFile::Session::run of this process
+    std::size_t budget_bytes = std::size_t{64} << 20;
+  };
+  Past(std::string folder, Options options) : index_(std::move(folder)), options_(std::move(options)) {}
+  Past(const Past&) = delete;
+  Past& operator=(const Past&) = delete;
+
+  /// Looks which minutes there are, so that the first query need not.
+  void look();
+
+  /// The snapshot with those minutes of the windows that it does not have. The same snapshot if it has all; with a
+  /// warning if some can't be read. A window that begins a year or more before all that is kept, as with from=0,
+  /// reaches back for a day.
+  [[nodiscard]] store::Snapshot with(const store::Snapshot& recent, std::span<const store::WallWindow> windows);
+
+  /// Fills the chains of frames for which is_past() is true. They stay null if the snapshot with them is gone.
+  void name(std::span<const Frame> frames, std::span<std::shared_ptr<const InlineChain>> chains) const;
+
+  /// While it is held, no database is open for reading. Closing a descriptor of a file drops all locks that the process
+  /// has on it (fcntl(2)), so nobody may open a database besides SQLite while SQLite has it open.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> pause() { return std::unique_lock(mutex_); }
+
+  /// Memory that is held for the next query.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Plan;
+
+  [[nodiscard]] Plan plan(const store::SnapshotData& recent, std::span<const store::WallWindow> windows) const;
+  [[nodiscard]] bool is_in(const store::SnapshotData& recent, const MinuteIndex::Row& row) const;
+  [[nodiscard]] bool knows_all_before(const store::SnapshotData& recent) const;
+  void begin_space(const store::SnapshotData& recent);
+  /// `began`: when this run's first minute did.
+  void add_restarts(WallTime began, std::vector<store::Gap>& gaps) const;
+
+  std::timed_mutex mutex_;  ///< guards the members below
+  MinuteIndex index_;
+  bool has_looked_ = false;
+  const Options options_;
+  std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet
+  std::atomic<std::size_t> bytes_ = 0;
+
+  mutable std::mutex names_mutex_;  ///< guards names_
+  std::vector<std::weak_ptr<PastNames>> names_;
+};
+
+}  // namespace flamed::archive

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "archive/reading/past_space.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "archive/codec/minute.h"
+#include "archive/codec/names.h"
+#include "base/clock.h"
+
+namespace flamed::archive {
+namespace {
+
+using store::FrameId;
+using store::PackedFrame;
+using store::ProcessRecord;
+using store::StackId;
+using store::ThreadRecord;
+
+// As many per chunk as the store's arrays have.
+constexpr std::uint32_t kNodesPerChunk = 2048;
+constexpr std::uint32_t kFramesPerChunk = 1024;
+constexpr std::uint32_t kThreadsPerChunk = 256;
+constexpr std::uint32_t kProcessesPerChunk = 64;
+
+/// Start times of processes of other boots are told apart by a number of their boot above this bit, so that no process
+/// is taken for another one. A CPU counts 43 years in so many bits, and a browser all of the number.
+constexpr unsigned kBootShift = 37;
+constexpr std::uint64_t kBoots = std::uint64_t{1} << 15;
+
+/// Users whom the system or a container makes up as it needs them: the next boot may give the number to somebody else.
+/// systemd's dynamic users are the first of them (https://systemd.io/UIDS-GIDS/).
+constexpr std::uint32_t kFirstFleetingUser = 61184;
+
+/// Room for as many again, so that the store can grow for a while.
+std::uint32_t base_above(std::uint32_t limit, std::uint32_t per_chunk) {
+  return (2 * limit / per_chunk + 64) * per_chunk;
+}
+
+/// FNV-1a; 0 is this boot.
+std::uint64_t number_of_boot(std::string_view id) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return 1 + hash % (kBoots - 1);
+}
+
+std::string file_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+}  // namespace
+
+PastSpace::PastSpace(const store::SnapshotData& recent, std::string boot_id, First first)
+    : boot_id_(std::move(boot_id)),
+      first_sequence_(first.sequence),
+      next_(first),
+      node_base_(base_above(recent.tree.nodes.limit(), kNodesPerChunk)),
+      frame_base_(base_above(recent.tree.frames.limit(), kFramesPerChunk)),
+      thread_base_(base_above(recent.threads.limit(), kThreadsPerChunk)),
+      process_base_(base_above(recent.processes.limit(), kProcessesPerChunk)) {
+  const std::uint32_t frame = frames_.allocate().value_or(0);
+  frames_.writable(frame) = PackedFrame(Frame{kHiddenModule, 0});
+  const std::uint32_t node = nodes_.allocate().value_or(0);
+  nodes_.writable(node) = {store::kEmptyStack, FrameId{frame_base_ + frame}};
+  hidden_ = node_base_ + node;
+}
+
+bool PastSpace::is_above(const store::SnapshotData& recent) const {
+  return recent.tree.nodes.limit() <= node_base_ && recent.tree.frames.limit() <= frame_base_ &&
+         recent.threads.limit() <= thread_base_ && recent.processes.limit() <= process_base_;
+}
+
+std::size_t PastSpace::bytes() const {
+  std::size_t numbers = 0;
+  for (const auto& [session, known] : dictionaries_) {
+    numbers +=
+        known.frames.size() + known.places.size() + known.stacks.size() + known.threads.size() + known.processes.size();
+  }
+  constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
+  return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + numbers * sizeof(std::uint32_t) +
+         (process_ids_.size() * 2 + thread_ids_.size()) * kRowOfMaps;
+}
+
+Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
+  if (has(row)) return {};
+  Dictionary& known = dictionaries_[row.session];
+  if (known.problem) return *known.problem;
+  const std::string& boot = index.session(row.session).boot_id;
+  known.boot = boot == boot_id_ ? 0 : number_of_boot(boot);
+  if (Status read = read_dictionary(index, row, known); !read) {
+    if (read.error().code() == EBADMSG) known.problem = read.error();
+    return read;
+  }
+  const Result<PeriodReader*> reader = index.reader(row.session.file);
+  if (!reader) return reader.error();
+  return (*reader)->pairs_of(row.id, [&](std::int64_t, std::span<const std::byte> block) -> Status {
+    Result<Minute> minute = decode_minute(block, known.size);
+    if (!minute) return std::move(minute).error();
+    // What the row says was used to find the minute.
+    if (minute->wall_start() != row.start || minute->wall_end() != row.end) {
+      return Error("damaged: a minute that disagrees with its row", EBADMSG);
+    }
+    store::Slot slot;
+    slot.bounds = {minute->start, minute->end, minute->wall_offset_ns, minute->period_ns};
+    slot.sequence = first_sequence_ + row.ordinal;
+    next_.sequence = std::max(next_.sequence, slot.sequence + 1);
+    slot.quality = minute->quality;
+    std::vector<store::HistogramEntry> entries;
+    entries.reserve(minute->pairs.size());
+    for (const Pair& pair : minute->pairs) {
+      const store::StackRef stack{StackId{known.stacks[pair.stack]}, pair.is_cut};
+      entries.push_back({known.threads[pair.thread], stack.key(), pair.count});
+    }
+    slot.histogram = store::Histogram(entries);
+    slot_bytes_ += slot.bytes() + 128;
+    slots_[{row.session, row.id}] = {std::make_shared<const store::Slot>(std::move(slot))};
+    return {};
+  });
+}
+
+Status PastSpace::read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known) {
+  if (row.id <= known.read_until) return {};
+  const Result<PeriodReader*> reader = index.reader(row.session.file);
+  if (!reader) return reader.error();
+  if (known.stacks.empty()) known.stacks.push_back(store::kEmptyStack.value);
+  const auto take = [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
+    const Result<Additions> additions = decode_additions(block, known.size);
+    if (!additions) return Error(additions.error()).with_code(EBADMSG);
+    add(*additions, known, row.session, minute);
+    known.read_until = minute;
+    return {};
+  };
+  if (Status read = (*reader)->for_each_additions(row.session.id, known.read_until, row.id, take); !read) return read;
+  known.read_until = row.id;
+  return (*reader)->for_each_names(row.session.id, known.names_until,
+                                   [&](std::int64_t minute, std::span<const std::byte> block) -> Status {
+                                     if (minute > known.read_until) return {};
+                                     known.names_until = minute;
+                                     const Result<std::vector<Name>> names = decode_names(block, known.size.frames);
+                                     if (!names)
+                                       return {};  // these frames have no names; what was sampled is known all the same
+                                     for (const Name& name : *names) {
+                                       const std::uint32_t place = known.places[name.frame];
+                                       if (place != 0) names_->set(place - 1, name.chain);
+                                     }
+                                     return {};
+                                   });
+}
+
+void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session,
+                    std::int64_t minute) {
+  for (const Module& module : additions.modules) {
+    known.modules.push_back(next_.module++);
+    known.module_names.push_back(
+        std::make_shared<const std::string>(module.kind == ModuleKind::kAnonymous ? "[anon]" : file_name(module.path)));
+  }
+  for (const FrameAddition& added : additions.frames) add_frame(added, known);
+  for (const StackAddition& added : additions.stacks) {
+    const std::uint32_t id = nodes_.allocate().value_or(0);
+    nodes_.writable(id) = {StackId{known.stacks[added.caller]}, FrameId{known.frames[added.frame]}};
+    known.stacks.push_back(node_base_ + id);
+  }
+  for (const ProcessState& state : additions.processes) add_process(state, known, {session, minute});
+  for (const ThreadAddition& added : additions.threads) add_thread(added, known);
+  gaps_.insert(gaps_.end(), additions.gaps.begin(), additions.gaps.end());
+  known.size = additions.after();
+}
+
+void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
+  Frame frame{ModuleId{added.module}, added.offset};
+  static const auto kKernel = std::make_shared<const std::string>("[kernel]");
+  static const auto kVdso = std::make_shared<const std::string>("[vdso]");
+  const std::shared_ptr<const std::string>* module = nullptr;  // none: it is named as one of this boot
+  if (added.module >= kFirstFreeModule.value) {
+    const std::uint32_t number = added.module - kFirstFreeModule.value;
+    frame.module = ModuleId{known.modules[number]};
+    module = &known.module_names[number];
+  } else if (frame.module == kKernelModule && known.boot != 0) {
+    frame.offset = next_.kernel_frame++;
+    module = &kKernel;
+  } else if (frame.module == kVdsoModule && known.boot != 0) {
+    frame.module = ModuleId{next_.module++};
+    module = &kVdso;
+  }
+  const std::uint32_t id = frames_.allocate().value_or(0);
+  frames_.writable(id) = PackedFrame(frame);
+  known.frames.push_back(frame_base_ + id);
+  known.places.push_back(module == nullptr ? 0 : names_->add(frame, *module) + 1);
+}
+
+store::SharedValue<std::string> PastSpace::shared(std::string_view text) {
+  const auto [place, is_new] = texts_.try_emplace(std::string(text));
+  if (is_new) {
+    place->second = store::SharedValue<std::string>(std::string(text));
+    text_bytes_ += 2 * text.size() + 128;
+  }
+  return place->second;
+}
+
+std::uint32_t PastSpace::owner_of(std::uint32_t user, const Dictionary& known) const {
+  return known.boot != 0 && user >= kFirstFleetingUser ? store::kNoUser : user;
+}
+
+void PastSpace::add_process(const ProcessState& state, Dictionary& known,
+                            std::pair<MinuteIndex::SessionKey, std::int64_t> from) {
+  const store::ProcessInfo& info = state.info;
+  const ProcessKey key{known.boot, info.id};
+  const auto [place, is_new] = process_ids_.try_emplace(key, 0);
+  if (is_new) place->second = processes_.allocate().value_or(0);
+  const std::uint32_t id = place->second;
+  if (state.number == known.processes.size()) known.processes.push_back(process_base_ + id);
+  // Sessions are not read in their order: the latest state counts.
+  const auto [latest, is_first] = state_from_.try_emplace(id, from);
+  if (!is_first && from < latest->second) return;
+  latest->second = from;
+  ProcessRecord record;
+  record.id = info.id;
+  record.id.start_ticks += known.boot << kBootShift;
+  record.owner = owner_of(state.owner, known);
+  record.uid = info.uid.value_or(state.owner);
+  record.comm = shared(info.comm);
+  if (!info.executable.empty()) record.executable = shared(info.executable);
+  if (!info.command_line.empty()) record.command_line = shared(info.command_line);
+  if (!info.cgroup.empty()) {
+    record.place = store::SharedValue<ProcessRecord::Place>({info.cgroup, info.unit, info.container});
+    text_bytes_ += sizeof(ProcessRecord::Place) + info.cgroup.size() + info.unit.size() + info.container.size();
+  }
+  record.cgroup_id = info.cgroup_id;
+  record.parent_pid = info.parent_pid;
+  record.parent_start_ticks = info.parent_start_ticks;
+  if (info.parent_start_ticks != 0) record.parent_start_ticks += known.boot << kBootShift;
+  if (info.started) record.started_ns = info.started->ns;
+  if (info.ended) record.ended_ns = info.ended->ns;
+  record.is_hidden = state.is_hidden;
+  processes_.writable(id) = std::move(record);
+}
+
+void PastSpace::add_thread(const ThreadAddition& added, Dictionary& known) {
+  ThreadRecord record;
+  record.process = known.processes[added.process] & 0x7fffffffU;
+  record.is_hidden = added.is_hidden ? 1 : 0;
+  record.tid = added.tid;
+  record.owner = owner_of(added.owner, known);
+  std::memcpy(record.comm.data(), added.comm.data(), std::min(added.comm.size(), record.comm.size() - 1));
+  const auto [place, is_new] =
+      thread_ids_.try_emplace({std::uint32_t{record.process}, added.tid, added.comm, record.owner, added.is_hidden}, 0);
+  if (is_new) {
+    const std::uint32_t id = threads_.allocate().value_or(0);
+    threads_.writable(id) = record;
+    place->second = thread_base_ + id;
+  }
+  known.threads.push_back(place->second);
+}
+
+void PastSpace::join(store::SnapshotData& data) {
+  store::ThreadTable::Records::View threads = threads_.view();
+  store::ProcessTable::Records::View processes = processes_.view();
+  std::unordered_map<std::uint32_t, std::uint32_t> same;  // a process here and in the snapshot
+  data.processes.for_each_place([&](std::uint32_t id, const ProcessRecord& record) {
+    if (!record.in_use()) return;
+    const auto found = process_ids_.find(ProcessKey{0, record.id});
+    if (found != process_ids_.end()) same.emplace(found->second, id);
+  });
+  for (const auto& [here, there] : same) processes.set(here, ProcessRecord{});
+  for (const auto& [key, id] : thread_ids_) {
+    const auto found = same.find(std::get<0>(key) - process_base_);
+    if (found == same.end()) continue;
+    ThreadRecord record = threads[id - thread_base_];
+    record.process = found->second & 0x7fffffffU;
+    threads.set(id - thread_base_, record);
+  }
+  using Nodes = store::CallTree::Nodes::View;
+  using Frames = store::CallTree::Frames::View;
+  data.tree.nodes = Nodes::joined(data.tree.nodes, node_base_, nodes_.view());
+  data.tree.frames = Frames::joined(data.tree.frames, frame_base_, frames_.view());
+  if (data.tree.hidden == store::kEmptyStack) data.tree.hidden = StackId{hidden_};
+  data.threads = store::ThreadTable::Records::View::joined(data.threads, thread_base_, threads);
+  data.processes = store::ProcessTable::Records::View::joined(data.processes, process_base_, processes);
+  if (gaps_.empty()) return;
+  auto gaps = std::make_shared<std::vector<store::Gap>>(*data.gaps);
+  for (const store::Gap& gap : gaps_) {
+    const auto is_same = [&](const store::Gap& other) {
+      return other.from == gap.from && other.reason == gap.reason && other.cpu == gap.cpu;
+    };
+    const auto known = std::find_if(gaps->begin(), gaps->end(), is_same);
+    if (known == gaps->end()) {
+      gaps->push_back(gap);
+    } else if (known->to < gap.to) {
+      *known = gap;
+    }
+  }
+  data.gaps = std::move(gaps);
+}
+
+}  // namespace flamed::archive

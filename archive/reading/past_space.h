@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PastSpace: minutes from disk as sealed slots, and what they refer to, with ids above those of the store's snapshots.
+// It only grows; when it is too large, its owner begins a new one. One thread; what it gives to snapshots never
+// changes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "archive/codec/additions.h"
+#include "archive/reading/minute_index.h"
+#include "archive/reading/past_names.h"
+#include "base/result.h"
+#include "store/containers/budget.h"
+#include "store/ring/call_tree.h"
+#include "store/ring/process_table.h"
+#include "store/ring/slot.h"
+#include "store/ring/snapshot_data.h"
+#include "store/ring/thread_table.h"
+
+namespace flamed::archive {
+
+class PastSpace {
+ public:
+  /// Slots have sequences from here on, which the store's never reach.
+  static constexpr std::uint32_t kFirstSequence = 1U << 31;
+  /// What a space must not share with the one before it.
+  struct First {
+    std::uint32_t sequence = kFirstSequence;
+    std::uint32_t module = kFirstPastModule;
+    std::uint64_t kernel_frame = 1;
+  };
+  /// `boot_id` is that of this boot.
+  PastSpace(const store::SnapshotData& recent, std::string boot_id, First first);
+  PastSpace(const PastSpace&) = delete;
+  PastSpace& operator=(const PastSpace&) = delete;
+
+  /// Whether the ids of the snapshot are below this space's.
+  [[nodiscard]] bool is_above(const store::SnapshotData& recent) const;
+
+  /// Reads the minute, unless it is there already, and of its session's dictionary what is missing.
+  Status load(MinuteIndex& index, const MinuteIndex::Row& row);
+  [[nodiscard]] bool has(const MinuteIndex::Row& row) const { return slots_.contains({row.session, row.id}); }
+  /// Of a minute that was loaded.
+  [[nodiscard]] const store::SealedSlot& slot(const MinuteIndex::Row& row) const {
+    return slots_.at({row.session, row.id});
+  }
+
+  /// Adds what the slots refer to. Processes that the snapshot has as well are the same ones.
+  void join(store::SnapshotData& data);
+
+  [[nodiscard]] const std::shared_ptr<PastNames>& names() const { return names_; }
+  [[nodiscard]] std::size_t bytes() const;
+  /// For the next space.
+  [[nodiscard]] First next() const { return next_; }
+
+ private:
+  /// By number in the session: the id here.
+  using Ids = std::vector<std::uint32_t>;
+  struct Dictionary {
+    DictionarySize size;
+    std::int64_t read_until = 0, names_until = 0;
+    Ids modules, frames, places, stacks, threads, processes;
+    std::vector<std::shared_ptr<const std::string>> module_names;
+    std::uint64_t boot = 0;  ///< 0: this one; otherwise a number that tells boots apart
+    std::optional<Error> problem{};
+  };
+  struct ProcessKey {
+    std::uint64_t boot = 0;
+    ProcessId id;
+    friend bool operator==(const ProcessKey&, const ProcessKey&) = default;
+  };
+  struct HashOfProcess {
+    std::size_t operator()(const ProcessKey& key) const { return std::hash<ProcessId>()(key.id) + key.boot; }
+  };
+  using ThreadKey = std::tuple<std::uint32_t, std::int32_t, std::string, std::uint32_t, bool>;
+
+  Status read_dictionary(MinuteIndex& index, const MinuteIndex::Row& row, Dictionary& known);
+  void add(const Additions& additions, Dictionary& known, MinuteIndex::SessionKey session, std::int64_t minute);
+  void add_frame(const FrameAddition& added, Dictionary& known);
+  void add_process(const ProcessState& state, Dictionary& known, std::pair<MinuteIndex::SessionKey, std::int64_t> from);
+  void add_thread(const ThreadAddition& added, Dictionary& known);
+  [[nodiscard]] std::uint32_t owner_of(std::uint32_t user, const Dictionary& known) const;
+  [[nodiscard]] store::SharedValue<std::string> shared(std::string_view text);
+
+  const std::string boot_id_;
+  const std::uint32_t first_sequence_;
+  First next_;
+  store::Budget budget_{SIZE_MAX};
+  const std::uint32_t node_base_, frame_base_, thread_base_, process_base_;
+  store::CallTree::Nodes nodes_{budget_};
+  store::CallTree::Frames frames_{budget_};
+  store::ThreadTable::Records threads_{budget_};
+  store::ProcessTable::Records processes_{budget_};
+  std::uint32_t hidden_ = 0;
+  std::shared_ptr<PastNames> names_ = std::make_shared<PastNames>();
+  std::map<MinuteIndex::SessionKey, Dictionary> dictionaries_;
+  std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, store::SealedSlot> slots_;
+  std::unordered_map<ProcessKey, std::uint32_t, HashOfProcess> process_ids_;
+  std::unordered_map<std::uint32_t, std::pair<MinuteIndex::SessionKey, std::int64_t>> state_from_;  ///< by process
+  std::map<ThreadKey, std::uint32_t> thread_ids_;
+  std::unordered_map<std::string, store::SharedValue<std::string>> texts_;
+  std::vector<store::Gap> gaps_;
+  std::size_t slot_bytes_ = 0, text_bytes_ = 0;
+};
+
+}  // namespace flamed::archive

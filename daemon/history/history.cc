@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/history.h"
+
+#include <spdlog/spdlog.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/codec/names.h"
+#include "base/keyed_hash.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::daemon {
+namespace {
+
+archive::ModuleKind kind_of(symbolizer::ModuleKind kind) {
+  switch (kind) {
+    case symbolizer::ModuleKind::kKernel:
+      return archive::ModuleKind::kKernel;
+    case symbolizer::ModuleKind::kVdso:
+      return archive::ModuleKind::kVdso;
+    case symbolizer::ModuleKind::kFile:
+      return archive::ModuleKind::kFile;
+    case symbolizer::ModuleKind::kAnonymous:
+      break;
+  }
+  return archive::ModuleKind::kAnonymous;
+}
+
+/// As of archive::Minute: sampling may have begun within the slot's minute.
+WallTime start_of(const store::SlotBounds& bounds, MonotonicTime since) {
+  const bool is_within = bounds.start < since && since < bounds.end;
+  return is_within ? WallTime{since.ns + bounds.wall_offset_ns} : bounds.wall_start();
+}
+
+archive::Archive::Options& with_run(archive::Archive::Options& options) {
+  options.run = static_cast<std::int64_t>(random_hash_key());
+  return options;
+}
+
+}  // namespace
+
+History::History(Parts parts, std::string folder, archive::Archive::Options options)
+    : parts_(std::move(parts)),
+      folder_(std::move(folder)),
+      archive_(folder_, with_run(options)),
+      past_(folder_, {.boot_id = options.boot_id, .run = options.run}),
+      names_({parts_.symbolizer, parts_.clock, parts_.may_name}) {}
+
+void History::run(const std::stop_token& stop) {
+  past_.look();
+  std::uint32_t newest = 0;
+  while (const std::optional<std::uint32_t> sealed = parts_.store.await_sealed(newest, stop)) {
+    newest = *sealed;
+    write(stop);
+  }
+  write(stop);
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  ended_.notify_all();
+}
+
+void History::await_end(std::chrono::seconds most) {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, most, [&] { return has_ended_; });
+}
+
+void History::write(const std::stop_token& stop) {
+  const store::Snapshot snapshot = parts_.store.snapshot();
+  for (const store::SealedSlot& sealed : *snapshot.data().sealed) {
+    if (sealed.slot->sequence <= written_) continue;
+    const Status written = write(snapshot, *sealed.slot, stop);
+    note(written);
+    if (!written) return;
+  }
+}
+
+Status History::write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop) {
+  const Result<bool> is_new_session = [&] {
+    const auto nobody_reads = past_.pause();
+    return archive_.prepare(start_of(slot.bounds, snapshot.data().since));
+  }();
+  if (!is_new_session) return is_new_session.error();
+  if (*is_new_session || !numbering_) {
+    numbering_.emplace([this](ModuleId id) { return describe(id); });
+    names_.begin_session();
+  }
+  archive::Numbering::Numbered numbered = numbering_->take(snapshot, slot);
+  numbered.minute.cpus = parts_.cpus();
+  numbered.minute.cpu_ns_accounted = parts_.machine_cpu_ns({slot.bounds.wall_start(), slot.bounds.wall_end()});
+  const Result<std::vector<std::byte>> additions = encode(numbered.additions);
+  const Result<std::vector<std::byte>> pairs = encode(numbered.minute);
+  if (additions && pairs) {
+    const std::vector<std::byte> names = name_frames(numbered, stop);
+    if (Status appended = archive_.append(numbered.minute, {*additions, *pairs, names}); !appended) return appended;
+  }
+  std::lock_guard lock(mutex_);
+  state_.missed_minutes += slot.sequence - written_ - 1;
+  written_ = slot.sequence;
+  if (additions && pairs) return {};
+  // Too large for a block; another attempt would fail as well.
+  archive_.end_session();
+  ++state_.missed_minutes;
+  return additions ? pairs.error() : additions.error();
+}
+
+/// Empty: there are none.
+std::vector<std::byte> History::name_frames(const archive::Numbering::Numbered& numbered, const std::stop_token& stop) {
+  names_.add(numbered.additions.before.frames, numbered.frames);
+  const std::vector<archive::Name> names = names_.take(stop);
+  if (names.empty()) return {};
+  Result<std::vector<std::byte>> block = encode(std::span<const archive::Name>(names));
+  return block ? std::move(*block) : std::vector<std::byte>();
+}
+
+archive::Module History::describe(ModuleId id) const {
+  const symbolizer::ModulePtr module = parts_.modules.find(id);
+  if (module == nullptr) return {};
+  return {kind_of(module->kind), module->path, module->owner};
+}
+
+void History::note(const Status& written) {
+  std::lock_guard lock(mutex_);
+  state_.archive = archive_.stats();
+  if (written) {
+    if (state_.problem) spdlog::info("history is written to {} again", folder_);
+    state_.problem.reset();
+    return;
+  }
+  const bool is_same = state_.problem && state_.problem->reason == written.error().message();
+  if (!is_same) spdlog::warn("history is not written: {}", written.error().message());
+  const WallTime since = state_.problem ? state_.problem->since : parts_.clock.wall();
+  state_.problem = State::Problem{written.error().message(), since};
+}
+
+History::State History::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+}  // namespace flamed::daemon

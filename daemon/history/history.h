@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// History: writes sealed minutes to the archive, while they are in memory, with the names of their frames. The work of
+// the `history` thread, which alone waits for the disk, besides threads that answer from it (archive::Past).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "archive/files/archive.h"
+#include "archive/numbering/numbering.h"
+#include "archive/reading/past.h"
+#include "base/clock.h"
+#include "daemon/history/frame_names.h"
+#include "store/model/selection.h"
+#include "store/ring/store.h"
+#include "symbolizer/model/module.h"
+#include "symbolizer/model/symbol.h"
+
+namespace flamed::daemon {
+
+class History {
+ public:
+  /// All of them must outlive it.
+  struct Parts {
+    const store::Store& store;
+    const symbolizer::Modules& modules;
+    const Clock& clock;
+    symbolizer::Symbolizer& symbolizer;
+    std::function<bool()> may_name;       ///< false: no CPU time for it now
+    std::function<std::uint32_t()> cpus;  ///< that are sampled
+    /// CPU time of the machine in the kernel's accounts; empty if it is not known.
+    std::function<std::optional<std::uint64_t>(const store::WallWindow&)> machine_cpu_ns;
+  };
+  History(Parts parts, std::string folder, archive::Archive::Options options);
+
+  /// Writes each minute when it is sealed, until `stop` is requested, and then what else is sealed.
+  void run(const std::stop_token& stop);
+
+  /// Writes all sealed minutes that are not written yet. After a failure the next call tries again.
+  void write(const std::stop_token& stop = {});
+
+  /// Waits until run() has ended, but no longer than that. Any thread.
+  void await_end(std::chrono::seconds most);
+
+  /// What is on disk. Any thread.
+  [[nodiscard]] archive::Past& past() { return past_; }
+
+  struct State {
+    archive::Archive::Stats archive;
+    /// Why nothing can be written now, and since when.
+    struct Problem {
+      std::string reason;
+      WallTime since;
+    };
+    std::optional<Problem> problem;
+    std::uint64_t missed_minutes = 0;  ///< that memory dropped before they could be written, or that were too large
+  };
+  /// Any thread.
+  [[nodiscard]] State state() const;
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  Status write(const store::Snapshot& snapshot, const store::Slot& slot, const std::stop_token& stop);
+  [[nodiscard]] std::vector<std::byte> name_frames(const archive::Numbering::Numbered& numbered,
+                                                   const std::stop_token& stop);
+  [[nodiscard]] archive::Module describe(ModuleId id) const;
+  void note(const Status& written);
+
+  const Parts parts_;
+  const std::string folder_;
+  archive::Archive archive_;
+  archive::Past past_;
+  FrameNames names_;
+  std::optional<archive::Numbering> numbering_;  ///< of the session
+  std::uint32_t written_ = 0;                    ///< the sequence of the newest minute that was written, or can't be
+
+  mutable std::mutex mutex_;  ///< guards state_, of which only this thread writes, and has_ended_
+  State state_;
+  bool has_ended_ = false;
+  std::condition_variable ended_;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Shared by the tests of history: a History over a TestStore, in a folder that it may share with an earlier one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/history/history.h"
+#include "test/unit/store/store_fixture.h"
+
+namespace flamed::daemon::test {
+
+class OneModule final : public symbolizer::Modules {
+ public:
+  [[nodiscard]] symbolizer::ModulePtr find(ModuleId id) const override {
+    if (id != ModuleId{16}) return nullptr;
+    return std::make_shared<const symbolizer::Module>(
+        symbolizer::Module{id, symbolizer::ModuleKind::kFile, "/usr/bin/program", {}, {}, {}});
+  }
+};
+
+/// Names as store::test::TestNamer does.
+class TestSymbolizer final : public symbolizer::Symbolizer {
+ public:
+  std::vector<symbolizer::SymbolChainPtr> symbolise(std::span<const Frame> frames) override {
+    asked += frames.size();
+    if (!why_unknown.empty()) {
+      return std::vector<symbolizer::SymbolChainPtr>(
+          frames.size(), share({NamedFrame{"[unknown] (lib)", "lib", FrameKind::kUnknown, why_unknown}}));
+    }
+    return namer_.name(frames);
+  }
+  std::size_t asked = 0;
+  std::string why_unknown;
+
+ private:
+  store::test::TestNamer namer_;
+};
+
+struct TestHistory {
+  TestHistory(store::test::TestStore& from, std::string path, std::string boot = "this boot")
+      : test(from), history(parts(), std::move(path), options(std::move(boot))) {}
+
+  History::Parts parts() {
+    return {test.store,
+            modules,
+            test.clock,
+            symbolizer,
+            [this] { return may_name; },
+            [] { return 4U; },
+            [](const store::WallWindow& window) -> std::optional<std::uint64_t> {
+              return static_cast<std::uint64_t>(window.to.ns - window.from.ns);
+            }};
+  }
+  static archive::Archive::Options options(std::string boot) {
+    archive::Archive::Options options;
+    options.boot_id = std::move(boot);
+    options.least_free = 1'000'000;
+    return options;
+  }
+
+  store::test::TestStore& test;
+  OneModule modules;
+  TestSymbolizer symbolizer;
+  bool may_name = true;
+  History history;
+};
+
+}  // namespace flamed::daemon::test

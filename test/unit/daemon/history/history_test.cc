@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/history/history.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "archive/codec/additions.h"
+#include "archive/codec/minute.h"
+#include "archive/files/sqlite.h"
+#include "base/thread.h"
+#include "test/catch.h"
+#include "test/unit/daemon/history/history_fixture.h"
+#include "test/unit/store/store_fixture.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::daemon {
+namespace {
+
+using flamed::test::TemporaryDirectory;
+using store::test::code;
+using store::test::TestStore;
+
+struct HistoryInFolder {
+  explicit HistoryInFolder(TestStore& test) : on_disk(test, folder.path("history")) {}
+
+  TemporaryDirectory folder;
+  test::TestHistory on_disk;
+  History& history = on_disk.history;
+};
+
+struct Written {
+  archive::Additions additions;
+  archive::Minute minute;
+};
+
+/// The minutes of the first session in a file.
+std::vector<Written> read(const std::string& path) {
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  Result<archive::Statement> rows = archive::Statement::prepare(
+      raw,
+      "SELECT additions.block, pairs.block FROM minute JOIN additions ON additions.minute = minute.id "
+      "JOIN pairs ON pairs.minute = minute.id WHERE session = 1 ORDER BY minute.id");
+  REQUIRE(rows.ok());
+  std::vector<Written> all;
+  archive::DictionarySize size;
+  for (;;) {
+    const Result<bool> row = rows->step();
+    REQUIRE(row.ok());
+    if (!*row) return all;
+    Result<archive::Additions> additions = archive::decode_additions(rows->blob(0), size);
+    REQUIRE(additions.ok());
+    size = additions->after();
+    Result<archive::Minute> minute = archive::decode_minute(rows->blob(1), size);
+    REQUIRE(minute.ok());
+    all.push_back({std::move(*additions), std::move(*minute)});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("each sealed minute is written once, with what it refers to") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  for (int minute = 0; minute < 5; ++minute) {
+    test.add({code(1), code(2)});
+    test.pass_minutes(1);
+    on_disk.history.write();
+  }
+  const std::vector<Written> written = read(on_disk.folder.path("history/history-00000001.db"));
+  REQUIRE(written.size() == on_disk.history.state().archive.minutes);
+  REQUIRE(written.size() >= 3);
+  CHECK_FALSE(on_disk.history.state().problem);
+  CHECK(written[0].additions.modules ==
+        std::vector{archive::Module{archive::ModuleKind::kFile, "/usr/bin/program", {}}});
+  CHECK(written[0].additions.stacks.size() == 2);
+  CHECK(written[1].additions.stacks.empty());
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    CHECK(written[i].minute.sequence == i + 1);
+    CHECK(written[i].minute.quality.whole == 1);
+    CHECK(written[i].minute.cpus == 4);
+    CHECK(written[i].minute.cpu_ns_accounted ==
+          static_cast<std::uint64_t>(written[i].minute.end.ns - written[i].minute.start.ns));
+  }
+}
+
+TEST_CASE("at the end the open minute is written as far as it is") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  std::jthread thread = start_thread("history", [&](const std::stop_token& stop) { on_disk.history.run(stop); });
+  test.add({code(1)});
+  test.pass(10);
+  test.store.finish(test.clock.monotonic());
+  thread.request_stop();
+  thread.join();
+  const std::vector<Written> written = read(on_disk.folder.path("history/history-00000001.db"));
+  REQUIRE(written.size() == 1);
+  CHECK(written[0].minute.end == test.clock.monotonic());
+  CHECK(written[0].minute.pairs.size() == 1);
+}
+
+TEST_CASE("the thread writes a minute as soon as it is sealed") {
+  TestStore test;
+  HistoryInFolder on_disk(test);
+  const std::jthread thread = start_thread("history", [&](const std::stop_token& stop) { on_disk.history.run(stop); });
+  test.add({code(1)});
+  test.pass_minutes(3);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (on_disk.history.state().archive.minutes == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  CHECK(on_disk.history.state().archive.minutes > 0);
+}
+
+TEST_CASE("what could not be written is written later, as long as memory has it") {
+  TestStore test({.retention_ns = 5 * kNsPerMinute});
+  HistoryInFolder on_disk(test);
+  const std::string folder = on_disk.folder.path("history");
+  // A file in the place of the folder.
+  const std::string blocker = on_disk.folder.write("history", "");
+  const WallTime began = test.clock.wall();
+  for (int minute = 0; minute < 3; ++minute) {
+    test.add({code(1)});
+    test.pass_minutes(1);
+    on_disk.history.write();
+  }
+  const std::optional<History::State::Problem> problem = on_disk.history.state().problem;
+  REQUIRE(problem);
+  CHECK(problem->reason == "cannot open " + folder + ": Not a directory");
+  CHECK(problem->since.ns == began.ns + 2 * kNsPerMinute);
+
+  SECTION("before memory dropped anything") {
+    std::filesystem::remove(blocker);
+    on_disk.history.write();
+    CHECK_FALSE(on_disk.history.state().problem);
+    CHECK(on_disk.history.state().missed_minutes == 0);
+    CHECK(read(folder + "/history-00000001.db").front().minute.sequence == 1);
+  }
+  SECTION("after memory dropped minutes, which are counted") {
+    for (int minute = 0; minute < 20; ++minute) {
+      test.pass_minutes(1);
+      on_disk.history.write();
+    }
+    CHECK(on_disk.history.state().problem->since == problem->since);
+    std::filesystem::remove(blocker);
+    on_disk.history.write();
+    const std::uint32_t first = read(folder + "/history-00000001.db").front().minute.sequence;
+    CHECK(first > 10);
+    CHECK(on_disk.history.state().missed_minutes == first - 1);
+  }
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the daemon answers after a restart, from minutes that an earlier one has written.
+#include "archive/reading/past.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/render/render_diff.h"
+#include "api/render/render_flamegraph.h"
+#include "api/render/render_folded.h"
+#include "api/render/render_pprof.h"
+#include "api/render/render_processes.h"
+#include "api/render/render_speedscope.h"
+#include "api/render/render_threads.h"
+#include "api/render/render_timeline.h"
+#include "api/render/render_top.h"
+#include "archive/reading/check.h"
+#include "daemon/history/history_namer.h"
+#include "store/query/query.h"
+#include "store/query/stack_profile.h"
+#include "store/query/timeline.h"
+#include "test/catch.h"
+#include "test/unit/daemon/history/history_fixture.h"
+#include "test/unit/symbolizer_processes/temporary_directory.h"
+
+namespace flamed::daemon {
+namespace {
+
+using flamed::test::TemporaryDirectory;
+using store::Selection;
+using store::Snapshot;
+using store::WallWindow;
+using store::test::code;
+using store::test::kNoon;
+using store::test::mentions;
+using store::test::TestNamer;
+using store::test::TestStore;
+using test::TestHistory;
+
+constexpr ProcessId kShell{100, 5000};
+constexpr ProcessId kServer{200, 6000};
+constexpr std::uint32_t kAlice = 1000;
+constexpr std::uint32_t kBob = 1001;
+constexpr std::uint32_t kDynamic = 61200;
+
+/// Without single samples, as minutes from disk are.
+constexpr store::Limits kCountsAlone{.exact_budget_bytes = 0};
+
+void add(TestStore& test, ProcessId process, std::int32_t tid, std::uint32_t owner, std::vector<Frame> frames,
+         std::optional<store::Truncation> truncation = {}, bool is_hidden = false) {
+  store::StackSample sample{test.clock.monotonic(), process, tid, "worker", frames, truncation};
+  sample.owner = owner;
+  sample.is_hidden = is_hidden;
+  test.store.add(sample);
+}
+
+store::ProcessInfo info_of(ProcessId id, std::string executable) {
+  store::ProcessInfo info;
+  info.id = id;
+  info.comm = "name";
+  info.executable = std::move(executable);
+  info.started = WallTime{kNoon.ns - kNsPerMinute};
+  info.command_line = "program --flag";
+  info.cgroup = "/system.slice/a.service";
+  info.unit = "a.service";
+  return info;
+}
+
+/// Some minutes of two users' processes, with all that a minute can have.
+void sample(TestStore& test, int minutes) {
+  test.store.update_process(info_of(kShell, "/bin/shell"));
+  test.store.update_process(info_of(kServer, "/usr/bin/server"));
+  for (int minute = 0; minute < minutes; ++minute) {
+    const std::uint64_t varying = 0x100 + 16 * static_cast<std::uint64_t>(minute);
+    add(test, kShell, 100, kAlice, {code(0x10), code(varying)});
+    add(test, kServer, 201, kBob, {code(0x10), code(0x20), {kKernelModule, 0xffffffff81000010}});
+    add(test, kServer, 202, kBob, {code(0x30)}, store::Truncation::kDepthLimit);
+    test.store.add_lost(store::Loss::kRingFull, 1, test.clock.monotonic());
+    test.pass_minutes(1);
+  }
+}
+
+void end(TestStore& test, TestHistory& on_disk) {
+  test.store.finish(test.clock.monotonic());
+  on_disk.history.write();
+  REQUIRE_FALSE(on_disk.history.state().problem);
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+/// Every kind of answer about a window, as its bytes.
+std::string answers(const Snapshot& snapshot, const Selection& selection, store::FrameNamer& namer) {
+  store::QueryBudget budget;
+  std::vector<std::string> texts;
+  for (const store::Group group :
+       {store::Group::kProcess, store::Group::kThread, store::Group::kUnit, store::Group::kUser}) {
+    store::ProfileOptions options;
+    options.group = group;
+    const auto profile = store::build_profile(snapshot, selection, options, namer, budget).value();
+    texts.push_back(api::render_flamegraph(profile, 99));
+    texts.push_back(api::render_folded(profile));
+    texts.push_back(api::render_top_text(profile, 10));
+  }
+  const auto stacks = store::build_stacks(snapshot, selection, {}, namer, budget).value();
+  texts.push_back(api::render_pprof(stacks).value());
+  texts.push_back(api::render_speedscope(stacks, store::Group::kNone, "title"));
+  texts.push_back(api::render_processes(store::process_usage(snapshot, selection, budget).value(), 99));
+  texts.push_back(api::render_threads(store::thread_usage(snapshot, selection, budget).value(), 99));
+  texts.push_back(api::render_timeline(store::timeline(snapshot, selection, kNsPerMinute, 5, budget).value(), 99));
+  Selection earlier = selection;
+  earlier.window.to.ns -= kNsPerMinute;
+  const auto diff = store::build_diff(snapshot, earlier, selection, {}, {}, namer, budget).value();
+  texts.push_back(api::render_diff_folded(diff));
+  return joined(texts);
+}
+
+/// A later run of the daemon, which has sampled for two minutes.
+struct Later {
+  Later(const TestStore& before, std::string folder, std::int64_t pause_ns, std::string boot = "this boot")
+      : on_disk((start(test, before, pause_ns), test), std::move(folder), std::move(boot)) {
+    sample(test, 2);
+  }
+  static void start(TestStore& test, const TestStore& before, std::int64_t pause_ns) {
+    test.clock.advance_ns(before.clock.wall().ns + pause_ns - test.clock.wall().ns);
+    test.store.begin();
+  }
+  Snapshot with(const WallWindow& window) { return on_disk.history.past().with(test.store.snapshot(), {&window, 1}); }
+
+  TestStore test{kCountsAlone};
+  TestHistory on_disk;
+  TestNamer recent_namer;
+  HistoryNamer namer{recent_namer, &on_disk.history.past()};
+};
+
+std::uint64_t samples_in(const Snapshot& snapshot, const WallWindow& window, store::FrameNamer& namer) {
+  return store::build_profile(snapshot, Selection{window}, namer).nodes.front().total_samples;
+}
+
+}  // namespace
+
+TEST_CASE("the same question before and after a restart has the same answer, byte for byte") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 10);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 90 * kNsPerSecond);
+  const WallWindow window{{kNoon.ns + 2 * kNsPerMinute}, {kNoon.ns + 8 * kNsPerMinute}};
+  TestNamer namer;
+  for (const auto& narrow : {Selection{window}, Selection{.window = window, .processes = {{kShell.pid}}},
+                             Selection{.window = window, .tids = {202}}, Selection{.window = window, .uids = {kBob}},
+                             Selection{.window = window, .side = store::Side::kKernel}}) {
+    const std::string expected = answers(before.store.snapshot(), narrow, namer);
+    CHECK(answers(after.with(window), narrow, after.namer) == expected);
+    CHECK(answers(store::seen_by(after.with(window), kAlice), narrow, after.namer) ==
+          answers(store::seen_by(before.store.snapshot(), kAlice), narrow, namer));
+  }
+}
+
+TEST_CASE("a window over memory and disk alike has the samples of both, and the time without flamed as a gap") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  before.pass(20);
+  end(before, on_disk);
+  const WallTime ended = before.clock.wall();
+  Later after(before, folder.path("history"), 10 * kNsPerSecond);
+  const WallWindow all{kNoon, after.test.clock.wall()};
+  const Snapshot both = after.with(all);
+  const store::Profile profile = store::build_profile(both, Selection{all}, after.namer);
+  CHECK(profile.nodes.front().total_samples == 3 * 3 + 2 * 3);
+  CHECK(profile.resolution_ns == kNsPerMinute);
+  const auto is_restart = [](const store::Gap& gap) { return gap.reason == store::GapReason::kNotRunning; };
+  const auto gap = std::find_if(profile.missing.begin(), profile.missing.end(), is_restart);
+  REQUIRE(gap != profile.missing.end());
+  CHECK(gap->from == ended);
+  CHECK(gap->to.ns == ended.ns + 10 * kNsPerSecond);
+  CHECK(mentions(profile.warnings, "flamed did not run (10.0 s)"));
+  // The process is one, whoever has seen it.
+  store::QueryBudget budget;
+  CHECK(store::process_usage(both, Selection{all}, budget)->rows.size() == 2);
+}
+
+TEST_CASE("a query of memory alone does not read the disk") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const Snapshot recent = after.test.store.snapshot();
+  const WallWindow window{{after.test.clock.wall().ns - kNsPerMinute}, after.test.clock.wall()};
+  CHECK(&after.on_disk.history.past().with(recent, {&window, 1}).data() == &recent.data());
+  CHECK(after.on_disk.history.past().bytes() == 0);
+}
+
+TEST_CASE("minutes that memory has dropped are read from disk, once each") {
+  const TemporaryDirectory folder;
+  TestStore test({.retention_ns = 3 * kNsPerMinute, .exact_budget_bytes = 0});
+  TestHistory on_disk(test, folder.path("history"));
+  for (int minute = 0; minute < 8; ++minute) {
+    sample(test, 1);
+    on_disk.history.write();
+  }
+  const WallWindow all{kNoon, test.clock.wall()};
+  TestNamer recent_namer;
+  HistoryNamer namer(recent_namer, &on_disk.history.past());
+  CHECK(samples_in(on_disk.history.past().with(test.store.snapshot(), {&all, 1}), all, namer) == 8 * 3);
+}
+
+TEST_CASE("after a reboot the same numbers are other processes, and names are those of then") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"), "earlier boot");
+  sample(before, 3);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), 5 * kNsPerMinute);
+  const WallWindow all{kNoon, after.test.clock.wall()};
+  const Snapshot both = after.with(all);
+  store::QueryBudget budget;
+  const auto usage = store::process_usage(both, Selection{all}, budget);
+  CHECK(usage->rows.size() == 4);
+  const WallWindow earlier{kNoon, {kNoon.ns + 3 * kNsPerMinute}};
+  const std::size_t asked = after.recent_namer.asked.size();
+  const store::Profile profile = store::build_profile(both, Selection{earlier}, after.namer);
+  CHECK(after.recent_namer.asked.size() == asked);  // the kernel's functions were elsewhere
+  const auto lines = store::test::folded(profile);
+  CHECK(std::any_of(lines.begin(), lines.end(),
+                    [](const std::string& line) { return line.find("f1;f2;f") != std::string::npos; }));
+}
+
+TEST_CASE("users that the system hands out anew see nothing from before the boot") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  const std::string boot = GENERATE(std::string("this boot"), std::string("earlier boot"));
+  TestHistory on_disk(before, folder.path("history"), boot);
+  add(before, {300, 7000}, 300, kDynamic, {code(0x10)});
+  add(before, {400, 8000}, 400, kAlice, {code(0x10)});
+  before.pass_minutes(1);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const WallWindow earlier{kNoon, {kNoon.ns + kNsPerMinute}};
+  const Snapshot both = after.with(earlier);
+  CHECK(samples_in(both, earlier, after.namer) == 2);
+  CHECK(samples_in(store::seen_by(both, kAlice), earlier, after.namer) == 1);
+  CHECK(samples_in(store::seen_by(both, kBob), earlier, after.namer) == 0);
+  CHECK(samples_in(store::seen_by(both, kDynamic), earlier, after.namer) == (boot == "this boot" ? 1 : 0));
+}
+
+TEST_CASE("a hidden process's stacks are hidden from its user after a restart, too") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  add(before, kShell, 100, kAlice, {code(0x10)}, {}, true);
+  before.pass_minutes(1);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const WallWindow earlier{kNoon, {kNoon.ns + kNsPerMinute}};
+  const store::Profile seen =
+      store::build_profile(store::seen_by(after.with(earlier), kAlice), Selection{earlier}, after.namer);
+  CHECK(seen.nodes.front().total_samples == 1);
+  CHECK(joined(store::test::folded(seen)).find("f1") == std::string::npos);
+  const store::Profile all = store::build_profile(after.with(earlier), Selection{earlier}, after.namer);
+  CHECK(joined(store::test::folded(all)).find("f1") != std::string::npos);
+}
+
+TEST_CASE("what was never named is shown by its place") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  on_disk.may_name = false;
+  sample(before, 2);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const WallWindow earlier{kNoon, {kNoon.ns + 2 * kNsPerMinute}};
+  const store::Profile profile = store::build_profile(after.with(earlier), Selection{earlier}, after.namer);
+  CHECK(joined(store::test::folded(profile)).find("[unknown] (program+0x10)") != std::string::npos);
+}
+
+TEST_CASE("more than the budget is left out, oldest first, and the answer says so") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 10);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  archive::Past past(folder.path("history"), {.boot_id = "this boot", .budget_bytes = 1});
+  const WallWindow earlier{kNoon, {kNoon.ns + 10 * kNsPerMinute}};
+  HistoryNamer namer(after.recent_namer, &past);
+  const Snapshot some = past.with(after.test.store.snapshot(), {&earlier, 1});
+  const store::Profile profile = store::build_profile(some, Selection{earlier}, namer);
+  CHECK(profile.nodes.front().total_samples == 3);
+  CHECK(mentions(profile.warnings, "are left out: reading so much of the history takes too much memory"));
+}
+
+TEST_CASE("a damaged database costs its own minutes, and the answer says so") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  {
+    TestHistory on_disk(before, folder.path("history"));
+    sample(before, 3);
+    end(before, on_disk);
+  }
+  Later after(before, folder.path("history"), 7 * 60 * kNsPerMinute);
+  const WallWindow all{kNoon, after.test.clock.wall()};
+  SECTION("a block") {
+    sqlite3* raw = nullptr;
+    REQUIRE(sqlite3_open_v2(folder.path("history/history-00000001.db").c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) ==
+            SQLITE_OK);
+    const archive::Connection connection(raw);
+    REQUIRE(archive::run(raw, "UPDATE pairs SET block = zeroblob(length(block)) WHERE minute = 2").ok());
+    const store::Profile profile = store::build_profile(after.with(all), Selection{all}, after.namer);
+    CHECK(profile.nodes.front().total_samples == 2 * 3 + 2 * 3);
+    CHECK(mentions(profile.warnings, "1 minutes of the history on disk can't be read"));
+  }
+  SECTION("all of it") {
+    std::ofstream(folder.path("history/history-00000001.db"), std::ios::trunc) << "no database";
+    const store::Profile profile = store::build_profile(after.with(all), Selection{all}, after.namer);
+    CHECK(profile.nodes.front().total_samples == 2 * 3);
+  }
+}
+
+TEST_CASE("a check reads every minute, and names what it can't read") {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path("history");
+  CHECK_FALSE(archive::check_history(path).ok());
+  TestStore test(kCountsAlone);
+  TestHistory on_disk(test, path);
+  sample(test, 3);
+  end(test, on_disk);
+  const Result<archive::Checked> whole = archive::check_history(path);
+  REQUIRE(whole.ok());
+  CHECK(whole->files == 1);
+  CHECK(whole->minutes == on_disk.history.state().archive.minutes);
+  CHECK(whole->problems.empty());
+
+  const std::string file = path + "/history-00000001.db";
+  const std::string table = GENERATE(std::string("pairs"), std::string("additions"), std::string("names"));
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK);
+  const archive::Connection connection(raw);
+  REQUIRE(archive::run(raw, ("UPDATE " + table + " SET block = zeroblob(9) WHERE minute = 1").c_str()).ok());
+  const Result<archive::Checked> damaged = archive::check_history(path);
+  REQUIRE(damaged.ok());
+  REQUIRE_FALSE(damaged->problems.empty());
+  CHECK(damaged->problems.front().find(file + ": minute 1: ") == 0);
+}
+
+}  // namespace flamed::daemon
