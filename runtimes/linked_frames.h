@@ -14,7 +14,7 @@ namespace flamed::runtimes {
 
 /// Where the address of the running thread's state is.
 struct ThreadStatePlace {
-  enum class Kind : std::uint8_t {
+  enum class Kind : std::uint64_t {
     kThreadLocal,  ///< at the thread pointer plus `offset`
     kThreadBlock,  ///< at `offset` in the module's block of thread-local variables, whose number is at `address`
     kThreadKey,    ///< the value of the pthread key whose number (32 bits) is at `address`

@@ -21,7 +21,7 @@ struct PythonVersion {
 };
 
 /// How a code object stores the lines of its instructions: see `line_table.h`.
-enum class PythonLines : std::uint8_t {
+enum class PythonLines : std::uint16_t {
   kLineNumbers,  ///< co_lnotab, up to 3.9
   kRanges,       ///< co_linetable of 3.10
   kLocations,    ///< co_linetable from 3.11 on
