@@ -169,6 +169,7 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
   Frame frame{ModuleId{added.module}, added.offset};
   static const auto kKernel = std::make_shared<const std::string>("[kernel]");
   static const auto kVdso = std::make_shared<const std::string>("[vdso]");
+  static const auto kRuntime = std::make_shared<const std::string>("[runtime]");
   const std::shared_ptr<const std::string>* module = nullptr;  // none: it is named as one of this boot
   if (added.module >= kFirstFreeModule.value) {
     const std::uint32_t number = added.module - kFirstFreeModule.value;
@@ -180,11 +181,15 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
   } else if (frame.module == kVdsoModule && known.boot != 0) {
     frame.module = ModuleId{next_.module++};
     module = &kVdso;
+  } else if (frame.module == kRuntimeModule) {
+    // Functions have other numbers after each start.
+    frame.module = ModuleId{next_.module++};
+    module = &kRuntime;
   }
   const std::uint32_t id = frames_.allocate().value_or(0);
   frames_.writable(id) = PackedFrame(frame);
   known.frames.push_back(frame_base_ + id);
-  known.places.push_back(module == nullptr ? 0 : names_->add(frame, *module) + 1);
+  known.places.push_back(module == nullptr ? 0 : names_->add(without_mark(frame), *module) + 1);
 }
 
 store::SharedValue<std::string> PastSpace::shared(std::string_view text) {

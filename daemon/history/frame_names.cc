@@ -58,7 +58,7 @@ void FrameNames::name(std::deque<Unnamed>& from, std::size_t count, std::vector<
   std::vector<Unnamed> asked;
   std::vector<Frame> frames;
   for (; !from.empty() && asked.size() < count; from.pop_front()) {
-    frames.push_back(from.front().frame);
+    frames.push_back(without_mark(from.front().frame));
     asked.push_back(std::move(from.front()));
   }
   const symbolizer::BackgroundReading in_background;

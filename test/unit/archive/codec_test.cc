@@ -291,7 +291,7 @@ TEST_CASE("reasons keep their numbers, which are kept on disk") {
   CHECK(static_cast<int>(GapReason::kLost) == 4);
   CHECK(static_cast<int>(GapReason::kNotRunning) == 5);
   CHECK(static_cast<int>(FrameKind::kNative) == 1);
-  CHECK(static_cast<int>(FrameKind::kMarker) == 8);
+  CHECK(static_cast<int>(FrameKind::kMarker) == 9);
   CHECK(kTruncatedModule.value == 3);
   CHECK(kFirstFreeModule.value == 16);
 }
