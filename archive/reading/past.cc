@@ -137,8 +137,9 @@ void Past::begin_space(const SnapshotData& recent) {
 }
 
 void Past::add_restarts(WallTime began, std::vector<store::Gap>& gaps) const {
+  constexpr std::int64_t kShortestNs = kNsPerSecond / 10;  // some samples
   const auto add = [&](WallTime from, WallTime to) {
-    if (to.ns - from.ns >= kNsPerSecond) gaps.push_back({from, to, store::GapReason::kNotRunning});
+    if (to.ns - from.ns >= kShortestNs) gaps.push_back({from, to, store::GapReason::kNotRunning});
   };
   const MinuteIndex::Row* last = nullptr;
   const auto run_of = [&](const MinuteIndex::Row& row) { return index_.session(row.session).run; };
