@@ -57,7 +57,7 @@ class DaemonSources final : public api::Sources {
     const PythonModules* python_modules;       ///< null if Python functions are not shown, as is the next one
     const PythonStacks* python_stacks;
     const symbolizer::RuntimeFunctions& functions;
-    History* history;                          ///< null if minutes are in memory alone
+    History* history;  ///< null if minutes are in memory alone
     const CpuAccounts& accounts;
     const symbolizer::GuardedOpener& opener;
     const BudgetKeeper& budget;
