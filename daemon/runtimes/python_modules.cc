@@ -90,7 +90,6 @@ void PythonModules::note_success(ModuleId module) {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(module);
   if (found == known_.end()) return;
-  found->second.is_used = true;
   found->second.problem.clear();
 }
 

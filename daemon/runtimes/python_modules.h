@@ -76,7 +76,6 @@ class PythonModules {
     PythonModulePtr python;  ///< null: none, or none that can be read
     std::uint32_t layout = 0;
     std::string problem;
-    bool is_used = false;
   };
 
   Program& program_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PythonNamer: reads what code objects are called while their process runs. Ingest asks, the `names` of runtimes are
-// read on a thread of their own, by the ELF worker, which gets the process's memory as a descriptor.
+// PythonNamer: reads what code objects are called while their process runs. Ingest asks. A thread of its own opens
+// the process's memory, and the ELF worker reads the names from that descriptor.
 #pragma once
 
 #include <atomic>

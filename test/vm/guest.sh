@@ -10,8 +10,8 @@ readonly flamed
 
 # How much the host's load slows this machine down, see run.sh.
 stretch=$(grep -o 'flamed.stretch=[0-9]*' /proc/cmdline | cut -d= -f2)
-# The time from a daemon's end to the next one's samples. The verifier's work alone takes some 3 s here, and 0.2 s elsewhere.
-readonly back_limit_ms=$((6000 * ${stretch:-1}))
+# The time from a daemon's end to the next one's samples.
+readonly back_limit_ms=$((3000 * ${stretch:-1}))
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 

@@ -189,7 +189,7 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
   std::array<int, unwinder::kCfaKinds> nexts{};
   std::map<std::uint32_t, int> known;
   int with_registers = 0;
-  for (int round = 0; round < 400'000; ++round) {
+  for (int round = 0; round < 500'000; ++round) {
     UserMemory memory(kStack, kStackWords);
     if (round % 16 == 0) {
       for (std::size_t i = 0; i < kStackWords; ++i) memory.put(kStack + i * 8, random.value());
@@ -242,7 +242,7 @@ TEST_CASE("a step by any rule has the result and the next frame of unwinder::ste
   }
   for (std::size_t kind = 3; kind < nexts.size(); ++kind) {
     CAPTURE(kind);
-    CHECK(nexts[kind] > 400);
+    CHECK(nexts[kind] > 500);
   }
   CHECK(with_registers > 500);
   for (const std::uint32_t kind : {FLAMED_KNOWN_NONE, FLAMED_KNOWN_SAVED, FLAMED_KNOWN_BASE}) {
