@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <format>
 #include <set>
 #include <sstream>
 #include <string>
@@ -54,7 +55,7 @@ std::string shown_stack(ChildProcess& program) {
     std::getline(words, name, '\t');
     std::getline(words, file, '\t');
     std::getline(words, number);
-    stack = name + " " + last_component(file) + ":" + number + (stack.empty() ? "" : ";" + stack);
+    stack.insert(0, std::format("{} {}:{}{}", name, last_component(file), number, stack.empty() ? "" : ";"));
   }
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("a place beyond which nothing is mapped is new once, until the process
   CHECK(look_at_unmapped(known.get(), kPage, kNow) == FLAMED_UNMAPPED_AWAITED);
   CHECK(look_at_unmapped(known.get(), kPage + 1, kNow) == FLAMED_UNMAPPED_NEW);
   CHECK(look_at_unmapped(known.get(), kPage, kNow + FLAMED_AWAITED_SECONDS - 1) == FLAMED_UNMAPPED_AWAITED);
-  for (const std::uint32_t later : {FLAMED_AWAITED_SECONDS, FLAMED_SITES_SECONDS - 1}) {
+  for (const std::uint32_t later : {std::uint32_t{FLAMED_AWAITED_SECONDS}, std::uint32_t{FLAMED_SITES_SECONDS - 1}}) {
     open_sites(known.get(), &sample, kNow + later);
     CHECK(look_at_unmapped(known.get(), kPage, kNow + later) == FLAMED_UNMAPPED_FOR_GOOD);
   }

@@ -179,9 +179,11 @@ TEST_CASE("Behind a signal frame all registers are those that the kernel has sav
   };
   // struct sigcontext: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
   const std::array<std::uint8_t, 17> in_order{8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16};
-  for (std::uint8_t word = 0; word < in_order.size(); ++word) {
-    CAPTURE(int{word});
-    if (in_order[word] != 7 && in_order[word] != 16) CHECK(with_register(in_order[word], word) == 0x40'1234);
+  std::uint8_t word = 0;
+  for (const std::uint8_t number : in_order) {
+    CAPTURE(int{number});
+    if (number != 7 && number != 16) CHECK(with_register(number, word) == 0x40'1234);
+    ++word;
   }
   CHECK(with_register(17, 17) == 0);
 }
