@@ -139,8 +139,11 @@ TEST_CASE("libraries that are loaded in each other's place are never confused") 
   REQUIRE(line.has_value());
   double loaded = 0;
   double in_place = 0;
-  std::istringstream(*line) >> loaded >> in_place;
+  double worked = 0;
+  std::istringstream(*line) >> loaded >> in_place >> worked;
   CHECK(in_place > 0.9 * loaded);
+  // Each has one record. It maps so often that many of these are skipped, and then nobody can know what is mapped.
+  const double told = 1 - daemon.metrics()["flamed_side_band_skipped_total"] / loaded;
 
   FoldedStacks stacks;
   std::uint64_t before = 0;
@@ -163,10 +166,12 @@ TEST_CASE("libraries that are loaded in each other's place are never confused") 
   for (const auto& [stack, count] : stacks) {
     if (is_wrong(stack)) UNSCOPED_INFO(count << "  " << stack);
   }
-  WARN(loaded << " libraries loaded, " << with(stacks, ";one_outer;") + with(stacks, ";two_outer;") << " of "
-              << total(stacks) << " samples whole and in them, " << truncated(stacks) << " truncated");
+  const auto named = static_cast<double>(with(stacks, ";one_work;") + with(stacks, ";two_work;"));
+  WARN(loaded << " libraries loaded, of " << 100 * told << " % this was told, in them " << 100 * worked << " % of the time, "
+              << named << " of " << total(stacks) << " samples named there, " << truncated(stacks) << " truncated");
   CHECK(count_if(stacks, is_wrong) == 0);
-  CHECK(with(stacks, ";one_work;") + with(stacks, ";two_work;") > total(stacks) / 4);
+  CHECK(told > 0.1);
+  CHECK(named > 0.8 * told * worked * static_cast<double>(total(stacks)));
   const RunningDaemon::End end = daemon.end();
   INFO("lost" << end.losses);
   CHECK(end.lost == 0);
