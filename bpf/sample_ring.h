@@ -31,15 +31,19 @@ struct flamed_sample_ring {
 /* A record is copied as words. */
 typedef __u64 __attribute__((may_alias)) flamed_record_word;
 
-/* Returns the number of unread bytes, or -1 if there is no room for the record. */
-static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words) {
+/*
+ * Returns the number of unread bytes, or -1 if there is no room for the record, of `words` words. `most` is a constant:
+ * the words of the largest record of its type.
+ */
+static __always_inline long ring_put(struct flamed_sample_ring* ring, const void* record, __u32 words,
+                                     const __u32 most) {
   const __u64 head = ring->head;
   const __u64 waiting = head - *(volatile __u64*)&ring->tail + words * 8ULL;
   const flamed_record_word* from = (const flamed_record_word*)record;
   const __u32 start = (__u32)(head >> 3);
 
   if (waiting > FLAMED_SAMPLE_RING_BYTES) return -1;
-  for (__u32 i = 0; i < FLAMED_MAX_RECORD_WORDS; i++) {
+  for (__u32 i = 0; i < most; i++) {
     if (i >= words) break;
     ring->words[(start + i) & (FLAMED_SAMPLE_RING_WORDS - 1)] = from[i];
   }

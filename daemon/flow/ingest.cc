@@ -127,6 +127,7 @@ void Ingest::apply(const EventBatch& batch) {
       case RecordKind::kExit:
         if (const auto task = parse_task(body)) processes_.on_exit(event.time, task->pid, task->tid);
         break;
+      case RecordKind::kVisit:
       case RecordKind::kLost:
       case RecordKind::kOther:
       case RecordKind::kMalformed:

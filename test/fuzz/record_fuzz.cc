@@ -38,6 +38,12 @@ std::uint64_t parse(RecordKind kind, std::span<const std::byte> body) {
         sum += read_all(sample->user) + read_all(sample->kernel) + read_all(sample->comm());
       }
       break;
+    case RecordKind::kVisit:
+      if (const auto visit = parse_visit(body)) {
+        require(sizeof(flamed_wait) + sizeof(flamed_sample) + visit->sample.kernel.size() * 8 <= body.size());
+        sum += read_all(visit->sample.kernel) + visit->wait->switches;
+      }
+      break;
     case RecordKind::kMapping:
       if (const auto mapping = parse_mapping(body)) sum += read_all(mapping->path);
       break;
