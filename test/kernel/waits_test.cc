@@ -69,7 +69,8 @@ struct Said {
 
 class Visits {
  public:
-  explicit Visits(WaitProgram program) : program_(std::move(program)) {}
+  /// Reads the kernel's symbols, which would take time from the visits.
+  explicit Visits(WaitProgram program) : program_(std::move(program)) { REQUIRE(symbols_.load()); }
 
   /// Visits all threads at random times until the victim says that it has come to its end.
   std::vector<Said> follow(ChildProcess& victim) {
