@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace flamed::store {
 namespace {
@@ -145,14 +146,28 @@ constexpr std::array<std::string_view, kWaitReasons> kNames{"run_queue", "disk",
 
 std::string_view name_of(WaitReason reason) { return kNames[static_cast<std::size_t>(reason)]; }
 
-WaitReason wait_reason_of(std::span<const std::string_view> functions) {
-  for (const std::string_view name : functions) {
-    if (const Function* fault = find(kFaults, name)) return fault->reason;
+WaitPlace wait_place_of(std::string_view function) {
+  WaitPlace place;
+  if (const Function* found = find(kFaults, function)) place.fault = found->reason;
+  if (const Function* found = find(kPlaces, function)) place.place = found->reason;
+  return place;
+}
+
+WaitReason wait_reason_of(std::span<const WaitPlace> places) {
+  for (const WaitPlace& place : places) {
+    if (place.fault) return *place.fault;
   }
-  for (const std::string_view name : functions) {
-    if (const Function* place = find(kPlaces, name)) return place->reason;
+  for (const WaitPlace& place : places) {
+    if (place.place) return *place.place;
   }
   return WaitReason::kOther;
+}
+
+WaitReason wait_reason_of(std::span<const std::string_view> functions) {
+  std::vector<WaitPlace> places;
+  places.reserve(functions.size());
+  for (const std::string_view function : functions) places.push_back(wait_place_of(function));
+  return wait_reason_of(places);
 }
 
 }  // namespace flamed::store

@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+
+#include "base/identity.h"
 
 namespace flamed::store {
 
@@ -26,9 +29,28 @@ inline constexpr std::size_t kWaitReasons = 9;
 /// "run_queue", as in answers.
 std::string_view name_of(WaitReason reason);
 
+/// What one kernel function says.
+struct WaitPlace {
+  std::optional<WaitReason> fault{};  ///< decides wherever it is on the stack
+  std::optional<WaitReason> place{};  ///< the innermost one decides
+};
+WaitPlace wait_place_of(std::string_view function);
+/// `places`: from the innermost function on.
+WaitReason wait_reason_of(std::span<const WaitPlace> places);
+
 /// `functions`: names from the innermost on, as in /proc/kallsyms. Functions of the scheduler and those that only wait
 /// (schedule(), mutex_lock(): the kernel's section __sched) may be missing, as the kernel leaves them out. Never
 /// kRunQueue, which is a state and no place.
 WaitReason wait_reason_of(std::span<const std::string_view> functions);
+
+/// Does it wait for work? Such waits are left out of answers unless they are asked for.
+constexpr bool is_idle(WaitReason reason) { return reason == WaitReason::kPoll; }
+
+/// The innermost frame of a stack that waits: of the kernel, at an address that no function has.
+constexpr Frame wait_frame(WaitReason reason) { return {kKernelModule, 1 + static_cast<std::uint64_t>(reason)}; }
+constexpr std::optional<WaitReason> wait_reason_in(const Frame& frame) {
+  if (frame.module != kKernelModule || frame.offset == 0 || frame.offset > kWaitReasons) return std::nullopt;
+  return static_cast<WaitReason>(frame.offset - 1);
+}
 
 }  // namespace flamed::store
