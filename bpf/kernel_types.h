@@ -44,6 +44,7 @@ struct sched_entity {
 };
 
 struct sched_info {
+  unsigned long pcount;         /* with CONFIG_SCHED_INFO */
   unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
 };
 

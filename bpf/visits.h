@@ -8,6 +8,7 @@
 
 #include "events.h"
 #include "sample_ring.h"
+#include "stack_slice.h"
 
 /* flamed_record_head.type. The kernel's types of perf records end far below. */
 #define FLAMED_RECORD_VISIT 0x10000U
@@ -23,6 +24,7 @@ enum flamed_wait_state {
 #define FLAMED_KNOWS_QUEUED 1
 #define FLAMED_KNOWS_DISK 2
 #define FLAMED_KNOWS_SYSTEM_CALL 4
+#define FLAMED_KNOWS_REGISTERS 8 /* of user space, of a 64-bit program; and `runs` */
 
 #define FLAMED_NO_SYSTEM_CALL (-1)
 #define FLAMED_SYSTEM_CALL_ARGUMENTS 3
@@ -39,11 +41,13 @@ struct flamed_wait {
   __u64 queued_ns;       /* time in run queues that is over (sched_info.run_delay) */
   __u64 disk_ns;         /* waits for block devices that are over (delays->blkio_delay) */
   __u64 last_seen_ns;    /* CLOCK_MONOTONIC: when it was last visited, in an earlier wait; 0: not known */
+  __u64 runs;            /* how often it got a CPU (sched_info.pcount): the third number of /proc/TID/schedstat */
   __s64 system_call;     /* its number, or FLAMED_NO_SYSTEM_CALL */
   __u64 arguments[FLAMED_SYSTEM_CALL_ARGUMENTS];
   __u8 state; /* enum flamed_wait_state */
   __u8 known;
   __u8 reserved[6];
+  __u64 registers[FLAMED_REGISTERS]; /* as it entered the kernel, by DWARF number */
 };
 
 /* The record of a visit. The sample has the thread, its process and the kernel stack; its weight is 0. */
@@ -89,12 +93,23 @@ struct known_waits {
 #define FLAMED_TID_BITS 22
 #define FLAMED_THREAD_BITS 30
 #define FLAMED_THREAD_MASK ((1ULL << FLAMED_THREAD_BITS) - 1)
+#define FLAMED_WAIT_BITS 30 /* switches, and whether it is queued */
 
-/* The thread in the lower bits, its wait in the upper ones. */
-static __always_inline __u64 wait_key(__u32 tid, __u64 thread_start_ns, __u64 switches, __u32 is_queued) {
+/*
+ * Each thread leaves a record in each epoch of 2^40 ns, 18 minutes, even in the same wait. So the daemon finds threads
+ * that have ended unnoticed. Epochs begin at another time for each thread.
+ */
+#define FLAMED_EPOCH_SHIFT 40
+static __always_inline __u32 wait_epoch(__u32 tid, __u64 now_ns) {
+  return (__u32)((now_ns + (__u64)(tid & 0x3ff) * (1ULL << (FLAMED_EPOCH_SHIFT - 10))) >> FLAMED_EPOCH_SHIFT) & 0xf;
+}
+
+/* The thread in the lower bits, above them its wait, and the epoch. */
+static __always_inline __u64 wait_key(__u32 tid, __u64 thread_start_ns, __u64 switches, __u32 is_queued, __u32 epoch) {
   const __u64 start = (thread_start_ns * 0x9e3779b97f4a7c15ULL) >> 56;
   const __u64 thread = (tid & ((1U << FLAMED_TID_BITS) - 1)) | start << FLAMED_TID_BITS;
-  return (switches << 1 | (is_queued & 1)) << FLAMED_THREAD_BITS | thread;
+  const __u64 wait = (switches << 1 | (is_queued & 1)) & ((1ULL << FLAMED_WAIT_BITS) - 1);
+  return (__u64)epoch << (FLAMED_THREAD_BITS + FLAMED_WAIT_BITS) | wait << FLAMED_THREAD_BITS | thread;
 }
 
 /* Threads of a process have successive tids, so these are spread best by their lowest bits. */
@@ -129,8 +144,8 @@ static __always_inline __u8 wait_state(__u64 task_state, __u32 is_queued) {
   return FLAMED_SLEEPS;
 }
 
-FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 88, "the same on both sides");
-FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 176,
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 96 + 8 * FLAMED_REGISTERS, "the same on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 184 + 8 * FLAMED_REGISTERS,
                      "no padding in what goes into the ring");
 FLAMED_STATIC_ASSERT(sizeof(struct known_waits) == 64, "one cache line");
 

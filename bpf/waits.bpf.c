@@ -91,8 +91,15 @@ static __always_inline void describe_wait(struct task_struct* task, struct flame
   }
   wait->system_call = FLAMED_NO_SYSTEM_CALL;
   if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
-    read_system_call((const struct pt_regs___kernel*)bpf_task_pt_regs(task), wait);
+    const flamed_registers* registers = (const flamed_registers*)bpf_task_pt_regs(task);
+    read_system_call((const struct pt_regs___kernel*)registers, wait);
     wait->known |= FLAMED_KNOWS_SYSTEM_CALL;
+    if (bpf_core_field_exists(task->sched_info.pcount) && !is_32bit(registers)) {
+      wait->runs = task->sched_info.pcount;
+      registers_by_number(registers, wait->registers);
+      end_of_reads();
+      wait->known |= FLAMED_KNOWS_REGISTERS;
+    }
   }
 }
 
@@ -146,7 +153,7 @@ int visit_thread(struct bpf_iter__task* ctx) {
   const __u32 is_queued = is_in_run_queue(task);
   const __u64 switches = count_switches(task);
   const __u64 start_ns = task->start_boottime;
-  const __u64 key = wait_key(task->pid, start_ns, switches, is_queued);
+  const __u64 key = wait_key(task->pid, start_ns, switches, is_queued, wait_epoch(task->pid, now_ns));
   const __u32 set_number = wait_set(task->pid);
   struct known_waits* set = bpf_map_lookup_elem(&known_waits, &set_number);
   __u32 zero = 0;

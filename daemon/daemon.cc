@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,7 @@
 #include "daemon/flow/ingest.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/flow/wait_intake.h"
 #include "daemon/naming/bpf_functions.h"
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/jvm_asker.h"
@@ -49,6 +51,7 @@
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
+#include "daemon/waits/wait_visitor.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
 #include "symbolizer/names/debian_packages.h"
@@ -248,11 +251,24 @@ class Daemon::Parts {
                         ? nullptr
                         : std::make_unique<LateWalks>(
                               LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_})),
-        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get()),
+        visitor_(config.waits
+                     ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
+                                                     [this] { sampler_->wake(); })
+                     : nullptr),
+        waits_(store_,
+               [this](std::uint64_t address) {
+                 Result<symbolizer::KernelSymbols::Name> found = kernel_symbols_.find(address);
+                 return found ? std::move(found->name) : std::string();
+               }),
+        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get(),
+                visitor_ == nullptr ? nullptr : &waits_),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
-        reader_(*sampler_, queues_, clock, budget_, stored_),
+        reader_(
+            *sampler_, queues_, clock, budget_, stored_,
+            visitor_ == nullptr ? std::function<void(EventBatch&)>()
+                                : [this](EventBatch& batch) { visitor_->take(batch); }),
         kernel_symbols_(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions}),
         module_reader_({.program = worker_program()}),
         debuginfod_(start_debuginfod(config, clock)),
@@ -289,6 +305,7 @@ class Daemon::Parts {
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
+                                          visitor_.get(),
                                           row_cache_.get(),
                                           accounts_,
                                           opener_,
@@ -316,9 +333,10 @@ class Daemon::Parts {
   void stop() {
     module_reader_.stop();
     opener_.stop();
-    for (std::jthread* thread : {&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_}) {
+    for (std::jthread* thread :
+         {&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_}) {
       thread->request_stop();
-      thread->join();
+      if (thread->joinable()) thread->join();
     }
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
@@ -353,6 +371,10 @@ class Daemon::Parts {
     background.emplace_back(modules_thread_);
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
+    if (visitor_ != nullptr) {
+      waits_thread_ = start_thread("waits", [this](const std::stop_token& stop) { visitor_->run(stop); });
+      background.emplace_back(waits_thread_);
+    }
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
     ingest_thread_ =
@@ -379,6 +401,8 @@ class Daemon::Parts {
   symbolizer::ProcessDetails details_;
   CpuAccounts accounts_;
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
+  const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
+  WaitIntake waits_;
   Ingest ingest_;
   BatchQueues queues_;
   std::optional<CostMeter> meter_;  ///< once all threads are started
@@ -404,7 +428,7 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, names_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, names_thread_, waits_thread_, ingest_thread_, reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

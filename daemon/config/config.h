@@ -31,6 +31,7 @@ struct Config {
   std::uint64_t unwind_budget_bytes = 128U << 20;
   bool stack_slices = true;
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
+  bool waits = false;
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::string log_level = "info";
@@ -50,9 +51,9 @@ struct CommandLine {
 };
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, command_lines, jvm_attach, debuginfod, log_level. An unknown key
-/// or a bad value is an error that names the line, the key, the value and what is allowed. Values not given keep those
-/// of `config`. `file` is its name.
+/// memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, jvm_attach, debuginfod, log_level. An
+/// unknown key or a bad value is an error that names the line, the key, the value and what is allowed. Values not given
+/// keep those of `config`. `file` is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);
 
 /// `arguments` without the program's name. Reads the configuration file: the one given, which must exist, or the

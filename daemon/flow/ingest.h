@@ -12,6 +12,7 @@
 #include "base/identity.h"
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
+#include "daemon/flow/wait_intake.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -24,10 +25,10 @@ namespace flamed::daemon {
 class Ingest {
  public:
   /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed, `late_walks` if
-  /// no samples bring a slice of their stack.
+  /// no samples bring a slice of their stack, `waits` if waiting threads are not visited.
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
          store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr,
-         LateWalks* late_walks = nullptr);
+         LateWalks* late_walks = nullptr, WaitIntake* waits = nullptr);
 
   /// Enters the running processes into the unwind tables, so that their first samples are walked by tables. Call it
   /// once, before the first batch.
@@ -47,6 +48,7 @@ class Ingest {
   void set_period(std::int64_t period_ns, MonotonicTime time);
   void note_sampled(symbolizer::Process& process, const ProcessId& id, const SampleRecord& sample);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
+  void apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit);
   [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
                                       const flamed_sample& sample, symbolizer::StackTrust trust) const;
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
@@ -68,6 +70,7 @@ class Ingest {
   UnwindPublisher* const unwind_;
   CpuAccounts* const accounts_;
   LateWalks* const late_walks_;
+  WaitIntake* const waits_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set

@@ -25,6 +25,9 @@ constexpr unwinder::Architecture kArchitecture = unwinder::Architecture::kX86_64
 static_assert(unwinder::registers_of(kArchitecture).pc == FLAMED_PC_REGISTER);
 static_assert(unwinder::registers_of(kArchitecture).sp == FLAMED_SP_REGISTER);
 
+/// Visits that wait for rows.
+constexpr std::ptrdiff_t kMostVisits = 64;
+
 std::optional<Truncation> truncation_of(WalkEnd end) {
   switch (end) {
     case WalkEnd::kOutermost:
@@ -122,9 +125,37 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
                       kernel_frames,
                       std::move(*slice),
                       std::move(maps),
-                      met.frame});
+                      met.frame,
+                      false});
   has_changed_ = true;
   return true;
+}
+
+std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& header, symbolizer::Process& process,
+                                                        const store::StackSample& sample, std::size_t kernel_frames) {
+  std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
+  if (!slice) return std::nullopt;
+  std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
+  if (maps == nullptr) return std::nullopt;
+  Met met;
+  const Walked walked = walk(*slice, *maps, met);
+  store::StackSample known = walked_sample(walked, *maps, process, sample, kernel_frames);
+  if (walked.stack.end != WalkEnd::kPending) return known;
+  known.truncation = Truncation::kRowsPending;
+  // Samples need the room for slices more. A wait costs no CPU time that is missed for lack of the rows.
+  const auto visits =
+      std::count_if(waiting_.begin(), waiting_.end(), [](const Waiting& waiting) { return waiting.is_visit; });
+  if (visits < kMostVisits && are_rows_coming(process, met, *slice, sample.time, 0)) {
+    waiting_.push_back({sample,
+                        std::string(sample.comm),
+                        {sample.frames.begin(), sample.frames.end()},
+                        kernel_frames,
+                        std::move(*slice),
+                        std::move(maps),
+                        met.frame,
+                        true});
+  }
+  return known;
 }
 
 /// Requests the rows of the missing code: of its module, or if these are not worth building, of the function there. So
@@ -159,7 +190,12 @@ void LateWalks::look_again(MonotonicTime now) {
     Met met;
     const Walked walked = walk(waiting.slice, *waiting.maps, met);
     if (walked.stack.end != WalkEnd::kPending) {
-      store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
+      if (waiting.is_visit) {
+        parts_.store.correct_wait(
+            walked_sample(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames));
+      } else {
+        store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames);
+      }
       return true;
     }
     if (is_over || !are_rows_coming(process, met, waiting.slice, now, 0)) {
@@ -179,12 +215,19 @@ void LateWalks::finish() {
 }
 
 void LateWalks::give_up(const Waiting& waiting) {
+  if (waiting.is_visit) return;
   parts_.store.add(waiting.sample());
   ++given_up_;
 }
 
 void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
                              const store::StackSample& sample, std::size_t kernel_frames) {
+  parts_.store.add(walked_sample(walked, maps, process, sample, kernel_frames));
+  ++walked_;
+}
+
+store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
+                                            const store::StackSample& sample, std::size_t kernel_frames) {
   user_frames_.clear();
   const symbolizer::StackTrust trust =
       parts_.processes.locate_in(maps, process, sample.time, walked.stack.addresses, user_frames_);
@@ -197,8 +240,7 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
     stored.truncation = walked.is_guessed ? Truncation::kGuessed : truncation_of(walked.stack.end);
     if (trust != symbolizer::StackTrust::kAll) stored.truncation = Truncation::kNoMapping;
   }
-  parts_.store.add(stored);
-  ++walked_;
+  return stored;
 }
 
 void LateWalks::tell_store() {
@@ -206,6 +248,7 @@ void LateWalks::tell_store() {
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) {
+    if (waiting.is_visit) continue;
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
   parts_.store.set_pending(std::move(pending));

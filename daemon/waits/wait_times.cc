@@ -17,13 +17,20 @@ std::optional<WaitTimes::Times> WaitTimes::visited(std::uint32_t tid, MonotonicT
   const bool is_queued = wait.state == FLAMED_WAITS_FOR_CPU;
   if (found == threads_.end() || found->second.start_ns != wait.thread_start_ns) {
     if (found == threads_.end() && threads_.size() >= kMostThreads) return std::nullopt;
-    threads_.insert_or_assign(tid, Thread{wait.thread_start_ns, time, wait.run_ns, wait.queued_ns, is_queued});
+    threads_.insert_or_assign(
+        tid, Thread{wait.thread_start_ns, time, time, wait.switches, wait.run_ns, wait.queued_ns, is_queued});
     return std::nullopt;
   }
   Thread& thread = found->second;
+  thread.heard = time;
+  Times times;
+  if (thread.switches == wait.switches && thread.is_queued == is_queued) {
+    times.is_known = true;
+    return times;
+  }
   const std::int64_t seen_ns = std::clamp(static_cast<std::int64_t>(wait.last_seen_ns), thread.recorded.ns,
                                           std::max(thread.recorded.ns, time.ns));
-  Times times;
+  times.seen = {seen_ns};
   times.before_ns = seen_ns - thread.recorded.ns;
   const auto ran_ns = static_cast<std::int64_t>(wait.run_ns - thread.run_ns);
   const auto queued_ns = static_cast<std::int64_t>(wait.queued_ns - thread.queued_ns);
@@ -38,10 +45,21 @@ std::optional<WaitTimes::Times> WaitTimes::visited(std::uint32_t tid, MonotonicT
     times.queued_ns = take(thread.queued_left_ns);
   }
   thread.recorded = time;
+  thread.switches = wait.switches;
   thread.run_ns = wait.run_ns;
   thread.queued_ns = wait.queued_ns;
   thread.is_queued = is_queued;
   return times;
+}
+
+std::vector<std::uint32_t> WaitTimes::forget_before(MonotonicTime time) {
+  std::vector<std::uint32_t> forgotten;
+  std::erase_if(threads_, [&](const auto& thread) {
+    const bool is_gone = thread.second.heard < time;
+    if (is_gone) forgotten.push_back(thread.first);
+    return is_gone;
+  });
+  return forgotten;
 }
 
 }  // namespace flamed::daemon

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 #include "bpf/visits.h"
@@ -24,17 +25,22 @@ class WaitTimes {
 
   /// What a visit says about the time since the one before.
   struct Times {
-    /// So long the thread stayed in the wait of its previous record.
+    /// It is in the wait of its previous record, which stands: nothing is told yet.
+    bool is_known = false;
+    /// So long the thread stayed in the wait of its previous record, until `seen`.
     std::int64_t before_ns = 0;
+    MonotonicTime seen{};
     /// So long it waited since then, in waits of which the one found now is a sample.
     std::int64_t now_ns = 0;
     /// So long it stood in run queues, if this visit did not find it there.
     std::int64_t queued_ns = 0;
   };
 
-  /// The thread was found in a wait that is new since its last record. Empty at its first visit.
+  /// The thread has left a record. Empty at its first visit.
   std::optional<Times> visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait);
   void ended(std::uint32_t tid) { threads_.erase(tid); }
+  /// Forgets the threads whose last record is older, and returns them.
+  std::vector<std::uint32_t> forget_before(MonotonicTime time);
 
   [[nodiscard]] std::size_t threads() const { return threads_.size(); }
 
@@ -42,6 +48,8 @@ class WaitTimes {
   struct Thread {
     std::uint64_t start_ns = 0;
     MonotonicTime recorded;
+    MonotonicTime heard;  ///< of its last record, also in the same wait
+    std::uint64_t switches = 0;
     std::uint64_t run_ns = 0;
     std::uint64_t queued_ns = 0;
     bool is_queued = false;

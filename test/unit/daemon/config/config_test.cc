@@ -74,6 +74,8 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.memory_budget_bytes == 100'000'000; }},
     {"jvm_attach", "--jvm-attach", "on", [](const Config& config) { return config.jvm_attach; }},
     {"jvm_attach", "--jvm-attach", "off", [](const Config& config) { return !config.jvm_attach; }},
+    {"waits", "--waits", "on", [](const Config& config) { return config.waits; }},
+    {"waits", "--waits", "off", [](const Config& config) { return !config.waits; }},
     {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
     {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
 };
@@ -255,7 +257,7 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-        "memory_budget, unwind, unwind_memory, stack_slices, command_lines, jvm_attach, debuginfod, log_level");
+        "memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, jvm_attach, debuginfod, log_level");
 }
 
 TEST_CASE("text that is not JSON, or no object, is refused with the place or an example") {

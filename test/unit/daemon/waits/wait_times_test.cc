@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "base/clock.h"
 #include "test/catch.h"
@@ -212,6 +213,38 @@ TEST_CASE("an ended thread is forgotten") {
   times.ended(kTid);
   CHECK(times.threads() == 0);
   CHECK_FALSE(thread.visit(times));
+}
+
+TEST_CASE("a thread that leaves another record in the same wait has nothing new to tell") {
+  WaitTimes times;
+  CountedThread thread;
+  thread.visit(times);
+  thread.run(10);
+  thread.sleep(100);
+  REQUIRE(thread.visit(times));
+  thread.sleep(1000);
+  const auto again = thread.visit(times);
+  REQUIRE(again);
+  CHECK(again->is_known);
+  CHECK(again->before_ns + again->now_ns + again->queued_ns == 0);
+  thread.sleep(500);
+  thread.see();
+  thread.run(10);
+  thread.sleep(50);
+  const auto other = thread.visit(times);
+  REQUIRE(other);
+  CHECK_FALSE(other->is_known);
+  CHECK(other->before_ns == 1500);
+  CHECK(other->now_ns == 50);
+}
+
+TEST_CASE("threads that leave no record any more are forgotten") {
+  WaitTimes times;
+  CountedThread thread;
+  thread.visit(times);
+  CHECK(times.forget_before({thread.now_ns}).empty());
+  CHECK(times.forget_before({thread.now_ns + 1}) == std::vector<std::uint32_t>{kTid});
+  CHECK(times.threads() == 0);
 }
 
 }  // namespace
