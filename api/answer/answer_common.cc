@@ -65,7 +65,7 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
 }
 
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
-  ReadyQuestion question{context.sources.await_snapshot(), {}};
+  ReadyQuestion question{measured_snapshot(context.parameters, context.sources.await_snapshot()), {}};
   auto window = window_of(context.parameters, context.moments, question.snapshot);
   if (auto* problem = std::get_if<Problem>(&window)) return std::move(*problem);
   question.selection = selection_of(context.parameters, std::get<store::WallWindow>(window));
@@ -86,6 +86,14 @@ std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQu
       "this window only the minutes' counts are: ask for a later window");
 }
 
+std::optional<Problem> check_format(const AnswerContext& context, std::string_view format) {
+  constexpr std::array<std::string_view, 3> kOnlyOfCpu{"perf-script", "samples", "summary"};
+  if (context.parameters.choice("measure") == "cpu") return std::nullopt;
+  if (std::find(kOnlyOfCpu.begin(), kOnlyOfCpu.end(), format) == kOnlyOfCpu.end()) return std::nullopt;
+  return bad_parameter("format", "The format " + std::string(format) +
+                                     " is only of CPU time. Leave measure out, or ask for another format.");
+}
+
 store::QueryBudget budget_for(const Sources& sources) {
   store::QueryLimits limits;
   limits.visits = kMostVisits;
@@ -97,6 +105,10 @@ store::QueryBudget budget_for(const Sources& sources) {
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
   const store::Selection& selection = question.selection;
   store::Coverage& coverage = facts.coverage.emplace();
+  if (facts.measure != store::Measure::kCpu) {
+    coverage.reason = "the kernel's accounts are compared with CPU time: ask with measure=cpu";
+    return;
+  }
   if (selection.side != store::Side::kBoth) {
     coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
     return;

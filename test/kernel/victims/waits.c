@@ -9,14 +9,21 @@
  *            The first one prints no line
  *   pipe     two threads send each other a byte and compute a little; they share a CPU
  *   starved  four threads that compute on one CPU
+ *   fsync    one thread: writes a page to a file of the current folder, and fsync
+ *   faults   one thread: reads the pages of a file of the current folder that are not in memory
+ *   pool     three threads wait for work in epoll_wait, one of them gets some every 10 ms
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,6 +131,73 @@ static void* compute(void* unused) {
   return NULL;
 }
 
+static int open_file(void) {
+  char name[] = "waits.XXXXXX";
+  const int file = mkstemp(name);
+  if (file < 0) exit(1);
+  unlink(name);
+  return file;
+}
+
+static void* sync_file(void* unused) {
+  const struct account account = {now_ns(), 0};
+  static char page[4096];
+  const int file = open_file();
+  (void)unused;
+  while (now_ns() < end_ns) {
+    if (pwrite(file, page, sizeof(page), 0) != sizeof(page) || fsync(file)) exit(1);
+  }
+  tell(&account);
+  return NULL;
+}
+
+static void* fault(void* unused) {
+  enum { kBytes = 16 << 20, kPage = 4096 };
+  static char block[1 << 20];
+  const int file = open_file();
+  volatile char sum = 0;
+  (void)unused;
+  memset(block, 1, sizeof(block));
+  for (int i = 0; i < kBytes / (int)sizeof(block); i++) {
+    if (write(file, block, sizeof(block)) != sizeof(block)) exit(1);
+  }
+  fsync(file);
+  const char* memory = mmap(NULL, kBytes, PROT_READ, MAP_SHARED, file, 0);
+  madvise((void*)memory, kBytes, MADV_RANDOM);
+  const struct account account = {now_ns(), 0};
+  while (now_ns() < end_ns) {
+    madvise((void*)memory, kBytes, MADV_DONTNEED);
+    posix_fadvise(file, 0, kBytes, POSIX_FADV_DONTNEED);
+    for (int at = 0; at < kBytes && now_ns() < end_ns; at += kPage) sum += memory[at];
+  }
+  tell(&account);
+  return NULL;
+}
+
+static void* work(void* number) {
+  const struct account account = {now_ns(), 0};
+  const int events = *(int*)number;
+  const int poller = epoll_create1(0);
+  struct epoll_event event = {.events = EPOLLIN};
+  epoll_ctl(poller, EPOLL_CTL_ADD, events, &event);
+  while (now_ns() < end_ns) {
+    const long long left_ms = (end_ns - now_ns()) / 1000000 + 1;
+    unsigned long long count;
+    if (epoll_wait(poller, &event, 1, (int)left_ms) == 1 && read(events, &count, sizeof(count)) < 0) exit(1);
+  }
+  tell(&account);
+  return NULL;
+}
+
+static void* feed(void* number) {
+  const unsigned long long one = 1;
+  while (now_ns() < end_ns) {
+    sleep_ms(10);
+    if (write(*(int*)number, &one, sizeof(one)) < 0) exit(1);
+  }
+  return NULL;
+}
+
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   end_ns = now_ns() + (long long)(atof(argv[2]) * 1e9);
@@ -139,6 +213,17 @@ int main(int argc, char** argv) {
     for (long side = 0; side < 2; side++) pthread_create(&threads[count++], NULL, send_back, (void*)side);
   } else if (!strcmp(argv[1], "starved")) {
     while (count < 4) pthread_create(&threads[count++], NULL, compute, NULL);
+  } else if (!strcmp(argv[1], "fsync")) {
+    pthread_create(&threads[count++], NULL, sync_file, NULL);
+  } else if (!strcmp(argv[1], "faults")) {
+    pthread_create(&threads[count++], NULL, fault, NULL);
+  } else if (!strcmp(argv[1], "pool")) {
+    static int events[3];
+    for (int i = 0; i < 3; i++) {
+      events[i] = eventfd(0, EFD_NONBLOCK);
+      pthread_create(&threads[count++], NULL, work, &events[i]);
+    }
+    pthread_create(&threads[count++], NULL, feed, &events[0]);
   } else {
     return 2;
   }
