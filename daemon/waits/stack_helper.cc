@@ -140,10 +140,8 @@ Status StackHelper::start() {
   ::madvise(memory_.data(), sizeof(Shared), MADV_DONTDUMP);
   const int fd = file.get();
   const StackRequest none{};
-  if (const Status sent = symbolizer::send_message(process->socket.get(), std::as_bytes(std::span(&none, 1)), {&fd, 1});
-      !sent) {
-    return sent;
-  }
+  Status sent = symbolizer::send_message(process->socket.get(), std::as_bytes(std::span(&none, 1)), {&fd, 1});
+  if (!sent) return sent;
   std::array<std::uint32_t, kMost> unused{};
   static_cast<void>(symbolizer::receive_message(process->socket.get(), std::as_writable_bytes(std::span(unused))));
   process_ = std::move(process).value();

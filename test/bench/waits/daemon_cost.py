@@ -31,10 +31,6 @@ time.sleep(100000)
 """
 
 
-def threads_of(pid):
-    return cpu_seconds_by_thread(pid)
-
-
 def children_of(pid):
     found = subprocess.run(["pgrep", "-P", str(pid)], stdout=subprocess.PIPE, text=True, check=False)
     return [int(child) for child in found.stdout.split()]
@@ -43,9 +39,9 @@ def children_of(pid):
 def costs(daemon):
     """CPU seconds so far: by thread of the daemon, and of its helpers."""
     pid = daemon.process.pid
-    sums = dict(threads_of(pid))
+    sums = dict(cpu_seconds_by_thread(pid))
     for child in children_of(pid):
-        for name, seconds in threads_of(child).items():
+        for name, seconds in cpu_seconds_by_thread(child).items():
             sums[name] = sums.get(name, 0) + seconds
     return sums
 
@@ -56,7 +52,7 @@ def measure(binary, sleeping, active, seconds):
         load.stdout.readline()
         with Daemon(binary, "--waits", "on") as on, Daemon(binary, "--waits", "off") as off:
             # The first round leaves a record of every thread.
-            time.sleep(max(60, sleeping / 500))
+            time.sleep(30 + sleeping / 100)
             before = [costs(on), costs(off)]
             began = time.monotonic()
             time.sleep(seconds)
