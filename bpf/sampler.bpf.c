@@ -284,7 +284,8 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
     sample->user_end = FLAMED_END_NO_USER_SPACE;
     return 0;
   }
-  if (!(read_by_type ? is_current_dumpable_by_type() : is_dumpable(task, mm))) sample->flags |= FLAMED_NOT_DUMPABLE;
+  if (!(read_by_type ? is_dumpable_by_type(bpf_get_current_task_btf()) : is_dumpable(task, mm)))
+    sample->flags |= FLAMED_NOT_DUMPABLE;
   if (read_user_registers(ctx, task, &regs, work->walk.registers)) {
     sample->user_end = FLAMED_END_NO_REGISTERS;
     return 0;
@@ -358,7 +359,7 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
     record->size += (__u16)(linked->frame_count * sizeof(struct flamed_linked_frame) + linked->call_count * 8);
   }
   record->time_ns = bpf_ktime_get_ns();
-  const long waiting = ring_put(ring, record, words, linked);
+  const long waiting = ring_put(ring, record, words, FLAMED_MAX_RECORD_WORDS, linked);
   if (waiting < 0)
     counter->lost_ring_full++;
   else
@@ -580,7 +581,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     struct task_struct* typed = bpf_get_current_task_btf();
     sample->start_boottime_ns = typed->group_leader->start_boottime;
     sample->exec_id = typed->self_exec_id;
-    read_ids_by_type(&ids);
+    read_ids_by_type(typed, &ids);
   } else {
     sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     sample->exec_id = BPF_CORE_READ(task, self_exec_id);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
+#include "daemon/machine/kernel_stack_limit.h"
 #include "daemon/machine/locked_memory.h"
 #include "daemon/sampler/libbpf_log.h"
 
@@ -45,21 +45,10 @@ constexpr std::uint32_t kSliceProgram = 2;
 constexpr std::uint32_t kLinkedWalkProgram = 3;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
-constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
 bool is_confidential() {
   const Result<std::string> mode = read_file(kLockdown, 256);
   return mode && mode->find("[confidentiality]") != std::string::npos;
-}
-
-std::uint32_t kernel_depth_limit() {
-  std::uint32_t limit = FLAMED_MAX_KERNEL_FRAMES;
-  if (const Result<std::string> text = read_file(kMaxStack, 64)) {
-    std::uint32_t configured = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), configured);
-    if (error == std::errc{} && configured > 0) limit = std::min(limit, configured);
-  }
-  return limit;
 }
 
 /// The kernel program's counters of all CPUs, mapped into our memory.
@@ -149,12 +138,10 @@ class UserReads {
   }
 };
 
-/// Uses only the kernel's own types. For a missing type libbpf would also search the types of modules, for which libbpf
-/// 1.1 needs CAP_SYS_ADMIN.
 Skeleton open_program() {
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
-  options.btf_custom_path = "/sys/kernel/btf/vmlinux";
+  options.btf_custom_path = kKernelTypes;
   return Skeleton(::sampler__open_opts(&options));
 }
 
@@ -175,7 +162,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the kernel program", errno);
   ::sampler* program = skeleton.get();
-  program->rodata->kernel_depth_limit = kernel_depth_limit();
+  program->rodata->kernel_depth_limit = kernel_stack_limit(FLAMED_MAX_KERNEL_FRAMES);
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   program->rodata->use_stack_slices = use_stack_slices ? 1 : 0;
