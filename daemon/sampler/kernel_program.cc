@@ -43,6 +43,9 @@ constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr std::uint32_t kSliceProgram = 2;
 constexpr std::uint32_t kLinkedWalkProgram = 3;
+constexpr std::uint32_t kLinkedEndProgram = 4;
+constexpr std::uint32_t kEndProgram = 5;
+constexpr std::uint32_t kPointerWalkProgram = 6;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
 
@@ -172,6 +175,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
   ::bpf_program__set_autoload(program->progs.walk_linked_frames, false);
+  ::bpf_program__set_autoload(program->progs.end_linked, false);
   ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
@@ -191,10 +195,10 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   }
   const Status loaded = log.load("loading the kernel program", level, [&] { return ::sampler__load(program); });
   if (!loaded) return loaded.error();
-  if (use_stack_slices) {
-    if (const Status chained = chain(*program, kSliceProgram, program->progs.take_slice, log); !chained)
-      return chained.error();
-  }
+  Status chained = chain(*program, kEndProgram, program->progs.end_sample, log);
+  if (chained) chained = chain(*program, kPointerWalkProgram, program->progs.walk_pointers, log);
+  if (chained && use_stack_slices) chained = chain(*program, kSliceProgram, program->progs.take_slice, log);
+  if (!chained) return chained.error();
   return skeleton;
 }
 
@@ -386,12 +390,16 @@ Status WalkPrograms::load_user_walk() {
 }
 
 Status WalkPrograms::load_linked_walk() {
-  Result<Fd> walk = load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram);
+  // The walk's samples need the other one from the first on.
+  Result<Fd> end = load_walk_beside(first_, reads_by_type_, &Programs::end_linked, kLinkedEndProgram);
+  Result<Fd> walk = end ? load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram)
+                        : Result<Fd>(end.error());
   if (!walk) walk = explain_bpf_memory(walk.error());
   const std::lock_guard lock(mutex_);
   why_no_runtimes_ = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
   linked_walk_ = std::move(walk).value();
+  linked_end_ = std::move(end).value();
   return {};
 }
 
