@@ -32,9 +32,8 @@ static __always_inline int is_dumpable(struct task_struct* task, struct mm_struc
   return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
 }
 
-/* The same for the running process, by loads that the verifier checks against BTF (5.11). */
-static __always_inline int is_current_dumpable_by_type(void) {
-  struct task_struct* task = bpf_get_current_task_btf();
+/* The same by loads that the verifier checks against BTF. */
+static __always_inline int is_dumpable_by_type(struct task_struct* task) {
   struct mm_struct* mm = task->mm;
   __u64 flags = DUMPABLE_BY_USER;
   if (bpf_core_field_exists(((struct task_struct*)0)->exec_state)) {

@@ -21,7 +21,8 @@
 #define FLAMED_NO_OWNER 0xffffffffU
 
 enum flamed_sample_kind {
-  FLAMED_ON_CPU = 1, /* the timer found this thread running */
+  FLAMED_ON_CPU = 1,  /* the timer found this thread running */
+  FLAMED_WAITING = 2, /* a visit found it waiting, see visits.h */
 };
 
 /* How the walk over the user stack ended. */

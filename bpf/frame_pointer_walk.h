@@ -10,7 +10,14 @@
 #define FLAMED_BPF_FRAME_POINTER_WALK_H
 
 #include "events.h"
+#include "opaque.h"
 #include "user_registers.h"
+
+struct pointer_walk {
+  __u64 fp;     /* of the next frame record, in the walked program's memory */
+  __u64 lowest; /* it is above the stack pointer, and each caller's above its callee's */
+  __u32 is_32bit;
+};
 
 struct frame_record {
   __u64 caller_fp;
@@ -28,49 +35,50 @@ static __always_inline long read_frame_record(__u64 fp, __u32 is_32bit, struct f
   return bpf_probe_read_user(out, sizeof(*out), (void*)fp);
 }
 
-/*
- * Fills `addresses`, which has room for FLAMED_MAX_USER_FRAMES, and sample->user_count and user_end. Both are updated
- * in memory rather than in registers: then the verifier has one state after the loop, not one per iteration.
- */
-static __always_inline void walk_frame_pointers_of(struct flamed_sample* sample, __u64* addresses,
-                                                   const struct user_registers* regs, const __u32 is_32bit) {
-  /* A frame record is above the stack pointer, and each caller's above its callee's. */
-  __u64 lowest = regs->sp;
-  __u64 fp = regs->fp;
-
+/* Sets the innermost frame, in `addresses`, which has room for FLAMED_MAX_USER_FRAMES. */
+static __always_inline void begin_pointer_walk(struct pointer_walk* walk, struct flamed_sample* sample,
+                                               __u64* addresses, const struct user_registers* regs) {
+  walk->fp = regs->fp;
+  walk->lowest = regs->sp;
+  walk->is_32bit = regs->is_32bit;
   addresses[0] = regs->pc;
   sample->user_count = 1;
-  for (__u32 i = 1; i < FLAMED_MAX_USER_FRAMES; i++) {
-    struct frame_record record = {};
-    if (fp == 0) {
-      sample->user_end = FLAMED_END_OUTERMOST;
-      return;
-    }
-    sample->user_end = FLAMED_END_BROKEN_POINTER;
-    if (fp < lowest || (fp & 3)) return;
-    if (read_frame_record(fp, is_32bit, &record)) {
-      sample->user_end = FLAMED_END_UNREADABLE;
-      return;
-    }
-    if (record.return_address == 0) {
-      if (record.caller_fp == 0) sample->user_end = FLAMED_END_OUTERMOST;
-      return;
-    }
-    addresses[i] = record.return_address;
-    sample->user_count = (__u16)(i + 1);
-    lowest = fp + 1;
-    fp = record.caller_fp;
-  }
-  sample->user_end = fp == 0 ? FLAMED_END_OUTERMOST : FLAMED_END_DEPTH_LIMIT;
+  sample->user_end = FLAMED_END_DEPTH_LIMIT;
 }
 
-/* One loop for each word size: a test inside the loop would square the verifier's work. */
-static __always_inline void walk_frame_pointers(struct flamed_sample* sample, __u64* addresses,
-                                                const struct user_registers* regs) {
-  if (regs->is_32bit)
-    walk_frame_pointers_of(sample, addresses, regs, 1);
-  else
-    walk_frame_pointers_of(sample, addresses, regs, 0);
+/*
+ * Adds the next frame. Returns 0 at the walk's end, with the reason in sample->user_end. All is kept in memory rather
+ * than in registers: so the verifier has one state after a loop, not one for each iteration.
+ */
+static __always_inline int next_by_pointer(struct pointer_walk* walk, struct flamed_sample* sample,
+                                           __u64* addresses) {
+  const __u64 fp = walk->fp;
+  __u32 count = sample->user_count;
+  struct frame_record record = {};
+
+  FLAMED_OPAQUE(count); /* so that the register that is checked is used */
+  if (fp == 0) {
+    sample->user_end = FLAMED_END_OUTERMOST;
+    return 0;
+  }
+  if (count >= FLAMED_MAX_USER_FRAMES) return 0;
+  if (fp < walk->lowest || (fp & 3)) {
+    sample->user_end = FLAMED_END_BROKEN_POINTER;
+    return 0;
+  }
+  if (read_frame_record(fp, walk->is_32bit, &record)) {
+    sample->user_end = FLAMED_END_UNREADABLE;
+    return 0;
+  }
+  if (record.return_address == 0) {
+    sample->user_end = record.caller_fp == 0 ? FLAMED_END_OUTERMOST : FLAMED_END_BROKEN_POINTER;
+    return 0;
+  }
+  addresses[count] = record.return_address;
+  sample->user_count = (__u16)(count + 1);
+  walk->lowest = fp + 1;
+  walk->fp = record.caller_fp;
+  return 1;
 }
 
 #endif /* FLAMED_BPF_FRAME_POINTER_WALK_H */

@@ -38,7 +38,46 @@ struct thread_struct {
 };
 #endif
 
+struct sched_entity {
+  __u64 sum_exec_runtime;
+  unsigned char sched_delayed; /* 6.12 */
+};
+
+struct sched_info {
+  unsigned long pcount;         /* with CONFIG_SCHED_INFO */
+  unsigned long long run_delay; /* with CONFIG_SCHED_INFO */
+};
+
+struct task_delay_info {
+  __u64 blkio_delay;
+};
+
+struct kernfs_node {
+  __u64 id;
+};
+
+struct cgroup {
+  struct kernfs_node* kn;
+};
+
+struct css_set {
+  struct cgroup* dfl_cgrp;
+};
+
 struct task_struct {
+  unsigned int __state; /* 5.14 */
+  unsigned int flags;
+  int on_cpu; /* with CONFIG_SMP */
+  int on_rq;
+  int exit_state;
+  int pid; /* of the thread, in the initial pid namespace */
+  int tgid;
+  unsigned long nvcsw, nivcsw;
+  char comm[16];
+  struct sched_entity se;
+  struct sched_info sched_info;
+  struct task_delay_info* delays; /* with CONFIG_TASK_DELAY_ACCT; null while it is switched off */
+  struct css_set* cgroups;
   void* stack;
   struct mm_struct* mm;
   struct task_exec_state* exec_state; /* 7.2: has dumpable, instead of mm->flags */
@@ -47,6 +86,27 @@ struct task_struct {
   __u64 self_exec_id;   /* 5.7: incremented at each exec */
   __u64 start_boottime; /* 5.5; the start time in /proc/PID/stat */
   struct thread_struct thread;
+};
+
+struct task_struct___until_5_13 {
+  long state;
+};
+
+/* Where a thread has entered the kernel. */
+#if defined(__TARGET_ARCH_arm64)
+struct pt_regs___kernel {
+  __u64 regs[31];
+  __u64 orig_x0;
+  __s32 syscallno;
+};
+#else
+struct pt_regs___kernel {
+  unsigned long di, si, dx, orig_ax;
+};
+#endif
+
+struct bpf_iter__task {
+  struct task_struct* task;
 };
 
 struct mm_struct___stack {

@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "kernel_hops.h"
+#include "opaque.h"
 
 /* bpf_get_stack() walks deeper ones: the verifier follows each frame. */
 #define FLAMED_KERNEL_WALK_FRAMES 48

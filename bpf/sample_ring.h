@@ -42,11 +42,11 @@ static __always_inline void ring_copy(struct flamed_sample_ring* ring, __u32 at,
 }
 
 /*
- * Puts the first `words` words of the record, and behind them what `linked` has found, if it is not null. Returns the
- * number of unread bytes, or -1 if there is no room for the record.
+ * Puts the record's `words` words, and behind them what `linked` has found, if it is not null. `most` is a constant: the
+ * words of the largest record of its type. Returns the number of unread bytes, or -1 if there is no room for the record.
  */
-static __always_inline long ring_put(struct flamed_sample_ring* ring, const struct flamed_record* record, __u32 words,
-                                     const struct linked_walk* linked) {
+static __always_inline long ring_put(struct flamed_sample_ring* ring, const void* record, __u32 words,
+                                     const __u32 most, const struct linked_walk* linked) {
   const __u64 head = ring->head;
   const __u32 start = (__u32)(head >> 3);
   const __u32 frame_words = linked ? linked->frame_count * (__u32)(sizeof(struct flamed_linked_frame) / 8) : 0;
@@ -55,7 +55,7 @@ static __always_inline long ring_put(struct flamed_sample_ring* ring, const stru
   const __u64 waiting = head - *(volatile __u64*)&ring->tail + bytes;
 
   if (waiting > FLAMED_SAMPLE_RING_BYTES) return -1;
-  ring_copy(ring, start, (const flamed_record_word*)record, words, FLAMED_MAX_RECORD_WORDS);
+  ring_copy(ring, start, (const flamed_record_word*)record, words, most);
   if (linked) {
     ring_copy(ring, start + words, (const flamed_record_word*)linked->frames, frame_words, sizeof(linked->frames) / 8);
     ring_copy(ring, start + words + frame_words, (const flamed_record_word*)linked->calls, call_words,

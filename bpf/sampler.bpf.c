@@ -16,6 +16,7 @@
 #include "kernel_types.h"
 #include "kernel_walk.h"
 #include "linked_frames.h"
+#include "opaque.h"
 #include "pointer_kinds.h"
 #include "sample_ring.h"
 #include "slice_stack.h"
@@ -80,6 +81,7 @@ struct {
 struct workspace {
   struct flamed_record record; /* first: it is copied as it is */
   struct walk walk;
+  struct pointer_walk pointers;
   struct site_owners owners;
   __u64 samples;    /* samples to be walked by tables: the owners' clock */
   __u64 noticed_ns; /* when the daemon was last notified */
@@ -142,9 +144,14 @@ struct {
 #define KERNEL_WALK_PROGRAM 1
 #define SLICE_PROGRAM 2
 #define LINKED_WALK_PROGRAM 3
+/* Ends a sample with frames of a runtime. */
+#define LINKED_END_PROGRAM 4
+/* Ends any other sample. */
+#define END_PROGRAM 5
+#define POINTER_WALK_PROGRAM 6
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-  __uint(max_entries, 4);
+  __uint(max_entries, 7);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(__u32));
 } programs SEC(".maps");
@@ -271,9 +278,10 @@ static __always_inline int has_user_space_by_type(void) {
   return has_memory;
 }
 
-/* Returns 1 if the next program has to walk the stack by tables; otherwise the user stack is complete. */
-static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
-                                              struct workspace* work) {
+/* Returns the program that has to walk the stack, or NO_WALK: the user stack is complete. */
+#define NO_WALK (-1)
+static __always_inline int begin_user_stack(struct bpf_perf_event_data* ctx, struct task_struct* task,
+                                            struct workspace* work) {
   struct flamed_sample* sample = &work->record.sample;
   struct user_registers regs;
 
@@ -282,34 +290,29 @@ static __always_inline int collect_user_stack(struct bpf_perf_event_data* ctx, s
   sample->user_count = 0;
   if (!(read_by_type ? has_user_space_by_type() : mm != 0)) {
     sample->user_end = FLAMED_END_NO_USER_SPACE;
-    return 0;
+    return NO_WALK;
   }
-  if (!(read_by_type ? is_current_dumpable_by_type() : is_dumpable(task, mm))) sample->flags |= FLAMED_NOT_DUMPABLE;
+  if (!(read_by_type ? is_dumpable_by_type(bpf_get_current_task_btf()) : is_dumpable(task, mm)))
+    sample->flags |= FLAMED_NOT_DUMPABLE;
   if (read_user_registers(ctx, task, &regs, work->walk.registers)) {
     sample->user_end = FLAMED_END_NO_REGISTERS;
-    return 0;
+    return NO_WALK;
   }
   if (regs.is_32bit) sample->flags |= FLAMED_COMPAT_32BIT;
 
   __u8 why_not = FLAMED_END_OUTERMOST;
   if (use_unwind_tables && walk_state != FLAMED_WALK_REFUSED && !regs.is_32bit) {
     sample->user_end = FLAMED_END_NO_PROCESS;
-    if (walk_state == FLAMED_WALK_LOADED && prepare_walk(work, &regs)) return 1;
+    if (walk_state == FLAMED_WALK_LOADED && prepare_walk(work, &regs)) return WALK_PROGRAM;
     why_not = sample->user_end;
   }
-  walk_frame_pointers(sample, work->record.addresses, &regs);
+  begin_pointer_walk(&work->pointers, sample, work->record.addresses, &regs);
   if (why_not == FLAMED_END_NO_PROCESS) {
     sample->flags |= FLAMED_AWAITS_TABLES;
     if (use_runtimes && !read_by_type) find_program_runtime(&work->walk, mm);
     notify_daemon(work, FLAMED_END_NO_PROCESS);
   }
-  /*
-   * A chain of frame pointers that ends with 0 is whole without any table. A frame pointer that is 0 at the start is
-   * not a chain: in code without frame pointers it may be any number.
-   */
-  if (why_not == FLAMED_END_NO_PROCESS && (sample->user_end != FLAMED_END_OUTERMOST || sample->user_count < 2))
-    sample->user_end = why_not;
-  return 0;
+  return POINTER_WALK_PROGRAM;
 }
 
 static __always_inline void collect_kernel_stack(struct bpf_perf_event_data* ctx, struct flamed_record* record) {
@@ -351,6 +354,7 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
   record->type = PERF_RECORD_SAMPLE;
   record->misc = 0;
   record->size = (__u16)(words * 8);
+  record->sample.linked_frames = 0; /* as if there were none, if its program is missing */
   if (linked) {
     record->sample.linked_frames = (__u16)linked->frame_count;
     record->sample.linked_calls = (__u16)linked->call_count;
@@ -358,7 +362,7 @@ static __always_inline void submit(struct workspace* work, __u32 cpu, struct fla
     record->size += (__u16)(linked->frame_count * sizeof(struct flamed_linked_frame) + linked->call_count * 8);
   }
   record->time_ns = bpf_ktime_get_ns();
-  const long waiting = ring_put(ring, record, words, linked);
+  const long waiting = ring_put(ring, record, words, FLAMED_MAX_RECORD_WORDS, linked);
   if (waiting < 0)
     counter->lost_ring_full++;
   else
@@ -393,11 +397,12 @@ static __always_inline int finish(struct bpf_perf_event_data* ctx, struct worksp
   return 0;
 }
 
-/* The user stack is complete: continues in walk_kernel(), if it is loaded. */
-static __always_inline int finish_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work,
-                                             const int may_have_linked) {
+/* The user stack is complete: continues in walk_kernel(), if it is loaded and this is a sample of kernel code. */
+static __always_inline int end_user_stack(struct bpf_perf_event_data* ctx, struct workspace* work) {
   if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
-  return finish(ctx, work, 0, may_have_linked);
+  if (use_runtimes && work->record.sample.linked_frames) bpf_tail_call(ctx, &programs, LINKED_END_PROGRAM);
+  bpf_tail_call(ctx, &programs, END_PROGRAM);
+  return 0; /* it is there before the first sample */
 }
 
 /* The walk ended for want of tables or rows, which the daemon will soon have. */
@@ -424,7 +429,44 @@ int take_slice(struct bpf_perf_event_data* ctx) {
       counter->sliced++;
     if (waiting > FLAMED_SLICE_RING_BLOCKS / 2) notify_daemon(work, FLAMED_RING_FILLS);
   }
-  return finish_user_stack(ctx, work, 1);
+  return end_user_stack(ctx, work);
+}
+
+/* Ends are programs of their own, since the verifier follows each copy of them. */
+SEC("perf_event")
+int end_sample(struct bpf_perf_event_data* ctx) {
+  struct workspace* work = find_workspace();
+  return work ? finish(ctx, work, 0, 0) : 0;
+}
+
+SEC("perf_event")
+int end_linked(struct bpf_perf_event_data* ctx) {
+  struct workspace* work = find_workspace();
+  return work ? finish(ctx, work, 0, 1) : 0;
+}
+
+/* Up to FRAMES_PER_RUN frames of a stack without tables; then itself again, or the runtime's frames. */
+SEC("perf_event")
+int walk_pointers(struct bpf_perf_event_data* ctx) {
+  struct workspace* work = find_workspace();
+  if (!work) return 0;
+  struct flamed_sample* sample = &work->record.sample;
+
+  for (__u64 i = 0; i < FRAMES_PER_RUN; i++) { /* 64 bits: see walk_user_stack() */
+    if (!next_by_pointer(&work->pointers, sample, work->record.addresses)) break;
+  }
+  barrier();
+  if (sample->user_end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
+    bpf_tail_call(ctx, &programs, POINTER_WALK_PROGRAM);
+  /*
+   * A chain of frame pointers that ends with 0 is whole without any table. A frame pointer that is 0 at the start is
+   * not a chain: in code without frame pointers it may be any number.
+   */
+  if ((sample->flags & FLAMED_AWAITS_TABLES) && (sample->user_end != FLAMED_END_OUTERMOST || sample->user_count < 2))
+    sample->user_end = FLAMED_END_NO_PROCESS;
+  if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
+  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
+  return end_user_stack(ctx, work);
 }
 
 /* The end of a sample of kernel code. */
@@ -479,7 +521,7 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
   if (linked->frame_count && linked->call_count) work->walk.next_call = linked->calls[0] & FLAMED_CALL_ADDRESS;
   if (sample->flags & FLAMED_WALKED_BY_TABLES) bpf_tail_call(ctx, &programs, WALK_PROGRAM);
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return finish_user_stack(ctx, work, 1);
+  return end_user_stack(ctx, work);
 }
 
 /* The innermost frame that has no callers yet has the runtime's next call on the stack. */
@@ -557,7 +599,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     forget_sites(known);
   }
   if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return finish_user_stack(ctx, work, 1);
+  return end_user_stack(ctx, work);
 }
 
 SEC("perf_event")
@@ -580,7 +622,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
     struct task_struct* typed = bpf_get_current_task_btf();
     sample->start_boottime_ns = typed->group_leader->start_boottime;
     sample->exec_id = typed->self_exec_id;
-    read_ids_by_type(&ids);
+    read_ids_by_type(typed, &ids);
   } else {
     sample->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     sample->exec_id = BPF_CORE_READ(task, self_exec_id);
@@ -600,13 +642,13 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   work->walk.runtime = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
-  const int has_tables = collect_user_stack(ctx, task, work);
-  if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
-  if (has_tables) {
+  const int walk = begin_user_stack(ctx, task, work);
+  if (walk == POINTER_WALK_PROGRAM) bpf_tail_call(ctx, &programs, POINTER_WALK_PROGRAM);
+  if (walk == WALK_PROGRAM) {
+    if (use_runtimes && work->walk.runtime) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
     /* Only if the program is missing, in spite of walk_state: the innermost frame is known. */
     sample->user_end = FLAMED_END_NO_INFORMATION;
   }
-  if (has_to_wait(work)) bpf_tail_call(ctx, &programs, SLICE_PROGRAM);
-  return finish_user_stack(ctx, work, 0);
+  return end_user_stack(ctx, work);
 }

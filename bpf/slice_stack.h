@@ -62,9 +62,12 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
   struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
   first->start = start;
   first->bytes = at - start;
+  sample->slice_blocks = (__u16)blocks;
+  /* From memory, so that the verifier goes on with one state, however the loop ended. */
+  barrier();
+  blocks = sample->slice_blocks;
   for (__u32 i = 0; i < FLAMED_REGISTERS; i++) first->registers[i] = registers[i];
   sample->slice_place = (__u16)(head & (FLAMED_SLICE_RING_BLOCKS - 1));
-  sample->slice_blocks = (__u16)blocks;
   /* Ordered like the samples' head, which comes after it: see ring_put(). */
   __asm__ volatile("" ::: "memory");
   *(volatile __u64*)&ring->head = head + blocks;

@@ -27,9 +27,9 @@ static __always_inline void read_ids(struct task_struct* task, struct thread_ids
   ids->sgid = BPF_CORE_READ(cred, sgid.val);
 }
 
-/* For the running thread, by loads that the verifier checks against BTF (5.11). */
-static __always_inline void read_ids_by_type(struct thread_ids* ids) {
-  const struct cred* cred = bpf_get_current_task_btf()->real_cred;
+/* By loads that the verifier checks against BTF (5.11 for the running thread, which has bpf_get_current_task_btf()). */
+static __always_inline void read_ids_by_type(struct task_struct* task, struct thread_ids* ids) {
+  const struct cred* cred = task->real_cred;
   ids->euid = cred->euid.val;
   ids->suid = cred->suid.val;
   ids->egid = cred->egid.val;
@@ -38,17 +38,19 @@ static __always_inline void read_ids_by_type(struct thread_ids* ids) {
 }
 
 /*
- * The user who may inspect the running thread, or FLAMED_NO_OWNER: the condition of __ptrace_may_access() in
+ * The user who may inspect the thread with these ids, or FLAMED_NO_OWNER: the condition of __ptrace_may_access() in
  * kernel/ptrace.c. Real, effective and saved user must be the same, and so must the groups: a setuid or setgid program
  * has the caller's real ids, but has data that the caller may not see.
  */
-static __always_inline __u32 owner_of_current(const struct thread_ids* ids) {
-  __u64 real = bpf_get_current_uid_gid();
-  __u32 uid = (__u32)real;
-  __u32 gid = real >> 32;
+static __always_inline __u32 owner_of(const struct thread_ids* ids, __u32 uid, __u32 gid) {
   if (ids->euid != uid || ids->suid != uid) return FLAMED_NO_OWNER;
   if (ids->egid != gid || ids->sgid != gid) return FLAMED_NO_OWNER;
   return uid;
+}
+
+static __always_inline __u32 owner_of_current(const struct thread_ids* ids) {
+  const __u64 real = bpf_get_current_uid_gid();
+  return owner_of(ids, (__u32)real, real >> 32);
 }
 
 #endif /* FLAMED_BPF_THREAD_OWNER_H */

@@ -6,6 +6,7 @@
 #ifndef FLAMED_BPF_UNWIND_SEARCH_H
 #define FLAMED_BPF_UNWIND_SEARCH_H
 
+#include "opaque.h"
 #include "unwind_tables.h"
 
 #ifndef __always_inline
@@ -18,9 +19,6 @@
 #else
 #define FLAMED_UNROLL
 #endif
-
-/* Hides a mask's origin from clang, which would turn the arithmetic into the branch that it avoids. */
-#define FLAMED_OPAQUE(variable) __asm__ volatile("" : "+r"(variable))
 
 /* All ones if a <= b, else 0; for values below 2^63. */
 static __always_inline __u64 mask_if_at_most(__u64 a, __u64 b) {

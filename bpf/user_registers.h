@@ -69,6 +69,11 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
   out[16] = regs->rip;
 }
 
+/* From the result of bpf_task_pt_regs(). */
+static __always_inline int is_32bit(const flamed_registers* regs) {
+  return *(const volatile __u16*)&regs->cs == FLAMED_USER32_CS;
+}
+
 /* From the result of bpf_task_pt_regs(), each field with its own load. For the verifier, cs has 16 bits since 6.9. */
 static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {
   to->r15 = from->r15;
@@ -116,6 +121,8 @@ static __always_inline void registers_by_number(const flamed_registers* regs, __
   out[31] = regs->sp;
   out[32] = regs->pc;
 }
+
+static __always_inline int is_32bit(const flamed_registers* regs) { return (regs->pstate & 0x10) != 0; }
 
 static __always_inline void registers_copy(const flamed_registers* from, flamed_registers* to) {
 #pragma unroll

@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -40,6 +41,7 @@
 #include "daemon/flow/python_stacks.h"
 #include "daemon/flow/reader.h"
 #include "daemon/flow/stored_until.h"
+#include "daemon/flow/wait_intake.h"
 #include "daemon/history/history.h"
 #include "daemon/history/history_namer.h"
 #include "daemon/naming/bpf_functions.h"
@@ -57,6 +59,7 @@
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/version.h"
 #include "daemon/vitals.h"
+#include "daemon/waits/wait_visitor.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
 #include "symbolizer/names/debian_packages.h"
@@ -298,12 +301,28 @@ class Daemon::Parts {
                         : std::make_unique<LateWalks>(
                               LateWalks::Parts{sampler_->slices(), processes_, modules_, *unwind_, store_,
                                                python_ == nullptr ? nullptr : &python_->stacks})),
-        ingest_(processes_, details_, modules_, store_, clock, unwind_.get(), &accounts_, late_walks_.get(),
-                python_ == nullptr ? nullptr : &python_->stacks),
+        visitor_(config.waits
+                     ? std::make_unique<WaitVisitor>(clock, late_walks_ == nullptr ? nullptr : &sampler_->slices(),
+                                                     [this] { sampler_->wake(); })
+                     : nullptr),
+        waits_(store_,
+               [this](std::uint64_t address) {
+                 Result<symbolizer::KernelSymbols::Name> found = kernel_symbols_.find(address);
+                 return found ? std::move(found->name) : std::string();
+               }),
+        ingest_(processes_, details_, modules_, store_, clock,
+                {.unwind = unwind_.get(),
+                 .accounts = &accounts_,
+                 .late_walks = late_walks_.get(),
+                 .python = python_ == nullptr ? nullptr : &python_->stacks,
+                 .waits = visitor_ == nullptr ? nullptr : &waits_}),
         budget_(config.frequency_hz, {config.cpu_budget, where_set(config, "cpu_budget")},
                 [this] { return meter_->read(); }),
         stored_([this] { sampler_->wake(); }),
-        reader_(*sampler_, queues_, clock, budget_, stored_),
+        reader_(
+            *sampler_, queues_, clock, budget_, stored_,
+            visitor_ == nullptr ? std::function<void(EventBatch&)>()
+                                : [this](EventBatch& batch) { visitor_->take(batch); }),
         kernel_symbols_(clock, {.file = kallsyms_on_stdin(), .bpf_functions = read_bpf_functions}),
         debuginfod_(start_debuginfod(config, clock)),
         debug_files_(module_reader_, opener_, {}, debuginfod_.get()),
@@ -341,6 +360,7 @@ class Daemon::Parts {
                                           debuginfod_.get(),
                                           unwind_.get(),
                                           late_walks_.get(),
+                                          visitor_.get(),
                                           row_cache_.get(),
                                           python_ == nullptr ? nullptr : &python_->modules,
                                           python_ == nullptr ? nullptr : &python_->stacks,
@@ -379,8 +399,8 @@ class Daemon::Parts {
     }
     module_reader_.stop();
     opener_.stop();
-    end({&reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_, &python_thread_,
-         &history_thread_});
+    end({&waits_thread_, &reader_thread_, &ingest_thread_, &modules_thread_, &walks_thread_, &names_thread_,
+         &python_thread_, &history_thread_});
     const store::Quality quality = store_.stats().quality;
     spdlog::info("ended: {} samples taken = {} whole + {} guessed + {} truncated + {} lost{}",
                  sampler_->figures().taken(), quality.whole, quality.guessed(), quality.truncated_total(),
@@ -440,6 +460,10 @@ class Daemon::Parts {
     background.emplace_back(walks_thread_);
     background.emplace_back(names_thread_);
     if (history_ != nullptr) background.emplace_back(history_thread_);
+    if (visitor_ != nullptr) {
+      waits_thread_ = start_thread("waits", [this](const std::stop_token& stop) { visitor_->run(stop); });
+      background.emplace_back(waits_thread_);
+    }
     if (config_.jvm_attach) background.emplace_back(jvm_thread_);
     if (python_ != nullptr) background.emplace_back(python_thread_);
     meter_.emplace(clock_, sampler_->figures(), *server_, module_reader_, opener_, std::move(background));
@@ -471,6 +495,8 @@ class Daemon::Parts {
   symbolizer::RuntimeFunctions functions_;
   const std::unique_ptr<Python> python_;         ///< null: Python functions are not shown
   const std::unique_ptr<LateWalks> late_walks_;  ///< null: no samples bring a slice of their stack
+  const std::unique_ptr<WaitVisitor> visitor_;   ///< null: waiting threads are not visited
+  WaitIntake waits_;
   Ingest ingest_;
   BatchQueues queues_;
   std::optional<CostMeter> meter_;  ///< once all threads are started
@@ -496,7 +522,8 @@ class Daemon::Parts {
   std::optional<ModuleLoader> loader_;
   std::jthread modules_thread_;
   std::optional<NameKeeper> name_keeper_;
-  std::jthread walks_thread_, history_thread_, names_thread_, python_thread_, ingest_thread_, reader_thread_;
+  std::jthread walks_thread_, history_thread_, names_thread_, python_thread_, waits_thread_, ingest_thread_,
+      reader_thread_;
 };
 
 Daemon::Daemon(const Config& config, std::span<const char* const> arguments) : config_(config), arguments_(arguments) {}

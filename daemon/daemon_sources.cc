@@ -319,6 +319,20 @@ void append_symbol_metrics(const symbolizer::CachingSymbolizer::Stats& cache,
                             tables.failed_locates));
 }
 
+void append_wait_metrics(const WaitVisitor::State& waits, const store::StoreStats& store,
+                         std::vector<Metric>& metrics) {
+  metrics.push_back(counter("flamed_thread_visits_total", "Visits of threads.", waits.counts.visited));
+  metrics.push_back(counter("flamed_thread_visit_records_total", "Visits that found a thread in another wait.",
+                            waits.counts.recorded));
+  metrics.push_back(counter("flamed_thread_visits_moved_total", "Visits of threads that ran meanwhile: left out.",
+                            waits.counts.moved));
+  metrics.push_back(gauge("flamed_thread_visit_round_seconds", "How long the last round over all threads took.",
+                          static_cast<double>(waits.round_ns) / kNsPerSecond));
+  metrics.push_back(gauge("flamed_waiting_threads", "Threads whose present waits are known.", store.waiting_threads));
+  metrics.push_back(counter("flamed_thread_stack_timeouts_total",
+                            "Reads of waiting threads' stacks that did not come to an end.", waits.stack_timeouts));
+}
+
 void append_debuginfod_metrics(const symbolizer::Debuginfod::Stats& stats, std::vector<Metric>& metrics) {
   metrics.push_back(counter("flamed_debuginfod_fetched_total", "Debug files that servers sent.", stats.fetched));
   metrics.push_back(counter("flamed_debuginfod_failed_total", "Debug files that no server had or sent.", stats.failed));
@@ -445,6 +459,17 @@ api::Component DaemonSources::runtimes_health() const {
   return {"runtimes", is_ok, detail};
 }
 
+api::Component DaemonSources::waits_health() const {
+  if (parts_.waits == nullptr) return {"waits", true, "waiting threads are not visited: waits is off"};
+  const WaitVisitor::State state = parts_.waits->state();
+  if (!state.problem.empty()) return {"waits", false, "waiting threads are not visited: " + state.problem};
+  if (state.round_ns == 0) return {"waits", true, "waiting threads are visited for the first time"};
+  const std::int64_t tenths = (state.round_ns + kNsPerSecond / 20) / (kNsPerSecond / 10);
+  return {"waits", true,
+          "waiting threads are visited: " + std::to_string(state.threads) + " threads, the last round took " +
+              std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s"};
+}
+
 api::Health DaemonSources::health() const {
   const Vitals::Verdict vitals = parts_.vitals.verdict();
   const store::StoreStats store = parts_.store.stats();
@@ -478,6 +503,7 @@ api::Health DaemonSources::health() const {
                                            "processes that live for less than a second may stay unnamed"});
   health.components.push_back(unwind_health());
   health.components.push_back(runtimes_health());
+  health.components.push_back(waits_health());
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
   const Status kernel_symbols = parts_.kernel_symbols.check();
@@ -528,6 +554,12 @@ std::vector<Metric> DaemonSources::metrics() const {
     append_python_metrics(parts_.python_stacks->stats(), metrics);
     append_runtime_function_metrics(parts_.functions.stats(), metrics);
   }
+  std::int64_t stack_helper_ns = 0;
+  if (parts_.waits != nullptr) {
+    const WaitVisitor::State waits = parts_.waits->state();
+    stack_helper_ns = waits.helper_cpu_ns;
+    append_wait_metrics(waits, store, metrics);
+  }
   const CpuAccounts::Stats accounts = parts_.accounts.stats();
   metrics.push_back(gauge("flamed_cpu_account_processes", "Processes whose CPU time by the kernel's accounts is kept.",
                           accounts.processes));
@@ -559,9 +591,9 @@ std::vector<Metric> DaemonSources::metrics() const {
   metrics.push_back(gauge("flamed_jit_table_bytes", "Memory of the names in perf maps and jitdumps.", jit.table_bytes));
   const symbolizer::WorkerModuleReader::Stats worker = parts_.module_reader.stats();
   append_worker_metrics(worker, metrics);
-  metrics.push_back(counter("flamed_cpu_seconds_total",
-                            "CPU time that the daemon has used, its ELF worker and open helper included.",
-                            own_cpu_seconds() + static_cast<double>(worker.cpu_ns + opener.cpu_ns) / kNsPerSecond));
+  metrics.push_back(
+      counter("flamed_cpu_seconds_total", "CPU time that the daemon has used, its ELF worker and helpers included.",
+              own_cpu_seconds() + static_cast<double>(worker.cpu_ns + opener.cpu_ns + stack_helper_ns) / kNsPerSecond));
   metrics.push_back(gauge("flamed_resident_bytes", "Resident memory of the daemon.", resident_bytes()));
   return metrics;
 }

@@ -22,6 +22,7 @@
 #include "daemon/sampler/sampler_figures.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "daemon/vitals.h"
+#include "daemon/waits/wait_visitor.h"
 #include "store/ring/store.h"
 #include "symbolizer/names/caching_symbolizer.h"
 #include "symbolizer/names/debuginfod.h"
@@ -53,6 +54,7 @@ class DaemonSources final : public api::Sources {
     const symbolizer::Debuginfod* debuginfod;  ///< null if no server is configured
     const UnwindPublisher* unwind;             ///< null if stacks are walked by frame pointers alone
     const LateWalks* late_walks;               ///< null if no samples bring a slice of their stack
+    const WaitVisitor* waits;                  ///< null if waiting threads are not visited
     const RowCache* row_cache;                 ///< null if rows are not kept for the next start
     const PythonModules* python_modules;       ///< null if Python functions are not shown, as is the next one
     const PythonStacks* python_stacks;
@@ -90,6 +92,7 @@ class DaemonSources final : public api::Sources {
   [[nodiscard]] api::Component unwind_health() const;
   [[nodiscard]] api::Component runtimes_health() const;
   [[nodiscard]] api::Component history_health() const;
+  [[nodiscard]] api::Component waits_health() const;
   /// Returns when all samples up to a second ago are stored, after a fifth of a second at the latest.
   void await_samples() const;
 

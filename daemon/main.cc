@@ -17,6 +17,7 @@
 #include "daemon/config/refusal.h"
 #include "daemon/daemon.h"
 #include "daemon/version.h"
+#include "daemon/waits/stack_helper.h"
 #include "symbolizer/opener/open_helper.h"
 #include "symbolizer/reader/direct_module_reader.h"
 #include "symbolizer/worker/spawner.h"
@@ -90,6 +91,7 @@ int main_with(std::span<const char* const> arguments) {
 int main(int argc, char** argv) {
   try {
     if (const std::optional<int> ended = flamed::symbolizer::run_open_helper_if_asked(argc, argv)) return *ended;
+    if (const std::optional<int> ended = flamed::daemon::run_stack_helper_if_asked(argc, argv)) return *ended;
     flamed::symbolizer::DirectModuleReader reader;
     if (const std::optional<int> ended = flamed::symbolizer::run_spawner_if_asked(argc, argv, reader)) return *ended;
     return flamed::daemon::main_with(std::span<const char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));

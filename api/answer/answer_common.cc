@@ -76,8 +76,9 @@ std::variant<WindowView, Problem> view_window(const AnswerContext& context) {
 std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
   auto view = view_window(context);
   if (auto* problem = std::get_if<Problem>(&view)) return std::move(*problem);
-  const auto& [snapshot, window] = std::get<WindowView>(view);
-  ReadyQuestion question{snapshot, selection_of(context.parameters, window)};
+  auto& [snapshot, window] = std::get<WindowView>(view);
+  ReadyQuestion question{measured_snapshot(context.parameters, std::move(snapshot)),
+                         selection_of(context.parameters, window)};
   if (auto problem = check_processes(question.selection, question.snapshot, context.sources))
     return std::move(*problem);
   if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);
@@ -95,6 +96,14 @@ std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQu
       "this window only the minutes' counts are: ask for a later window");
 }
 
+std::optional<Problem> check_format(const AnswerContext& context, std::string_view format) {
+  constexpr std::array<std::string_view, 3> kOnlyOfCpu{"perf-script", "samples", "summary"};
+  if (context.parameters.choice("measure") == "cpu") return std::nullopt;
+  if (std::find(kOnlyOfCpu.begin(), kOnlyOfCpu.end(), format) == kOnlyOfCpu.end()) return std::nullopt;
+  return bad_parameter("format", "The format " + std::string(format) +
+                                     " is only of CPU time. Leave measure out, or ask for another format.");
+}
+
 store::QueryBudget budget_for(const Sources& sources) {
   store::QueryLimits limits;
   limits.visits = kMostVisits;
@@ -106,6 +115,10 @@ store::QueryBudget budget_for(const Sources& sources) {
 void add_coverage(store::AnswerFacts& facts, const ReadyQuestion& question, const Sources& sources) {
   const store::Selection& selection = question.selection;
   store::Coverage& coverage = facts.coverage.emplace();
+  if (facts.measure != store::Measure::kCpu) {
+    coverage.reason = "the kernel's accounts are compared with CPU time: ask with measure=cpu";
+    return;
+  }
   if (selection.side != store::Side::kBoth) {
     coverage.reason = "the kernel's accounts are compared with samples of both sides: leave side out";
     return;

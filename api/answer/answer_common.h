@@ -44,6 +44,9 @@ std::optional<Problem> check_processes(const store::Selection& selection, const 
 std::optional<Problem> narrow_to_part(store::Selection& selection, const ReadyQuestion& question,
                                       const AnswerContext& context, const std::string& prefix = "");
 
+/// Empty if the query's measure has that format.
+std::optional<Problem> check_format(const AnswerContext& context, std::string_view format);
+
 /// The limits of one query: 20 s, and memory of about 128 MiB.
 store::QueryBudget budget_for(const Sources& sources);
 

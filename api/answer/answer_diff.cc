@@ -28,6 +28,7 @@ Response answer_diff(const AnswerContext& context) {
     return problem_response(*problem);
 
   const std::string_view format = context.parameters.choice("format");
+  if (const auto problem = check_format(context, format)) return problem_response(*problem);
   const bool is_table = format == "top" || format == "top-text" || format == "summary";
   // Both sides are complete: nodes pruned on one side only would look like a change. The comparison is pruned
   // afterwards.

@@ -148,6 +148,7 @@ Response answer_profile(const AnswerContext& context) {
   if (const auto* problem = std::get_if<Problem>(&question)) return problem_response(*problem);
   const auto& ready = std::get<ReadyQuestion>(question);
   const std::string_view format = format_of(context);
+  if (const auto problem = check_format(context, format)) return problem_response(*problem);
   if (format == "pprof" || format == "speedscope") return stacks_answer(context, ready, format);
   if (format == "perf-script" || format == "samples") return samples_answer(context, ready, format);
   return tree_answer(context, ready, format);

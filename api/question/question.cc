@@ -160,6 +160,14 @@ store::Selection base_selection_of(const Parameters& parameters, const store::Wa
   return read_selection(parameters, selects(parameters, "base_") ? "base_" : "", window);
 }
 
+store::Snapshot measured_snapshot(const Parameters& parameters, const store::Snapshot& snapshot) {
+  if (!parameters.takes("measure")) return snapshot;
+  const std::string_view measure = parameters.choice("measure");
+  if (measure == "cpu") return snapshot;
+  return store::measured(snapshot, measure == "wait" ? store::Measure::kWait : store::Measure::kWall,
+                         parameters.choice("idle") == "hide");
+}
+
 std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix) {
   std::vector<std::string> names;
   const std::string own = selects(parameters, prefix) ? prefix : "";

@@ -49,6 +49,9 @@ store::Selection selection_of(const Parameters& parameters, const store::WallWin
 /// The selection by the parameters that begin with "base_"; if none is given, the other side's.
 store::Selection base_selection_of(const Parameters& parameters, const store::WallWindow& window);
 
+/// The snapshot of the measure that the query asks for.
+store::Snapshot measured_snapshot(const Parameters& parameters, const store::Snapshot& snapshot);
+
 /// The names of the selecting parameters in the query; with the prefix "base_", those of base_selection_of().
 std::vector<std::string> selecting_parameters(const Parameters& parameters, const std::string& prefix = "");
 

@@ -29,6 +29,8 @@ constexpr std::array<std::string_view, 7> kProcessGroups{"process",   "program",
                                                          "container", "user",    "tree"};
 constexpr std::array<std::string_view, 2> kNames{"short", "full"};
 constexpr std::array<std::string_view, 2> kNormalise{"samples", "time"};
+constexpr std::array<std::string_view, 3> kMeasures{"cpu", "wait", "wall"};
+constexpr std::array<std::string_view, 2> kIdle{"hide", "show"};
 
 constexpr double kLargestId = 2147483647;
 constexpr double kLargestUid = 4294967294;
@@ -75,6 +77,12 @@ constexpr std::array<ParameterSpec, 4> kBaseWindow{{
     {"base_to", kTime, "end of the window to compare with; default from"},
     {"base_offset_from", kNumber, "offset_from, of the side to compare with; default whole seconds", {}, 0, 1000},
     {"base_offset_to", kNumber, "offset_to, of the side to compare with", {}, 0, 1000},
+}};
+
+constexpr std::array<ParameterSpec, 2> kMeasure{{
+    {"measure", kChoice, "cpu: time on a CPU; wait: time in which threads waited, in whole minutes; wall: both",
+     kMeasures, 0, 0, "cpu"},
+    {"idle", kChoice, "show: also threads that wait for work, as in poll() and accept()", kIdle, 0, 0, "hide"},
 }};
 
 /// How a tree is shown.
@@ -162,11 +170,11 @@ constexpr auto joined(const std::array<ParameterSpec, kSizes>&... parts) {
   return all;
 }
 
-constexpr auto kProfileParameters = joined(kSelection, kWindow, kProfileOwn, kShape);
-constexpr auto kDiffParameters = joined(kSelection, kWindow, kBaseSelection, kBaseWindow, kDiffOwn, kShape);
-constexpr auto kProcessesParameters = joined(kSelection, kWindow, kProcessesOwn);
-constexpr auto kUsageParameters = joined(kSelection, kWindow);
-constexpr auto kTimelineParameters = joined(kSelection, kWindow, kTimelineOwn);
+constexpr auto kProfileParameters = joined(kSelection, kWindow, kMeasure, kProfileOwn, kShape);
+constexpr auto kDiffParameters = joined(kSelection, kWindow, kMeasure, kBaseSelection, kBaseWindow, kDiffOwn, kShape);
+constexpr auto kProcessesParameters = joined(kSelection, kWindow, kMeasure, kProcessesOwn);
+constexpr auto kUsageParameters = joined(kSelection, kWindow, kMeasure);
+constexpr auto kTimelineParameters = joined(kSelection, kWindow, kMeasure, kTimelineOwn);
 constexpr auto kHeatmapParameters = joined(kSelection, kWindow, kHeatmapOwn);
 constexpr auto kPprofParameters = joined(kSelection, kWindow, kPprofShape);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/render/render_pprof.h"
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "api/text/protobuf_writer.h"
 #include "api/text/utf8.h"
 #include "base/keyed_hash.h"
+#include "store/model/wait_reason.h"
 
 namespace flamed::api {
 namespace {
@@ -52,16 +55,18 @@ class Encoder {
   std::string encode() {
     ProtobufWriter out(out_);
     out.bytes(profile_field::kSampleType, value_type("samples", "count"));
-    out.bytes(profile_field::kSampleType, value_type("cpu", "nanoseconds"));
+    for (const std::string_view type : types()) {
+      out.bytes(profile_field::kSampleType, value_type(type, "nanoseconds"));
+    }
     locations_.assign(profile_.frames.size(), 0);
     append_samples();
     const std::int64_t duration_ns = profile_.used.to.ns - profile_.used.from.ns;
     out.number(profile_field::kTimeNanos, static_cast<std::uint64_t>(profile_.used.from.ns));
     out.number(profile_field::kDurationNanos, static_cast<std::uint64_t>(duration_ns));
-    out.bytes(profile_field::kPeriodType, value_type("cpu", "nanoseconds"));
+    out.bytes(profile_field::kPeriodType, value_type(types().front(), "nanoseconds"));
     out.number(profile_field::kPeriod, static_cast<std::uint64_t>(profile_.period_ns));
     for (const std::string& warning : profile_.warnings) out.number(profile_field::kComment, text(warning));
-    out.number(profile_field::kDefaultSampleType, text("cpu"));
+    out.number(profile_field::kDefaultSampleType, text(types().front()));
     // Entries may come after the fields that refer to them.
     for (const std::string_view entry : strings_) out.bytes(profile_field::kStringTable, entry);
     return std::move(out_);
@@ -72,6 +77,20 @@ class Encoder {
     const auto [entry, is_new] = string_ids_.try_emplace(repair_utf8(raw), strings_.size());
     if (is_new) strings_.push_back(entry->first);
     return entry->second;
+  }
+
+  /// Beside the number of samples.
+  [[nodiscard]] std::span<const std::string_view> types() const {
+    static constexpr std::array<std::string_view, 2> kTypes{"cpu", "wait"};
+    const std::span<const std::string_view> all(kTypes);
+    if (profile_.measure == store::Measure::kWall) return all;
+    return all.subspan(profile_.measure == store::Measure::kCpu ? 0 : 1, 1);
+  }
+
+  /// A stack that waits has the reason as its innermost frame.
+  [[nodiscard]] bool waits(const store::StackCount& count) const {
+    return count.stack != 0 &&
+           store::wait_reason_in(profile_.frames[profile_.nodes[count.stack].frame].address).has_value();
   }
 
   std::string value_type(std::string_view type, std::string_view unit) {
@@ -97,7 +116,12 @@ class Encoder {
       }
       if (count.truncation) id_list.varint(marker(store::marker_of(*count.truncation)));
       if (ids.empty()) id_list.varint(marker(kNoStack));
-      ProtobufWriter(values).varint(count.samples).varint(count.ns);
+      ProtobufWriter value_list(values);
+      value_list.varint(count.samples);
+      const bool is_other = types().size() > 1 && waits(count);
+      if (is_other) value_list.varint(0);
+      value_list.varint(count.ns);
+      if (types().size() > 1 && !is_other) value_list.varint(0);
       ProtobufWriter(sample).bytes(sample_field::kLocationId, ids).bytes(sample_field::kValue, values);
       sample += labels[count.thread];
       ProtobufWriter(out_).bytes(profile_field::kSample, sample);

@@ -201,7 +201,7 @@ bool is_different(const Config& a, const Config& b) {
   return a.*kMember != b.*kMember;
 }
 
-constexpr std::array<Setting, 17> kSettings{{
+constexpr std::array<Setting, 18> kSettings{{
     {"listen", "--listen", "ADDRESS", "HOST:PORT or unix:/PATH, may be repeated; default 127.0.0.1:9090",
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
@@ -223,6 +223,8 @@ constexpr std::array<Setting, 17> kSettings{{
      "a size from 1MiB to 512MiB, such as 128MiB", set_unwind_memory, is_different<&Config::unwind_budget_bytes>},
     {"stack_slices", "--stack-slices", "on|off", "keep parts of new programs' stacks until they are walked; default on",
      "on or off", set_switch<&Config::stack_slices>, is_different<&Config::stack_slices>},
+    {"waits", "--waits", "on|off", "visit waiting threads; default off", "on or off", set_switch<&Config::waits>,
+     is_different<&Config::waits>},
     {"command_lines", "--command-lines", "HOW", "full (default), redacted (no values of options), or off",
      "full, redacted or off", set_command_lines, is_different<&Config::command_lines>},
     {"runtimes", "--runtimes", "WHICH", "show functions of managed runtimes: on (default), off, or python",

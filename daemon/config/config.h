@@ -32,6 +32,7 @@ struct Config {
   bool stack_slices = true;
   symbolizer::CommandLines command_lines = symbolizer::CommandLines::kFull;
   bool python = true;  ///< of `runtimes`
+  bool waits = false;
   bool jvm_attach = false;
   std::string debuginfod_urls;  ///< separated by spaces; empty: no server is asked
   std::optional<std::string>
@@ -58,7 +59,7 @@ struct CommandLine {
 };
 
 /// JSON with comments. `listen` may be a list. Keys: listen, token_file, frequency_hz, cpu_budget, retention,
-/// memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, history,
+/// memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, runtimes, jvm_attach, debuginfod, history,
 /// history_size, history_age, log_level. An unknown key or a bad value is an error that names the line, the key, the
 /// value and what is allowed. Values not given keep those of `config`. `file` is its name.
 Status apply_json(std::string_view text, Config& config, const std::string& file = kDefaultConfigFile);

@@ -65,17 +65,17 @@ std::optional<Truncation> truncation_of(const flamed_sample& sample, StackTrust 
 }  // namespace
 
 Ingest::Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details,
-               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, UnwindPublisher* unwind,
-               CpuAccounts* accounts, LateWalks* late_walks, PythonStacks* python)
+               symbolizer::ModuleTable& modules, store::Store& store, const Clock& clock, const Parts& parts)
     : processes_(processes),
       details_(details),
       modules_(modules),
       store_(store),
       clock_(clock),
-      unwind_(unwind),
-      accounts_(accounts),
-      late_walks_(late_walks),
-      python_(python),
+      unwind_(parts.unwind),
+      accounts_(parts.accounts),
+      late_walks_(parts.late_walks),
+      python_(parts.python),
+      waits_(parts.waits),
       wall_at_boot_ns_(clock.wall().ns - clock.boottime_ns()),
       modules_to_sweep_at_(kFewModules) {}
 
@@ -126,7 +126,14 @@ void Ingest::apply(const EventBatch& batch) {
         if (const auto task = parse_task(body)) processes_.on_fork(event.time, task->pid, task->parent_pid);
         break;
       case RecordKind::kExit:
-        if (const auto task = parse_task(body)) processes_.on_exit(event.time, task->pid, task->tid);
+        if (const auto task = parse_task(body)) {
+          processes_.on_exit(event.time, task->pid, task->tid);
+          if (waits_ != nullptr) waits_->ended(task->tid, event.time);
+        }
+        break;
+      case RecordKind::kVisit:
+        if (const auto visit = parse_visit(body); visit && waits_ != nullptr)
+          apply_visit(event.time, event.cpu, *visit);
         break;
       case RecordKind::kLost:
       case RecordKind::kOther:
@@ -137,6 +144,7 @@ void Ingest::apply(const EventBatch& batch) {
   doubt_until(batch.drained_at);
   // Even if nothing ran since.
   set_period(batch.period_ns, batch.drained_at);
+  if (waits_ != nullptr && batch.waits_seen) waits_->seen(*batch.waits_seen);
   apply_counts(batch);
   apply_gaps(batch);
   look_again(batch.drained_at);
@@ -262,6 +270,40 @@ void Ingest::apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRec
   }
   if (python_ != nullptr && !is_within_exec && python_->take(process, stored, user_frames_.size(), linked)) return;
   store_.add(stored);
+}
+
+void Ingest::apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit) {
+  const flamed_sample& header = *visit.sample.header;
+  const ProcessId id{static_cast<std::int32_t>(header.tgid), header.start_boottime_ns / ProcessId::kNsPerTick};
+  symbolizer::Process& process = processes_.resolve(id, time);
+  if (header.owner != FLAMED_NO_OWNER) process.owner_told = true;
+  process.user = header.owner;
+  note_sampled(process, id, visit.sample);
+  process.not_dumpable = (header.flags & FLAMED_NOT_DUMPABLE) != 0;
+
+  stack_.clear();
+  for (std::size_t i = visit.sample.kernel.size(); i-- > 0;) {
+    stack_.push_back({kKernelModule, i == 0 ? visit.sample.kernel[i] : visit.sample.kernel[i] - 1});
+  }
+  stack_.push_back(waits_->reason_of(visit));
+  store::StackSample found;
+  found.time = time;
+  found.process = id;
+  found.tid = static_cast<std::int32_t>(header.tid);
+  found.comm = visit.sample.comm();
+  found.frames = stack_;
+  found.truncation = truncation_of(header, StackTrust::kAll);
+  found.cpu = cpu;
+  found.owner = header.owner;
+  found.is_hidden = process.not_dumpable;
+  // It ran before its stack could be read.
+  if ((visit.wait->known & FLAMED_KNOWS_REGISTERS) != 0) found.truncation = Truncation::kUnreadableStack;
+  if (header.slice_blocks != 0 && late_walks_ != nullptr) {
+    if (unwind_ != nullptr && unwind_->has_room_to_spare()) processes_.watch_mappings(process);
+    const auto whole = late_walks_->take_visit(header, process, found, stack_.size());
+    if (whole) return waits_->visited(*whole, *visit.wait);
+  }
+  waits_->visited(found, *visit.wait);
 }
 
 /// Do the kernel program's tables lack mappings that we know, for longer than publishing takes? The kernel may have

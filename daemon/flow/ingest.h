@@ -13,6 +13,7 @@
 #include "daemon/flow/cpu_accounts.h"
 #include "daemon/flow/late_walks.h"
 #include "daemon/flow/python_stacks.h"
+#include "daemon/flow/wait_intake.h"
 #include "daemon/sampler/event_batch.h"
 #include "daemon/unwind/unwind_publisher.h"
 #include "store/ring/store.h"
@@ -24,11 +25,15 @@ namespace flamed::daemon {
 
 class Ingest {
  public:
-  /// `unwind` is null if stacks are walked by frame pointers alone, `accounts` if they are not needed, `late_walks` if
-  /// no samples bring a slice of their stack, `python` if Python functions are not shown.
+  struct Parts {
+    UnwindPublisher* unwind = nullptr;  ///< null: stacks are walked by frame pointers alone
+    CpuAccounts* accounts = nullptr;    ///< null: they are not needed
+    LateWalks* late_walks = nullptr;    ///< null: no samples bring a slice of their stack
+    PythonStacks* python = nullptr;     ///< null: Python functions are not shown
+    WaitIntake* waits = nullptr;        ///< null: waiting threads are not visited
+  };
   Ingest(symbolizer::ProcessTracker& processes, symbolizer::ProcessDetails& details, symbolizer::ModuleTable& modules,
-         store::Store& store, const Clock& clock, UnwindPublisher* unwind = nullptr, CpuAccounts* accounts = nullptr,
-         LateWalks* late_walks = nullptr, PythonStacks* python = nullptr);
+         store::Store& store, const Clock& clock, const Parts& parts);
 
   /// Enters the running processes into the unwind tables, so that their first samples are walked by tables. Call it
   /// once, before the first batch.
@@ -50,6 +55,7 @@ class Ingest {
   void set_period(std::int64_t period_ns, MonotonicTime time);
   void note_sampled(symbolizer::Process& process, const ProcessId& id, const SampleRecord& sample);
   void apply_sample(MonotonicTime time, std::uint16_t cpu, const SampleRecord& sample);
+  void apply_visit(MonotonicTime time, std::uint16_t cpu, const VisitRecord& visit);
   [[nodiscard]] bool are_tables_wrong(const symbolizer::Process& process, MonotonicTime time,
                                       const flamed_sample& sample, symbolizer::StackTrust trust) const;
   void apply_mapping(MonotonicTime time, const MappingRecord& mapping);
@@ -74,6 +80,7 @@ class Ingest {
   CpuAccounts* const accounts_;
   LateWalks* const late_walks_;
   PythonStacks* const python_;
+  WaitIntake* const waits_;
   std::uint64_t malformed_ = 0;
   std::int64_t period_ns_ = 0;       ///< of the last stored samples
   std::int64_t wall_at_boot_ns_;     ///< changes when the wall clock is set

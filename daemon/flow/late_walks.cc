@@ -37,6 +37,8 @@ void join_calls(std::span<const std::uint64_t> calls, std::span<const std::uint6
     joined.push_back(address | number << FLAMED_CALL_BITS);
   }
 }
+/// Visits that wait for rows.
+constexpr std::ptrdiff_t kMostVisits = 64;
 
 std::optional<Truncation> truncation_of(WalkEnd end) {
   switch (end) {
@@ -136,9 +138,38 @@ bool LateWalks::take(const flamed_sample& header, symbolizer::Process& process, 
                       KeptLinkedStack(linked),
                       std::move(*slice),
                       std::move(maps),
-                      met.frame});
+                      met.frame,
+                      false});
   has_changed_ = true;
   return true;
+}
+
+std::optional<store::StackSample> LateWalks::take_visit(const flamed_sample& header, symbolizer::Process& process,
+                                                        const store::StackSample& sample, std::size_t kernel_frames) {
+  std::optional<StackSlices::Slice> slice = parts_.slices.take(sample.cpu, header);
+  if (!slice) return std::nullopt;
+  std::shared_ptr<const MappingSet> maps = symbolizer::ProcessTracker::maps_at(process, sample.time);
+  if (maps == nullptr) return std::nullopt;
+  Met met;
+  const Walked walked = walk(*slice, *maps, met);
+  store::StackSample known = walked_sample(walked, *maps, process, sample, kernel_frames);
+  if (walked.stack.end != WalkEnd::kPending) return known;
+  known.truncation = Truncation::kRowsPending;
+  // Samples need the room for slices more. A wait costs no CPU time that is missed for lack of the rows.
+  const auto visits =
+      std::count_if(waiting_.begin(), waiting_.end(), [](const Waiting& waiting) { return waiting.is_visit; });
+  if (visits < kMostVisits && are_rows_coming(process, met, *slice, sample.time, 0)) {
+    waiting_.push_back({sample,
+                        std::string(sample.comm),
+                        {sample.frames.begin(), sample.frames.end()},
+                        kernel_frames,
+                        KeptLinkedStack(LinkedStack()),
+                        std::move(*slice),
+                        std::move(maps),
+                        met.frame,
+                        true});
+  }
+  return known;
 }
 
 /// Requests the rows of the missing code: of its module, or if these are not worth building, of the function there. So
@@ -173,7 +204,12 @@ void LateWalks::look_again(MonotonicTime now) {
     Met met;
     const Walked walked = walk(waiting.slice, *waiting.maps, met);
     if (walked.stack.end != WalkEnd::kPending) {
-      store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames, waiting.linked.view());
+      if (waiting.is_visit) {
+        parts_.store.correct_wait(
+            walked_sample(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames));
+      } else {
+        store_walked(walked, *waiting.maps, process, waiting.sample(), waiting.kernel_frames, waiting.linked.view());
+      }
       return true;
     }
     if (is_over || !are_rows_coming(process, met, waiting.slice, now, 0)) {
@@ -193,6 +229,7 @@ void LateWalks::finish() {
 }
 
 void LateWalks::give_up(const Waiting& waiting) {
+  if (waiting.is_visit) return;
   const store::StackSample sample = waiting.sample();
   symbolizer::Process& process = parts_.processes.resolve(sample.process, sample.time);
   const std::size_t native = sample.frames.size() - waiting.kernel_frames;
@@ -203,6 +240,19 @@ void LateWalks::give_up(const Waiting& waiting) {
 
 void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
                              const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked) {
+  const store::StackSample stored = walked_sample(walked, maps, process, sample, kernel_frames);
+  ++walked_;
+  if (parts_.python != nullptr && !linked.frames.empty()) {
+    LinkedStack joined = linked;
+    join_calls(linked.calls, walked.stack.frame_ends, calls_);
+    joined.calls = calls_;
+    if (parts_.python->take(process, stored, user_frames_.size(), joined)) return;
+  }
+  parts_.store.add(stored);
+}
+
+store::StackSample LateWalks::walked_sample(const Walked& walked, const MappingSet& maps, symbolizer::Process& process,
+                                            const store::StackSample& sample, std::size_t kernel_frames) {
   user_frames_.clear();
   const symbolizer::StackTrust trust =
       parts_.processes.locate_in(maps, process, sample.time, walked.stack.addresses, user_frames_);
@@ -215,14 +265,7 @@ void LateWalks::store_walked(const Walked& walked, const MappingSet& maps, symbo
     stored.truncation = walked.is_guessed ? Truncation::kGuessed : truncation_of(walked.stack.end);
     if (trust != symbolizer::StackTrust::kAll) stored.truncation = Truncation::kNoMapping;
   }
-  ++walked_;
-  if (parts_.python != nullptr && !linked.frames.empty()) {
-    LinkedStack joined = linked;
-    join_calls(linked.calls, walked.stack.frame_ends, calls_);
-    joined.calls = calls_;
-    if (parts_.python->take(process, stored, user_frames_.size(), joined)) return;
-  }
-  parts_.store.add(stored);
+  return stored;
 }
 
 void LateWalks::tell_store() {
@@ -231,6 +274,7 @@ void LateWalks::tell_store() {
   std::vector<store::PendingSample> pending;
   pending.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) {
+    if (waiting.is_visit) continue;
     pending.push_back({waiting.value.time, waiting.value.process, waiting.value.tid});
   }
   if (parts_.python != nullptr) parts_.python->append_pending(pending);

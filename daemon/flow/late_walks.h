@@ -47,6 +47,11 @@ class LateWalks {
   bool take(const flamed_sample& header, symbolizer::Process& process, const store::StackSample& sample,
             std::size_t kernel_frames, const LinkedStack& linked = {});
 
+  /// The same for a visit of a waiting thread, which is never stored here. The sample with its whole stack, valid until
+  /// the next call; empty: store it as it came. If its rows come, the store's wait is corrected.
+  std::optional<store::StackSample> take_visit(const flamed_sample& header, symbolizer::Process& process,
+                                               const store::StackSample& sample, std::size_t kernel_frames);
+
   /// The slice of a sample that has no user stack is cleared at once.
   void drop(const flamed_sample& header, std::uint16_t cpu);
 
@@ -75,6 +80,7 @@ class LateWalks {
     StackSlices::Slice slice;
     std::shared_ptr<const symbolizer::MappingSet> maps;
     Frame missing;  ///< the code whose rows it waits for
+    bool is_visit = false;
 
     [[nodiscard]] store::StackSample sample() const {
       store::StackSample sample = value;
@@ -101,6 +107,10 @@ class LateWalks {
   /// `weight_ns`: the CPU time that the sample adds to what is missed for lack of the rows.
   bool are_rows_coming(symbolizer::Process& process, const Met& missing, const StackSlices::Slice& slice,
                        MonotonicTime now, std::int64_t weight_ns);
+  /// The sample with that stack, in frames_.
+  store::StackSample walked_sample(const Walked& walked, const symbolizer::MappingSet& maps,
+                                   symbolizer::Process& process, const store::StackSample& sample,
+                                   std::size_t kernel_frames);
   void store_walked(const Walked& walked, const symbolizer::MappingSet& maps, symbolizer::Process& process,
                     const store::StackSample& sample, std::size_t kernel_frames, const LinkedStack& linked);
   void give_up(const Waiting& waiting);
@@ -108,7 +118,7 @@ class LateWalks {
   const Parts parts_;
   std::vector<Waiting> waiting_;
   bool has_changed_ = false;           ///< since tell_store()
-  std::vector<Frame> user_frames_;     ///< scratch of store_walked()
+  std::vector<Frame> user_frames_;     ///< scratch of walked_sample()
   std::vector<Frame> frames_;          ///< likewise
   std::vector<std::uint64_t> places_;  ///< scratch of are_rows_coming()
   std::vector<std::uint64_t> calls_;   ///< scratch of store_walked()

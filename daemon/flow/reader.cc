@@ -26,12 +26,13 @@ constexpr std::int64_t kHandOverNs = 8 * kNsPerSecond;
 }  // namespace
 
 Reader::Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget,
-               const StoredUntil& stored)
+               const StoredUntil& stored, std::function<void(EventBatch&)> add_visits)
     : sampler_(sampler),
       queues_(queues),
       clock_(clock),
       budget_(budget),
       stored_(stored),
+      add_visits_(std::move(add_visits)),
       last_drain_ns_(clock.monotonic().ns) {}
 
 void Reader::run(const std::stop_token& stop) {
@@ -74,7 +75,7 @@ void Reader::drain_once() {
   if (batch_ == nullptr) {
     batch_ = spare_ != nullptr ? std::move(spare_) : queues_.empty.try_pop().value_or(nullptr);
     if (batch_ == nullptr) batch_ = std::make_unique<EventBatch>();
-    sampler_.drain(*batch_);
+    sampler_.drain(*batch_, add_visits_);
     const std::int64_t now_ns = clock_.monotonic().ns;
     const auto events = static_cast<std::int64_t>(batch_->events().size());
     is_idle_ = events * kIdleEventNs < now_ns - last_drain_ns_.exchange(now_ns);

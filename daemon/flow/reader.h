@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -31,7 +32,9 @@ struct BatchQueues {
 
 class Reader {
  public:
-  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget, const StoredUntil& stored);
+  /// `add_visits` appends the records of waiting threads to a batch; empty: there are none.
+  Reader(Sampler& sampler, BatchQueues& queues, const Clock& clock, BudgetKeeper& budget, const StoredUntil& stored,
+         std::function<void(EventBatch&)> add_visits = {});
 
   /// Until `stop` is requested; then ends sampling and passes on the remaining samples.
   void run(const std::stop_token& stop);
@@ -51,6 +54,7 @@ class Reader {
   const Clock& clock_;
   BudgetKeeper& budget_;
   const StoredUntil& stored_;
+  const std::function<void(EventBatch&)> add_visits_;
   NoticePace notices_;
   bool is_idle_ = false;                             ///< hardly anything happened before the last drain
   std::unique_ptr<EventBatch> batch_;                ///< drained but not passed on yet, or empty

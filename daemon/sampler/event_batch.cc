@@ -54,6 +54,7 @@ void EventBatch::clear() {
   period_ns = 0;
   has_side_band = true;
   side_band_lost_from.reset();
+  waits_seen.reset();
   muted.clear();
 }
 

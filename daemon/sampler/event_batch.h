@@ -57,11 +57,22 @@ class EventBatch {
                        head.kind, head.comm_is_exec, head.cpu});
   }
 
+  /// The visit at this index has its slice there, see flamed_sample.
+  void set_slice(std::size_t index, std::uint16_t cpu, std::uint16_t place, std::uint16_t blocks) {
+    Event& event = events_[index];
+    event.cpu = cpu;
+    auto* const wait = reinterpret_cast<flamed_wait*>(memory_.data() + event.word);
+    auto* const sample = reinterpret_cast<flamed_sample*>(wait + 1);
+    sample->slice_place = place;
+    sample->slice_blocks = blocks;
+  }
+
   [[nodiscard]] std::span<const std::byte> body(const Event& event) const {
     return {reinterpret_cast<const std::byte*>(memory_.data() + event.word), event.bytes};
   }
 
   [[nodiscard]] const std::vector<Event>& events() const { return events_; }
+  [[nodiscard]] std::size_t bytes() const { return memory_.size() * sizeof(std::uint64_t); }
   [[nodiscard]] bool empty() const { return events_.empty(); }
   /// No events and no losses.
   [[nodiscard]] bool is_uneventful() const {
@@ -84,6 +95,8 @@ class EventBatch {
   bool has_side_band = true;      ///< does the kernel report mappings, forks and exits at all?
   /// Side-band records were lost, none before this time: the state of processes may be out of date.
   std::optional<MonotonicTime> side_band_lost_from;
+  /// All threads were visited since then, see store::Store::set_waits_seen(); empty: not since the last batch.
+  std::optional<MonotonicTime> waits_seen{};
   /// Processes whose records were skipped, see SideBandShares.
   std::vector<SideBandShares::Muted> muted;
 

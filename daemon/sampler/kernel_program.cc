@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "base/mapped_memory.h"
 #include "bpf/events.h"
+#include "daemon/machine/kernel_stack_limit.h"
 #include "daemon/machine/locked_memory.h"
 #include "daemon/sampler/libbpf_log.h"
 
@@ -43,23 +43,15 @@ constexpr std::uint32_t kWalkProgram = 0;
 constexpr std::uint32_t kKernelWalkProgram = 1;
 constexpr std::uint32_t kSliceProgram = 2;
 constexpr std::uint32_t kLinkedWalkProgram = 3;
+constexpr std::uint32_t kLinkedEndProgram = 4;
+constexpr std::uint32_t kEndProgram = 5;
+constexpr std::uint32_t kPointerWalkProgram = 6;
 constexpr const char* kTablesAreToCome = "the program that walks by them is being loaded";
 constexpr const char* kLockdown = "/sys/kernel/security/lockdown";
-constexpr const char* kMaxStack = "/proc/sys/kernel/perf_event_max_stack";
 
 bool is_confidential() {
   const Result<std::string> mode = read_file(kLockdown, 256);
   return mode && mode->find("[confidentiality]") != std::string::npos;
-}
-
-std::uint32_t kernel_depth_limit() {
-  std::uint32_t limit = FLAMED_MAX_KERNEL_FRAMES;
-  if (const Result<std::string> text = read_file(kMaxStack, 64)) {
-    std::uint32_t configured = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), configured);
-    if (error == std::errc{} && configured > 0) limit = std::min(limit, configured);
-  }
-  return limit;
 }
 
 /// The kernel program's counters of all CPUs, mapped into our memory.
@@ -149,12 +141,10 @@ class UserReads {
   }
 };
 
-/// Uses only the kernel's own types. For a missing type libbpf would also search the types of modules, for which libbpf
-/// 1.1 needs CAP_SYS_ADMIN.
 Skeleton open_program() {
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
-  options.btf_custom_path = "/sys/kernel/btf/vmlinux";
+  options.btf_custom_path = kKernelTypes;
   return Skeleton(::sampler__open_opts(&options));
 }
 
@@ -175,7 +165,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   Skeleton skeleton = open_program();
   if (!skeleton) return log.error("opening the kernel program", errno);
   ::sampler* program = skeleton.get();
-  program->rodata->kernel_depth_limit = kernel_depth_limit();
+  program->rodata->kernel_depth_limit = kernel_stack_limit(FLAMED_MAX_KERNEL_FRAMES);
   program->rodata->use_unwind_tables = use_unwind_tables ? 1 : 0;
   program->rodata->read_by_type = variant.read_by_type ? 1 : 0;
   program->rodata->use_stack_slices = use_stack_slices ? 1 : 0;
@@ -185,6 +175,7 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   ::bpf_program__set_autoload(program->progs.walk_user_stack, false);  // see WalkPrograms
   ::bpf_program__set_autoload(program->progs.walk_kernel, false);      // likewise
   ::bpf_program__set_autoload(program->progs.walk_linked_frames, false);
+  ::bpf_program__set_autoload(program->progs.end_linked, false);
   ::bpf_program__set_autoload(program->progs.take_slice, use_stack_slices);
   for (bpf_map* map : {program->maps.kernel_sites, program->maps.orc_blocks, program->maps.orc_copies}) {
     ::bpf_map__set_autocreate(map, false);
@@ -204,10 +195,10 @@ Result<Skeleton> load_program(std::uint32_t possible_cpus, const KernelProgram::
   }
   const Status loaded = log.load("loading the kernel program", level, [&] { return ::sampler__load(program); });
   if (!loaded) return loaded.error();
-  if (use_stack_slices) {
-    if (const Status chained = chain(*program, kSliceProgram, program->progs.take_slice, log); !chained)
-      return chained.error();
-  }
+  Status chained = chain(*program, kEndProgram, program->progs.end_sample, log);
+  if (chained) chained = chain(*program, kPointerWalkProgram, program->progs.walk_pointers, log);
+  if (chained && use_stack_slices) chained = chain(*program, kSliceProgram, program->progs.take_slice, log);
+  if (!chained) return chained.error();
   return skeleton;
 }
 
@@ -399,12 +390,16 @@ Status WalkPrograms::load_user_walk() {
 }
 
 Status WalkPrograms::load_linked_walk() {
-  Result<Fd> walk = load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram);
+  // The walk's samples need the other one from the first on.
+  Result<Fd> end = load_walk_beside(first_, reads_by_type_, &Programs::end_linked, kLinkedEndProgram);
+  Result<Fd> walk = end ? load_walk_beside(first_, reads_by_type_, &Programs::walk_linked_frames, kLinkedWalkProgram)
+                        : Result<Fd>(end.error());
   if (!walk) walk = explain_bpf_memory(walk.error());
   const std::lock_guard lock(mutex_);
   why_no_runtimes_ = walk ? "" : walk.error().message();
   if (!walk) return std::move(walk).error();
   linked_walk_ = std::move(walk).value();
+  linked_end_ = std::move(end).value();
   return {};
 }
 

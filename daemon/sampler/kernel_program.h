@@ -66,7 +66,7 @@ class WalkPrograms {
   std::string why_no_tables_;
   std::string why_no_kernel_walk_ = "the program for it is being loaded";
   std::string why_no_runtimes_ = "the program for it is being loaded";
-  Fd linked_walk_{};
+  Fd linked_walk_{}, linked_end_{};
   Fd user_walk_{};  ///< also in the map of programs
   Fd kernel_walk_{};
 };

@@ -20,6 +20,10 @@
 
 namespace flamed::daemon {
 
+/// For libbpf's option btf_custom_path: the kernel's own types only. For a missing type libbpf would also search the
+/// types of modules, for which libbpf 1.1 needs CAP_SYS_ADMIN.
+inline constexpr const char* kKernelTypes = "/sys/kernel/btf/vmlinux";
+
 class LibbpfLog {
  public:
   LibbpfLog();

@@ -40,6 +40,8 @@ RecordKind kind_of(std::uint32_t type) {
   switch (type) {
     case PERF_RECORD_SAMPLE:
       return RecordKind::kSample;
+    case FLAMED_RECORD_VISIT:
+      return RecordKind::kVisit;
     case PERF_RECORD_MMAP2:
       return RecordKind::kMapping;
     case PERF_RECORD_COMM:
@@ -68,8 +70,8 @@ RecordHead read_head(std::span<const std::byte> record) {
   head.comm_is_exec = (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
   std::span<const std::byte> body = record.subspan(sizeof(header));
 
-  if (head.kind == RecordKind::kSample) {
-    // The time comes first, see flamed_record.
+  if (head.kind == RecordKind::kSample || head.kind == RecordKind::kVisit) {
+    // The time comes first, see flamed_record and flamed_visit.
     std::memcpy(&time, body.data(), sizeof(time));
     body = body.subspan(sizeof(time));
   } else {
@@ -102,6 +104,13 @@ std::optional<SampleRecord> parse_sample(std::span<const std::byte> body) {
   sample.linked_frames = {reinterpret_cast<const flamed_linked_frame*>(addresses + user + kernel), linked};
   sample.linked_calls = {reinterpret_cast<const std::uint64_t*>(sample.linked_frames.data() + linked), calls};
   return sample;
+}
+
+std::optional<VisitRecord> parse_visit(std::span<const std::byte> body) {
+  if (body.size() < sizeof(flamed_wait)) return std::nullopt;
+  const std::optional<SampleRecord> sample = parse_sample(body.subspan(sizeof(flamed_wait)));
+  if (!sample) return std::nullopt;
+  return VisitRecord{reinterpret_cast<const flamed_wait*>(body.data()), *sample};
 }
 
 std::optional<MappingRecord> parse_mapping(std::span<const std::byte> body) {

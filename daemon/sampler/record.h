@@ -2,7 +2,7 @@
 //
 // Records of perf buffers and of rings of samples, decoded: bytes in, values out, no I/O. Layouts are those of
 // perf_event_open(2) with sample_type = TIME and sample_id_all, so that every record has its CLOCK_MONOTONIC time;
-// samples have the layout of bpf/events.h.
+// samples have the layout of bpf/events.h, visits that of bpf/visits.h.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,13 @@
 #include "base/clock.h"
 #include "bpf/events.h"
 #include "bpf/linked_layout.h"
+#include "bpf/visits.h"
 
 namespace flamed::daemon {
 
 enum class RecordKind : std::uint8_t {
   kSample,
+  kVisit,    ///< of a waiting thread
   kMapping,  ///< MMAP2
   kComm,
   kFork,
@@ -49,6 +51,13 @@ struct SampleRecord {
 };
 /// Empty if the counts do not match the number of bytes.
 std::optional<SampleRecord> parse_sample(std::span<const std::byte> body);
+
+/// A visit of a waiting thread: `sample` has its process and its kernel stack.
+struct VisitRecord {
+  const flamed_wait* wait = nullptr;
+  SampleRecord sample;
+};
+std::optional<VisitRecord> parse_visit(std::span<const std::byte> body);
 
 struct MappingRecord {
   std::int32_t pid = 0;

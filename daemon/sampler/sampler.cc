@@ -175,7 +175,7 @@ class Sampler::Impl {
 
   void wake() { wake_ups_->wake(); }
 
-  void drain(EventBatch& batch) {
+  void drain(EventBatch& batch, const std::function<void(EventBatch&)>& add_others) {
     batch.clear();
     std::swap(batch, carried_);
     const MonotonicTime cutoff = clock_.monotonic();
@@ -185,6 +185,7 @@ class Sampler::Impl {
       for (auto& [cpu, sampler] : cpus_by_number_) side_band_.drain(sampler.side_band, batch);
     });
     for (auto& [cpu, ring] : rings_by_cpu_) drain_samples(ring, batch);
+    if (add_others) add_others(batch);
     side_band_.report(batch);
     batch.sort_and_split(cutoff, carried_);
     batch.drained_at = cutoff;
@@ -486,7 +487,9 @@ bool Sampler::wait(int timeout_ms, MonotonicTime notices_from) { return impl_->w
 void Sampler::stretch_period(unsigned times) { impl_->stretch_period(times); }
 void Sampler::stop() { impl_->stop(); }
 void Sampler::wake() { impl_->wake(); }
-void Sampler::drain(EventBatch& batch) { impl_->drain(batch); }
+void Sampler::drain(EventBatch& batch, const std::function<void(EventBatch&)>& add_others) {
+  impl_->drain(batch, add_others);
+}
 void Sampler::check_cpus() { impl_->check_cpus(); }
 bool Sampler::may_rest() const { return impl_->may_rest(); }
 const SamplerFigures& Sampler::figures() const { return impl_->figures(); }

@@ -6,6 +6,7 @@
 // Belongs to the reader thread, except functions marked otherwise.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/clock.h"
@@ -39,8 +40,8 @@ class Sampler {
   /// to an update of the tables. Such notices don't end the wait before `notices_from`.
   bool wait(int timeout_ms, MonotonicTime notices_from = {});
 
-  /// Fills `batch` with all events up to now, in the order of time.
-  void drain(EventBatch& batch);
+  /// Fills `batch` with all events up to now, in the order of time, and what `add_others` appends.
+  void drain(EventBatch& batch, const std::function<void(EventBatch&)>& add_others = {});
 
   /// Opens and closes timers and rings for CPUs that came online or went offline, and reopens timers that have stopped
   /// (see TimerWatch). The next batch has the unsampled time as a gap. Call it after each drain: if wait() reports

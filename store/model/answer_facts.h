@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/model/gap.h"
+#include "store/model/measure.h"
 #include "store/model/quality.h"
 #include "store/model/selection.h"
 
@@ -29,6 +30,8 @@ struct PeriodShare {
 };
 
 struct AnswerFacts {
+  /// "CPU time" in the names below is time of this measure.
+  Measure measure = Measure::kCpu;
   WallWindow asked;
   /// The answer has exactly the selection's samples in this window: `asked`, cut to the retained time, with each edge
   /// rounded outwards to a whole minute if the samples of that minute are no longer kept one by one.

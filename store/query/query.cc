@@ -14,6 +14,14 @@
 namespace flamed::store {
 namespace {
 
+/// A minute in which no thread is known to have waited.
+std::shared_ptr<const Slot> empty_waits_of(const Slot& slot) {
+  Slot waits{slot.bounds, slot.sequence};
+  waits.bounds.period_ns = kWaitUnitNs;
+  waits.edition = kWaitsEdition;
+  return std::make_shared<const Slot>(std::move(waits));
+}
+
 bool has_samples(const SnapshotData& data, const Selection& selection, QueryBudget& budget) {
   SlotSelection slots(data, selection, budget);
   StackStates states(data);
@@ -34,6 +42,30 @@ bool has_samples(const SnapshotData& data, const Selection& selection, QueryBudg
 Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user) {
   auto data = std::make_shared<SnapshotData>(snapshot.data());
   data->only_user = user;
+  return Snapshot(std::move(data));
+}
+
+Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle) {
+  if (measure == Measure::kCpu) return snapshot;
+  const SnapshotData& all = snapshot.data();
+  auto data = std::make_shared<SnapshotData>(all);
+  data->measure = measure;
+  data->hides_idle = hides_idle;
+  auto sealed = std::make_shared<std::vector<SealedSlot>>();
+  const bool with_cpu = measure == Measure::kWall;
+  for (const SealedSlot& slot : *all.sealed) {
+    if (with_cpu) sealed->push_back({slot.slot});
+    sealed->push_back({slot.slot->waits != nullptr ? slot.slot->waits : empty_waits_of(*slot.slot)});
+  }
+  data->sealed = std::move(sealed);
+  data->open.clear();
+  for (const OpenSlot::View& slot : all.open) {
+    if (with_cpu) data->open.push_back(slot.without_log());
+    OpenSlot::View waits = slot.waits != nullptr ? *slot.waits : OpenSlot::View{slot.bounds, slot.sequence};
+    waits.bounds.period_ns = kWaitUnitNs;
+    data->open.push_back(waits.without_log());
+  }
+  data->pending = nullptr;
   return Snapshot(std::move(data));
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "store/model/measure.h"
 #include "store/model/profile.h"
 #include "store/model/profile_options.h"
 #include "store/model/query_budget.h"
@@ -24,6 +25,10 @@ namespace flamed::store {
 Snapshot seen_by(const Snapshot& snapshot, std::uint32_t user);
 /// That user; empty if the snapshot has all users.
 std::optional<std::uint32_t> only_user(const Snapshot& snapshot);
+
+/// The same snapshot of another measure: waiting time, or both. Waiting time is in samples of kWaitUnitNs each, whole
+/// minutes of it only. `hides_idle`: without threads that wait for work (is_idle()).
+Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle);
 
 /// The frames of stored stacks in these modules, which must be sorted: each frame once, in order. May include frames of
 /// stacks that are just being freed.

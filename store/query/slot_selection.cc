@@ -100,10 +100,12 @@ bool keeps_single_samples(const Snapshot& snapshot, const WallWindow& window) {
   return !SlotSelection(snapshot.data(), selection, unlimited, SlotSelection::Want::kSamples).has_no_samples();
 }
 
-SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want)
+SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, Want want,
+                             std::int64_t step_ns)
     : snapshot_(snapshot), budget_(budget), filter_(snapshot, selection), part_(selection.part) {
   if (part_) want = Want::kSamples;
   const WallWindow& asked = selection.window;
+  facts_.measure = snapshot.measure;
   facts_.asked = asked;
   facts_.used = asked;
   facts_.period_ns = snapshot.period_ns;
@@ -176,6 +178,7 @@ SlotSelection::SlotSelection(const SnapshotData& snapshot, const Selection& sele
   slots_.erase(slots_.begin() + static_cast<std::ptrdiff_t>(end), slots_.end());
   slots_.erase(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(begin));
   if (begin < end) unify_periods(std::span(windows).subspan(begin, end - begin));
+  if (begin < end && snapshot.measure != Measure::kCpu) add_long_waits(step_ns);
   count_pending();
   warn(retained);
   find_gaps();
@@ -214,6 +217,7 @@ Error SlotSelection::no_samples_error() {
 
 bool SlotSelection::extract(Touched& slot) {
   if (std::exchange(slot.extracted, true)) return true;
+  if (slot.open == nullptr && slot.sealed == nullptr) return extract_long_waits(slot);
   return slot.open != nullptr ? extract_open(slot) : extract_sealed(slot);
 }
 
@@ -290,6 +294,63 @@ bool SlotSelection::extract_sealed(Touched& slot) {
     }
   }
   slot.entries.erase(to, slot.entries.end());
+  return true;
+}
+
+void SlotSelection::add_long_waits(std::int64_t step_ns) {
+  collect_long_waits();
+  if (long_waits_.empty()) return;
+  const WallWindow& used = facts_.used;
+  const std::int64_t offset_ns = slots_.back().bounds.wall_offset_ns;
+  for (WallTime from = used.from; from < used.to;) {
+    WallTime to = used.to;
+    if (step_ns > 0) to = std::min(to, WallTime{from.ns - from.ns % step_ns + step_ns});
+    Touched slot{.bounds = {{from.ns - offset_ns}, {to.ns - offset_ns}, offset_ns, facts_.period_ns}};
+    slot.complete = true;
+    slot.window = {from, to};
+    slot.weight = static_cast<std::uint64_t>(kWaitUnitNs / facts_.period_ns);
+    slots_.push_back(std::move(slot));
+    from = to;
+  }
+}
+
+void SlotSelection::collect_long_waits() {
+  // Bounds of the slots of the whole snapshot, for their clocks.
+  std::vector<const SlotBounds*> bounds;
+  for (const SealedSlot& sealed : *snapshot_.sealed) bounds.push_back(&sealed.slot->bounds);
+  for (const OpenSlot::View& open : snapshot_.open) bounds.push_back(&open.bounds);
+  const auto on_the_wall = [&](MonotonicTime time) {
+    const auto after = std::upper_bound(bounds.begin(), bounds.end(), time,
+                                        [](MonotonicTime at, const SlotBounds* slot) { return at < slot->start; });
+    const SlotBounds& slot = **(after == bounds.begin() ? after : after - 1);
+    return WallTime{time.ns + slot.wall_offset_ns};
+  };
+  const auto add = [&](std::uint32_t thread, std::uint32_t stack_key, MonotonicTime from, MonotonicTime to) {
+    if (to <= from || !filter_.wants(thread)) return;
+    const WallWindow window{std::max(on_the_wall(from), facts_.used.from), std::min(on_the_wall(to), facts_.used.to)};
+    if (window.from < window.to) long_waits_.push_back({thread, stack_key, window});
+  };
+  const auto add_all = [&](const std::vector<LongWait>& waits) {
+    for (const LongWait& wait : waits) add(wait.thread, wait.stack_key, wait.from, wait.to);
+  };
+  for (const SealedSlot& sealed : *snapshot_.sealed) add_all(sealed.slot->long_waits);
+  for (const OpenSlot::View& open : snapshot_.open) add_all(open.long_waits);
+  const MonotonicTime seen = std::min(snapshot_.waits_seen, snapshot_.until);
+  snapshot_.standing_waits.for_each_place([&](std::uint32_t, const StandingWait& wait) {
+    if (wait.thread != StandingWait::kNone) add(wait.thread, wait.stack_key, wait.from, seen);
+  });
+  std::stable_sort(long_waits_.begin(), long_waits_.end(),
+                   [](const WallWait& a, const WallWait& b) { return a.thread < b.thread; });
+}
+
+bool SlotSelection::extract_long_waits(Touched& slot) {
+  if (!budget_.visit(long_waits_.size())) return false;
+  for (const WallWait& wait : long_waits_) {
+    const std::int64_t ns =
+        std::min(wait.window.to, slot.window.to).ns - std::max(wait.window.from, slot.window.from).ns;
+    const std::int64_t units = (ns + kWaitUnitNs / 2) / kWaitUnitNs;
+    if (units > 0) slot.entries.push_back({wait.thread, wait.stack_key, static_cast<std::uint32_t>(units)});
+  }
   return true;
 }
 
@@ -377,8 +438,9 @@ std::shared_ptr<const Histogram> SlotSelection::make_sum(std::size_t index, std:
 }
 
 std::shared_ptr<const Histogram> SlotSelection::sides_of(std::size_t slot, Side asked, StackStates& states) {
-  if (!slots_[slot].is_whole() || asked != Side::kBoth || !filter_.wants_all()) return nullptr;
+  if (!slots_[slot].is_whole() || asked != Side::kBoth || !filter_.wants_all() || snapshot_.hides_idle) return nullptr;
   const Slot& sealed = *slots_[slot].sealed->slot;
+  if (sealed.quality.stored() > std::numeric_limits<std::uint32_t>::max()) return nullptr;
   const SlotRun run{sealed.sequence, 1, sealed.edition};
   if (auto known = snapshot_.side_sums->find(run)) return known;
   if (!budget_.visit(sealed.histogram.entry_count())) return nullptr;
@@ -457,7 +519,10 @@ void SlotSelection::warn(std::optional<WallWindow> retained) {
                           " were dropped early because the profiler was short of memory.");
   }
   warn_of_given_up();
-  if (facts_.periods.size() > 1) {
+  if (snapshot_.measure != Measure::kCpu && snapshot_.waits_seen.ns == std::numeric_limits<std::int64_t>::min()) {
+    warnings.emplace_back("No waiting time is known: waiting threads are not visited, /healthz says why.");
+  }
+  if (facts_.periods.size() > 1 && snapshot_.measure == Measure::kCpu) {
     warnings.emplace_back("The sampling period changed within the window (" + std::to_string(facts_.periods.size()) +
                           " periods): a sample that stands for more time is counted as several.");
   }

@@ -17,6 +17,7 @@
 #include "store/index/stack_states.h"
 #include "store/model/answer_facts.h"
 #include "store/model/query_budget.h"
+#include "store/model/wait_reason.h"
 #include "store/query/thread_filter.h"
 #include "store/ring/histogram.h"
 #include "store/ring/slot.h"
@@ -27,20 +28,24 @@ namespace flamed::store {
 /// One thread's stacks in one slot. Views into the snapshot or the SlotSelection.
 class ThreadStacks {
  public:
-  /// `weight` is the weight of each sample, `instead` the stack that is shown instead of each, if any.
-  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight, std::optional<StackId> instead = {})
-      : weight_(weight), packed_(packed), instead_(instead) {}
-  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight, std::optional<StackId> instead = {})
-      : weight_(weight), entries_(entries), instead_(instead) {}
+  /// `weight` is the weight of each sample, `instead` the stack that is shown instead of each, if any. `without_idle`:
+  /// the tree, if stacks of threads that wait for work are left out; else null.
+  ThreadStacks(std::span<const std::uint8_t> packed, std::uint64_t weight, std::optional<StackId> instead = {},
+               const CallTree::View* without_idle = nullptr)
+      : weight_(weight), packed_(packed), instead_(instead), without_idle_(without_idle) {}
+  ThreadStacks(std::span<const HistogramEntry> entries, std::uint64_t weight, std::optional<StackId> instead = {},
+               const CallTree::View* without_idle = nullptr)
+      : weight_(weight), entries_(entries), instead_(instead), without_idle_(without_idle) {}
 
   /// visit(StackRef, count)
   template <typename F>
   void for_each(F&& visit) const {
-    const auto shown = [&](StackRef ref) { return instead_ ? StackRef{*instead_} : ref; };
-    for (const HistogramEntry& entry : entries_) {
-      visit(shown(StackRef::from_key(entry.stack_key)), entry.count * weight_);
-    }
-    Histogram::for_each_stack(packed_, [&](StackRef ref, std::uint64_t count) { visit(shown(ref), count * weight_); });
+    const auto show = [&](StackRef ref, std::uint64_t count) {
+      if (without_idle_ != nullptr && is_idle(ref)) return;
+      visit(instead_ ? StackRef{*instead_} : ref, count * weight_);
+    };
+    for (const HistogramEntry& entry : entries_) show(StackRef::from_key(entry.stack_key), entry.count);
+    Histogram::for_each_stack(packed_, show);
   }
 
  private:
@@ -48,6 +53,14 @@ class ThreadStacks {
   std::span<const std::uint8_t> packed_;
   std::span<const HistogramEntry> entries_;
   std::optional<StackId> instead_;
+  const CallTree::View* without_idle_;
+
+  [[nodiscard]] bool is_idle(StackRef ref) const {
+    if (ref.cut || ref.stack == kEmptyStack) return false;
+    const FrameId innermost = without_idle_->nodes[ref.stack.value].frame;
+    const std::optional<WaitReason> reason = wait_reason_in(without_idle_->frames[innermost.value]);
+    return reason && store::is_idle(*reason);
+  }
 };
 
 class SlotSelection {
@@ -58,8 +71,9 @@ class SlotSelection {
     kSamples  ///< those with logs, without a gap up to the newest: for_each_sample()
   };
 
+  /// `step_ns`: waits that outlast a slot are told apart by such steps of the wall clock; 0: not by time.
   SlotSelection(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget,
-                Want want = Want::kCounts);
+                Want want = Want::kCounts, std::int64_t step_ns = 0);
   SlotSelection(const SlotSelection&) = delete;
   SlotSelection& operator=(const SlotSelection&) = delete;
 
@@ -90,7 +104,7 @@ class SlotSelection {
         while (i < slot.entries.size() && slot.entries[i].thread == slot.entries[begin].thread) ++i;
         visit(slot.entries[begin].thread,
               ThreadStacks(std::span<const HistogramEntry>(slot.entries).subspan(begin, i - begin), slot.weight,
-                           instead_of(slot.entries[begin].thread)));
+                           instead_of(slot.entries[begin].thread), without_idle()));
       }
       return true;
     }
@@ -100,7 +114,7 @@ class SlotSelection {
     histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
       if (!go_on || !filter_.wants(thread)) return;
       if (!filter_.wants_all()) go_on = budget_.visit(bytes.size() / 2 + 1);
-      visit(thread, ThreadStacks(bytes, slot.weight, instead_of(thread)));
+      visit(thread, ThreadStacks(bytes, slot.weight, instead_of(thread), without_idle()));
     });
     return go_on;
   }
@@ -129,7 +143,8 @@ class SlotSelection {
       if (sum != nullptr) {
         if (!budget_.visit(filter_.wants_all() ? sum->entry_count() : 1)) return false;
         sum->for_each_thread([&](std::uint32_t process, std::span<const std::uint8_t> bytes) {
-          if (filter_.wants_process(process)) visit(bounds, process, ThreadStacks(bytes, slots_[i].weight));
+          if (filter_.wants_process(process))
+            visit(bounds, process, ThreadStacks(bytes, slots_[i].weight, {}, without_idle()));
         });
       } else {
         const auto visit_thread = [&](std::uint32_t thread, const ThreadStacks& stacks) {
@@ -195,10 +210,12 @@ class SlotSelection {
     return snapshot_.tree.hidden;
   }
 
+  [[nodiscard]] const CallTree::View* without_idle() const { return snapshot_.hides_idle ? &snapshot_.tree : nullptr; }
+
   struct Touched {
     SlotBounds bounds;
     const SealedSlot* sealed = nullptr;    ///< either this is set
-    const OpenSlot::View* open = nullptr;  ///< or that
+    const OpenSlot::View* open = nullptr;  ///< or that; or none: long waits, in this window
     bool exact = false;                    ///< it has a log
     bool complete = false;                 ///< all of its samples are in the window
     MonotonicTime first{}, last{};         ///< of its log
@@ -235,6 +252,11 @@ class SlotSelection {
   /// Fills `entries` of a slot that has no suitable histogram.
   bool extract(Touched& slot);
   bool extract_open(Touched& slot);
+  bool extract_long_waits(Touched& slot);
+  /// Adds slots for waits that outlast slots.
+  void add_long_waits(std::int64_t step_ns);
+  /// Their wait in the window, on the wall clock.
+  void collect_long_waits();
   bool extract_sealed(Touched& slot);
   /// `counts`, by number in the log: of all samples before, of those that are meant after.
   template <typename Log>
@@ -256,6 +278,12 @@ class SlotSelection {
   std::vector<std::shared_ptr<const Histogram>> sums_;  ///< that views of visitors point into
   std::vector<std::uint32_t> sum_of_;                   ///< by stack key: scratch of make_sum(), otherwise all 0
   std::vector<Pair> pairs_;                             ///< of one slot, by number in its log
+  struct WallWait {
+    std::uint32_t thread = 0;
+    std::uint32_t stack_key = 0;
+    WallWindow window;
+  };
+  std::vector<WallWait> long_waits_;
   AnswerFacts facts_;
   bool none_exact_ = false;
 };

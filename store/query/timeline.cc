@@ -14,13 +14,18 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
+/// A step of time whose samples are not kept one by one is made of whole minutes.
+std::int64_t whole_steps(std::int64_t step_ns) {
+  return step_ns % kNsPerMinute == 0 ? step_ns : (step_ns / kNsPerMinute + 1) * kNsPerMinute;
+}
+
 class TimelineBuilder {
  public:
-  TimelineBuilder(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget)
+  TimelineBuilder(const SnapshotData& snapshot, const Selection& selection, std::int64_t step_ns, QueryBudget& budget)
       : snapshot_(snapshot),
         selection_(selection),
         budget_(budget),
-        slots_(snapshot, selection, budget),
+        slots_(snapshot, selection, budget, SlotSelection::Want::kCounts, whole_steps(step_ns)),
         states_(snapshot) {}
 
   Result<Timeline> build(std::int64_t step_ns, std::size_t most_processes) {
@@ -46,7 +51,7 @@ class TimelineBuilder {
     bool all_exact = true;
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) all_exact = all_exact && slots_.is_exact(slot);
     if (!all_exact && line.step_ns % kNsPerMinute != 0) {
-      line.step_ns = (line.step_ns / kNsPerMinute + 1) * kNsPerMinute;
+      line.step_ns = whole_steps(line.step_ns);
       line.warnings.push_back("Samples of a part of the window are no longer kept one by one: the step is " +
                               std::to_string(line.step_ns / kNsPerSecond) + " seconds instead of the " +
                               std::to_string(std::max(step_ns, kNsPerSecond) / kNsPerSecond) + " asked for.");
@@ -157,7 +162,7 @@ class TimelineBuilder {
 
 Result<Timeline> timeline(const Snapshot& snapshot, const Selection& selection, std::int64_t step_ns,
                           std::size_t most_processes, QueryBudget& budget) {
-  return TimelineBuilder(snapshot.data(), selection, budget).build(step_ns, most_processes);
+  return TimelineBuilder(snapshot.data(), selection, step_ns, budget).build(step_ns, most_processes);
 }
 
 }  // namespace flamed::store

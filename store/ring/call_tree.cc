@@ -172,6 +172,15 @@ std::optional<Truncation> CallTree::truncation_of(StackId stack, std::vector<std
   return static_cast<Truncation>(state - kWhole - 1);
 }
 
+std::optional<Truncation> CallTree::truncation_of(StackId stack) const {
+  if (stack == kEmptyStack) return std::nullopt;
+  std::uint32_t node = stack.value;
+  while (nodes_[node].caller != kEmptyStack) node = nodes_[node].caller.value;
+  const Frame outermost = frames_[nodes_[node].frame.value];
+  if (outermost.module != kTruncatedModule) return std::nullopt;
+  return static_cast<Truncation>(outermost.offset);
+}
+
 void CallTree::mark_hidden(std::uint32_t sequence) {
   if (hidden_ == kEmptyStack) hidden_ = intern_child(kEmptyStack, {kHiddenModule, 0}).value_or(kEmptyStack);
   mark_used(hidden_, sequence);

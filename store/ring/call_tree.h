@@ -108,6 +108,8 @@ class CallTree {
   /// Why the stack is truncated, if it is. `known` caches results for further stacks: empty at first, valid until the
   /// next sweep.
   [[nodiscard]] std::optional<Truncation> truncation_of(StackId stack, std::vector<std::uint8_t>& known) const;
+  /// The same for a single stack.
+  [[nodiscard]] std::optional<Truncation> truncation_of(StackId stack) const;
 
   /// By user, the number of nodes that only this user has.
   [[nodiscard]] const UserShares::Held& nodes_of_users() const { return nodes_of_; }

@@ -34,6 +34,11 @@ void FairDivision::for_each_user_of(const Slot& slot, F&& change) {
     UserShares::User& user = owner_of(thread);
     change(slot.sequence > user.thinned_through ? user.stack_bytes : user.thin_bytes, bytes.size() + kGroupBytes);
   });
+  for (const LongWait& wait : slot.long_waits) {
+    UserShares::User& user = owner_of(wait.thread);
+    change(slot.sequence > user.thinned_through ? user.stack_bytes : user.thin_bytes, sizeof(LongWait));
+  }
+  if (slot.waits != nullptr) for_each_user_of(*slot.waits, change);
 }
 
 void FairDivision::note_put(const Slot& slot) {
@@ -42,10 +47,12 @@ void FairDivision::note_put(const Slot& slot) {
 
 void FairDivision::note_sealed(const Slot& slot) {
   note_put(slot);
-  slot.histogram.for_each_thread_counted([&](std::uint32_t thread, std::span<const std::uint8_t>, std::size_t stacks) {
+  const auto close = [&](std::uint32_t thread, std::span<const std::uint8_t>, std::size_t stacks) {
     std::size_t& open = owner_of(thread).open_entries;
     open -= std::min(open, stacks);
-  });
+  };
+  slot.histogram.for_each_thread_counted(close);
+  if (slot.waits != nullptr) slot.waits->histogram.for_each_thread_counted(close);
 }
 
 void FairDivision::note_dropped(const Slot& slot) {

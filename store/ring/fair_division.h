@@ -41,6 +41,8 @@ class FairDivision {
 
   // -- What users have -----------------------------------------------------------------------------------------------
 
+  /// What stacks of the user's are to be marked with.
+  UserTag tag_of(std::uint32_t user) { return shares_.tag_of(user); }
   /// A pair of thread and stack of the user's is new in an open slot. What the stack is to be marked with.
   UserTag note_first_seen(std::uint32_t user) {
     const UserTag tag = shares_.tag_of(user);

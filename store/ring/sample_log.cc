@@ -76,8 +76,7 @@ std::shared_ptr<const SampleLog> OpenSampleLog::seal(std::span<const std::uint32
 
 bool OpenSampleLog::add_chunk() {
   if (!budget_.has_room(kChunkBytes)) {
-    release();
-    whole_ = false;
+    discard();
     return false;
   }
   // Not make_shared, which would zero all of it first.

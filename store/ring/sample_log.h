@@ -169,6 +169,12 @@ class OpenSampleLog {
     /// Times of the earliest and the latest sample; meaningless without samples.
     [[nodiscard]] MonotonicTime first() const { return first_; }
     [[nodiscard]] MonotonicTime last() const { return last_; }
+    /// Of a log whose samples were not kept.
+    [[nodiscard]] static View discarded() {
+      View view;
+      view.whole_ = false;
+      return view;
+    }
 
    private:
     friend class OpenSampleLog;
@@ -188,6 +194,11 @@ class OpenSampleLog {
   /// Whether append() needs memory, and the budget has none.
   [[nodiscard]] bool needs_room() const {
     return whole_ && count_ == chunks_.size() * kPerChunk && !budget_.has_room(kChunkBytes);
+  }
+  /// It takes no samples any more.
+  void discard() {
+    release();
+    whole_ = false;
   }
   /// Without room the log is discarded.
   void append(const LoggedSample& sample) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/ring/slot.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "store/model/measure.h"
 
 namespace flamed::store {
 namespace {
@@ -25,17 +28,17 @@ SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous
   return {start, end, wall_offset_ns, period_ns};
 }
 
-SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples) {
-  constexpr std::uint32_t kGone = 0xffffffffU;
-  const Slot& old = *sealed.slot;
+namespace {
+
+constexpr std::uint32_t kGone = 0xffffffffU;
+
+/// The slot without its waits. `row_of` and `places`: where each entry went.
+Slot thin_slot(const Slot& old, const Thinning& how, std::uint64_t& samples, std::vector<std::uint32_t>& row_of,
+               std::vector<std::uint32_t>& places) {
   Quality quality = old.quality;
   std::vector<HistogramEntry> rows;
   rows.reserve(old.histogram.entry_count());
-  std::vector<std::uint32_t> row_of;  // by number in the log
-  row_of.reserve(sealed.log ? old.histogram.entry_count() : 0);
-  const auto move_to = [&](std::uint32_t row) {
-    if (sealed.log) row_of.push_back(row);
-  };
+  row_of.reserve(old.histogram.entry_count());
   const auto end_differently = [&](StackRef ref, std::uint64_t count) {
     const auto bucket = [&](StackRef of) -> std::uint64_t& {
       const std::optional<Truncation> reason = how.truncation_of(of);
@@ -47,7 +50,7 @@ SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& sa
   old.histogram.for_each_thread([&](std::uint32_t thread, std::span<const std::uint8_t> bytes) {
     if (!how.is_meant(thread)) {
       Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
-        move_to(static_cast<std::uint32_t>(rows.size()));
+        row_of.push_back(static_cast<std::uint32_t>(rows.size()));
         rows.push_back({thread, ref.key(), static_cast<std::uint32_t>(count)});
       });
       return;
@@ -55,17 +58,39 @@ SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& sa
     const auto row = static_cast<std::uint32_t>(rows.size());
     if (how.instead) rows.push_back({thread, how.instead->key(), 0});
     Histogram::for_each_stack(bytes, [&](StackRef ref, std::uint64_t count) {
-      move_to(how.instead ? row : kGone);
+      row_of.push_back(how.instead ? row : kGone);
       if (how.instead) rows[row].count += static_cast<std::uint32_t>(count);
       if (how.instead && ref.key() == how.instead->key()) return;
       end_differently(ref, count);
       samples += count;
     });
   });
+  Slot thinned{old.bounds, old.sequence, quality, Histogram(rows, &places), old.edition + 1};
+  for (LongWait wait : old.long_waits) {
+    if (how.is_meant(wait.thread)) {
+      if (!how.instead) continue;
+      wait.stack_key = how.instead->key();
+    }
+    thinned.long_waits.push_back(wait);
+  }
+  return thinned;
+}
+
+}  // namespace
+
+SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& samples) {
+  std::vector<std::uint32_t> row_of;  // by number in the log
   std::vector<std::uint32_t> places;
+  Slot slot = thin_slot(*sealed.slot, how, samples, row_of, places);
+  if (sealed.slot->waits != nullptr) {
+    // Their units are no samples.
+    std::uint64_t units = 0;
+    std::vector<std::uint32_t> unused_rows;
+    std::vector<std::uint32_t> unused_places;
+    slot.waits = std::make_shared<const Slot>(thin_slot(*sealed.slot->waits, how, units, unused_rows, unused_places));
+  }
   SealedSlot thinned;
-  thinned.slot =
-      std::make_shared<const Slot>(Slot{old.bounds, old.sequence, quality, Histogram(rows, &places), old.edition + 1});
+  thinned.slot = std::make_shared<const Slot>(std::move(slot));
   if (sealed.log) {
     std::vector<LoggedSample> kept;
     kept.reserve(sealed.log->count());
@@ -81,13 +106,49 @@ SealedSlot thin(const SealedSlot& sealed, const Thinning& how, std::uint64_t& sa
 }
 
 OpenSlot::OpenSlot(Budget& budget, Budget& log_budget, SlotBounds slot_bounds, std::uint32_t slot_sequence)
-    : bounds(slot_bounds), sequence(slot_sequence), log(log_budget), budget_(budget), entries_(budget), index_(budget) {
+    : bounds(slot_bounds),
+      sequence(slot_sequence),
+      log(log_budget),
+      budget_(budget),
+      log_budget_(log_budget),
+      entries_(budget),
+      index_(budget) {
   budget_.take(kOpenSlotBytes);
 }
 
-OpenSlot::~OpenSlot() { budget_.give_back(kOpenSlotBytes); }
+OpenSlot::~OpenSlot() { budget_.give_back(kOpenSlotBytes + long_waits_.size() * sizeof(LongWait)); }
 
-OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
+SlotBounds OpenSlot::bounds_of_waits() const {
+  SlotBounds same = bounds;
+  same.period_ns = kWaitUnitNs;
+  return same;
+}
+
+OpenSlot& OpenSlot::waits() {
+  if (waits_ == nullptr) {
+    waits_ = std::make_unique<OpenSlot>(budget_, log_budget_, bounds_of_waits(), sequence);
+    waits_->log.discard();
+  }
+  return *waits_;
+}
+
+bool OpenSlot::add_long_wait(const LongWait& wait) {
+  if (!budget_.has_room(sizeof(LongWait))) return false;
+  budget_.take(sizeof(LongWait));
+  long_waits_.push_back(wait);
+  return true;
+}
+
+OpenSlot::View OpenSlot::view() {
+  View view{bounds, sequence, quality, entries_.view(), entry_count(), log.view(), nullptr, long_waits_};
+  if (waits_ != nullptr) {
+    waits_->bounds = bounds_of_waits();
+    view.waits = std::make_shared<const View>(waits_->view());
+  }
+  return view;
+}
+
+OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room, std::uint32_t amount) {
   std::uint32_t key = ref.key();
   std::uint64_t hash = hash_of(thread, key);
   std::uint32_t found = index_.find(hash, [&](std::uint32_t id) {
@@ -95,7 +156,7 @@ OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
     return entry.thread == thread && entry.stack_key == key;
   });
   if (found != IdIndex::kNone) {
-    ++entries_.writable(found).count;
+    entries_.writable(found).count += amount;
     return {Counted::kAgain, found};
   }
   std::size_t needed = room == Room::kOrdinary ? kReserveCount + 1 : 1;
@@ -106,7 +167,7 @@ OpenSlot::Count OpenSlot::count(std::uint32_t thread, StackRef ref, Room room) {
   }
   std::optional<std::uint32_t> id = entries_.allocate();
   if (!id) return {};
-  entries_.writable(*id) = HistogramEntry{thread, key, 1};
+  entries_.writable(*id) = HistogramEntry{thread, key, amount};
   index_.insert(hash, *id);
   return {Counted::kFirstTime, *id};
 }
@@ -116,8 +177,14 @@ SealedSlot OpenSlot::seal() {
   rows.reserve(entries_.size());
   entries_.for_each([&](std::uint32_t id) { rows.push_back(entries_[id]); });
   std::vector<std::uint32_t> places;
-  auto slot = std::make_shared<const Slot>(Slot{bounds, sequence, quality, Histogram(rows, &places)});
-  return {std::move(slot), log.seal(places)};
+  Slot slot{bounds, sequence, quality, Histogram(rows, &places), 0, nullptr, long_waits_};
+  if (waits_ != nullptr) {
+    waits_->bounds = bounds_of_waits();
+    Slot waits = *waits_->seal().slot;
+    waits.edition = kWaitsEdition;
+    slot.waits = std::make_shared<const Slot>(std::move(waits));
+  }
+  return {std::make_shared<const Slot>(std::move(slot)), log.seal(places)};
 }
 
 }  // namespace flamed::store

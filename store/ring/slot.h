@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "store/containers/budget.h"
@@ -38,15 +39,32 @@ struct SlotBounds {
 SlotBounds next_bounds(MonotonicTime time, std::optional<MonotonicTime> previous_end, std::int64_t wall_offset_ns,
                        std::int64_t period_ns);
 
+/// A wait that began before the slots that were open when it was known to be over.
+struct LongWait {
+  std::uint32_t thread = 0;
+  std::uint32_t stack_key = 0;  ///< StackRef
+  MonotonicTime from, to;
+};
+
+/// Waits have other sums than the samples of the same slots (SlotRun::editions).
+inline constexpr std::uint32_t kWaitsEdition = 1U << 24;
+
 /// A sealed slot.
 struct Slot {
   SlotBounds bounds;
   std::uint32_t sequence = 0;  ///< ascending in the order of opening, from 1
-  Quality quality;
-  Histogram histogram;
+  Quality quality{};
+  Histogram histogram{};
   std::uint32_t edition = 0;  ///< how often a smaller copy has replaced it
+  /// Waiting time in the same bounds, in units of kWaitUnitNs; null: none.
+  std::shared_ptr<const Slot> waits{};
+  /// Only of `waits`: of long waits that ended in it, the part before it.
+  std::vector<LongWait> long_waits{};
 
-  [[nodiscard]] std::size_t bytes() const { return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count(); }
+  [[nodiscard]] std::size_t bytes() const {
+    return sizeof(Slot) + 2 * sizeof(void*) + histogram.byte_count() + long_waits.size() * sizeof(LongWait) +
+           (waits != nullptr ? waits->bytes() : 0);
+  }
 };
 
 /// A sealed slot, and its single samples as long as they are kept.
@@ -78,10 +96,18 @@ class OpenSlot {
   struct View {
     SlotBounds bounds;
     std::uint32_t sequence = 0;
-    Quality quality;
-    Entries::View entries;
+    Quality quality{};
+    Entries::View entries{};
     std::uint32_t entry_count = 0;
-    OpenSampleLog::View log;  ///< its entries are indexes into `entries`
+    OpenSampleLog::View log{};  ///< its entries are indexes into `entries`
+    std::shared_ptr<const View> waits{};
+    std::vector<LongWait> long_waits{};
+
+    [[nodiscard]] View without_log() const {
+      View view = *this;
+      view.log = OpenSampleLog::View::discarded();
+      return view;
+    }
   };
 
   /// The last places are reserved for stacks that were cut for lack of room, so that a slot without room for new
@@ -99,9 +125,13 @@ class OpenSlot {
   OpenSlot& operator=(const OpenSlot&) = delete;
 
   /// With kFirstTime the caller must mark the thread and the stack as used by this slot.
-  Count count(std::uint32_t thread, StackRef ref, Room room);
+  Count count(std::uint32_t thread, StackRef ref, Room room, std::uint32_t amount = 1);
+  /// The slot of the waiting time in these bounds. It has no log.
+  OpenSlot& waits();
+  /// False: there is no room.
+  bool add_long_wait(const LongWait& wait);
 
-  [[nodiscard]] View view() { return {bounds, sequence, quality, entries_.view(), entry_count(), log.view()}; }
+  [[nodiscard]] View view();
   /// A sealed copy. It is not in the budgets yet.
   [[nodiscard]] SealedSlot seal();
   [[nodiscard]] std::uint32_t entry_count() const { return static_cast<std::uint32_t>(entries_.size()); }
@@ -114,13 +144,18 @@ class OpenSlot {
  private:
   static constexpr std::size_t kReserveCount = 256;
 
+  [[nodiscard]] SlotBounds bounds_of_waits() const;
+
   static std::uint64_t hash_of(std::uint32_t thread, std::uint32_t stack_key) {
     return mix((std::uint64_t{thread} << 32) | stack_key);
   }
 
   Budget& budget_;
+  Budget& log_budget_;
   Entries entries_;  ///< ids ascend without gaps: entries are never released
   IdIndex index_;
+  std::unique_ptr<OpenSlot> waits_;  ///< null: none yet
+  std::vector<LongWait> long_waits_;
 };
 
 }  // namespace flamed::store

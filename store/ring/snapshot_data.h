@@ -12,11 +12,13 @@
 
 #include "base/clock.h"
 #include "store/model/gap.h"
+#include "store/model/measure.h"
 #include "store/model/pending_sample.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
 #include "store/ring/slot.h"
 #include "store/ring/slot_sums.h"
+#include "store/ring/standing_waits.h"
 #include "store/ring/thread_table.h"
 #include "store/ring/user_shares.h"
 
@@ -42,6 +44,10 @@ class SnapshotData {
   std::shared_ptr<const std::vector<PendingSample>> pending;  ///< null: none
   std::optional<std::uint32_t> only_user;                     ///< see seen_by(); empty: all users
   std::vector<std::string> warnings;                          ///< of all its answers, see AnswerFacts
+  StandingWaits::Waits::View standing_waits;
+  MonotonicTime waits_seen;  ///< until then threads are known to have stayed in these
+  Measure measure = Measure::kCpu;
+  bool hides_idle = false;  ///< see measured()
 
   /// Is the process visible? With only_user: if it was that user's when it was last sampled.
   [[nodiscard]] bool shows(const ProcessRecord& process) const { return !only_user || is_only_users(process.owner); }

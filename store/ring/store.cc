@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "store/containers/budget.h"
+#include "store/model/measure.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/call_tree.h"
 #include "store/ring/fair_division.h"
 #include "store/ring/process_table.h"
@@ -20,6 +22,7 @@
 #include "store/ring/slot.h"
 #include "store/ring/slot_sums.h"
 #include "store/ring/snapshot_data.h"
+#include "store/ring/standing_waits.h"
 #include "store/ring/thread_table.h"
 
 namespace flamed::store {
@@ -68,6 +71,7 @@ class Store::State {
         processes_(budget_),
         threads_(budget_, processes_),
         division_(budget_, tree_budget_, tree_, threads_, processes_),
+        standing_(budget_),
         sealed_(budget_, log_budget_) {
     budget_.take(sizeof(State));
   }
@@ -87,34 +91,58 @@ class Store::State {
       return;
     }
     began_ = std::min(began_, sample.time);
-    if (division_.is_due()) division_.judge(false);
-    std::size_t share = 16;
-    for (;;) {
-      division_.hold_back_from(sample.owner);
-      std::optional<std::uint32_t> thread =
-          threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, slot->sequence);
-      CallTree::Interned interned{kEmptyStack, false};
-      if (thread) interned = tree_.intern(sample.truncation, sample.frames);
-      if (thread && interned.whole && count(*slot, *thread, {interned.stack, false}, sample)) {
-        if (sample.is_hidden) tree_.mark_hidden(slot->sequence);
-        if (sample.truncation) {
-          count_truncated(*slot, *sample.truncation);
-        } else {
-          ++slot->quality.whole;
-          ++total_.whole;
-        }
-        division_.hold_nothing_back();
-        return;
-      }
-      division_.hold_nothing_back();
-      // Ids found so far may be reclaimed by this: begin again.
-      const bool is_room_made = make_room(share, sample.owner);
-      slot = slot_for(sample.time);
-      if (slot == nullptr) slot = open_.front().get();
-      if (is_room_made) continue;
-      store_without_room(*slot, thread, interned, sample);
+    store_stack(slot, sample, {});
+  }
+
+  void add_wait(const WaitSample& wait) {
+    std::lock_guard lock(mutex_);
+    count_change();
+    const StackSample& sample = wait.sample;
+    latest_ = std::max(latest_, sample.time);
+    if (slot_for(sample.time) == nullptr) return;
+    std::optional<StandingWait> known = standing_.find(sample.tid);
+    if (wait.is_known) {
+      if (known && !sample.truncation) correct(*known, sample);
       return;
     }
+    std::int64_t rest_ns = 0;
+    if (known) {
+      count_span(*known, wait.last_seen.value_or(std::min(waits_seen_, sample.time)));
+      rest_ns = known->rest_ns;
+    }
+    if (const std::uint32_t units = units_of(wait.queued_ns, rest_ns); units != 0) {
+      const Frame queue = wait_frame(WaitReason::kRunQueue);
+      StackSample queued = sample;
+      queued.frames = {&queue, 1};
+      queued.truncation.reset();
+      static_cast<void>(store_wait(queued, units));
+    }
+    const std::optional<Place> place = store_wait(sample, units_of(wait.waited_ns, rest_ns));
+    if (!place || !standing_.put(sample.tid, {place->thread, place->ref.key(), sample.time, rest_ns}))
+      standing_.remove(sample.tid);
+  }
+
+  void correct_wait(const StackSample& sample) {
+    std::lock_guard lock(mutex_);
+    const std::optional<StandingWait> known = standing_.find(sample.tid);
+    if (!known || known->from != sample.time || slot_for(sample.time) == nullptr) return;
+    count_change();
+    correct(*known, sample);
+  }
+
+  void end_wait(std::int32_t tid, MonotonicTime time) {
+    std::lock_guard lock(mutex_);
+    std::optional<StandingWait> known = standing_.find(tid);
+    if (!known) return;
+    count_change();
+    if (slot_for(time) != nullptr) count_span(*known, std::min(time, waits_seen_));
+    standing_.remove(tid);
+  }
+
+  void set_waits_seen(MonotonicTime time) {
+    std::lock_guard lock(mutex_);
+    count_change();
+    waits_seen_ = std::max(waits_seen_, time);
   }
 
   void add_lost(Loss reason, std::uint64_t count, MonotonicTime when) {
@@ -225,6 +253,8 @@ class Store::State {
     data->threads = threads_.view();
     data->processes = processes_.view();
     data->sealed = sealed_.view();
+    data->standing_waits = standing_.view();
+    data->waits_seen = waits_seen_;
     data->open.reserve(open_.size());
     for (const auto& slot : open_) data->open.push_back(slot->view());
     data->sums = sums_;
@@ -255,6 +285,7 @@ class Store::State {
     stats.frames = tree_.frame_count();
     stats.threads = threads_.size();
     stats.processes = processes_.size();
+    stats.waiting_threads = standing_.size();
     stats.slots_dropped_for_age = dropped_for_age_;
     stats.slots_dropped_for_budget = dropped_for_budget_;
     stats.slots_dropped_for_memory = dropped_for_memory_;
@@ -299,6 +330,7 @@ class Store::State {
   void open_slot(MonotonicTime time, std::optional<MonotonicTime> previous_end) {
     SlotBounds bounds = next_bounds(time, previous_end, clock_.wall_offset_ns(), period_ns_);
     open_.push_back(std::make_unique<OpenSlot>(budget_, log_budget_, bounds, next_sequence_++));
+    standing_.for_each([this](const StandingWait& wait) { mark_used(*open_.back(), wait); });
     while (open_.size() > kMostOpenSlots) seal_oldest();
   }
 
@@ -428,35 +460,166 @@ class Store::State {
     dropped_since_sweep_ = 0;
   }
 
-  /// Counts a stack that found no room as what there is of it: the callers that the tree knows, or fewer when the slot
-  /// has no room either, down to none at all: then it is still known whose time it was.
-  bool count_cut(OpenSlot& slot, std::uint32_t thread, CallTree::Interned interned, const StackSample& sample) {
-    if (!interned.whole && count(slot, thread, {interned.stack, true}, sample)) return true;
-    return count(slot, thread, {kEmptyStack, true}, sample, OpenSlot::Room::kReserve);
+  /// What is counted of a stack: a sample, or waiting time in units of kWaitUnitNs.
+  struct Amount {
+    std::uint32_t units = 1;
+    bool is_waiting = false;
+
+    [[nodiscard]] OpenSlot& part_of(OpenSlot& slot) const { return is_waiting ? slot.waits() : slot; }
+  };
+  struct Place {
+    std::uint32_t thread = 0;
+    StackRef ref{};
+  };
+
+  /// Where it was counted; empty: it was lost.
+  std::optional<Place> store_stack(OpenSlot* slot, const StackSample& sample, Amount amount) {
+    if (division_.is_due()) division_.judge(false);
+    std::size_t share = 16;
+    for (;;) {
+      division_.hold_back_from(sample.owner);
+      std::optional<std::uint32_t> thread =
+          threads_.intern(sample.process, sample.tid, sample.comm, {sample.owner, sample.is_hidden}, slot->sequence);
+      CallTree::Interned interned{kEmptyStack, false};
+      if (thread) interned = tree_.intern(sample.truncation, sample.frames);
+      const StackRef whole{interned.stack, false};
+      if (thread && interned.whole && count(*slot, *thread, whole, sample, amount)) {
+        if (sample.is_hidden) tree_.mark_hidden(slot->sequence);
+        Quality& quality = amount.part_of(*slot).quality;
+        if (sample.truncation) {
+          quality.truncated[static_cast<std::size_t>(*sample.truncation)] += amount.units;
+          if (!amount.is_waiting) ++total_.truncated[static_cast<std::size_t>(*sample.truncation)];
+        } else {
+          quality.whole += amount.units;
+          if (!amount.is_waiting) ++total_.whole;
+        }
+        division_.hold_nothing_back();
+        return Place{*thread, whole};
+      }
+      division_.hold_nothing_back();
+      // Ids found so far may be reclaimed by this: begin again.
+      const bool is_room_made = make_room(share, sample.owner);
+      slot = slot_for(sample.time);
+      if (slot == nullptr) slot = open_.front().get();
+      if (is_room_made) continue;
+      return store_without_room(*slot, thread, interned, sample, amount);
+    }
   }
 
-  void store_without_room(OpenSlot& slot, std::optional<std::uint32_t> thread, CallTree::Interned interned,
-                          const StackSample& sample) {
+  /// Counts a stack that found no room as what there is of it: the callers that the tree knows, or fewer when the slot
+  /// has no room either, down to none at all: then it is still known whose time it was.
+  std::optional<Place> count_cut(OpenSlot& slot, std::uint32_t thread, CallTree::Interned interned,
+                                 const StackSample& sample, Amount amount) {
+    if (const StackRef cut{interned.stack, true}; !interned.whole && count(slot, thread, cut, sample, amount)) {
+      return Place{thread, cut};
+    }
+    const StackRef none{kEmptyStack, true};
+    if (!count(slot, thread, none, sample, amount, OpenSlot::Room::kReserve)) return std::nullopt;
+    return Place{thread, none};
+  }
+
+  std::optional<Place> store_without_room(OpenSlot& slot, std::optional<std::uint32_t> thread,
+                                          CallTree::Interned interned, const StackSample& sample, Amount amount) {
     const bool is_held_back = division_.hold_back_from(sample.owner);
-    if (thread && count_cut(slot, *thread, interned, sample)) {
+    std::optional<Place> place;
+    if (thread) place = count_cut(slot, *thread, interned, sample, amount);
+    if (amount.is_waiting) {
+      Quality& quality = slot.waits().quality;
+      (place ? quality.truncated[static_cast<std::size_t>(Truncation::kStoreFull)]
+             : quality.lost[static_cast<std::size_t>(Loss::kStoreFull)]) += amount.units;
+    } else if (place) {
       count_truncated(slot, Truncation::kStoreFull);
     } else {
       lose(slot, Loss::kStoreFull, 1);
     }
     division_.hold_nothing_back();
     if (is_held_back) division_.note_cut(sample.owner, slot.bounds, sample.time);
+    return place;
   }
 
-  bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const StackSample& sample,
+  bool count(OpenSlot& slot, std::uint32_t thread, StackRef ref, const StackSample& sample, Amount amount,
              OpenSlot::Room room = OpenSlot::Room::kOrdinary) {
-    const OpenSlot::Count count = slot.count(thread, ref, room);
+    if (amount.units == 0) {
+      mark_used(slot, thread, ref);
+      return true;
+    }
+    const OpenSlot::Count count = amount.part_of(slot).count(thread, ref, room, amount.units);
     if (count.counted == OpenSlot::Counted::kNoRoom) return false;
     if (count.counted == OpenSlot::Counted::kFirstTime) {
       tree_.mark_used(ref.stack, slot.sequence, division_.note_first_seen(sample.owner));
       threads_.mark_used(thread, slot.sequence);
     }
-    keep(slot, count.entry, sample);
+    if (!amount.is_waiting) keep(slot, count.entry, sample);
     return true;
+  }
+
+  // -- Waits ----------------------------------------------------------------------------------------------------------
+
+  /// Whole units of the time; the rest is for the next time.
+  static std::uint32_t units_of(std::int64_t ns, std::int64_t& rest_ns) {
+    rest_ns += std::max<std::int64_t>(ns, 0);
+    const std::int64_t units = rest_ns / kWaitUnitNs;
+    rest_ns -= units * kWaitUnitNs;
+    return static_cast<std::uint32_t>(units);
+  }
+
+  std::optional<Place> store_wait(const StackSample& sample, std::uint32_t units) {
+    OpenSlot* const slot = slot_for(sample.time);
+    return store_stack(slot != nullptr ? slot : open_.front().get(), sample, {units, true});
+  }
+
+  void mark_used(OpenSlot& slot, std::uint32_t thread, StackRef ref) {
+    tree_.mark_used(ref.stack, slot.sequence, division_.tag_of(threads_[thread].owner));
+    threads_.mark_used(thread, slot.sequence);
+  }
+  void mark_used(OpenSlot& slot, const StandingWait& wait) {
+    mark_used(slot, wait.thread, StackRef::from_key(wait.stack_key));
+  }
+
+  /// Counts the wait from its beginning to `until` in the open slots. What is older than these is a long wait.
+  void count_span(StandingWait& wait, MonotonicTime until) {
+    MonotonicTime from = wait.from;
+    const MonotonicTime open_from = open_.front()->bounds.start;
+    if (until.ns <= from.ns) return;
+    if (open_from.ns - from.ns > kSealDelayNs) {
+      OpenSlot& newest = *open_.back();
+      const MonotonicTime sealed_until = std::min(until, open_from);
+      if (!newest.waits().add_long_wait({wait.thread, wait.stack_key, from, sealed_until})) {
+        newest.waits().quality.lost[static_cast<std::size_t>(Loss::kStoreFull)] +=
+            units_of(sealed_until.ns - from.ns, wait.rest_ns);
+      }
+      mark_used(newest, wait);
+      from = sealed_until;
+    }
+    for (const auto& slot : open_) {
+      const bool is_last = slot == open_.back();
+      const MonotonicTime end = is_last ? until : std::min(until, slot->bounds.end);
+      if (end <= from) continue;
+      const std::uint32_t units = units_of(end.ns - from.ns, wait.rest_ns);
+      from = end;
+      if (units != 0) count_units(*slot, wait, units);
+    }
+  }
+
+  void count_units(OpenSlot& slot, const StandingWait& wait, std::uint32_t units) {
+    const StackRef ref = StackRef::from_key(wait.stack_key);
+    StackSample sample;
+    sample.owner = threads_[wait.thread].owner;
+    Quality& quality = slot.waits().quality;
+    if (!count(slot, wait.thread, ref, sample, {units, true})) {
+      quality.lost[static_cast<std::size_t>(Loss::kStoreFull)] += units;
+      return;
+    }
+    const std::optional<Truncation> truncation =
+        ref.cut ? std::optional(Truncation::kStoreFull) : tree_.truncation_of(ref.stack);
+    (truncation ? quality.truncated[static_cast<std::size_t>(*truncation)] : quality.whole) += units;
+  }
+
+  /// Replaces the stack of the thread's wait.
+  void correct(const StandingWait& known, const StackSample& sample) {
+    if (const std::optional<Place> place = store_wait(sample, 0)) {
+      standing_.put(sample.tid, {place->thread, place->ref.key(), known.from, known.rest_ns});
+    }
   }
 
   void count_truncated(OpenSlot& slot, Truncation reason) {
@@ -484,6 +647,8 @@ class Store::State {
   ProcessTable processes_;
   ThreadTable threads_;
   FairDivision division_;
+  StandingWaits standing_;
+  MonotonicTime waits_seen_{std::numeric_limits<std::int64_t>::min()};
   SealedSlots sealed_;
   std::deque<std::unique_ptr<OpenSlot>> open_;
   std::uint32_t next_sequence_ = 1;
@@ -510,6 +675,10 @@ Store::~Store() = default;
 
 void Store::begin() { state_->begin(); }
 void Store::add(const StackSample& sample) { state_->add(sample); }
+void Store::add_wait(const WaitSample& wait) { state_->add_wait(wait); }
+void Store::correct_wait(const StackSample& sample) { state_->correct_wait(sample); }
+void Store::end_wait(std::int32_t tid, MonotonicTime time) { state_->end_wait(tid, time); }
+void Store::set_waits_seen(MonotonicTime time) { state_->set_waits_seen(time); }
 void Store::add_lost(Loss reason, std::uint64_t count, MonotonicTime when) { state_->add_lost(reason, count, when); }
 void Store::add_gap(const Gap& gap) { state_->add_gap(gap); }
 void Store::set_pending(std::vector<PendingSample> pending) { state_->set_pending(std::move(pending)); }

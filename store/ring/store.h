@@ -47,6 +47,18 @@ struct StackSample {
   bool is_hidden = false;         ///< the process is not dumpable: see seen_by()
 };
 
+/// A visit of a waiting thread. Borrowed for the duration of add_wait().
+struct WaitSample {
+  /// The wait that it was found in: `time` is that of the visit, the last frame says why (wait_frame()).
+  StackSample sample{};
+  /// It was known to be in this wait. Nothing else is set then.
+  bool is_known = false;
+  /// When it was last seen in its wait before. Empty: not known.
+  std::optional<MonotonicTime> last_seen{};
+  std::int64_t waited_ns = 0;  ///< since then, in waits of which this one is a sample
+  std::int64_t queued_ns = 0;  ///< since then, in run queues, if it was not found there
+};
+
 /// Numbers for /metrics and for tests. Bytes are counted against the store's budget.
 struct StoreStats {
   Quality quality;  ///< since start
@@ -56,6 +68,7 @@ struct StoreStats {
   std::size_t histogram_entries = 0;                              ///< over all slots
   std::size_t sealed_bytes = 0;                                   ///< of the sealed slots
   std::size_t nodes = 0, frames = 0, threads = 0, processes = 0;  ///< live
+  std::size_t waiting_threads = 0;                                ///< whose waits are known
   std::uint64_t slots_dropped_for_age = 0;
   std::uint64_t slots_dropped_for_budget = 0;
   std::uint64_t slots_dropped_for_memory = 0;  ///< by give_back()
@@ -89,6 +102,15 @@ class Store {
 
   /// Counts the sample in exactly one bucket: stored whole, stored truncated, or lost.
   void add(const StackSample& sample);
+
+  /// Counts waiting time. The thread is taken to stay in the wait until its next visit, see set_waits_seen().
+  void add_wait(const WaitSample& wait);
+  /// The stack of the wait that the thread was found in at `sample.time` is known better now.
+  void correct_wait(const StackSample& sample);
+  /// The thread has ended.
+  void end_wait(std::int32_t tid, MonotonicTime time);
+  /// All threads were visited since `time`: those without a newer add_wait() were still in their waits.
+  void set_waits_seen(MonotonicTime time);
 
   /// Replaces the list of samples that are to be added later. Answers count them.
   void set_pending(std::vector<PendingSample> pending);

@@ -42,6 +42,12 @@ std::uint64_t parse(RecordKind kind, std::span<const std::byte> body) {
         for (const flamed_linked_frame& frame : sample->linked_frames) sum += frame.code + frame.check;
       }
       break;
+    case RecordKind::kVisit:
+      if (const auto visit = parse_visit(body)) {
+        require(sizeof(flamed_wait) + sizeof(flamed_sample) + visit->sample.kernel.size() * 8 <= body.size());
+        sum += read_all(visit->sample.kernel) + visit->wait->switches;
+      }
+      break;
     case RecordKind::kMapping:
       if (const auto mapping = parse_mapping(body)) sum += read_all(mapping->path);
       break;

@@ -96,7 +96,7 @@ class Pipeline {
   test::FakeUnwindMaps maps;
   daemon::UnwindPublisher publisher{maps, 128U << 20, clock};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, kNoProc, kNoProc};
-  daemon::Ingest ingest{processes, details, modules, store, clock, &publisher};
+  daemon::Ingest ingest{processes, details, modules, store, clock, {.unwind = &publisher}};
 
  private:
   static constexpr const char* kNoProc = "/nonexistent";

@@ -33,7 +33,10 @@ Walked walk(const UserMemory& memory, const user_registers& regs) {
   const UserMemory::Scope scope(memory);
   Walked walked;
   walked.addresses.fill(0xabcd);
-  walk_frame_pointers(&walked.sample, walked.addresses.data(), &regs);
+  pointer_walk state{};
+  begin_pointer_walk(&state, &walked.sample, walked.addresses.data(), &regs);
+  while (next_by_pointer(&state, &walked.sample, walked.addresses.data()) != 0) {
+  }
   return walked;
 }
 

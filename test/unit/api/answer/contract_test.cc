@@ -365,6 +365,25 @@ TEST_CASE("a comparison in columns has all functions with their change") {
   }
 }
 
+TEST_CASE("an answer says of which measure it is, and what it does not know") {
+  Fixture fixture;
+  const json cpu = json::parse(fixture.get("/profile?pid=123&from=now-1m").body);
+  CHECK(cpu["measure"] == "cpu");
+  for (const std::string route : {"/profile", "/threads", "/processes", "/timeline"}) {
+    const json wait = json::parse(fixture.get(route + "?measure=wait&from=now-1m").body);
+    INFO(wait.dump());
+    CHECK(wait["measure"] == "wait");
+    CHECK(wait["samples"] == 0);
+    REQUIRE_FALSE(wait["warnings"].empty());
+    CHECK(wait["warnings"].dump().find("waiting threads are not visited") != std::string::npos);
+  }
+  CHECK(json::parse(fixture.get("/profile?measure=wall&pid=123&from=now-1m").body)["cpu_seconds"] ==
+        cpu["cpu_seconds"]);
+  CHECK(fixture.get("/profile?measure=wait&format=summary").status == 400);
+  CHECK(fixture.get("/diff?measure=wait&format=summary").status == 400);
+  CHECK(fixture.get("/profile?measure=sleep").status == 400);
+}
+
 TEST_CASE("a filter sees names, and what it leaves out is not counted") {
   Fixture fixture;
   CHECK(fixture.get("/profile?pid=123&format=folded&focus=sp.n").body == "main;spin 20\n");

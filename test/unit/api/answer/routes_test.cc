@@ -581,7 +581,7 @@ TEST_CASE("an exception in a route becomes an answer with status 500") {
 
 TEST_CASE("each path can list its parameters") {
   REQUIRE(Router::parameters_of("/profile").has_value());
-  CHECK(Router::parameters_of("/profile")->size() == 29);
+  CHECK(Router::parameters_of("/profile")->size() == 31);
   CHECK(Router::parameters_of("/healthz")->empty());
   CHECK_FALSE(Router::parameters_of("/nothing").has_value());
 }

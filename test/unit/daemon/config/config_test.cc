@@ -84,6 +84,8 @@ const std::vector<Good> kGood{
      [](const Config& config) { return config.history_age_ns == 24LL * 60 * kNsPerMinute; }},
     {"history_age", "--history-age", "3660d",
      [](const Config& config) { return config.history_age_ns == 3660LL * 24 * 60 * kNsPerMinute; }},
+    {"waits", "--waits", "on", [](const Config& config) { return config.waits; }},
+    {"waits", "--waits", "off", [](const Config& config) { return !config.waits; }},
     {"log_level", "--log-level", "trace", [](const Config& config) { return config.log_level == "trace"; }},
     {"log_level", "--log-level", "critical", [](const Config& config) { return config.log_level == "critical"; }},
 };
@@ -270,7 +272,7 @@ TEST_CASE("an unknown key is refused with the list of known ones") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message() ==
         "line 1: unknown key 'frequency'; known are listen, token_file, frequency_hz, cpu_budget, retention, "
-        "memory_budget, unwind, unwind_memory, stack_slices, command_lines, runtimes, jvm_attach, debuginfod, "
+        "memory_budget, unwind, unwind_memory, stack_slices, waits, command_lines, runtimes, jvm_attach, debuginfod, "
         "history, history_size, history_age, log_level");
 }
 

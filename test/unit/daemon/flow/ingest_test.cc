@@ -77,7 +77,7 @@ struct Pipeline {
   symbolizer::ModuleTable modules{100, clock};
   symbolizer::ProcessTracker processes{modules, clock, proc.path()};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
-  Ingest ingest{processes, details, modules, store, clock};
+  Ingest ingest{processes, details, modules, store, clock, {}};
 };
 
 std::vector<std::byte> fork(std::int64_t ms, std::int32_t pid, std::int32_t parent_pid) {

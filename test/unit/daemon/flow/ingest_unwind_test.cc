@@ -81,7 +81,7 @@ struct Pipeline {
   test::FakeUnwindMaps maps;
   UnwindPublisher publisher{maps, 1U << 20, clock};
   symbolizer::ProcessDetails details{symbolizer::CommandLines::kFull, proc.path(), proc.path()};
-  Ingest ingest{processes, details, modules, store, clock, &publisher};
+  Ingest ingest{processes, details, modules, store, clock, {.unwind = &publisher}};
 };
 
 Record sample(std::int64_t ms, std::uint32_t pid, std::uint64_t exec_id, std::uint8_t user_end,

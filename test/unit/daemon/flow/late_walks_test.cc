@@ -4,11 +4,14 @@
 #include <linux/perf_event.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/flow/ingest.h"
+#include "daemon/flow/wait_intake.h"
+#include "store/model/wait_reason.h"
 #include "store/query/query.h"
 #include "test/catch.h"
 #include "test/support/manual_clock.h"
@@ -31,6 +34,7 @@ constexpr std::uint64_t kProgram = 0x400000;
 constexpr std::uint64_t kLibrary = 0x7f0000000000;
 constexpr std::uint64_t kSp = 0x7ffc00000010;
 constexpr std::uint64_t kStartTicks = 5000;
+constexpr std::uint64_t kFutex = 0xffffffff81000010;
 constexpr std::uint64_t kProgramFile = 7, kLibraryFile = 8;
 /// Functions of both files, by file offset: frames of 16 bytes, of 32 bytes, and the outermost.
 constexpr std::uint64_t kSmall = 0x1000, kLarge = 0x2000, kOutermost = 0x3000, kEnd = 0x4000;
@@ -53,7 +57,8 @@ unwinder::UnwindRows rows_of_file() {
 struct Pipeline {
   Pipeline() { slices.add_ring(0, ring.memory()); }
 
-  void feed(std::int64_t ms, const std::vector<Record>& records, bool is_lossy = false) {
+  void feed(std::int64_t ms, const std::vector<Record>& records, bool is_lossy = false,
+            std::optional<MonotonicTime> waits_seen = {}) {
     clock.advance_ns(at(ms).ns - clock.monotonic().ns);
     EventBatch batch;
     EventBatch later;
@@ -61,6 +66,7 @@ struct Pipeline {
     batch.sort_and_split(at(ms), later);
     batch.drained_at = at(ms);
     if (is_lossy) batch.side_band_lost_from = at(0);
+    batch.waits_seen = waits_seen;
     ingest.apply(batch);
   }
   void look_again(std::int64_t ms) {
@@ -80,6 +86,12 @@ struct Pipeline {
     return store::build_profile(store.snapshot(), {everything, {store::ProcessSelector{100, std::nullopt}}}, namer);
   }
   [[nodiscard]] std::vector<std::string> stacks() const { return test::stacks_of(profile()); }
+  [[nodiscard]] std::vector<std::string> waiting_stacks() const {
+    test::PathNamer namer(modules);
+    const store::WallWindow everything{{0}, {clock.wall().ns + kNsPerMinute}};
+    return test::stacks_of(store::build_profile(store::measured(store.snapshot(), store::Measure::kWait, false),
+                                                {everything, {store::ProcessSelector{100, std::nullopt}}}, namer));
+  }
 
   test::FakeProc proc;
   ManualClock clock{MonotonicTime{kStartNs}, WallTime{kStartNs + kWallOffsetNs}};
@@ -92,7 +104,9 @@ struct Pipeline {
   test::SliceRing ring;
   StackSlices slices;
   LateWalks late{{slices, processes, modules, publisher, store}};
-  Ingest ingest{processes, details, modules, store, clock, &publisher, nullptr, &late};
+  WaitIntake waits{store, [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
+  Ingest ingest{processes, details, modules, store, clock,
+                {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
 
   static Record map(std::int64_t ms, std::uint64_t start, std::uint64_t inode) {
     return test::mapping_record(at(ms), 100, start, 0x10000, 0, inode, path_of(inode));
@@ -113,6 +127,23 @@ struct Pipeline {
     fields.slice =
         ring.put(fields.user[0], kSp, 0, {stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(words)});
     return test::sample_record(at(ms), fields);
+  }
+
+  /// Waits for a lock in the library's small function, in the wait number `switches`.
+  Record visit(std::int64_t ms, std::uint64_t switches, std::int64_t last_seen_ms, bool has_slice) {
+    const std::vector<std::uint64_t> stack{0, kProgram + kLarge + 4, 0, 0, 0, kProgram + kOutermost + 4};
+    test::SampleFields fields;
+    fields.start_boottime_ns = kStartTicks * ProcessId::kNsPerTick + 7;
+    fields.user_end = FLAMED_END_NO_REGISTERS;
+    fields.kernel = {kFutex, kFutex + 0x100};
+    fields.weight_ns = 0;
+    if (has_slice) fields.slice = ring.put(kLibrary + kSmall + 8, kSp, 0, stack);
+    flamed_wait wait{};
+    wait.thread_start_ns = 77;
+    wait.switches = switches;
+    wait.state = FLAMED_SLEEPS;
+    wait.last_seen_ns = last_seen_ms == 0 ? 0 : static_cast<std::uint64_t>(at(last_seen_ms).ns);
+    return test::visit_record(at(ms), wait, fields);
   }
 };
 
@@ -186,6 +217,54 @@ TEST_CASE("a stack that is longer than its slice keeps what was walked") {
   CHECK(p.store.stats().quality.truncated[static_cast<std::size_t>(Truncation::kSliceEnded)] == 1);
   CHECK(p.stacks().size() == 1);
   CHECK(p.stacks()[0].ends_with("/bin/file7+2003;/bin/file8+1008 1"));
+}
+
+/// PathNamer's names of the two kernel functions, and of the reason, whose address is far below the kernel's.
+const std::string kInFutex = ";[kernel]+10f;[kernel]+10;[kernel]+7f000003 ";
+static_assert(store::wait_frame(store::WaitReason::kLock).offset == 3);
+constexpr const char* kWalked = "/bin/file7+3003;/bin/file7+2003;/bin/file8+1008";
+
+TEST_CASE("a thread that waits has its time, its whole stack, and why it waits as the innermost frame") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)));
+  CHECK(p.waiting_stacks().empty());
+  // Until 600 ms it was in the first wait; the second visit stands for the time since then.
+  p.feed(2000, {p.visit(1100, 2, 600, true)}, false, at(1050));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "10000"});
+  CHECK(p.ring.is_clear());
+  CHECK(p.stacks().empty());
+}
+
+TEST_CASE("a thread is taken to stay in its wait until the last round, or its end") {
+  Pipeline p;
+  p.publish_rows(kProgramFile);
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
+  p.feed(3000, {test::task_record(PERF_RECORD_EXIT, at(2500), 100, 1, 100)}, false, at(2900));
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
+}
+
+TEST_CASE("a wait whose rows come later gets its whole stack then") {
+  Pipeline p;
+  p.publish_rows(kLibraryFile);
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, true)), false, at(900));
+  CHECK(p.ingest.has_waiting());
+  CHECK(p.profile().quality.pending == 0);
+  REQUIRE(p.waiting_stacks().size() == 1);
+  CHECK(p.waiting_stacks()[0].find("/bin/file8+1008") != std::string::npos);
+  p.publish_rows(kProgramFile);
+  p.look_again(1200);
+  CHECK(p.waiting_stacks() == std::vector<std::string>{kWalked + kInFutex + "8000"});
+}
+
+TEST_CASE("a wait without a slice has its kernel functions") {
+  Pipeline p;
+  p.feed(1000, with(Pipeline::program(10), p.visit(100, 1, 0, false)), false, at(900));
+  REQUIRE(p.waiting_stacks().size() == 1);
+  CHECK(p.waiting_stacks()[0].ends_with(kInFutex.substr(1) + "8000"));
 }
 
 TEST_CASE("where the code before a return address can't be read, callers of code without rows are not guessed") {

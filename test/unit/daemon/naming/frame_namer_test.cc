@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/model/wait_reason.h"
 #include "test/catch.h"
 
 namespace flamed::daemon {
@@ -33,6 +34,16 @@ class FakeSymbolizer final : public symbolizer::Symbolizer {
 };
 
 Frame frame(std::uint64_t offset) { return {ModuleId{16}, offset}; }
+
+TEST_CASE("why a thread waits is a frame that no symbolizer is asked about") {
+  FakeSymbolizer symbolizer({{Symbol{"f", "lib", SymbolKind::kNative, ""}}});
+  FrameNamer namer(symbolizer, 0);
+  const auto chains = namer.name(std::vector{store::wait_frame(store::WaitReason::kRunQueue), frame(0)});
+  REQUIRE(chains.size() == 2);
+  CHECK(chains[0]->front().name == "[run_queue]");
+  CHECK(chains[0]->front().kind == FrameKind::kKernel);
+  CHECK(chains[1]->front().name == "f");
+}
 
 TEST_CASE("every kind of symbol becomes the same kind of frame") {
   const std::vector<std::pair<SymbolKind, FrameKind>> kinds{{SymbolKind::kKernel, FrameKind::kKernel},

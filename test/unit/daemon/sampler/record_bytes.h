@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "bpf/events.h"
+#include "bpf/visits.h"
 
 namespace flamed::test {
 
@@ -66,7 +67,7 @@ struct SampleFields {
   flamed_sample slice{};  ///< its slice_* are copied
 };
 
-inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
+inline flamed_sample sample_head(const SampleFields& fields) {
   flamed_sample sample{};
   sample.tgid = fields.tgid;
   sample.tid = fields.tid;
@@ -84,9 +85,20 @@ inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFiel
   sample.slice_place = fields.slice.slice_place;
   sample.slice_blocks = fields.slice.slice_blocks;
   std::strncpy(sample.comm, fields.comm.c_str(), sizeof(sample.comm) - 1);
+  return sample;
+}
+
+inline std::vector<std::byte> sample_record(MonotonicTime time, const SampleFields& fields) {
   RecordBytes record(PERF_RECORD_SAMPLE);
-  record.put(time.ns).put(sample);
+  record.put(time.ns).put(sample_head(fields));
   for (const std::uint64_t address : fields.user) record.put(address);
+  for (const std::uint64_t address : fields.kernel) record.put(address);
+  return record.done();
+}
+
+inline std::vector<std::byte> visit_record(MonotonicTime time, const flamed_wait& wait, const SampleFields& fields) {
+  RecordBytes record(FLAMED_RECORD_VISIT);
+  record.put(time.ns).put(wait).put(sample_head(fields));
   for (const std::uint64_t address : fields.kernel) record.put(address);
   return record.done();
 }

@@ -55,6 +55,43 @@ TEST_CASE("a sample has its time, identity and addresses") {
         std::vector<std::uint64_t>{0xffffffff81000010, 0xffffffff81000020});
 }
 
+flamed_wait some_wait() {
+  flamed_wait wait{};
+  wait.switches = 17;
+  wait.run_ns = 2'000'000;
+  wait.system_call = 202;
+  wait.state = FLAMED_SLEEPS;
+  return wait;
+}
+
+TEST_CASE("a visit has its time, the wait, and the thread with its kernel stack") {
+  test::SampleFields fields = some_sample();
+  fields.user.clear();
+  const Decoded decoded(test::visit_record(kTime, some_wait(), fields));
+  CHECK(decoded.head.kind == RecordKind::kVisit);
+  CHECK(decoded.head.time == kTime);
+  const auto visit = parse_visit(decoded.body);
+  REQUIRE(visit);
+  CHECK(visit->wait->switches == 17);
+  CHECK(visit->wait->run_ns == 2'000'000);
+  CHECK(visit->wait->system_call == 202);
+  CHECK(visit->wait->state == FLAMED_SLEEPS);
+  CHECK(visit->sample.header->tid == 4243);
+  CHECK(visit->sample.comm() == "worker");
+  CHECK(visit->sample.user.empty());
+  CHECK(std::vector(visit->sample.kernel.begin(), visit->sample.kernel.end()) ==
+        std::vector<std::uint64_t>{0xffffffff81000010, 0xffffffff81000020});
+}
+
+TEST_CASE("a visit that is too short for its fields is refused") {
+  test::SampleFields fields = some_sample();
+  fields.user.clear();
+  const Decoded decoded(test::visit_record(kTime, some_wait(), fields));
+  REQUIRE(decoded.body.size() == sizeof(flamed_wait) + sizeof(flamed_sample) + 16);
+  for (std::size_t bytes = 0; bytes < decoded.body.size(); bytes += 8)
+    CHECK_FALSE(parse_visit(decoded.body.first(bytes)));
+}
+
 TEST_CASE("a sample without addresses is valid") {
   const Decoded decoded(test::sample_record(kTime, {}));
   const auto sample = parse_sample(decoded.body);

@@ -37,7 +37,7 @@ class SharedRing {
     record.sample.user_count = static_cast<std::uint16_t>(std::min<std::size_t>(frames, FLAMED_MAX_USER_FRAMES));
     record.sample.kernel_count = static_cast<std::uint8_t>(frames - record.sample.user_count);
     for (std::size_t i = 0; i < frames; ++i) record.addresses[i] = tid;
-    waiting = ::ring_put(memory.get(), &record, words, nullptr);
+    waiting = ::ring_put(memory.get(), &record, words, FLAMED_MAX_RECORD_WORDS, nullptr);
     return waiting >= 0;
   }
   /// The tids of all waiting samples. Checks that each is as it was written.

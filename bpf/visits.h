@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Visits of threads that wait: the layout of what waits.bpf.c writes into its ring of records, and the table in which
+ * it remembers the threads. Also compiled on the host, where unit tests run the table.
+ */
+#ifndef FLAMED_BPF_VISITS_H
+#define FLAMED_BPF_VISITS_H
+
+#include "events.h"
+#include "sample_ring.h"
+#include "stack_slice.h"
+
+/* flamed_record_head.type. The kernel's types of perf records end far below. */
+#define FLAMED_RECORD_VISIT 0x10000U
+
+enum flamed_wait_state {
+  FLAMED_WAITS_FOR_CPU = 1, /* it could run: it stands in a run queue */
+  FLAMED_SLEEPS = 2,        /* a signal would wake it */
+  FLAMED_BLOCKED = 3,       /* not even a signal would: disks, and some locks of the kernel */
+  FLAMED_STOPPED = 4,       /* by a signal, a debugger, or the freezer */
+};
+
+/* flamed_wait.known: which of the fields this kernel has. */
+#define FLAMED_KNOWS_QUEUED 1
+#define FLAMED_KNOWS_DISK 2
+#define FLAMED_KNOWS_SYSTEM_CALL 4
+#define FLAMED_KNOWS_REGISTERS 8 /* of user space, of a 64-bit program; and `runs` */
+
+#define FLAMED_NO_SYSTEM_CALL (-1)
+#define FLAMED_SYSTEM_CALL_ARGUMENTS 3
+
+/*
+ * What a thread waits in. Written when the program finds it in another wait than at the last visit; read by
+ * daemon/waits/visit.cc. The counts are the thread's since it began, so that the difference of two visits tells how
+ * the time between them was spent: time = run_ns + queued_ns + waited.
+ */
+struct flamed_wait {
+  __u64 thread_start_ns; /* with the tid, the thread's identity: CLOCK_BOOTTIME */
+  __u64 switches;        /* how often it has left a CPU. It counts waits: as long as it is the same, so is the wait */
+  __u64 run_ns;          /* CPU time (se.sum_exec_runtime) */
+  __u64 queued_ns;       /* time in run queues that is over (sched_info.run_delay) */
+  __u64 disk_ns;         /* waits for block devices that are over (delays->blkio_delay) */
+  __u64 last_seen_ns;    /* CLOCK_MONOTONIC: when it was last visited, in an earlier wait; 0: not known */
+  __u64 runs;            /* how often it got a CPU (sched_info.pcount): the third number of /proc/TID/schedstat */
+  __s64 system_call;     /* its number, or FLAMED_NO_SYSTEM_CALL */
+  __u64 arguments[FLAMED_SYSTEM_CALL_ARGUMENTS];
+  __u8 state; /* enum flamed_wait_state */
+  __u8 known;
+  __u8 reserved[6];
+  __u64 registers[FLAMED_REGISTERS]; /* as it entered the kernel, by DWARF number */
+};
+
+/* The record of a visit. The sample has the thread, its process and the kernel stack; its weight is 0. */
+struct flamed_visit {
+  __u32 type;    /* FLAMED_RECORD_VISIT */
+  __u16 misc;    /* 0 */
+  __u16 size;    /* bytes of the whole record: a multiple of 8 */
+  __u64 time_ns; /* CLOCK_MONOTONIC, of the visit */
+  struct flamed_wait wait;
+  struct flamed_sample sample;
+  __u64 addresses[FLAMED_MAX_KERNEL_FRAMES];
+};
+#define FLAMED_MAX_VISIT_WORDS (sizeof(struct flamed_visit) / 8)
+
+/* What the program did, since it was loaded. visited = the others, without no_room. */
+struct flamed_visit_counts {
+  __u64 visited;  /* threads */
+  __u64 left_out; /* of the kernel, or ending */
+  __u64 running;
+  __u64 unchanged; /* in the same wait as before: nothing is written */
+  __u64 recorded;
+  __u64 moved;   /* it ran while its stack was read */
+  __u64 no_room; /* in the ring: the thread is visited again when there is */
+};
+
+/*
+ * The table of threads: each has its place in one of FLAMED_WAIT_SETS sets, a cache line each. If a set is full, the
+ * thread that was not seen for longest is forgotten, and its next visit is written although it may not have moved.
+ */
+#define FLAMED_WAITS_PER_SET 4
+#define FLAMED_WAIT_SETS 16384
+
+struct known_wait {
+  __u64 key;     /* see wait_key(); 0: none */
+  __u64 seen_ns; /* CLOCK_MONOTONIC, of the last visit */
+};
+
+struct known_waits {
+  struct known_wait waits[FLAMED_WAITS_PER_SET];
+};
+
+/* pid_max is at most 2^22 (PID_MAX_LIMIT). Of the start 8 bits are enough: tids come back late, if at all. */
+#define FLAMED_TID_BITS 22
+#define FLAMED_THREAD_BITS 30
+#define FLAMED_THREAD_MASK ((1ULL << FLAMED_THREAD_BITS) - 1)
+#define FLAMED_WAIT_BITS 30 /* switches, and whether it is queued */
+
+/*
+ * Each thread leaves a record in each epoch of 2^40 ns, 18 minutes, even in the same wait. So the daemon finds threads
+ * that have ended unnoticed. Epochs begin at another time for each thread.
+ */
+#define FLAMED_EPOCH_SHIFT 40
+static __always_inline __u32 wait_epoch(__u32 tid, __u64 now_ns) {
+  return (__u32)((now_ns + (__u64)(tid & 0x3ff) * (1ULL << (FLAMED_EPOCH_SHIFT - 10))) >> FLAMED_EPOCH_SHIFT) & 0xf;
+}
+
+/* The thread in the lower bits, above them its wait, and the epoch. */
+static __always_inline __u64 wait_key(__u32 tid, __u64 thread_start_ns, __u64 switches, __u32 is_queued, __u32 epoch) {
+  const __u64 start = (thread_start_ns * 0x9e3779b97f4a7c15ULL) >> 56;
+  const __u64 thread = (tid & ((1U << FLAMED_TID_BITS) - 1)) | start << FLAMED_TID_BITS;
+  const __u64 wait = (switches << 1 | (is_queued & 1)) & ((1ULL << FLAMED_WAIT_BITS) - 1);
+  return (__u64)epoch << (FLAMED_THREAD_BITS + FLAMED_WAIT_BITS) | wait << FLAMED_THREAD_BITS | thread;
+}
+
+/* Threads of a process have successive tids, so these are spread best by their lowest bits. */
+static __always_inline __u32 wait_set(__u32 tid) { return tid & (FLAMED_WAIT_SETS - 1); }
+
+/* The thread's place in its set, or the one to be used for it. */
+static __always_inline struct known_wait* find_wait(struct known_waits* set, __u64 key) {
+  struct known_wait* oldest = &set->waits[0];
+  for (int i = 0; i < FLAMED_WAITS_PER_SET; i++) {
+    struct known_wait* wait = &set->waits[i];
+    if (wait->key && !((wait->key ^ key) & FLAMED_THREAD_MASK)) return wait;
+    if (wait->seen_ns < oldest->seen_ns) oldest = wait;
+  }
+  return oldest;
+}
+
+static __always_inline int is_same_thread(const struct known_wait* wait, __u64 key) {
+  return wait->key && !((wait->key ^ key) & FLAMED_THREAD_MASK);
+}
+
+/* The kernel's task->state: include/linux/sched.h. */
+#define FLAMED_TASK_INTERRUPTIBLE 0x1
+#define FLAMED_TASK_UNINTERRUPTIBLE 0x2
+#define FLAMED_TASK_STOPPED 0xc   /* __TASK_STOPPED | __TASK_TRACED */
+#define FLAMED_TASK_FROZEN 0x8000 /* 6.1 */
+
+/* `is_queued`: it stands in a run queue, and is not one that sleeps there (sched_delayed). */
+static __always_inline __u8 wait_state(__u64 task_state, __u32 is_queued) {
+  if (is_queued) return FLAMED_WAITS_FOR_CPU;
+  if (task_state & FLAMED_TASK_UNINTERRUPTIBLE) return FLAMED_BLOCKED;
+  if (task_state & (FLAMED_TASK_STOPPED | FLAMED_TASK_FROZEN)) return FLAMED_STOPPED;
+  return FLAMED_SLEEPS;
+}
+
+FLAMED_STATIC_ASSERT(sizeof(struct flamed_wait) == 96 + 8 * FLAMED_REGISTERS, "the same on both sides");
+FLAMED_STATIC_ASSERT(__builtin_offsetof(struct flamed_visit, addresses) == 192 + 8 * FLAMED_REGISTERS,
+                     "no padding in what goes into the ring");
+FLAMED_STATIC_ASSERT(sizeof(struct known_waits) == 64, "one cache line");
+
+#endif /* FLAMED_BPF_VISITS_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Visits all threads, one after the other, and writes a record (visits.h) of each that is found in another wait than
+ * last time. Runs when the daemon reads from the iterator; takes no lock and never waits. All reads of kernel memory
+ * are by type, so lockdown allows them.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "dumpable.h"
+#include "kernel_types.h"
+#include "pointer_kinds.h"
+#include "sample_ring.h"
+#include "thread_owner.h"
+#include "user_registers.h"
+#include "visits.h"
+#include "waiting_task.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* kernel.perf_event_max_stack: bpf_get_task_stack() silently stops there. Set before loading. */
+const volatile __u32 kernel_depth_limit = FLAMED_MAX_KERNEL_FRAMES;
+
+/* CLOCK_MONOTONIC: a read from the iterator ends at this time. Set by the daemon before each. */
+volatile __u64 pause_at_ns = 0;
+
+/* Read by the daemon between two reads from the iterator. */
+struct flamed_visit_counts counts = {};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct flamed_sample_ring);
+} visits SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, FLAMED_WAIT_SETS);
+  __type(key, __u32);
+  __type(value, struct known_waits);
+} known_waits SEC(".maps");
+
+/* One iterator reads at a time, so one is enough. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct flamed_visit);
+} workspaces SEC(".maps");
+
+static __always_inline void describe_thread(struct task_struct* task, struct flamed_sample* sample) {
+  struct thread_ids ids;
+
+  sample->tgid = task->tgid;
+  sample->tid = task->pid;
+  sample->start_boottime_ns = task->group_leader->start_boottime;
+  sample->exec_id = task->self_exec_id;
+  sample->cgroup_id = task->cgroups->dfl_cgrp->kn->id;
+  sample->weight_ns = 0;
+  read_ids_by_type(task, &ids);
+  sample->owner = owner_of(&ids, task->real_cred->uid.val, task->real_cred->gid.val);
+  sample->slice_place = 0;
+  sample->slice_blocks = 0;
+  sample->kind = FLAMED_WAITING;
+  sample->user_end = FLAMED_END_NO_REGISTERS;
+  sample->flags = is_dumpable_by_type(task) ? 0 : FLAMED_NOT_DUMPABLE;
+  sample->user_count = 0;
+  sample->tables = 0;
+#pragma unroll
+  for (int i = 0; i < FLAMED_COMM_BYTES; i++) sample->comm[i] = task->comm[i];
+}
+
+static __always_inline void describe_wait(struct task_struct* task, struct flamed_wait* wait) {
+  wait->run_ns = task->se.sum_exec_runtime;
+  wait->queued_ns = 0;
+  wait->disk_ns = 0;
+  wait->known = 0;
+  if (bpf_core_field_exists(task->sched_info.run_delay)) {
+    wait->queued_ns = task->sched_info.run_delay;
+    wait->known |= FLAMED_KNOWS_QUEUED;
+  }
+  if (bpf_core_field_exists(task->delays) && task->delays) {
+    wait->disk_ns = task->delays->blkio_delay;
+    wait->known |= FLAMED_KNOWS_DISK;
+  }
+  wait->system_call = FLAMED_NO_SYSTEM_CALL;
+  if (bpf_core_enum_value_exists(enum bpf_func_id___with_task_pt_regs, BPF_FUNC_task_pt_regs___with_task_pt_regs)) {
+    const flamed_registers* registers = (const flamed_registers*)bpf_task_pt_regs(task);
+    read_system_call((const struct pt_regs___kernel*)registers, wait);
+    wait->known |= FLAMED_KNOWS_SYSTEM_CALL;
+    if (bpf_core_field_exists(task->sched_info.pcount) && !is_32bit(registers)) {
+      wait->runs = task->sched_info.pcount;
+      registers_by_number(registers, wait->registers);
+      end_of_reads();
+      wait->known |= FLAMED_KNOWS_REGISTERS;
+    }
+  }
+}
+
+/* Returns -1 if the ring has no room. */
+static __always_inline int record(struct task_struct* task, struct flamed_visit* visit) {
+  struct flamed_sample* sample = &visit->sample;
+  __u32 zero = 0;
+  struct flamed_sample_ring* ring = bpf_map_lookup_elem(&visits, &zero);
+  if (!ring) return -1;
+
+  const long bytes = bpf_get_task_stack(task, visit->addresses, sizeof(visit->addresses), 0);
+  __u32 frames = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
+  if (frames > FLAMED_MAX_KERNEL_FRAMES) frames = FLAMED_MAX_KERNEL_FRAMES;
+  describe_thread(task, sample);
+  describe_wait(task, &visit->wait);
+  sample->kernel_count = (__u8)frames;
+  if (frames >= kernel_depth_limit) sample->flags |= FLAMED_KERNEL_DEPTH_LIMIT;
+  /* Has it left the wait meanwhile? Then the parts do not belong together. */
+  if (is_on_cpu(task) || count_switches(task) != visit->wait.switches) {
+    counts.moved++;
+    return 0;
+  }
+  const __u32 words = (__u32)(__builtin_offsetof(struct flamed_visit, addresses) / 8) + frames;
+  visit->type = FLAMED_RECORD_VISIT;
+  visit->misc = 0;
+  visit->size = (__u16)(words * 8);
+  if (ring_put(ring, visit, words, FLAMED_MAX_VISIT_WORDS, 0) < 0) return -1;
+  counts.recorded++;
+  return 1;
+}
+
+/* Returns 1 to end the read: the next one begins with the same thread (bpf_iter_run_prog() in kernel/bpf/bpf_iter.c).
+ */
+SEC("iter/task")
+int visit_thread(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  if (!task) return 0; /* after the last one */
+
+  const __u64 now_ns = bpf_ktime_get_ns();
+  if (now_ns >= pause_at_ns) return 1;
+  counts.visited++;
+  const __u64 state = task_state(task);
+  if (task->flags & (PF_KTHREAD | PF_EXITING) || task->exit_state || state & TASK_NEW) {
+    counts.left_out++;
+    return 0;
+  }
+  if (is_on_cpu(task)) {
+    counts.running++;
+    return 0;
+  }
+  const __u32 is_queued = is_in_run_queue(task);
+  const __u64 switches = count_switches(task);
+  const __u64 start_ns = task->start_boottime;
+  const __u64 key = wait_key(task->pid, start_ns, switches, is_queued, wait_epoch(task->pid, now_ns));
+  const __u32 set_number = wait_set(task->pid);
+  struct known_waits* set = bpf_map_lookup_elem(&known_waits, &set_number);
+  __u32 zero = 0;
+  struct flamed_visit* visit = bpf_map_lookup_elem(&workspaces, &zero);
+  if (!set || !visit) return 0;
+  struct known_wait* known = find_wait(set, key);
+  if (known->key == key) {
+    known->seen_ns = now_ns;
+    counts.unchanged++;
+    return 0;
+  }
+  visit->time_ns = now_ns;
+  visit->wait.thread_start_ns = start_ns;
+  visit->wait.switches = switches;
+  visit->wait.state = wait_state(state, is_queued);
+  visit->wait.last_seen_ns = is_same_thread(known, key) ? known->seen_ns : 0;
+  const int written = record(task, visit);
+  if (written < 0) {
+    counts.visited--;
+    counts.no_room++;
+    return 1;
+  }
+  if (written) {
+    known->key = key;
+    known->seen_ns = now_ns;
+  }
+  return 0;
+}

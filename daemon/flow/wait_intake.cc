@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flow/wait_intake.h"
+
+#include <optional>
+
+namespace flamed::daemon {
+namespace {
+
+/// Waiting threads of a machine are in some hundred kernel functions. Modules and BPF programs come and go.
+constexpr std::size_t kMostPlaces = 16'384;
+/// A thread leaves a record in each epoch, with a round of visits to spare.
+constexpr std::int64_t kGoneNs = std::int64_t{3} << FLAMED_EPOCH_SHIFT;
+constexpr std::int64_t kBetweenSweepsNs = kNsPerMinute;
+
+}  // namespace
+
+Frame WaitIntake::reason_of(const VisitRecord& visit) {
+  if (visit.wait->state == FLAMED_WAITS_FOR_CPU) return store::wait_frame(store::WaitReason::kRunQueue);
+  if (visit.wait->state == FLAMED_STOPPED) return store::wait_frame(store::WaitReason::kOther);
+  if (place_at_.size() > kMostPlaces) place_at_.clear();
+  places_.clear();
+  for (const std::uint64_t address : visit.sample.kernel) {
+    const auto [place, is_new] = place_at_.try_emplace(address);
+    if (is_new) place->second = store::wait_place_of(name_of_(address));
+    places_.push_back(place->second);
+  }
+  return store::wait_frame(store::wait_reason_of(places_));
+}
+
+void WaitIntake::visited(const store::StackSample& found, const flamed_wait& wait) {
+  const std::optional<WaitTimes::Times> times = times_.visited(static_cast<std::uint32_t>(found.tid), found.time, wait);
+  store::WaitSample sample;
+  sample.sample = found;
+  if (times) {
+    sample.is_known = times->is_known;
+    sample.waited_ns = times->now_ns;
+    sample.queued_ns = times->queued_ns;
+    sample.last_seen = times->seen;
+  }
+  store_.add_wait(sample);
+}
+
+void WaitIntake::ended(std::int32_t tid, MonotonicTime time) {
+  times_.ended(static_cast<std::uint32_t>(tid));
+  store_.end_wait(tid, time);
+}
+
+void WaitIntake::seen(MonotonicTime time) {
+  store_.set_waits_seen(time);
+  if (time.ns - swept_.ns < kBetweenSweepsNs) return;
+  swept_ = time;
+  for (const std::uint32_t tid : times_.forget_before({time.ns - kGoneNs})) {
+    store_.end_wait(static_cast<std::int32_t>(tid), time);
+  }
+}
+
+}  // namespace flamed::daemon

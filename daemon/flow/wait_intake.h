@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitIntake: from visits of waiting threads to waiting time in the store. It finds why each waits, by the names of its
+// kernel functions: the reason is the innermost frame of the stored stack.
+//
+// Belongs to the ingest thread. Its arguments must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/identity.h"
+#include "daemon/sampler/record.h"
+#include "daemon/waits/wait_times.h"
+#include "store/model/wait_reason.h"
+#include "store/ring/store.h"
+
+namespace flamed::daemon {
+
+class WaitIntake {
+ public:
+  /// `name_of`: the kernel function at an address; empty: not known.
+  WaitIntake(store::Store& store, std::function<std::string(std::uint64_t)> name_of)
+      : store_(store), name_of_(std::move(name_of)) {}
+
+  /// Why the thread waits, as the innermost frame of its stack.
+  [[nodiscard]] Frame reason_of(const VisitRecord& visit);
+  /// `found` is what the visit found, with that frame.
+  void visited(const store::StackSample& found, const flamed_wait& wait);
+  void ended(std::int32_t tid, MonotonicTime time);
+  /// All threads were visited since `time`.
+  void seen(MonotonicTime time);
+
+ private:
+  store::Store& store_;
+  const std::function<std::string(std::uint64_t)> name_of_;
+  WaitTimes times_;
+  MonotonicTime swept_{};
+  std::unordered_map<std::uint64_t, store::WaitPlace> place_at_;  ///< by kernel address
+  std::vector<store::WaitPlace> places_;                          ///< scratch
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StackHelper: a process of flamed that reads the stacks of other processes' threads. Reading memory of a process can
+// wait for a file system that does not answer, since a stack may be a mapped file: then the helper waits, and is
+// abandoned.
+//
+// Belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mapped_memory.h"
+#include "base/result.h"
+#include "symbolizer/ipc/helper_process.h"
+
+namespace flamed::daemon {
+
+/// The one argument that starts a program as the helper.
+inline constexpr const char* kStackHelperArgument = "(stack helper)";
+
+/// For the first lines of main(): if the program was started as the helper, serves until the daemon is gone, and
+/// returns the exit status.
+std::optional<int> run_stack_helper_if_asked(int argc, char** argv);
+
+/// A thread that waits.
+struct StackRequest {
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  std::uint32_t user = 0;  ///< the thread's owner
+  std::uint32_t reserved = 0;
+  std::uint64_t address = 0;  ///< of the first byte to read
+  std::uint64_t runs = 0;     ///< flamed_wait.runs: with another number it does not wait there any more
+};
+
+class StackHelper {
+ public:
+  /// Threads in one request.
+  static constexpr std::size_t kMost = 32;
+  static constexpr std::size_t kStackBytes = 8192;
+
+  struct Options {
+    std::string program = "/proc/self/exe";    ///< calls run_stack_helper_if_asked() first in its main()
+    std::int64_t limit_ns = kNsPerSecond / 4;  ///< timeout of an answer
+  };
+  StackHelper() : StackHelper(Options()) {}
+  explicit StackHelper(Options options) : options_(std::move(options)) {}
+  ~StackHelper();
+  StackHelper(const StackHelper&) = delete;
+  StackHelper& operator=(const StackHelper&) = delete;
+
+  /// visit(index of the request, the bytes from its address on) for the threads that waited there all the time. At most
+  /// kMost requests. The bytes are cleared afterwards.
+  template <typename F>
+  void read(std::span<const StackRequest> requests, F&& visit) {
+    const std::vector<std::uint32_t> sizes = ask(requests);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] != 0) visit(i, stack(i).first(sizes[i]));
+    }
+    clear(sizes);
+  }
+
+  /// Would the process's memory most likely block the next helper, too? Of one user's processes four may, then all of
+  /// the user's are refused.
+  [[nodiscard]] bool is_refused(const StackRequest& request) const {
+    const auto of_user = hung_of_.find(request.user);
+    return refused_.contains(request.pid) || (of_user != hung_of_.end() && of_user->second >= kMostOfOneUser);
+  }
+  [[nodiscard]] std::uint64_t timeouts() const { return timeouts_; }
+  /// Of all helpers so far, and the part of it in which they started.
+  [[nodiscard]] std::int64_t cpu_ns() const;
+  [[nodiscard]] std::int64_t start_cpu_ns() const { return start_cpu_ns_; }
+
+ private:
+  static constexpr std::size_t kMostOfOneUser = 4;
+
+  /// Bytes read for each request; empty: there was no answer.
+  std::vector<std::uint32_t> ask(std::span<const StackRequest> requests);
+  Status start();
+  void abandon();
+  void clear(std::span<const std::uint32_t> sizes);
+  [[nodiscard]] std::span<const std::byte> stack(std::size_t index) const {
+    return {memory_.data() + index * kStackBytes, kStackBytes};
+  }
+
+  const Options options_;
+  std::optional<symbolizer::HelperProcess> process_;
+  MappedMemory memory_;  ///< shared with it
+  std::vector<symbolizer::HelperProcess> abandoned_;
+  std::set<std::int32_t> refused_;                ///< pids
+  std::map<std::uint32_t, std::size_t> hung_of_;  ///< by user
+  std::uint64_t timeouts_ = 0;
+  std::int64_t ended_cpu_ns_ = 0;
+  std::int64_t start_cpu_ns_ = 0;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/waits/wait_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace flamed::daemon {
+namespace {
+
+/// Takes out what can be told. A debt stays: the kernel counts the time of a wait or a run only when it is over.
+std::int64_t take(std::int64_t& left_ns) { return left_ns > 0 ? std::exchange(left_ns, 0) : 0; }
+
+}  // namespace
+
+std::optional<WaitTimes::Times> WaitTimes::visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait) {
+  const auto found = threads_.find(tid);
+  const bool is_queued = wait.state == FLAMED_WAITS_FOR_CPU;
+  if (found == threads_.end() || found->second.start_ns != wait.thread_start_ns) {
+    if (found == threads_.end() && threads_.size() >= kMostThreads) return std::nullopt;
+    threads_.insert_or_assign(
+        tid, Thread{wait.thread_start_ns, time, time, wait.switches, wait.run_ns, wait.queued_ns, is_queued});
+    return std::nullopt;
+  }
+  Thread& thread = found->second;
+  thread.heard = time;
+  Times times;
+  if (thread.switches == wait.switches && thread.is_queued == is_queued) {
+    times.is_known = true;
+    return times;
+  }
+  const std::int64_t seen_ns = std::clamp(static_cast<std::int64_t>(wait.last_seen_ns), thread.recorded.ns,
+                                          std::max(thread.recorded.ns, time.ns));
+  times.seen = {seen_ns};
+  times.before_ns = seen_ns - thread.recorded.ns;
+  const auto ran_ns = static_cast<std::int64_t>(wait.run_ns - thread.run_ns);
+  const auto queued_ns = static_cast<std::int64_t>(wait.queued_ns - thread.queued_ns);
+  // All of the time in run queues, with that of the previous record if it stood in one.
+  const std::int64_t told_ns = thread.is_queued ? times.before_ns : 0;
+  thread.queued_left_ns += queued_ns - told_ns;
+  thread.waited_left_ns += time.ns - seen_ns - ran_ns - (queued_ns - told_ns);
+  if (is_queued) {
+    times.now_ns = take(thread.queued_left_ns);
+  } else {
+    times.now_ns = take(thread.waited_left_ns);
+    times.queued_ns = take(thread.queued_left_ns);
+  }
+  thread.recorded = time;
+  thread.switches = wait.switches;
+  thread.run_ns = wait.run_ns;
+  thread.queued_ns = wait.queued_ns;
+  thread.is_queued = is_queued;
+  return times;
+}
+
+std::vector<std::uint32_t> WaitTimes::forget_before(MonotonicTime time) {
+  std::vector<std::uint32_t> forgotten;
+  std::erase_if(threads_, [&](const auto& thread) {
+    const bool is_gone = thread.second.heard < time;
+    if (is_gone) forgotten.push_back(thread.first);
+    return is_gone;
+  });
+  return forgotten;
+}
+
+}  // namespace flamed::daemon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitTimes: from visits of threads to times. Between two visits the kernel's own counts tell exactly how long a thread
+// ran, stood in run queues, and therefore waited: only where it waited is a sample. A thread that was found in the same
+// wait leaves no record, but the next record says when it was last seen in it.
+//
+// Belongs to one thread. No clock, no system calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "bpf/visits.h"
+
+namespace flamed::daemon {
+
+class WaitTimes {
+ public:
+  /// Threads that are remembered; the times of further ones are not known.
+  static constexpr std::size_t kMostThreads = 131'072;
+
+  /// What a visit says about the time since the one before.
+  struct Times {
+    /// It is in the wait of its previous record, which stands: nothing is told yet.
+    bool is_known = false;
+    /// So long the thread stayed in the wait of its previous record, until `seen`.
+    std::int64_t before_ns = 0;
+    MonotonicTime seen{};
+    /// So long it waited since then, in waits of which the one found now is a sample.
+    std::int64_t now_ns = 0;
+    /// So long it stood in run queues, if this visit did not find it there.
+    std::int64_t queued_ns = 0;
+  };
+
+  /// The thread has left a record. Empty at its first visit.
+  std::optional<Times> visited(std::uint32_t tid, MonotonicTime time, const flamed_wait& wait);
+  void ended(std::uint32_t tid) { threads_.erase(tid); }
+  /// Forgets the threads whose last record is older, and returns them.
+  std::vector<std::uint32_t> forget_before(MonotonicTime time);
+
+  [[nodiscard]] std::size_t threads() const { return threads_.size(); }
+
+ private:
+  struct Thread {
+    std::uint64_t start_ns = 0;
+    MonotonicTime recorded;
+    MonotonicTime heard;  ///< of its last record, also in the same wait
+    std::uint64_t switches = 0;
+    std::uint64_t run_ns = 0;
+    std::uint64_t queued_ns = 0;
+    bool is_queued = false;
+    /// Not told yet; negative: told in advance.
+    std::int64_t waited_left_ns = 0;
+    std::int64_t queued_left_ns = 0;
+  };
+
+  std::unordered_map<std::uint32_t, Thread> threads_;
+};
+
+}  // namespace flamed::daemon

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Why a thread waits, by the kernel functions of its stack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/identity.h"
+
+namespace flamed::store {
+
+enum class WaitReason : std::uint8_t {
+  kRunQueue,  ///< it could run, but no CPU was free
+  kDisk,      ///< a block device, or a file system that waits for one or for its server
+  kLock,      ///< a lock or condition variable, or a lock on a file
+  kNetwork,   ///< a socket
+  kPipe,      ///< a pipe or FIFO
+  kSleep,     ///< the time
+  kPoll,      ///< whatever comes first: poll, select, epoll, accept, a signal, the terminal. Idle threads wait in these
+  kPageFault,  ///< memory that is not there yet: a file's page, swap, the lock of the address space
+  kOther,
+};
+inline constexpr std::size_t kWaitReasons = 9;
+
+/// "run_queue", as in answers.
+std::string_view name_of(WaitReason reason);
+
+/// What one kernel function says.
+struct WaitPlace {
+  std::optional<WaitReason> fault{};  ///< decides wherever it is on the stack
+  std::optional<WaitReason> place{};  ///< the innermost one decides
+};
+WaitPlace wait_place_of(std::string_view function);
+/// `places`: from the innermost function on.
+WaitReason wait_reason_of(std::span<const WaitPlace> places);
+
+/// `functions`: names from the innermost on, as in /proc/kallsyms. Functions of the scheduler and those that only wait
+/// (schedule(), mutex_lock(): the kernel's section __sched) may be missing, as the kernel leaves them out. Never
+/// kRunQueue, which is a state and no place.
+WaitReason wait_reason_of(std::span<const std::string_view> functions);
+
+/// Does it wait for work? Such waits are left out of answers unless they are asked for.
+constexpr bool is_idle(WaitReason reason) { return reason == WaitReason::kPoll; }
+
+/// The innermost frame of a stack that waits: of the kernel, at an address that no function has.
+constexpr Frame wait_frame(WaitReason reason) { return {kKernelModule, 1 + static_cast<std::uint64_t>(reason)}; }
+constexpr std::optional<WaitReason> wait_reason_in(const Frame& frame) {
+  if (frame.module != kKernelModule || frame.offset == 0 || frame.offset > kWaitReasons) return std::nullopt;
+  return static_cast<WaitReason>(frame.offset - 1);
+}
+
+}  // namespace flamed::store

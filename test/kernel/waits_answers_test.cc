@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting time in the daemon's answers: programs that wait in a known way (victims/waits.c), against what they say of
+// themselves.
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/child_process.h"
+#include "test/support/running_daemon.h"
+
+namespace flamed::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kSeconds = "20";
+
+struct Said {
+  std::int64_t tid = 0;
+  double waited_s = 0, queued_s = 0, slept_s = 0;
+};
+
+/// Runs the program to its end.
+std::vector<Said> hear(ChildProcess& program) {
+  std::vector<Said> said;
+  for (;;) {
+    const auto line = program.read_line(seconds(60) * patience());
+    REQUIRE(line);
+    if (*line == "end") return said;
+    Said thread;
+    std::istringstream(*line) >> thread.tid >> thread.waited_s >> thread.queued_s >> thread.slept_s;
+    for (double* ns : {&thread.waited_s, &thread.queued_s, &thread.slept_s}) *ns /= 1e9;
+    said.push_back(thread);
+  }
+}
+
+/// A daemon that visits threads, once it has seen all of them.
+struct VisitingDaemon {
+  VisitingDaemon() {
+    const bool visits = RunningDaemon::eventually(seconds(30) * patience(), [&] {
+      const nlohmann::json health = daemon.get_json("/healthz");
+      for (const auto& component : health["components"]) {
+        if (component["name"] == "waits")
+          return component["detail"].get<std::string>().find("round") != std::string::npos;
+      }
+      return false;
+    });
+    REQUIRE(visits);
+  }
+  /// Seconds by stack of one thread.
+  [[nodiscard]] std::map<std::string, double> waits(const Said& thread, const std::string& more = "&idle=show") const {
+    std::map<std::string, double> waits;
+    const std::string query = "/profile?measure=wait&format=folded&group=none&tid=" + std::to_string(thread.tid) + more;
+    for (const auto& [stack, units] : daemon.folded(query)) waits[stack] = static_cast<double>(units) / 10'000;
+    return waits;
+  }
+  RunningDaemon daemon{{"--waits", "on"}};
+};
+
+double of(const std::map<std::string, double>& waits, const std::string& part) {
+  double sum = 0;
+  for (const auto& [stack, of_stack] : waits) {
+    if ((stack + ";").find(part) != std::string::npos) sum += of_stack;
+  }
+  return sum;
+}
+
+std::string text_of(const std::map<std::string, double>& waits) {
+  std::string text;
+  for (const auto& [stack, of_stack] : waits) text += std::to_string(of_stack) + " s " + stack + "\n";
+  return text;
+}
+
+/// What a thread waits before its first visit and after its last one is not known. On a busy machine visits are some
+/// seconds apart.
+bool is_near(double seconds_found, double expected) {
+  return seconds_found <= 1.05 * expected + 0.1 && seconds_found >= 0.95 * expected - 5;
+}
+
+TEST_CASE("threads that want a mutex are shown in its futex, with the functions that want it") {
+  const VisitingDaemon visiting;
+  ChildProcess program({victim("waits"), "mutex", kSeconds});
+  const std::vector<Said> said = hear(program);
+  REQUIRE(said.size() == 3);
+  for (const Said& thread : said) {
+    const auto waits = visiting.waits(thread);
+    INFO(text_of(waits) << "waited " << thread.waited_s << " s, slept " << thread.slept_s << " s");
+    CHECK(is_near(of(waits, ";[lock];") + of(waits, ";[sleep];"), thread.waited_s));
+    CHECK(of(waits, ";[lock];") > 0);
+    CHECK(of(waits, "want;") > 0);
+  }
+}
+
+TEST_CASE("threads that want more than their CPU are shown in its run queue") {
+  const VisitingDaemon visiting;
+  ChildProcess program({victim("waits"), "starved", kSeconds});
+  const std::vector<Said> said = hear(program);
+  REQUIRE(said.size() == 4);
+  for (const Said& thread : said) {
+    const auto waits = visiting.waits(thread);
+    INFO(text_of(waits) << "queued " << thread.queued_s << " s");
+    CHECK(is_near(of(waits, "[run_queue];"), thread.queued_s));
+  }
+}
+
+TEST_CASE("a pool that waits for work is left out unless it is asked for") {
+  const VisitingDaemon visiting;
+  ChildProcess program({victim("waits"), "pool", kSeconds});
+  const std::vector<Said> said = hear(program);
+  REQUIRE(said.size() == 3);
+  for (const Said& thread : said) {
+    const auto waits = visiting.waits(thread);
+    INFO(text_of(waits) << "waited " << thread.waited_s << " s");
+    CHECK(is_near(of(waits, "[poll];"), thread.waited_s));
+    CHECK(of(visiting.waits(thread, ""), "[poll];") == 0);
+  }
+}
+
+TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
+  const VisitingDaemon visiting;
+  for (const auto& [kind, reason] :
+       std::map<std::string, std::string>{{"fsync", "[disk];"}, {"faults", "[page_fault];"}}) {
+    ChildProcess program({victim("waits"), kind, kSeconds});
+    const std::vector<Said> said = hear(program);
+    REQUIRE(said.size() == 1);
+    const auto waits = visiting.waits(said[0]);
+    INFO(kind << '\n' << text_of(waits) << "waited " << said[0].waited_s << " s");
+    if (said[0].waited_s < 2) {
+      WARN(kind << " did not wait: the file system is in memory");
+      continue;
+    }
+    // On a busy machine most visits find it in a run queue, and its waiting time is left to the others.
+    CHECK(of(waits, reason) > 0);
+    CHECK(of(waits, reason) <= 1.05 * said[0].waited_s + 0.1);
+  }
+}
+
+TEST_CASE("every format and route has waiting time") {
+  const VisitingDaemon visiting;
+  ChildProcess program({victim("waits"), "mutex", "5"});
+  static_cast<void>(hear(program));
+  const std::string selection = "measure=wait&pid=" + std::to_string(program.pid());
+  const auto flamegraph = visiting.daemon.get_json("/profile?" + selection);
+  CHECK(flamegraph["measure"] == "wait");
+  CHECK(flamegraph["cpu_seconds"].get<double>() > 8);
+  const auto wall = visiting.daemon.get_json("/profile?measure=wall&pid=" + std::to_string(program.pid()));
+  CHECK(wall["cpu_seconds"].get<double>() >= flamegraph["cpu_seconds"].get<double>());
+  CHECK(visiting.daemon.get_json("/threads?" + selection)["threads"].size() >= 4);
+  CHECK(visiting.daemon.get_json("/processes?" + selection)["processes"].size() == 1);
+  CHECK(visiting.daemon.get_json("/timeline?" + selection)["cpu_seconds"].get<double>() > 8);
+  CHECK(visiting.daemon.get("/profile?format=pprof&" + selection).status == 200);
+  CHECK(visiting.daemon.get("/profile?format=speedscope&" + selection).status == 200);
+  CHECK(visiting.daemon.get("/diff?" + selection).status == 200);
+  CHECK(visiting.daemon.get("/profile?format=summary&" + selection).status == 400);
+}
+
+}  // namespace
+}  // namespace flamed::test

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Visits of threads that wait in a known way (victims/waits.c): what each is found in, and how long it waited, against
+// the threads' own clocks.
+#include <sys/syscall.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "daemon/sampler/event_batch.h"
+#include "daemon/sampler/record.h"
+#include "daemon/waits/wait_program.h"
+#include "daemon/waits/wait_times.h"
+#include "store/model/wait_reason.h"
+#include "symbolizer/names/kernel_symbols.h"
+#include "test/catch.h"
+#include "test/kernel/folded_stacks.h"
+#include "test/support/binomial_tolerance.h"
+#include "test/support/child_process.h"
+
+namespace flamed::test {
+namespace {
+
+using daemon::EventBatch;
+using daemon::RecordKind;
+using daemon::VisitRecord;
+using daemon::WaitProgram;
+using daemon::WaitTimes;
+using std::chrono::milliseconds;
+
+constexpr const char* kSeconds = "6";
+
+/// What was found of one thread.
+struct Found {
+  std::map<std::string, std::int64_t> ns;  ///< waited, by reason
+  int visits = 0;
+  std::string last;
+  std::set<std::int64_t> system_calls;
+  std::set<std::uint64_t> futexes;
+  [[nodiscard]] std::string text() const {
+    std::ostringstream text;
+    text << visits << " visits:";
+    for (const auto& [reason, of_reason] : ns) text << ' ' << reason << ' ' << of_reason;
+    return text.str();
+  }
+  [[nodiscard]] std::int64_t of(const std::string& reason) const {
+    const auto found = ns.find(reason);
+    return found == ns.end() ? 0 : found->second;
+  }
+};
+
+/// What a thread said of itself, see victims/waits.c.
+struct Said {
+  std::uint32_t tid = 0;
+  std::int64_t waited_ns = 0, queued_ns = 0, slept_ns = 0;
+};
+
+class Visits {
+ public:
+  /// Reads the kernel's symbols, which would take time from the visits.
+  explicit Visits(WaitProgram program) : program_(std::move(program)) { REQUIRE(symbols_.load()); }
+
+  /// Visits all threads at random times until the victim says that it has come to its end.
+  std::vector<Said> follow(ChildProcess& victim) {
+    std::vector<Said> said;
+    std::minstd_rand random(5);
+    for (;;) {
+      const auto line = victim.read_line(milliseconds(std::uniform_int_distribution<int>(10, 30)(random)));
+      if (line == "end") return said;
+      if (line) {
+        Said thread;
+        std::istringstream(*line) >> thread.tid >> thread.waited_ns >> thread.queued_ns >> thread.slept_ns;
+        said.push_back(thread);
+        continue;
+      }
+      visit_all(static_cast<std::uint32_t>(victim.pid()));
+    }
+  }
+
+  [[nodiscard]] const Found& of(std::uint32_t tid) { return found_[tid]; }
+
+ private:
+  void visit_all(std::uint32_t tgid) {
+    const SystemClock clock;
+    for (;;) {
+      const auto turn = program_.turn({clock.monotonic().ns + 50 * kNsPerMs});
+      REQUIRE(turn);
+      drain(tgid);
+      if (*turn == WaitProgram::Turn::kEnded) return;
+    }
+  }
+
+  void drain(std::uint32_t tgid) {
+    EventBatch batch;
+    program_.records().look();
+    program_.records().drain([&](std::span<const std::byte> record) { batch.append(daemon::read_head(record)); });
+    for (const EventBatch::Event& event : batch.events()) {
+      REQUIRE(event.kind == RecordKind::kVisit);
+      const auto visit = daemon::parse_visit(batch.body(event));
+      REQUIRE(visit);
+      if (visit->sample.header->tgid == tgid) note(event.time, *visit);
+    }
+  }
+
+  void note(MonotonicTime time, const VisitRecord& visit) {
+    const std::uint32_t tid = visit.sample.header->tid;
+    const flamed_wait& wait = *visit.wait;
+    const bool is_new = seen_.emplace(tid, wait.switches, wait.state == FLAMED_WAITS_FOR_CPU).second;
+    CHECK(is_new);
+    Found& found = found_[tid];
+    const std::string reason = reason_of(visit);
+    if (const auto times = times_.visited(tid, time, wait)) {
+      found.ns[found.last] += times->before_ns;
+      found.ns[reason] += times->now_ns;
+      found.ns["run_queue"] += times->queued_ns;
+    }
+    found.last = reason;
+    ++found.visits;
+    if (wait.state == FLAMED_SLEEPS) found.system_calls.insert(wait.system_call);
+    if (wait.state == FLAMED_SLEEPS && wait.system_call == SYS_futex) found.futexes.insert(wait.arguments[0]);
+  }
+
+  std::string reason_of(const VisitRecord& visit) {
+    if (visit.wait->state == FLAMED_WAITS_FOR_CPU) return "run_queue";
+    if (visit.wait->state != FLAMED_SLEEPS) return "state " + std::to_string(visit.wait->state);
+    std::vector<std::string_view> names;
+    for (const std::uint64_t address : visit.sample.kernel) names.emplace_back(name_of(address));
+    return std::string(store::name_of(store::wait_reason_of(names)));
+  }
+
+  const std::string& name_of(std::uint64_t address) {
+    const auto [found, is_new] = names_.try_emplace(address);
+    if (is_new) {
+      if (const auto name = symbols_.find(address)) found->second = name->name;
+    }
+    return found->second;
+  }
+
+  WaitProgram program_;
+  WaitTimes times_;
+  SystemClock clock_;
+  symbolizer::KernelSymbols symbols_{clock_};
+  std::unordered_map<std::uint64_t, std::string> names_;
+  std::map<std::uint32_t, Found> found_;
+  std::set<std::tuple<std::uint32_t, std::uint64_t, bool>> seen_;
+};
+
+Visits make_visits() {
+  Result<WaitProgram> program = WaitProgram::load();
+  INFO((program ? "" : program.error().message()));
+  REQUIRE(program);
+  return Visits(std::move(program).value());
+}
+
+/// Within so much, or 20 ms: visits begin and end a little before or after the thread.
+bool is_near(std::int64_t value, std::int64_t expected, double tolerance) {
+  return std::abs(static_cast<double>(value - expected)) <= tolerance * static_cast<double>(expected) + 20e6;
+}
+
+/// A visit stands for more or less time, depending on when the next one comes: by how much more than the number of
+/// visits alone would let expect the sum may differ.
+constexpr double kUnequalTimes = 1.5;
+
+TEST_CASE("sleeps of two kinds are found in proportion to their time, and all of it is told") {
+  Visits visits = make_visits();
+  ChildProcess program({victim("waits"), "sleeps", kSeconds});
+  const std::vector<Said> said = visits.follow(program);
+  REQUIRE(said.size() == 1);
+  const Found& found = visits.of(said[0].tid);
+  REQUIRE(found.visits > 20);
+  INFO(found.text());
+  INFO("by the kernel " << said[0].waited_ns << " and " << said[0].queued_ns << " in run queues");
+  const std::int64_t found_ns = found.of("sleep") + found.of("poll");
+  CHECK(is_near(found_ns, said[0].waited_ns, 0.05));
+  CHECK(is_near(found.of("run_queue"), said[0].queued_ns, 0.05));
+  const double share = static_cast<double>(said[0].slept_ns) / static_cast<double>(said[0].waited_ns);
+  CHECK(std::abs(static_cast<double>(found.of("sleep")) / static_cast<double>(found_ns) - share) <=
+        kUnequalTimes * binomial_tolerance(found.visits, share) / found.visits);
+  CHECK(found.of("other") == 0);
+}
+
+TEST_CASE("threads that wait for a mutex are found in its futex") {
+  Visits visits = make_visits();
+  ChildProcess program({victim("waits"), "mutex", kSeconds});
+  const std::vector<Said> said = visits.follow(program);
+  REQUIRE(said.size() == 3);
+  std::set<std::uint64_t> futexes;
+  for (const Said& thread : said) {
+    const Found& found = visits.of(thread.tid);
+    REQUIRE(found.visits > 20);
+    INFO(found.text());
+    INFO("by the kernel " << thread.waited_ns << ", slept " << thread.slept_ns);
+    const std::int64_t found_ns = found.of("lock") + found.of("sleep");
+    CHECK(is_near(found_ns, thread.waited_ns, 0.05));
+    const double share = 1 - static_cast<double>(thread.slept_ns) / static_cast<double>(thread.waited_ns);
+    CHECK(std::abs(static_cast<double>(found.of("lock")) / static_cast<double>(found_ns) - share) <=
+          kUnequalTimes * binomial_tolerance(found.visits, share) / found.visits);
+    futexes.insert(found.futexes.begin(), found.futexes.end());
+  }
+  CHECK(futexes.size() == 1);
+}
+
+TEST_CASE("two ends of a pipe are found waiting for each other") {
+  Visits visits = make_visits();
+  ChildProcess program({victim("waits"), "pipe", kSeconds});
+  const std::vector<Said> said = visits.follow(program);
+  REQUIRE(said.size() == 2);
+  for (const Said& thread : said) {
+    const Found& found = visits.of(thread.tid);
+    REQUIRE(found.visits > 20);
+    INFO(found.text());
+    INFO("by the kernel " << thread.waited_ns);
+    CHECK(is_near(found.of("pipe"), thread.waited_ns, 0.05));
+    CHECK(found.system_calls == std::set<std::int64_t>{SYS_read});
+  }
+}
+
+TEST_CASE("threads that want more than their CPU are found in its run queue") {
+  Visits visits = make_visits();
+  ChildProcess program({victim("waits"), "starved", kSeconds});
+  const std::vector<Said> said = visits.follow(program);
+  REQUIRE(said.size() == 4);
+  for (const Said& thread : said) {
+    const Found& found = visits.of(thread.tid);
+    REQUIRE(found.visits > 5);
+    INFO(found.text());
+    INFO("by the kernel " << thread.queued_ns);
+    CHECK(is_near(found.of("run_queue"), thread.queued_ns, 0.05));
+  }
+}
+
+}  // namespace
+}  // namespace flamed::test

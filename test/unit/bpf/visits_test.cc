@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table in which the iterator over threads remembers the wait that it found each in, and the states of threads.
+#include <cstdint>
+
+#include "test/catch.h"
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#include "bpf/visits.h"
+
+namespace flamed {
+namespace {
+
+constexpr std::uint64_t kStart = 123'456'789;
+
+/// As waits.bpf.c does at a visit. True: the thread was in this wait already.
+bool visit(known_waits& set, std::uint64_t key, std::uint64_t now) {
+  known_wait* const wait = find_wait(&set, key);
+  const bool is_known = wait->key == key;
+  wait->key = key;
+  wait->seen_ns = now;
+  return is_known;
+}
+
+TEST_CASE("a thread is known in the wait that it was found in, and in no other") {
+  known_waits set{};
+  CHECK_FALSE(visit(set, wait_key(7, kStart, 40, 0, 0), 1));
+  CHECK(visit(set, wait_key(7, kStart, 40, 0, 0), 2));
+  CHECK_FALSE(visit(set, wait_key(7, kStart, 41, 0, 0), 3));
+  CHECK(visit(set, wait_key(7, kStart, 41, 0, 0), 4));
+}
+
+TEST_CASE("a thread that was woken but waits for a CPU is in another wait") {
+  known_waits set{};
+  visit(set, wait_key(7, kStart, 40, 0, 0), 1);
+  CHECK_FALSE(visit(set, wait_key(7, kStart, 40, 1, 0), 2));
+}
+
+TEST_CASE("a thread whose tid another one had before is not known") {
+  known_waits set{};
+  const std::uint64_t before = wait_key(7, kStart, 40, 0, 0);
+  visit(set, before, 1);
+  const std::uint64_t now = wait_key(7, kStart + 10'000'000, 40, 0, 0);
+  const known_wait* const wait = find_wait(&set, now);
+  CHECK_FALSE(is_same_thread(wait, now));
+}
+
+TEST_CASE("a thread's earlier wait says when it was last seen") {
+  known_waits set{};
+  visit(set, wait_key(7, kStart, 40, 0, 0), 11);
+  const std::uint64_t now = wait_key(7, kStart, 45, 0, 0);
+  const known_wait* const wait = find_wait(&set, now);
+  REQUIRE(is_same_thread(wait, now));
+  CHECK(wait->seen_ns == 11);
+}
+
+TEST_CASE("a full set forgets the thread that was not seen for longest") {
+  known_waits set{};
+  for (std::uint32_t i = 0; i < FLAMED_WAITS_PER_SET; ++i) {
+    CHECK_FALSE(visit(set, wait_key(7 + i * FLAMED_WAIT_SETS, kStart, 1, 0, 0), 10 + i));
+  }
+  visit(set, wait_key(7, kStart, 1, 0, 0), 20);  // the first is now the newest
+  CHECK_FALSE(visit(set, wait_key(7 + 9 * FLAMED_WAIT_SETS, kStart, 1, 0, 0), 21));
+  CHECK(visit(set, wait_key(7, kStart, 1, 0, 0), 22));
+  CHECK_FALSE(visit(set, wait_key(7 + FLAMED_WAIT_SETS, kStart, 1, 0, 0), 23));
+}
+
+TEST_CASE("a thread is recorded again in each epoch, in the same wait") {
+  known_waits set{};
+  visit(set, wait_key(7, kStart, 40, 0, wait_epoch(7, 0)), 1);
+  constexpr std::uint64_t kEpochNs = 1ULL << FLAMED_EPOCH_SHIFT;
+  CHECK(visit(set, wait_key(7, kStart, 40, 0, wait_epoch(7, kEpochNs / 2)), 2));
+  const std::uint64_t later = wait_key(7, kStart, 40, 0, wait_epoch(7, kEpochNs));
+  CHECK(is_same_thread(find_wait(&set, later), later));
+  CHECK_FALSE(visit(set, later, 3));
+}
+
+TEST_CASE("threads begin their epochs at different times") {
+  constexpr std::uint64_t kNow = 900ULL << 30;
+  int next = 0;
+  for (std::uint32_t tid = 0; tid < 1024; ++tid) next += wait_epoch(tid, kNow) == 0 ? 0 : 1;
+  CHECK(next > 800);
+  CHECK(next < 1000);
+}
+
+TEST_CASE("threads of one process are spread over the sets") {
+  for (std::uint32_t tid = 1000; tid < 1000 + FLAMED_WAIT_SETS - 1; ++tid) {
+    if (wait_set(tid) == wait_set(tid + 1)) FAIL(tid << " shares a set with the next one");
+  }
+}
+
+TEST_CASE("the largest tid has a key of its own") {
+  constexpr std::uint32_t kLargest = (1U << FLAMED_TID_BITS) - 1;
+  CHECK(wait_key(kLargest, kStart, 40, 0, 0) != wait_key(kLargest - 1, kStart, 40, 0, 0));
+  CHECK(wait_key(kLargest, kStart, 40, 0, 0) != wait_key(kLargest, kStart, 41, 0, 0));
+}
+
+TEST_CASE("a thread's state follows from the kernel's, unless it stands in a run queue") {
+  CHECK(wait_state(0, 1) == FLAMED_WAITS_FOR_CPU);
+  CHECK(wait_state(0x1, 1) == FLAMED_WAITS_FOR_CPU);  // preempted on its way to sleep
+  CHECK(wait_state(0x1, 0) == FLAMED_SLEEPS);
+  CHECK(wait_state(0x2, 0) == FLAMED_BLOCKED);
+  CHECK(wait_state(0x102, 0) == FLAMED_BLOCKED);  // TASK_KILLABLE
+  CHECK(wait_state(0x4, 0) == FLAMED_STOPPED);
+  CHECK(wait_state(0x8, 0) == FLAMED_STOPPED);
+  CHECK(wait_state(0x8000, 0) == FLAMED_STOPPED);
+  CHECK(wait_state(0x2001, 0) == FLAMED_SLEEPS);  // TASK_INTERRUPTIBLE | TASK_FREEZABLE
+}
+
+}  // namespace
+}  // namespace flamed

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pace of visits: what share of a CPU they take, and that their times have no fixed step.
+#include "daemon/waits/visit_pace.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "test/catch.h"
+
+namespace flamed::daemon {
+namespace {
+
+constexpr MonotonicTime kBegin{100 * kNsPerSecond};
+
+struct Spent {
+  std::int64_t cpu_ns = 0;
+  int turns = 0;
+  std::int64_t longest_turn_ns = 0;
+};
+
+/// Makes turns for so long. Each does at most `work_ns`, and costs a wake-up besides.
+Spent spend(VisitPace& pace, std::int64_t duration_ns, std::int64_t work_ns, std::int64_t wake_up_ns) {
+  Spent spent;
+  while (pace.next().ns < kBegin.ns + duration_ns) {
+    const MonotonicTime now = pace.next();
+    const std::int64_t turn_ns = std::min(pace.turn_ns(now), work_ns);
+    spent.longest_turn_ns = std::max(spent.longest_turn_ns, turn_ns);
+    spent.cpu_ns += turn_ns + wake_up_ns;
+    ++spent.turns;
+    pace.ended({now.ns + turn_ns}, turn_ns + wake_up_ns);
+  }
+  return spent;
+}
+
+TEST_CASE("with few threads there is a turn a second on average, which visits all of them") {
+  VisitPace pace({}, kBegin);
+  const Spent spent = spend(pace, 1000 * kNsPerSecond, 250'000, 30'000);
+  CHECK(spent.turns > 950);
+  CHECK(spent.turns < 1050);
+  CHECK(spent.longest_turn_ns == 250'000);
+}
+
+TEST_CASE("with any number of threads visits take their share of a CPU and no more") {
+  const double share = GENERATE(0.0001, 0.0005, 0.002);
+  VisitPace pace({.share = share}, kBegin);
+  const Spent spent = spend(pace, 1000 * kNsPerSecond, 1'000'000'000, 30'000);
+  CHECK(static_cast<double>(spent.cpu_ns) < 1.02 * share * 1e12);
+  CHECK(static_cast<double>(spent.cpu_ns) > 0.9 * share * 1e12);
+}
+
+TEST_CASE("no turn is so short that it is mostly a wake-up") {
+  VisitPace pace({.share = 0.0001}, kBegin);
+  for (int i = 0; i < 100; ++i) {
+    const MonotonicTime now = pace.next();
+    const std::int64_t turn_ns = pace.turn_ns(now);
+    CHECK(turn_ns >= 50'000);
+    pace.ended({now.ns + turn_ns}, turn_ns + 30'000);
+  }
+}
+
+TEST_CASE("a share that was not used for long is not made up for by a long turn") {
+  VisitPace pace({}, kBegin);
+  CHECK(pace.turn_ns({kBegin.ns + 3600 * kNsPerSecond}) <= 1'000'000);
+}
+
+TEST_CASE("a turn that took too long is followed by a longer pause") {
+  VisitPace pace({}, kBegin);
+  const MonotonicTime now = pace.next();
+  pace.ended(now, 100'000'000);
+  CHECK(pace.next().ns - now.ns > 90 * kNsPerSecond);
+}
+
+TEST_CASE("the times between turns differ") {
+  VisitPace pace({}, kBegin);
+  std::int64_t shortest = INT64_MAX;
+  std::int64_t longest = 0;
+  for (int i = 0; i < 200; ++i) {
+    const MonotonicTime now = pace.next();
+    pace.ended(now, 100'000);
+    const std::int64_t between = pace.next().ns - now.ns;
+    shortest = std::min(shortest, between);
+    longest = std::max(longest, between);
+  }
+  CHECK(shortest >= kNsPerSecond / 2);
+  CHECK(shortest < kNsPerSecond * 6 / 10);
+  CHECK(longest > kNsPerSecond * 14 / 10);
+  CHECK(longest <= kNsPerSecond * 3 / 2);
+}
+
+}  // namespace
+}  // namespace flamed::daemon

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting time in the store, and in its answers.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/model/measure.h"
+#include "store/model/wait_reason.h"
+#include "store/query/query.h"
+#include "store/query/timeline.h"
+#include "test/catch.h"
+#include "test/unit/store/store_fixture.h"
+
+namespace flamed::store::test {
+namespace {
+
+constexpr std::int64_t kSecond = kNsPerSecond;
+constexpr auto kUnitsPerSecond = static_cast<std::uint64_t>(kNsPerSecond / kWaitUnitNs);
+
+struct WaitingHost : TestStore {
+  using TestStore::TestStore;
+
+  /// A visit now, which finds the thread in such a wait.
+  void visit(WaitReason reason, std::int64_t waited_ns = 0, std::optional<MonotonicTime> last_seen = {},
+             std::int64_t queued_ns = 0, ProcessId process = kProcess, std::uint64_t function = 16) {
+    const std::vector<Frame> frames{code(function), wait_frame(reason)};
+    WaitSample wait;
+    wait.sample = {clock.monotonic(), process, process.pid, "worker", frames, {}};
+    wait.last_seen = last_seen;
+    wait.waited_ns = waited_ns;
+    wait.queued_ns = queued_ns;
+    store.add_wait(wait);
+    store.set_waits_seen(clock.monotonic());
+  }
+  [[nodiscard]] std::uint64_t waited(const Selection& selection, Measure measure = Measure::kWait,
+                                     bool hides_idle = false) const {
+    TestNamer namer;
+    const Profile profile = build_profile(measured(store.snapshot(), measure, hides_idle), selection, namer);
+    return profile.nodes[0].total_samples * static_cast<std::uint64_t>(profile.period_ns) /
+           static_cast<std::uint64_t>(kNsPerMs);
+  }
+  [[nodiscard]] std::uint64_t waited(Measure measure = Measure::kWait, bool hides_idle = false) const {
+    return waited(Selection{everything()}, measure, hides_idle);
+  }
+  [[nodiscard]] std::vector<std::string> stacks() const {
+    TestNamer namer;
+    return folded(build_profile(measured(store.snapshot(), Measure::kWait, false), Selection{everything()}, namer));
+  }
+};
+
+TEST_CASE("A visit's time belongs to the stack that it found, and run queues to themselves", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.pass(2);
+  host.visit(WaitReason::kDisk, 1500 * kNsPerMs, MonotonicTime{host.clock.monotonic().ns - 2 * kSecond},
+             500 * kNsPerMs);
+  CHECK(host.waited() == 2000);
+  // The names are those of TestNamer.
+  const std::string disk = "f" + std::to_string(wait_frame(WaitReason::kDisk).offset / 16);
+  CHECK(host.stacks() ==
+        std::vector<std::string>{"all;worker (100);" + disk + " 5000", "all;worker (100);f1;" + disk + " 15000"});
+}
+
+TEST_CASE("CPU time has no waits, and both together are their sum", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.add({code(16)});
+  host.pass(1);
+  host.visit(WaitReason::kLock, kSecond);
+  CHECK(host.profile().nodes[0].total_samples == 1);
+  CHECK(host.waited() == 1000);
+  CHECK(host.waited(Measure::kWall) == 1010);
+}
+
+TEST_CASE("A thread stays in its wait as long as it was seen there", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.pass_minutes(90);
+  host.store.set_waits_seen(host.clock.monotonic());
+  CHECK(host.waited() == 90 * 60 * 1000);
+
+  SECTION("and a window has its part of it") {
+    const WallTime now = host.clock.wall();
+    CHECK(host.waited(Selection{{{now.ns - 30 * kNsPerMinute}, {now.ns - 10 * kNsPerMinute}}}) == 20 * 60 * 1000);
+  }
+  SECTION("also when it is over") {
+    host.pass(10);
+    host.visit(WaitReason::kDisk, kSecond, MonotonicTime{host.clock.monotonic().ns - kSecond});
+    CHECK(host.waited() == (90 * 60 + 10) * 1000);
+    host.pass_minutes(3);
+    CHECK(host.waited() == (90 * 60 + 10) * 1000);
+  }
+  SECTION("and when it has ended nothing is added") {
+    host.store.end_wait(kProcess.pid, host.clock.monotonic());
+    host.pass_minutes(3);
+    host.store.set_waits_seen(host.clock.monotonic());
+    CHECK(host.waited() == 90 * 60 * 1000);
+    CHECK(host.store.stats().waiting_threads == 0);
+  }
+}
+
+TEST_CASE("A thread that is found again in a known wait adds nothing, but its stack may be known better", "[store]") {
+  WaitingHost host;
+  WaitSample wait;
+  const std::vector<Frame> reason{wait_frame(WaitReason::kLock)};
+  wait.sample = {host.clock.monotonic(), kProcess, kProcess.pid, "worker", reason, Truncation::kRowsPending};
+  host.store.add_wait(wait);
+  host.pass(1);
+  const std::vector<Frame> whole{code(32), wait_frame(WaitReason::kLock)};
+  wait.sample = {host.clock.monotonic(), kProcess, kProcess.pid, "worker", whole, {}};
+  wait.is_known = true;
+  host.store.add_wait(wait);
+  host.store.set_waits_seen(host.clock.monotonic());
+  CHECK(host.waited() == 1000);
+  REQUIRE(host.stacks().size() == 1);
+  CHECK(host.stacks()[0].find("f2;") != std::string::npos);
+}
+
+TEST_CASE("A stack that was walked late replaces that of the same visit only", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  const std::vector<Frame> late{code(48), wait_frame(WaitReason::kLock)};
+  StackSample walked{host.clock.monotonic(), kProcess, kProcess.pid, "worker", late, {}};
+  host.store.correct_wait(walked);
+  host.pass(1);
+  host.store.set_waits_seen(host.clock.monotonic());
+  REQUIRE(host.stacks().size() == 1);
+  CHECK(host.stacks()[0].find("f3;") != std::string::npos);
+  host.visit(WaitReason::kDisk, 0, host.clock.monotonic());
+  host.store.correct_wait(walked);
+  host.pass(1);
+  host.store.set_waits_seen(host.clock.monotonic());
+  CHECK(host.waited() == 2000);
+  CHECK(host.stacks().size() == 2);
+}
+
+TEST_CASE("Threads that wait for work can be left out", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kPoll);
+  host.pass(1);
+  host.visit(WaitReason::kPoll, kSecond);
+  host.pass_minutes(5);
+  host.visit(WaitReason::kLock, 2 * kSecond, host.clock.monotonic());
+  CHECK(host.waited(Measure::kWait, false) == 303'000);
+  CHECK(host.waited(Measure::kWait, true) == 2000);
+  CHECK(host.waited(Measure::kWall, true) == 2000);
+}
+
+TEST_CASE("Waits are selected like samples, by process and by user", "[store]") {
+  WaitingHost host;
+  constexpr ProcessId kOther{200, 6000};
+  for (const std::int64_t waited_ns : {std::int64_t{0}, kSecond}) {
+    host.visit(WaitReason::kLock, waited_ns);
+    host.visit(WaitReason::kDisk, 2 * waited_ns, {}, 0, kOther);
+    host.pass(1);
+  }
+  Selection other{host.everything()};
+  other.processes.push_back({kOther.pid});
+  CHECK(host.waited(other) == 3000 - 0);
+  TestNamer namer;
+  const Snapshot nobodys = measured(seen_by(host.store.snapshot(), 1001), Measure::kWait, false);
+  CHECK(build_profile(nobodys, Selection{host.everything()}, namer).nodes[0].total_samples == 0);
+}
+
+TEST_CASE("A timeline has long waits in every step", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.pass_minutes(10);
+  host.store.set_waits_seen(host.clock.monotonic());
+  QueryBudget unlimited;
+  const auto line = timeline(measured(host.store.snapshot(), Measure::kWait, false), Selection{host.everything()},
+                             kNsPerMinute, 1, unlimited);
+  REQUIRE(line);
+  REQUIRE(line->processes.size() == 1);
+  for (std::size_t minute = 0; minute < 10; ++minute) {
+    INFO("minute " << minute);
+    CHECK(line->steps[minute].kernel_ns == static_cast<std::uint64_t>(kNsPerMinute));
+    CHECK(line->processes[0].steps[minute].kernel_ns == static_cast<std::uint64_t>(kNsPerMinute));
+  }
+}
+
+TEST_CASE("Less than a unit is not lost", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  for (int i = 0; i < 1000; ++i) host.visit(WaitReason::kLock, kWaitUnitNs / 4, host.clock.monotonic());
+  CHECK(host.waited() == 25);
+}
+
+TEST_CASE("A day of sleeping threads stays within the store's budget and loses no time", "[store]") {
+  constexpr int kThreads = 2000;
+  WaitingHost host({.budget_bytes = 8U << 20});
+  const std::vector<Frame> frames{code(16), wait_frame(WaitReason::kSleep)};
+  for (int tid = 1; tid <= kThreads; ++tid) {
+    WaitSample wait;
+    wait.sample = {host.clock.monotonic(), kProcess, tid, "worker", frames, {}};
+    host.store.add_wait(wait);
+  }
+  host.pass_minutes(24 * 60 - 1);
+  host.store.set_waits_seen(host.clock.monotonic());
+  CHECK(host.waited() == std::uint64_t{kThreads} * (24 * 60 - 1) * 60 * 1000);
+  CHECK(host.store.stats().used_bytes < 4U << 20);
+  CHECK(host.store.stats().slots_dropped_for_budget == 0);
+}
+
+TEST_CASE("Waits without room for their stacks are counted as lost or cut, and the store goes on", "[store]") {
+  WaitingHost host({.budget_bytes = 1U << 20});
+  std::uint64_t function = 16;
+  for (int minute = 0; minute < 20; ++minute) {
+    for (std::int32_t tid = 1; tid < 3000; ++tid) {
+      const std::vector<Frame> frames{code(function), code(function + 16), wait_frame(WaitReason::kLock)};
+      function += 32;
+      WaitSample wait;
+      wait.sample = {host.clock.monotonic(), kProcess, tid, "worker", frames, {}};
+      wait.waited_ns = kSecond;
+      host.store.add_wait(wait);
+    }
+    host.pass_minutes(1);
+  }
+  CHECK(host.store.stats().used_bytes <= host.store.stats().budget_bytes);
+  TestNamer namer;
+  const Snapshot snapshot = measured(host.store.snapshot(), Measure::kWait, false);
+  const Profile profile = build_profile(snapshot, Selection{host.everything()}, namer);
+  CHECK(profile.quality.truncated_total() + profile.quality.lost_total() > kUnitsPerSecond);
+}
+
+}  // namespace
+}  // namespace flamed::store::test
