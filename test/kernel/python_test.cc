@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <format>
 #include <set>
 #include <sstream>
 #include <string>
@@ -55,7 +54,9 @@ std::string shown_stack(ChildProcess& program) {
     std::getline(words, name, '\t');
     std::getline(words, file, '\t');
     std::getline(words, number);
-    stack.insert(0, std::format("{} {}:{}{}", name, last_component(file), number, stack.empty() ? "" : ";"));
+    name.append(" ").append(last_component(file)).append(":").append(number);
+    if (!stack.empty()) name.append(";");
+    stack.insert(0, name);
   }
 }
 

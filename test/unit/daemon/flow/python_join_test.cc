@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/flow/python_join.h"
 
-#include <format>
 #include <string>
 #include <utility>
 
@@ -33,7 +32,7 @@ std::string text_of(const std::vector<Frame>& frames) {
     const auto offset = std::to_string(without_mark(frame).offset);
     std::string one = frame.module == kPython ? "python+" + offset : "library+" + offset;
     if (frame.module == kRuntimeModule) one = "f" + std::to_string(frame.offset >> 24);
-    if (is_interpreter(frame)) one = std::format("({})", one);
+    if (is_interpreter(frame)) one.insert(0, "(").append(")");
     text += (text.empty() ? "" : " ") + one;
   }
   return text;
