@@ -28,6 +28,8 @@ namespace {
 /// 2200-01-01: nanoseconds of it still fit.
 constexpr std::int64_t kLatestMs = 7'258'118'400'000;
 constexpr std::int64_t kDefaultMaxNodes = 8192;
+/// What matching a process costs a budget for each condition: some microseconds, as for so many stacks.
+constexpr std::uint64_t kVisitsPerCondition = 100;
 constexpr std::int64_t kMostNodes = 1'000'000;
 
 template <typename T>
@@ -36,6 +38,13 @@ using Outcome = std::variant<T, Problem>;
 template <typename T>
 Problem* problem_in(Outcome<T>& outcome) {
   return std::get_if<Problem>(&outcome);
+}
+
+/// Of a query that may have stopped matching processes.
+template <typename T>
+Result<T> unless_exhausted(Result<T> answer, const CallContext& context) {
+  if (answer && context.budget.exhausted()) return context.budget.error();
+  return answer;
 }
 
 Problem problem_of(const Error& error) {
@@ -79,10 +88,7 @@ Outcome<Selectors> selectors_of(std::span<const std::string> texts) {
   return selectors;
 }
 
-/// The processes that have samples of a type in the window and fit a selector (or there is none), those with most CPU
-/// time first.
-using Usage = store::UsageTable<store::ProcessUsage>;
-
+/// The samples of a type in the window, of processes that fit one of the selectors, or of all if there is none.
 store::Selection selection_of(const store::WallWindow& window, const Selectors& selectors, const ProfileType& type,
                               const CallContext& context) {
   store::Selection selection;
@@ -92,7 +98,11 @@ store::Selection selection_of(const store::WallWindow& window, const Selectors& 
   });
   // Without a function the store may use sums that it has made before.
   if (!is_narrowed) return selection;
-  selection.accepts = [&selectors, &type, &context](const store::ProcessInfo& process) {
+  std::uint64_t visits = kVisitsPerCondition;
+  for (const LabelSelector& selector : selectors) visits += selector.matchers().size() * kVisitsPerCondition;
+  selection.accepts = [&selectors, &type, &context, visits](const store::ProcessInfo& process) {
+    // Exhausted, it makes the whole query fail.
+    if (!context.budget.visit(visits)) return false;
     const ProcessLabels labels({process, type, context.host});
     return std::any_of(selectors.begin(), selectors.end(),
                        [&](const LabelSelector& selector) { return labels.match(selector); });
@@ -110,7 +120,7 @@ std::optional<Problem> for_each_process(const CallRequest& request, const CallCo
   const auto& [snapshot, window] = std::get<View>(view);
   for (const ProfileType& type : profile_types()) {
     const auto selection = selection_of(window, std::get<Selectors>(selectors), type, context);
-    const Result<Usage> usage = store::process_usage(snapshot, selection, context.budget);
+    const auto usage = unless_exhausted(store::process_usage(snapshot, selection, context.budget), context);
     if (!usage) return problem_of(usage.error());
     for (const store::ProcessUsage& process : usage->rows) visit(type, process);
   }
@@ -257,7 +267,7 @@ Outcome<SeriesAnswer> series(const CallRequest& request, const CallContext& cont
   if (type == nullptr) return answer;
 
   const store::Selection selection = selection_of(view.window, selectors, *type, context);
-  const Result<Usage> usage = store::process_usage(view.snapshot, selection, context.budget);
+  const auto usage = unless_exhausted(store::process_usage(view.snapshot, selection, context.budget), context);
   if (!usage) return problem_of(usage.error());
   LabelGroups by_labels(request.labels);
   for (const store::ProcessUsage& process : usage->rows) {
@@ -274,8 +284,9 @@ Outcome<SeriesAnswer> series(const CallRequest& request, const CallContext& cont
     const auto found = group_of.find(id);
     return found == group_of.end() ? std::nullopt : std::optional(found->second);
   };
-  const auto summed = store::process_series(view.snapshot, selection, std::get<std::int64_t>(step_ns), groups.size(),
-                                            find_group, context.budget);
+  const auto summed = unless_exhausted(store::process_series(view.snapshot, selection, std::get<std::int64_t>(step_ns),
+                                                             groups.size(), find_group, context.budget),
+                                       context);
   if (!summed) return problem_of(summed.error());
   for (std::size_t i = 0; i < groups.size(); ++i) {
     answer.series.push_back({std::move(groups[i].labels), points_of(summed->steps, summed->ns[i], view.window.to)});
@@ -294,8 +305,8 @@ Outcome<LevelsAnswer> flame_graph(const CallRequest& request, const CallContext&
   options.group = store::Group::kNone;
   options.max_nodes =
       static_cast<std::size_t>(request.max_nodes == 0 ? kDefaultMaxNodes : std::min(request.max_nodes, kMostNodes));
-  const Result<store::Profile> profile =
-      store::build_profile(view.snapshot, selection, options, context.sources.namer(), context.budget);
+  const auto profile = unless_exhausted(
+      store::build_profile(view.snapshot, selection, options, context.sources.namer(), context.budget), context);
   if (!profile) return problem_of(profile.error());
   return flame_levels(*profile);
 }

@@ -373,6 +373,34 @@ TEST_CASE("a body that unpacks to too much, or not at all, is refused") {
   CHECK(host.send(request).status == 200);
 }
 
+TEST_CASE("a call that takes too long is given up, also while it matches labels") {
+  Host host;
+  CallRequest request;
+  request.profile_type = kCpu;
+  request.selector = R"({process=~"n.*"})";
+  request.matchers = {request.selector};
+  request.label = "pid";
+  request.start_ms = kBeginMs;
+  request.end_ms = kNowMs;
+  request.step_s = 15;
+  for (const CallMethod method : {CallMethod::kLabelNames, CallMethod::kLabelValues, CallMethod::kSeries,
+                                  CallMethod::kSelectSeries, CallMethod::kSelectMergeStacktraces}) {
+    CAPTURE(static_cast<int>(method));
+    for (const bool is_late : {false, true}) {
+      store::QueryLimits limits;
+      limits.deadline = MonotonicTime{host.sources.clock_.monotonic().ns + (is_late ? -1 : 1)};
+      store::QueryBudget budget(limits, &host.sources.clock_);
+      // Past the number of visits after which the clock is read.
+      if (is_late) CHECK_FALSE(budget.visit(100'000));
+      const auto answer = answer_call(method, CallEncoding::kJson, request,
+                                      CallContext{host.sources, {FakeSources::kNowNs}, "host", budget});
+      const auto* problem = std::get_if<Problem>(&answer);
+      REQUIRE((problem != nullptr) == is_late);
+      if (is_late) CHECK(problem->status == 422);
+    }
+  }
+}
+
 TEST_CASE("calls take POST and nothing else, with a body of a mebibyte at most") {
   Host host;
   for (const char* method : {"GET", "HEAD", "PUT", "OPTIONS"}) {
