@@ -76,8 +76,10 @@ await() { # await URL [CURL_OPTION...]
 fetch_toolchain
 (cd "$source_dir/test/peers" && CGO_ENABLED=0 go build -trimpath -o "$work/peers" .)
 
-# flamed, with a token that shows everything, and something to sample.
+# flamed, with a token that shows everything and one that shows what nobody may see, and something to sample.
 openssl rand -hex 32 >"$work/token"
+nobodys=$(openssl rand -hex 32)
+echo "$nobodys nobody" >>"$work/token"
 chmod 0640 "$work/token"
 port=$(free_port)
 "$build_dir/flamed" --listen "127.0.0.1:$port" --token-file "$work/token" --cpu-budget off --history off \
@@ -122,5 +124,8 @@ status() { curl -s -o "$work/refused" -w '%{http_code}' --cacert "$work/proxy.pe
 call=https://localhost:$proxy_port/querier.v1.QuerierService/LabelNames
 [[ $(status -H 'Content-Type: application/json' -d '{}' "$call") == 401 ]] || fail "the proxy passed a request without a token"
 [[ $(status -u grafana:secret -H 'Content-Type: application/json' -d '{}' "$call") == 401 ]] || fail "the proxy passed a password"
+curl -s --fail --cacert "$work/proxy.pem" -H "Authorization: Bearer $nobodys" -H 'Content-Type: application/json' \
+  -d '{"name": "process"}' "${call%/*}/LabelValues" >"$work/nobodys" || fail "the token of nobody was refused"
+! grep -q victim_known "$work/nobodys" || fail "nobody sees a process of root's: $(cat "$work/nobodys")"
 [[ $(status "https://localhost:$proxy_port/profile") == 404 ]] || fail "the proxy passed another path"
 echo "peers: nothing wrong"
