@@ -2,6 +2,7 @@
 #include "api/access/access.h"
 
 #include <string>
+#include <utility>
 
 namespace flamed::api {
 namespace {
@@ -16,17 +17,23 @@ bool is_opened_page(const Request& request, bool is_page) {
 }  // namespace
 
 std::variant<Viewer, Problem> Access::judge(const Request& request, bool is_page) const {
-  bool has_token = false;
-  if (tokens_ != nullptr) {
-    if (const auto token = bearer_token(request.authorization)) {
-      has_token = tokens_->accepts(*token);
-      if (!has_token) return token_refused();
-    }
-  }
-  if (request.peer.transport == Peer::Transport::kRemote && !has_token) return token_needed();
-  if (const auto problem = check_origin(request, is_page, has_token)) return *problem;
-  if (has_token) return Viewer{Viewer::Sees::kEverything};
-  return viewer_of(request.peer);
+  auto judged = judge_token(request);
+  if (auto* problem = std::get_if<Problem>(&judged)) return std::move(*problem);
+  const auto& bearer = std::get<std::optional<Viewer>>(judged);
+  if (request.peer.transport == Peer::Transport::kRemote && !bearer) return token_needed();
+  if (const auto problem = check_origin(request, is_page, bearer.has_value())) return *problem;
+  return bearer ? *bearer : viewer_of(request.peer.uid);
+}
+
+std::variant<std::optional<Viewer>, Problem> Access::judge_token(const Request& request) const {
+  const auto token = tokens_ != nullptr ? bearer_token(request.authorization) : std::nullopt;
+  if (!token) return std::optional<Viewer>();
+  const std::optional<std::string> name = tokens_->user_of(*token);
+  if (!name) return token_refused();
+  if (name->empty()) return std::optional(Viewer{Viewer::Sees::kEverything});
+  const std::optional<uid_t> user = find_user_(*name);
+  if (!user) return token_without_user(*name);
+  return std::optional(viewer_of(user));
 }
 
 std::optional<Problem> Access::check_origin(const Request& request, bool is_page, bool has_token) const {
@@ -41,10 +48,10 @@ std::optional<Problem> Access::check_origin(const Request& request, bool is_page
   return std::nullopt;
 }
 
-Viewer Access::viewer_of(const Peer& peer) const {
-  if (!peer.uid || *peer.uid == store::kNoUser) return {};
-  if (*peer.uid == 0 || is_member_(*peer.uid)) return {Viewer::Sees::kEverything, *peer.uid};
-  return {Viewer::Sees::kOwn, *peer.uid};
+Viewer Access::viewer_of(std::optional<uid_t> user) const {
+  if (!user || *user == store::kNoUser) return {};
+  if (*user == 0 || is_member_(*user)) return {Viewer::Sees::kEverything, *user};
+  return {Viewer::Sees::kOwn, *user};
 }
 
 std::optional<Problem> check_viewer(const Viewer& viewer) {

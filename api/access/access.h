@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 
+#include "api/access/group_members.h"
 #include "api/access/host_names.h"
 #include "api/access/token_file.h"
 #include "api/http/exchange.h"
@@ -23,9 +25,16 @@ namespace flamed::api {
 /// Any thread.
 class Access {
  public:
+  /// By a user's name; empty: there is no such user.
+  using FindUser = std::function<std::optional<uid_t>(const std::string&)>;
+
   /// `is_member`: is the user in the group that sees everything? Without `tokens` other hosts get no answers.
-  Access(HostNames names, std::function<bool(uid_t)> is_member, std::unique_ptr<TokenFile> tokens = nullptr)
-      : names_(std::move(names)), is_member_(std::move(is_member)), tokens_(std::move(tokens)) {}
+  Access(HostNames names, std::function<bool(uid_t)> is_member, std::unique_ptr<TokenFile> tokens = nullptr,
+         FindUser find_user = find_user_of_host)
+      : names_(std::move(names)),
+        is_member_(std::move(is_member)),
+        tokens_(std::move(tokens)),
+        find_user_(std::move(find_user)) {}
 
   /// `is_page`: the request is for an HTML document: "/", "/help".
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, bool is_page) const;
@@ -33,11 +42,14 @@ class Access {
  private:
   /// Empty: no page of another site sent the request.
   [[nodiscard]] std::optional<Problem> check_origin(const Request& request, bool is_page, bool has_token) const;
-  [[nodiscard]] Viewer viewer_of(const Peer& peer) const;
+  /// The viewer to whom the request's token belongs; none: it has no token.
+  [[nodiscard]] std::variant<std::optional<Viewer>, Problem> judge_token(const Request& request) const;
+  [[nodiscard]] Viewer viewer_of(std::optional<uid_t> user) const;
 
   const HostNames names_;
   const std::function<bool(uid_t)> is_member_;
   const std::unique_ptr<TokenFile> tokens_;
+  const FindUser find_user_;
 };
 
 /// If the viewer may see no data at all: why, and what to do. Otherwise empty.

@@ -56,6 +56,15 @@ bool is_in_group(uid_t user, const std::string& group) {
   return false;
 }
 
+std::optional<uid_t> find_user_of_host(const std::string& name) {
+  std::vector<char> account_buffer;
+  const auto account =
+      get_entry<passwd>(account_buffer, [&](auto* entry, char* buffer, std::size_t size, auto** found) {
+        return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
+      });
+  return account ? std::optional(account->pw_uid) : std::nullopt;
+}
+
 bool GroupMembers::has(uid_t user) {
   const MonotonicTime now = clock_.monotonic();
   {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -18,6 +19,9 @@ namespace flamed::api {
 /// from a directory, by getgrouplist(3). A user without an account, such as a container's, is in no group. May wait for
 /// the directory.
 bool is_in_group(uid_t user, const std::string& group);
+
+/// The user with this name, from the same databases; empty: there is none. May wait likewise.
+std::optional<uid_t> find_user_of_host(const std::string& name);
 
 class GroupMembers {
  public:

@@ -23,6 +23,8 @@ std::string_view trimmed(std::string_view line) {
 
 bool is_printable(char c) { return c > ' ' && c < '\x7f'; }
 
+bool is_word(std::string_view text) { return std::all_of(text.begin(), text.end(), is_printable); }
+
 bool equals_ignoring_case(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; });
@@ -30,21 +32,25 @@ bool equals_ignoring_case(std::string_view text, std::string_view lower) {
 
 }  // namespace
 
-Result<std::vector<std::string>> parse_tokens(std::string_view text) {
-  std::vector<std::string> tokens;
+Result<std::vector<Token>> parse_tokens(std::string_view text) {
+  std::vector<Token> tokens;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const std::string where = "line " + std::to_string(number);
-    if (!std::all_of(line.begin(), line.end(), is_printable))
-      return Error(where + " holds something else than one word of printable ASCII");
-    if (line.size() < kLeastTokenBytes) {
+    const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
+    const std::string_view secret = line.substr(0, blank);
+    const std::string_view user = trimmed(line.substr(blank));
+    if (!is_word(secret) || !is_word(user)) {
+      return Error(where + " holds something else than a word of printable ASCII and, behind it, the name of a user");
+    }
+    if (secret.size() < kLeastTokenBytes) {
       return Error(where + " is shorter than " + std::to_string(kLeastTokenBytes) +
                    " characters: make a token with openssl rand -hex 32");
     }
-    tokens.emplace_back(line);
+    tokens.push_back({std::string(secret), std::string(user)});
   }
   if (tokens.empty()) return Error("it holds no token: write one with openssl rand -hex 32");
   return tokens;
@@ -95,19 +101,19 @@ Status TokenFile::read_if_changed() {
   }
   const Result<std::string> text = read_fd(fd.get(), kLargestFileBytes);
   if (!text) return text.error();
-  Result<std::vector<std::string>> tokens = parse_tokens(*text);
+  Result<std::vector<Token>> tokens = parse_tokens(*text);
   if (!tokens) return tokens.error();
   tokens_ = std::move(*tokens);
   return {};
 }
 
-bool TokenFile::accepts(std::string_view presented) {
+std::optional<std::string> TokenFile::user_of(std::string_view presented) {
   const std::lock_guard lock(mutex_);
   static_cast<void>(read_if_changed());
   // Compares all of them, so that the time reveals nothing.
-  bool accepted = false;
-  for (const std::string& token : tokens_) accepted = is_same_secret(presented, token) || accepted;
-  return accepted;
+  const Token* accepted = nullptr;
+  for (const Token& token : tokens_) accepted = is_same_secret(presented, token.secret) ? &token : accepted;
+  return accepted != nullptr ? std::optional(accepted->user) : std::nullopt;
 }
 
 }  // namespace flamed::api

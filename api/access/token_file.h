@@ -16,10 +16,18 @@
 
 namespace flamed::api {
 
-/// One token on each line, of at least kLeastTokenBytes printable characters without blanks; empty lines and those that
-/// begin with '#' are skipped. Pure. An error names the wrong line, but never quotes it.
+struct Token {
+  std::string secret;
+  std::string user;  ///< who knows it sees what this user of the host may see; empty: everything
+
+  friend bool operator==(const Token&, const Token&) = default;
+};
+
+/// One token on each line, of at least kLeastTokenBytes printable characters without blanks, and behind a blank the
+/// name of a user, if there is one; empty lines and those that begin with '#' are skipped. Pure. An error names the
+/// wrong line, but never quotes it.
 inline constexpr std::size_t kLeastTokenBytes = 16;
-Result<std::vector<std::string>> parse_tokens(std::string_view text);
+Result<std::vector<Token>> parse_tokens(std::string_view text);
 
 /// Compares in constant time, however much of `presented` is right.
 bool is_same_secret(std::string_view presented, std::string_view token);
@@ -33,8 +41,9 @@ class TokenFile {
   /// to.
   static Result<std::unique_ptr<TokenFile>> open(std::string path);
 
-  /// Reads the file again when it has changed; as long as that fails, no token is accepted.
-  [[nodiscard]] bool accepts(std::string_view presented);
+  /// The user of the token, see Token::user; none if it is not accepted. Reads the file again when it has changed; as
+  /// long as that fails, no token is accepted.
+  [[nodiscard]] std::optional<std::string> user_of(std::string_view presented);
 
  private:
   explicit TokenFile(std::string path) : path_(std::move(path)) {}
@@ -55,7 +64,7 @@ class TokenFile {
   const std::string path_;
   std::mutex mutex_;  ///< for what follows
   Edition edition_;
-  std::vector<std::string> tokens_;
+  std::vector<Token> tokens_;
 };
 
 }  // namespace flamed::api

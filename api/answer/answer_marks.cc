@@ -10,6 +10,7 @@
 #include "api/http/response.h"
 #include "api/question/mark_request.h"
 #include "api/render/render_marks.h"
+#include "api/text/header_line.h"
 #include "api/text/time_expression.h"
 #include "store/query/query.h"
 #include "store/query/restarts.h"
@@ -19,16 +20,6 @@ namespace {
 
 constexpr std::size_t kMostRestarts = 1000;
 constexpr std::string_view kJson = "application/json";
-
-/// The media type without its parameters, in lower case.
-std::string media_type_of(std::string_view content_type) {
-  std::string type(content_type.substr(0, content_type.find(';')));
-  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.pop_back();
-  for (char& c : type) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return type;
-}
 
 /// "nginx.service", "container 3f5a9c0d1e2b"
 std::string name_of(const store::Restart& restart) {

@@ -11,11 +11,13 @@
 #include <variant>
 
 #include "api/access/viewer_sources.h"
+#include "api/answer/answer_common.h"
 #include "api/answer/answers.h"
 #include "api/http/asset_response.h"
 #include "api/http/assets.h"
 #include "api/http/request_target.h"
 #include "api/http/response.h"
+#include "api/querier/querier.h"
 #include "api/question/openapi.h"
 #include "api/render/column_writer.h"
 #include "api/render/render_health.h"
@@ -80,7 +82,7 @@ std::uint64_t Router::answered() const {
 }
 
 std::size_t Router::most_body_bytes(std::string_view method, std::string_view target) {
-  return api::most_body_bytes(method, target);
+  return method == "POST" && is_call(target) ? kMostCallBytes : api::most_body_bytes(method, target);
 }
 
 std::vector<std::string_view> Router::paths() {
@@ -124,6 +126,7 @@ Plan Router::plan(const Request& request) const {
 
 Plan Router::plan_or_throw(const Request& request) const {
   if (request.has_body) return body_refused();
+  if (is_call(request.target)) return plan_call(request);
   const bool is_post = request.method == "POST";
   if (request.method != "GET" && request.method != "HEAD") {
     const bool may_post = takes_post(request.target);
@@ -150,6 +153,15 @@ Plan Router::plan_or_throw(const Request& request) const {
                          {request.asked.value_or(now), now}};
 }
 
+Plan Router::plan_call(const Request& request) const {
+  auto judged = judge(request, {});
+  if (auto* problem = std::get_if<Problem>(&judged)) return std::move(*problem);
+  const auto& viewer = std::get<Viewer>(judged);
+  if (auto problem = check_viewer(viewer)) return std::move(*problem);
+  if (auto problem = check_call(request)) return std::move(*problem);
+  return PlannedCall{viewer, now()};
+}
+
 std::optional<std::int64_t> Router::wait_ns(const Request& request, const Plan& plan) {
   const auto* question = std::get_if<PlannedQuestion>(&plan);
   if (question == nullptr || request.method != "GET" || request.asked) return std::nullopt;
@@ -172,11 +184,16 @@ std::optional<SharedAnswers::Question> Router::shareable(const Request& request,
 
 Response Router::answer_plan(const Request& request, const Plan& plan) {
   if (const auto* problem = std::get_if<Problem>(&plan)) {
-    Response response = problem_response(*problem);
+    Response response = is_call(request.target) ? call_problem(*problem) : problem_response(*problem);
     if (problem->status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"flamed\"");
     return response;
   }
   if (const auto* file = std::get_if<const Asset*>(&plan)) return asset_response(**file, request.accept_encoding);
+  if (const auto* call = std::get_if<PlannedCall>(&plan)) {
+    ViewerSources sources(sources_, call->viewer);
+    store::QueryBudget budget = budget_for(sources);
+    return answer_call(request, sources, call->now, budget);
+  }
   const auto& question = std::get<PlannedQuestion>(plan);
   Response response = answer_question(question, request);
   response.viewer = question.viewer;

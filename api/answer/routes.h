@@ -38,8 +38,14 @@ struct PlannedQuestion {
   Moments moments;
 };
 
-/// What to do with a request: refuse it, send a file of the page, or answer a query.
-using Plan = std::variant<Problem, const Asset*, PlannedQuestion>;
+/// A call of Grafana's data source, see querier.h.
+struct PlannedCall {
+  Viewer viewer;
+  WallTime now;
+};
+
+/// What to do with a request: refuse it, send a file of the page, answer a query, or a call.
+using Plan = std::variant<Problem, const Asset*, PlannedQuestion, PlannedCall>;
 
 /// Any number of threads. `sources` and `access` must outlive it.
 class Router {
@@ -83,7 +89,7 @@ class Router {
   /// The BodyLimit of requests.
   static std::size_t most_body_bytes(std::string_view method, std::string_view target);
 
-  /// All paths but the page's files.
+  /// All paths but the page's files and those of calls.
   static std::vector<std::string_view> paths();
   /// The parameters of a path; empty if there is no such path.
   static std::optional<std::span<const ParameterSpec>> parameters_of(std::string_view path);
@@ -98,6 +104,7 @@ class Router {
   /// The viewer that the request is answered for, or why it is refused.
   [[nodiscard]] std::variant<Viewer, Problem> judge(const Request& request, const Goal& goal) const;
   [[nodiscard]] Plan plan_or_throw(const Request& request) const;
+  [[nodiscard]] Plan plan_call(const Request& request) const;
 
   Response answer_plan(const Request& request, const Plan& plan);
   Response answer_question(const PlannedQuestion& question, const Request& request);

@@ -23,6 +23,7 @@ struct Request {
   std::string accept{};
   std::string if_none_match{};
   std::string content_type{};
+  std::string content_encoding{};
   std::string body{};               ///< only on routes that take one
   std::optional<WallTime> asked{};  ///< when it arrived, if it has waited since for its samples; empty: now
   Peer peer{};

@@ -102,6 +102,14 @@ Problem token_refused() {
           {}};
 }
 
+Problem token_without_user(std::string_view user) {
+  return {401,
+          "token-refused",
+          "Token refused",
+          "In flamed's token_file the token belongs to the user " + excerpt(user) + ", whom this host does not have.",
+          {}};
+}
+
 Problem unknown_user() {
   return {403,
           "unknown-user",
@@ -141,6 +149,17 @@ Problem method_not_allowed(std::string_view method, std::string_view path, bool 
           takes_post ? "GET, HEAD, POST" : "GET, HEAD"};
 }
 
+Problem post_only(std::string_view method, std::string_view path) {
+  return {405,
+          "method-not-allowed",
+          "Method not allowed",
+          excerpt(method) + " is not possible on " + excerpt(path) + ". Use POST.",
+          {},
+          "POST"};
+}
+
+Problem unimplemented(std::string detail) { return {501, "unimplemented", "Not implemented", std::move(detail), {}}; }
+
 Problem may_not_mark() {
   return {403,
           "may-not-mark",
@@ -177,8 +196,7 @@ Problem length_required() {
 }
 
 Problem body_too_large() {
-  return {
-      413, "body-too-large", "Request body too large", "The body is larger than a mark can be. Shorten the text.", {}};
+  return {413, "body-too-large", "Request body too large", "The body is larger than this path takes. Shorten it.", {}};
 }
 
 Problem not_json(std::string_view content_type) {
@@ -188,6 +206,16 @@ Problem not_json(std::string_view content_type) {
           "The body must be sent with the header Content-Type: application/json, and this one came " +
               (content_type.empty() ? "without that header." : "as " + excerpt(content_type) + "."),
           {}};
+}
+
+Problem bad_content_type(std::string_view content_type) {
+  return {
+      415,
+      "bad-content-type",
+      "Unknown content type",
+      "The body must be sent with the header Content-Type: application/proto or application/json, and this one came " +
+          (content_type.empty() ? "without that header." : "as " + excerpt(content_type) + "."),
+      {}};
 }
 
 Problem uri_too_long() {

@@ -35,12 +35,17 @@ Problem too_many_clients();
 /// For a request from another host without a token, or with a wrong one.
 Problem token_needed();
 Problem token_refused();
+/// The token names a user whom this host does not have.
+Problem token_without_user(std::string_view user);
 /// The owner of the connection is unknown.
 Problem unknown_user();
 /// The request has a foreign host name, or comes from a page of another site.
 Problem foreign_host(std::string_view host, std::string_view own_names);
 Problem foreign_origin(std::string_view origin);
 Problem method_not_allowed(std::string_view method, std::string_view path, bool takes_post = false);
+/// A path that only takes POST.
+Problem post_only(std::string_view method, std::string_view path);
+Problem unimplemented(std::string detail);
 /// The viewer may look, and may not set marks.
 Problem may_not_mark();
 Problem bad_mark(std::string detail);
@@ -49,6 +54,8 @@ Problem body_refused();
 Problem length_required();
 Problem body_too_large();
 Problem not_json(std::string_view content_type);
+/// A call's body is neither protocol buffers nor JSON.
+Problem bad_content_type(std::string_view content_type);
 Problem uri_too_long();
 Problem headers_too_large();
 Problem internal_error(std::string_view what);

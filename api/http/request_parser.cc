@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-constexpr std::array<std::pair<std::string_view, std::string Request::*>, 10> kFields{{
+constexpr std::array<std::pair<std::string_view, std::string Request::*>, 11> kFields{{
     {"accept", &Request::accept},
     {"accept-encoding", &Request::accept_encoding},
     {"authorization", &Request::authorization},
+    {"content-encoding", &Request::content_encoding},
     {"content-type", &Request::content_type},
     {"host", &Request::host},
     {"if-none-match", &Request::if_none_match},

@@ -51,6 +51,8 @@ class RequestReader {
   [[nodiscard]] std::string_view head() const;
   /// When complete: empty unless the BodyLimit allows a body.
   [[nodiscard]] std::string_view body() const;
+  /// The size that an allowed body has or will have, from the end of the head on; before that 0.
+  [[nodiscard]] std::size_t body_bytes() const { return in_body_ ? body_bytes_ : 0; }
   /// The complete head's headers announce a body, which is not allowed and not read.
   [[nodiscard]] bool has_body() const { return most_body_bytes_ == 0 && (is_chunked_ || has_length_); }
 

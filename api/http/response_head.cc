@@ -40,10 +40,14 @@ std::string_view phrase_of(int status) {
       return "Unsupported Media Type";
     case 422:
       return "Unprocessable Entity";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 500:
       return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
     case 503:
       return "Service Unavailable";
     default:

@@ -26,15 +26,6 @@ bool has_control(std::string_view text) {
   return false;
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_character_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::variant<MarkRequest, Problem> parse_mark(std::string_view body) {

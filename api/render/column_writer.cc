@@ -25,21 +25,6 @@ void append_u32(std::string& out, std::size_t value) {
   out.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-bool is_utf8(std::string_view text) {
-  // Nearly all names are ASCII: eight characters at a time.
-  constexpr std::uint64_t kNotAscii = 0x8080808080808080ULL;
-  for (std::uint64_t eight = 0; text.size() >= sizeof(eight); text.remove_prefix(sizeof(eight))) {
-    std::memcpy(&eight, text.data(), sizeof(eight));
-    if ((eight & kNotAscii) != 0) break;
-  }
-  while (!text.empty()) {
-    const std::size_t length = utf8_character_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 }  // namespace
 
 void ColumnWriter::refer(std::string_view name, std::string_view type, std::size_t count) {

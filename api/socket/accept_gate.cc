@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kDueAgain{50};
 /// Clients that only get a refusal, in addition to the limit.
 constexpr std::size_t kMostTurnedAway = 32;
 constexpr int kRequestsPerConnection = 1000;
+/// Bodies up to this size are bounded by the number of clients.
+constexpr std::size_t kSmallBody = 4096;
 constexpr std::chrono::milliseconds kLongestPatience{60'000};
 
 bool is_head(std::string_view head) { return head.substr(0, 5) == "HEAD "; }
@@ -304,6 +306,11 @@ void AcceptGate::advance(std::uint64_t id, Connection::Event event, Clock::time_
   Client& client = clients_.at(id);
   // After an answer was sent at once, the next request may already be there.
   while (true) {
+    const bool is_received = event == Connection::Event::kNone || event == Connection::Event::kRequest;
+    if (is_received && !count_body(client)) {
+      ++turned_away_;
+      event = refuse(client, too_many_requests(), now);
+    }
     switch (event) {
       case Connection::Event::kNone:
         return arm(id, client);
@@ -350,6 +357,17 @@ Connection::Event AcceptGate::refuse(Client& client, const Problem& problem, Clo
   return client.connection.send(std::move(answer), {}, Connection::After::kLinger, now);
 }
 
+/// A large body counts from its announcement until its answer is sent. False: there is no room for it.
+bool AcceptGate::count_body(Client& client) {
+  const std::size_t announced = client.connection.reader().body_bytes();
+  const std::size_t large = announced > kSmallBody ? announced : 0;
+  const std::size_t others = large_bodies_ - client.large_body;
+  if (large > client.large_body && others + large > limits_.large_bodies) return false;
+  large_bodies_ = others + large;
+  client.large_body = large;
+  return true;
+}
+
 void AcceptGate::arm(std::uint64_t id, Client& client) {
   const Connection& connection = client.connection;
   if (connection.stage() == Connection::Stage::kAsking) return set_timer(id, client, std::nullopt);
@@ -369,6 +387,7 @@ void AcceptGate::set_timer(std::uint64_t id, Client& client, std::optional<Clock
 void AcceptGate::drop(std::uint64_t id) {
   Client& client = clients_.at(id);
   set_timer(id, client, std::nullopt);
+  large_bodies_ -= client.large_body;
   if (client.has_place) {
     --with_place_;
     if (--clients_by_user_[client.user] == 0) clients_by_user_.erase(client.user);

@@ -38,8 +38,9 @@ namespace flamed::api {
 
 struct GateLimits {
   std::size_t clients = 512;
-  std::size_t clients_per_user = 128;  ///< all unknown users count as one user
-  std::size_t kept_for_root = 32;      ///< of `clients`, if there are more than these
+  std::size_t clients_per_user = 128;    ///< all unknown users count as one user
+  std::size_t kept_for_root = 32;        ///< of `clients`, if there are more than these
+  std::size_t large_bodies = 16U << 20;  ///< memory of bodies of more than 4 KiB, of all clients together
   ConnectionLimits connection{};
 };
 
@@ -105,6 +106,7 @@ class AcceptGate {
     bool has_place = true;                     ///< otherwise it only gets the refusal
     std::optional<WallTime> asked{};           ///< when its request arrived, which waits or has waited
     std::optional<Clock::time_point> timer{};  ///< its entry in timers_
+    std::size_t large_body = 0;                ///< its part of large_bodies_
 
     [[nodiscard]] bool is_idle() const { return connection.stage() == Connection::Stage::kReceiving; }
   };
@@ -129,6 +131,7 @@ class AcceptGate {
   /// Passes a request on, or refuses it.
   Connection::Event hand_out(std::uint64_t id, Client& client, Clock::time_point now);
   Connection::Event refuse(Client& client, const Problem& problem, Clock::time_point now);
+  [[nodiscard]] bool count_body(Client& client);
   void arm(std::uint64_t id, Client& client);
   void set_timer(std::uint64_t id, Client& client, std::optional<Clock::time_point> timer);
   void drop(std::uint64_t id);
@@ -144,6 +147,7 @@ class AcceptGate {
   std::unordered_map<std::uint64_t, Client> clients_;
   std::map<UserKey, std::size_t> clients_by_user_;  ///< those with a place
   std::size_t with_place_ = 0;
+  std::size_t large_bodies_ = 0;  ///< bytes
   std::set<std::pair<Clock::time_point, std::uint64_t>> timers_;
   std::uint64_t next_id_;
   std::optional<Clock::time_point> listen_again_;  ///< set when there was no descriptor for a client

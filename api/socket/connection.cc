@@ -118,6 +118,8 @@ Connection::Event Connection::send(SharedBytes head, SharedBytes body, After aft
   body_ = std::move(body);
   sent_ = 0;
   after_ = after;
+  // No further request is read, so the memory of this one, which may be large, need not wait for the client.
+  if (after == After::kLinger) reader_ = RequestReader(limits_->body);
   enter(Stage::kSending, now, now + std::min(limits_->stall, limits_->transmit));
   return send_on(now);
 }

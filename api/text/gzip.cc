@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
 
 namespace flamed::api {
@@ -79,7 +80,7 @@ Result<std::string> gzip(std::string_view text) {
   return out;
 }
 
-Result<std::string> gunzip(std::span<const unsigned char> compressed) {
+Result<std::string> gunzip(std::span<const unsigned char> compressed, std::size_t most_bytes) {
   z_stream stream{};
   if (::inflateInit2(&stream, kGzipWindowBits) != Z_OK) return Error("cannot decompress: zlib has no memory");
   std::string out;
@@ -87,13 +88,14 @@ Result<std::string> gunzip(std::span<const unsigned char> compressed) {
   stream.next_in = const_cast<Bytef*>(compressed.data());
   stream.avail_in = static_cast<uInt>(compressed.size());
   int state = Z_OK;
-  while (state == Z_OK) {
+  while (state == Z_OK && out.size() <= most_bytes) {
     stream.next_out = buffer.data();
     stream.avail_out = static_cast<uInt>(buffer.size());
     state = ::inflate(&stream, Z_NO_FLUSH);
     out.append(reinterpret_cast<const char*>(buffer.data()), buffer.size() - stream.avail_out);
   }
   ::inflateEnd(&stream);
+  if (out.size() > most_bytes) return Error("it unpacks to more than " + std::to_string(most_bytes) + " bytes", E2BIG);
   if (state != Z_STREAM_END) return Error("cannot decompress: zlib state " + std::to_string(state));
   return out;
 }

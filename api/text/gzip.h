@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gzip for answers. Pure; any thread.
+// gzip, for answers and requests. Pure; any thread.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +19,9 @@ bool accepts_gzip(std::string_view accept_encoding);
 
 Result<std::string> gzip(std::string_view text);
 
-/// For trusted data (flamed's own files): no limit on the result.
-Result<std::string> gunzip(std::span<const unsigned char> compressed);
+/// Fails, also, if the result would have more than `most_bytes`, and then took not much more memory. Without a limit
+/// only for trusted data (flamed's own files).
+Result<std::string> gunzip(std::span<const unsigned char> compressed,
+                           std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace flamed::api

@@ -47,4 +47,10 @@ bool has_word(std::string_view list, std::string_view lower) {
   return false;
 }
 
+std::string media_type_of(std::string_view content_type) {
+  std::string type(trim(content_type.substr(0, content_type.find(';'))));
+  std::transform(type.begin(), type.end(), type.begin(), lower_case);
+  return type;
+}
+
 }  // namespace flamed::api

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace flamed::api {
@@ -26,5 +27,8 @@ std::optional<HeaderLine> parse_header_line(std::string_view line);
 
 /// Is `lower` one of the words of a list, as in "keep-alive, Upgrade"? Without regard to case.
 [[nodiscard]] bool has_word(std::string_view list, std::string_view lower);
+
+/// Of a header Content-Type: without its parameters, in lower case.
+[[nodiscard]] std::string media_type_of(std::string_view content_type);
 
 }  // namespace flamed::api

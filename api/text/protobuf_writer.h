@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProtobufWriter: appends the wire format of protocol buffers (https://protobuf.dev/programming-guides/encoding/) to a
-// string. Varints and length-delimited fields are all that pprof's schema needs.
+// string: the wire types that the schemas of pprof and of Pyroscope's queries need.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +22,14 @@ class ProtobufWriter {
     if (value == 0) return *this;
     varint(std::uint64_t{field} << 3U);
     varint(value);
+    return *this;
+  }
+  /// Left out likewise.
+  ProtobufWriter& real(std::uint32_t field, double value) {
+    if (value == 0) return *this;
+    varint((std::uint64_t{field} << 3U) | 1U);
+    std::uint64_t bits = std::bit_cast<std::uint64_t>(value);
+    for (std::size_t i = 0; i < sizeof bits; ++i, bits >>= 8U) out_ += static_cast<char>(bits & 0xFFU);
     return *this;
   }
   /// A string, bytes, a message or a packed list.

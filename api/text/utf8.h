@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,11 @@ inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 /// Length of the well-formed UTF-8 character that `text` begins with (Unicode table 3-7: no overlong forms, no
 /// surrogates, nothing beyond U+10FFFF), or 0 where there is none.
 std::size_t utf8_character_length(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+/// False, and nothing is appended: it is no character, but a surrogate or beyond U+10FFFF.
+bool append_utf8(std::string& out, std::uint32_t code_point);
 
 /// `text` with each byte that is no part of a character replaced by U+FFFD.
 std::string repair_utf8(std::string_view text);

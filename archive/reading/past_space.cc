@@ -33,6 +33,9 @@ constexpr std::uint64_t kBoots = std::uint64_t{1} << 15;
 /// systemd's dynamic users are the first of them (https://systemd.io/UIDS-GIDS/).
 constexpr std::uint32_t kFirstFleetingUser = 61184;
 
+/// Of each kind of sums.
+constexpr std::size_t kSumBytes = std::size_t{4} << 20;
+
 /// Room for as many again, so that the store can grow for a while.
 std::uint32_t base_above(std::uint32_t limit, std::uint32_t per_chunk) {
   return (2 * limit / per_chunk + 64) * per_chunk;
@@ -76,7 +79,8 @@ std::size_t PastSpace::bytes() const {
         known.frames.size() + known.places.size() + known.stacks.size() + known.threads.size() + known.processes.size();
   }
   constexpr std::size_t kRowOfMaps = 128;  // of a process's or a thread's rows in the maps
-  return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + numbers * sizeof(std::uint32_t) +
+  const std::size_t sums = sums_ == nullptr ? 0 : sums_->used_bytes() + side_sums_->used_bytes();
+  return budget_.used_bytes() + slot_bytes_ + text_bytes_ + names_->bytes() + sums + numbers * sizeof(std::uint32_t) +
          (process_ids_.size() * 2 + thread_ids_.size()) * kRowOfMaps;
 }
 
@@ -256,6 +260,18 @@ void PastSpace::add_thread(const ThreadAddition& added, Dictionary& known) {
   known.threads.push_back(place->second);
 }
 
+/// Sums are by process. A process of the past that the snapshot has as well goes by the snapshot's id, so sums hold for
+/// snapshots that have the same ones, and for no others: a process that was sampled meanwhile has no record here.
+void PastSpace::give_sums(store::SnapshotData& data, std::unordered_map<std::uint32_t, std::uint32_t> same) {
+  if (sums_ == nullptr || same != same_) {
+    sums_ = std::make_shared<store::SlotSums>(kSumBytes);
+    side_sums_ = std::make_shared<store::SlotSums>(kSumBytes);
+    same_ = std::move(same);
+  }
+  data.sums = sums_;
+  data.side_sums = side_sums_;
+}
+
 void PastSpace::join(store::SnapshotData& data) {
   store::ThreadTable::Records::View threads = threads_.view();
   store::ProcessTable::Records::View processes = processes_.view();
@@ -273,6 +289,7 @@ void PastSpace::join(store::SnapshotData& data) {
     record.process = found->second & 0x7fffffffU;
     threads.set(id - thread_base_, record);
   }
+  give_sums(data, std::move(same));
   using Nodes = store::CallTree::Nodes::View;
   using Frames = store::CallTree::Frames::View;
   data.tree.nodes = Nodes::joined(data.tree.nodes, node_base_, nodes_.view());

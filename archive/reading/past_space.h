@@ -25,6 +25,7 @@
 #include "store/ring/call_tree.h"
 #include "store/ring/process_table.h"
 #include "store/ring/slot.h"
+#include "store/ring/slot_sums.h"
 #include "store/ring/snapshot_data.h"
 #include "store/ring/thread_table.h"
 
@@ -92,6 +93,7 @@ class PastSpace {
   void add_thread(const ThreadAddition& added, Dictionary& known);
   [[nodiscard]] std::uint32_t owner_of(std::uint32_t user, const Dictionary& known) const;
   [[nodiscard]] store::SharedValue<std::string> shared(std::string_view text);
+  void give_sums(store::SnapshotData& data, std::unordered_map<std::uint32_t, std::uint32_t> same);
 
   const std::string boot_id_;
   const std::uint32_t first_sequence_;
@@ -111,6 +113,8 @@ class PastSpace {
   std::map<ThreadKey, std::uint32_t> thread_ids_;
   std::unordered_map<std::string, store::SharedValue<std::string>> texts_;
   std::vector<store::Gap> gaps_;
+  std::unordered_map<std::uint32_t, std::uint32_t> same_;  ///< of the last snapshot, see join()
+  std::shared_ptr<store::SlotSums> sums_, side_sums_;      ///< of snapshots with these; null: there was none
   std::size_t slot_bytes_ = 0, text_bytes_ = 0;
 };
 

@@ -206,7 +206,7 @@ constexpr std::array<Setting, 18> kSettings{{
      "HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:9091 or [::1]:9090, or a path, such as "
      "unix:/run/flamed/flamed.sock; at most 16 different ones",
      set_listen, is_different<&Config::listen>, clear_listen},
-    {"token_file", "--token-file", "FILE", "a token that lets its bearer see everything; none by default",
+    {"token_file", "--token-file", "FILE", "tokens with which other hosts may ask; none by default",
      "the absolute path of a file", set_token_file, is_different<&Config::token_file>},
     {"frequency_hz", "--frequency", "HZ", "samples per second and CPU; default 99", "a whole number from 1 to 1000",
      set_frequency, is_different<&Config::frequency_hz>},

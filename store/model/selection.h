@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "store/model/process_info.h"
 
 namespace flamed::store {
 
@@ -56,6 +58,8 @@ struct Selection {
   std::vector<std::string> cgroups{};  ///< path from the root of the hierarchy: it and all below
   std::vector<std::uint32_t> uids{};
   std::vector<ProcessSelector> trees{};  ///< the process and all its descendants
+  /// Only processes that it accepts; empty: all. Called once for each process, on the query's thread.
+  std::function<bool(const ProcessInfo&)> accepts{};
   Side side = Side::kBoth;
   /// If set, only time with single samples is used, as in timed_samples().
   std::optional<SecondPart> part{};
@@ -63,7 +67,7 @@ struct Selection {
   /// Whether some processes or threads may be left out.
   [[nodiscard]] bool is_narrowed() const {
     return !(processes.empty() && tids.empty() && comms.empty() && executables.empty() && units.empty() &&
-             containers.empty() && cgroups.empty() && uids.empty() && trees.empty());
+             containers.empty() && cgroups.empty() && uids.empty() && trees.empty() && !accepts);
   }
 };
 

@@ -127,7 +127,8 @@ bool ThreadFilter::judge_process(const ProcessRecord& record) const {
          any_or_empty(selection_.units, [&](const std::string& wanted) { return is_unit(place.unit, wanted); }) &&
          any_or_empty(selection_.containers, [&](const std::string& wanted) { return is_container(place, wanted); }) &&
          any_or_empty(selection_.cgroups, [&](const std::string& wanted) { return is_below(place.cgroup, wanted); }) &&
-         any_or_empty(selection_.uids, [&](std::uint32_t uid) { return uid == record.user() && uid != kNoUser; });
+         any_or_empty(selection_.uids, [&](std::uint32_t uid) { return uid == record.user() && uid != kNoUser; }) &&
+         (!selection_.accepts || selection_.accepts(snapshot_.info_of(record)));
 }
 
 bool ThreadFilter::is_in_tree(std::uint32_t process) {

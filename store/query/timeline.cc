@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/index/stack_states.h"
-#include "store/query/slot_selection.h"
+#include "store/query/step_walk.h"
 #include "store/ring/snapshot_data.h"
 
 namespace flamed::store {
@@ -25,8 +24,9 @@ class TimelineBuilder {
       : snapshot_(snapshot),
         selection_(selection),
         budget_(budget),
-        slots_(snapshot, selection, budget, SlotSelection::Want::kCounts, whole_steps(step_ns)),
-        states_(snapshot) {}
+        walk_(snapshot, selection, budget, whole_steps(step_ns)),
+        slots_(walk_.slots()),
+        states_(walk_.states()) {}
 
   Result<Timeline> build(std::int64_t step_ns, std::size_t most_processes) {
     Timeline line;
@@ -105,56 +105,28 @@ class TimelineBuilder {
   }
 
   bool add_slot(Timeline& line, std::size_t slot) {
-    const SlotBounds& bounds = slots_.bounds(slot);
-    const auto step_of = [&](std::int64_t wall_ns) {
-      const std::int64_t step = (wall_ns - line.start.ns) / line.step_ns;
-      return static_cast<std::size_t>(std::clamp<std::int64_t>(step, 0, std::ssize(line.steps) - 1));
-    };
-    std::size_t whole_slots_step = step_of(bounds.wall_start().ns);
-    if (slots_.is_exact(slot)) {
-      const auto [first, last] = slots_.sample_times(slot);
-      const std::size_t first_step = step_of(first.ns + bounds.wall_offset_ns);
-      if (first_step != step_of(last.ns + bounds.wall_offset_ns)) {
-        return slots_.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
-          add(line, step_of(sample.time.ns + bounds.wall_offset_ns), bounds, thread, ref, slots_.weight(slot));
+    const Steps steps{line.start, line.step_ns, line.steps.size()};
+    const std::size_t of_counts = steps.of(slots_.bounds(slot).wall_start());
+    return walk_.for_each_of(
+        slot, steps, of_counts, line.quality,
+        [&](std::size_t step, std::int64_t period_ns, std::uint32_t process, bool kernel, std::uint64_t samples) {
+          add(line.steps[step], kernel, samples, period_ns);
+          const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
+          if (place != kNone) add(line.processes[place].steps[step], kernel, samples, period_ns);
         });
-      }
-      whole_slots_step = first_step;
-    }
-    const auto add_side = [&](std::uint32_t process, bool kernel, std::uint64_t samples) {
-      add(line, whole_slots_step, bounds, process, kernel, samples);
-    };
-    if (slots_.for_each_side_of(slot, selection_.side, states_, line.quality, add_side)) return budget_.check();
-    return slots_.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
-      stacks.for_each(
-          [&](StackRef ref, std::uint64_t count) { add(line, whole_slots_step, bounds, thread, ref, count); });
-    });
   }
 
-  void add(Timeline& line, std::size_t step, const SlotBounds& bounds, std::uint32_t thread, StackRef ref,
-           std::uint64_t samples) {
-    if (!states_.has(ref, selection_.side)) return;
-    states_.count(ref, samples, line.quality);
-    add(line, step, bounds, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(), samples);
-  }
-
-  void add(Timeline& line, std::size_t step, const SlotBounds& bounds, std::uint32_t process, bool kernel,
-           std::uint64_t samples) const {
-    add(line.steps[step], kernel, samples, bounds);
-    const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
-    if (place != kNone) add(line.processes[place].steps[step], kernel, samples, bounds);
-  }
-
-  static void add(TimelineStep& step, bool kernel, std::uint64_t samples, const SlotBounds& bounds) {
+  static void add(TimelineStep& step, bool kernel, std::uint64_t samples, std::int64_t period_ns) {
     (kernel ? step.kernel_samples : step.user_samples) += samples;
-    (kernel ? step.kernel_ns : step.user_ns) += samples * static_cast<std::uint64_t>(bounds.period_ns);
+    (kernel ? step.kernel_ns : step.user_ns) += samples * static_cast<std::uint64_t>(period_ns);
   }
 
   const SnapshotData& snapshot_;
   const Selection& selection_;
   QueryBudget& budget_;
-  SlotSelection slots_;
-  StackStates states_;
+  StepWalk walk_;
+  SlotSelection& slots_;                 ///< of walk_
+  StackStates& states_;                  ///< likewise
   std::vector<std::uint32_t> place_of_;  ///< by index in the ProcessTable: index into Timeline::processes
 };
 

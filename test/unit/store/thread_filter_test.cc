@@ -256,4 +256,18 @@ TEST_CASE("selections that cover everything without overlap add up to the whole 
   CHECK(count(kernel) == all * 3 / 4);
 }
 
+TEST_CASE("a function that accepts processes narrows what else is selected") {
+  Host host;
+  const auto a = host.add(process(1, "worker", "/usr/bin/worker"));
+  const auto b = host.add(process(2, "helper", "/usr/bin/helper"));
+  host.add(process(3, "other", "/usr/bin/other"));
+  const auto ends_in_er = [](const ProcessInfo& info) { return info.comm != "other"; };
+  CHECK(host.count([&](Selection& s) { s.accepts = ends_in_er; }) == a + b);
+  CHECK(host.count([&](Selection& s) {
+    s.accepts = ends_in_er;
+    s.executables = {"helper", "other"};
+  }) == b);
+  CHECK(host.count([](Selection& s) { s.accepts = [](const ProcessInfo&) { return false; }; }) == 0);
+}
+
 }  // namespace flamed::store::test

@@ -164,6 +164,51 @@ TEST_CASE("a caller on another host is answered with a token and not without") {
   CHECK(status(access) == 200);
 }
 
+TEST_CASE("who has a token that names a user sees what this user may see") {
+  constexpr const char* kSecret = "abcdefabcdefabcdefabcdef";
+  struct Case {
+    const char* user;
+    std::optional<Viewer> viewer;  ///< none: refused
+  };
+  const Case cases[] = {
+      {"", Viewer{Viewer::Sees::kEverything}},
+      {"root", Viewer{Viewer::Sees::kEverything, 0}},
+      {"operator", Viewer{Viewer::Sees::kEverything, kOperator}},
+      {"alice", Viewer{Viewer::Sees::kOwn, kAlice}},
+      {"nobody-here", std::nullopt},
+  };
+  const auto find_user = [](const std::string& name) -> std::optional<uid_t> {
+    if (name == "root") return 0;
+    if (name == "operator") return kOperator;
+    return name == "alice" ? std::optional(kAlice) : std::nullopt;
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.user);
+    const ScratchFile file(std::string(kToken) + "\n" + kSecret + " " + c.user);
+    const Access access(names(), is_operator, tokens_of(file), find_user);
+    // A local connection's own user does not count.
+    for (const Peer& peer :
+         {Peer{Transport::kRemote, {}}, Peer{Transport::kLoopback, 0}, Peer{Transport::kUnix, kBob}}) {
+      Request request;
+      request.peer = peer;
+      request.host = peer.transport == Transport::kUnix ? "localhost" : "build7.example:9090";
+      request.authorization = std::string("Bearer ") + kSecret;
+      const auto judged = access.judge(request, false);
+      REQUIRE(std::holds_alternative<Viewer>(judged) == c.viewer.has_value());
+      if (c.viewer) CHECK((std::get<Viewer>(judged) <=> *c.viewer == 0));
+      if (!c.viewer) {
+        CHECK(std::get<Problem>(judged).status == 401);
+        CHECK(std::get<Problem>(judged).detail.find(c.user) != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("users of this host are found by name") {
+  CHECK(find_user_of_host("root") == uid_t{0});
+  CHECK_FALSE(find_user_of_host("no-such-user-of-flamed").has_value());
+}
+
 TEST_CASE("a caller on another host without a token gets nothing but the hint that it needs one") {
   Host host;
   for (const std::string_view path : Router::paths()) {

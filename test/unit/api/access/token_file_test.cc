@@ -18,11 +18,18 @@ constexpr const char* kOther = "fedcba9876543210fedcba9876543210";
 TEST_CASE("a token file has one token a line, with comments and empty lines between them") {
   const auto tokens = parse_tokens("# made by openssl\n\n  " + std::string(kToken) + " \r\n" + kOther);
   REQUIRE(tokens.ok());
-  CHECK(*tokens == std::vector<std::string>{kToken, kOther});
+  CHECK(*tokens == std::vector<Token>{{kToken, ""}, {kOther, ""}});
+}
+
+TEST_CASE("a token may name a user behind a blank") {
+  const auto tokens = parse_tokens(std::string(kToken) + " alice\n" + kOther + " \t bob \r\n");
+  REQUIRE(tokens.ok());
+  CHECK(*tokens == std::vector<Token>{{kToken, "alice"}, {kOther, "bob"}});
 }
 
 TEST_CASE("a bad token is refused with its line number and is not repeated") {
-  for (const std::string text : {"short", "secret and more words", "\x01\x02\x03\x04\x05\x06\x07\x08secret-secret"}) {
+  for (const std::string text : {"short", "secret and more words", "0123456789secret0123456789 alice bob",
+                                 "\x01\x02\x03\x04\x05\x06\x07\x08secret-secret"}) {
     const auto tokens = parse_tokens("#\n" + text + "\n");
     REQUIRE_FALSE(tokens.ok());
     CHECK(tokens.error().message().find("line 2") == 0);
@@ -69,11 +76,11 @@ TEST_CASE("a token file is read again when it has changed") {
   auto opened = TokenFile::open(file.path());
   REQUIRE(opened.ok());
   TokenFile& tokens = **opened;
-  CHECK(tokens.accepts(kToken));
-  CHECK_FALSE(tokens.accepts(kOther));
+  CHECK(tokens.user_of(kToken).has_value());
+  CHECK_FALSE(tokens.user_of(kOther).has_value());
   file.replace(std::string(kOther) + "\n");
-  CHECK(tokens.accepts(kOther));
-  CHECK_FALSE(tokens.accepts(kToken));
+  CHECK(tokens.user_of(kOther).has_value());
+  CHECK_FALSE(tokens.user_of(kToken).has_value());
 }
 
 TEST_CASE("while a token file is bad no token is accepted") {
@@ -82,13 +89,13 @@ TEST_CASE("while a token file is bad no token is accepted") {
   REQUIRE(opened.ok());
   TokenFile& tokens = **opened;
   REQUIRE(::chmod(file.path().c_str(), 0644) == 0);
-  CHECK_FALSE(tokens.accepts(kToken));
+  CHECK_FALSE(tokens.user_of(kToken).has_value());
   REQUIRE(::chmod(file.path().c_str(), 0640) == 0);
-  CHECK(tokens.accepts(kToken));
+  CHECK(tokens.user_of(kToken).has_value());
   REQUIRE(::unlink(file.path().c_str()) == 0);
-  CHECK_FALSE(tokens.accepts(kToken));
+  CHECK_FALSE(tokens.user_of(kToken).has_value());
   file.write(std::string(kToken));
-  CHECK(tokens.accepts(kToken));
+  CHECK(tokens.user_of(kToken).has_value());
 }
 
 }  // namespace

@@ -434,6 +434,33 @@ TEST_CASE("a request for which there is no place is refused") {
   fixture.asking(request);
 }
 
+TEST_CASE("large bodies of all clients together have a bound, which small ones do not need") {
+  Fixture fixture(limits_with([](GateLimits& limits) {
+    limits.large_bodies = 100'000;
+    limits.connection.body = [](std::string_view, std::string_view) { return std::size_t{1} << 20; };
+  }));
+  const auto post = [](std::size_t bytes) {
+    return "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n";
+  };
+  RawClient first = fixture.client();
+  first.send(post(60'000) + std::string(59'999, 'x'));
+  // Its socket was ready before this one, so the gate has read the announcement first.
+  fixture.client().send(post(4096) + std::string(4096, 'x'));
+  CHECK(fixture.desk.next().value().body.size() == 4096);
+  CHECK(fixture.client().send(post(60'000) + std::string(60'000, 'x')).rest() == "too-many-requests");
+
+  first.send("x");
+  auto request = fixture.desk.next();
+  REQUIRE(request.has_value());
+  CHECK(request->body.size() == 60'000);
+  // Its memory is free once it has its answer.
+  fixture.gate->reply({request->client, std::string("answer"), false, {}, {}, {}});
+  CHECK(first.rest() == "answer");
+  RawClient third = fixture.client();
+  third.send(post(90'000) + std::string(90'000, 'x'));
+  CHECK(fixture.desk.next().value().body.size() == 90'000);
+}
+
 TEST_CASE("a client that does not read delays no other client, and is closed soon") {
   Fixture fixture(limits_with([](GateLimits& limits) { limits.connection.stall = 200ms; }));
   RawClient slow(fixture.port, 4096);

@@ -30,6 +30,15 @@ TEST_CASE("data that is not gzip is refused") {
   CHECK_FALSE(gunzip(bytes_of(compressed->substr(0, compressed->size() - 4))).ok());
 }
 
+TEST_CASE("data that unpacks to more than is allowed is refused") {
+  const auto compressed = gzip(std::string(10'000'000, ' '));
+  REQUIRE(compressed.ok());
+  CHECK(gunzip(bytes_of(*compressed), 10'000'000).ok());
+  const auto refused = gunzip(bytes_of(*compressed), 9'999'999);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message() == "it unpacks to more than 9999999 bytes");
+}
+
 TEST_CASE("a client that accepts gzip gets gzip") {
   struct Case {
     std::string_view header;

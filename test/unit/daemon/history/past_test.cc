@@ -193,6 +193,34 @@ TEST_CASE("a window over memory and disk alike has the samples of both, and the 
   CHECK(store::process_usage(both, Selection{all}, budget)->rows.size() == 2);
 }
 
+TEST_CASE("sums of minutes on disk hold for a process that is first sampled again after they were made") {
+  constexpr ProcessId kIdle{300, 7000};
+  const auto sample_idle = [&](TestStore& test) { add(test, kIdle, 300, kAlice, {code(0x40)}); };
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  constexpr int kMinutes = 12;  // runs of four have sums
+  for (int minute = 0; minute < kMinutes; ++minute) {
+    sample_idle(before);
+    sample(before, 1);
+  }
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  for (std::uint64_t again = 0; again < 3; ++again) {
+    const WallWindow all{kNoon, after.test.clock.wall()};
+    const Snapshot both = after.with(all);
+    store::QueryBudget budget;
+    const auto usage = store::process_usage(both, Selection{all}, budget).value();
+    CHECK(usage.rows.size() == 3);
+    for (const store::ProcessUsage& row : usage.rows) {
+      if (row.info.id == kIdle) CHECK(row.samples == kMinutes + again);
+    }
+    CHECK(samples_in(both, all, after.namer) == (kMinutes + 2) * 3 + kMinutes + again);
+    sample_idle(after.test);
+    after.test.pass_minutes(1);
+  }
+}
+
 TEST_CASE("a query of memory alone does not read the disk") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepWalk: visits the samples of a selection by steps of equal length on the wall clock. A local of one query; must
+// not outlive its arguments.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "store/index/stack_states.h"
+#include "store/model/query_budget.h"
+#include "store/model/selection.h"
+#include "store/query/slot_selection.h"
+#include "store/ring/snapshot_data.h"
+
+namespace flamed::store {
+
+struct Steps {
+  WallTime start;  ///< of the first step
+  std::int64_t step_ns = kNsPerSecond;
+  std::size_t count = 0;
+
+  /// The step that the time is in; for times before the first or after the last step, that step. `count` is not 0.
+  [[nodiscard]] std::size_t of(WallTime time) const {
+    const std::int64_t step = (time.ns - start.ns) / step_ns;
+    return static_cast<std::size_t>(std::clamp<std::int64_t>(step, 0, static_cast<std::int64_t>(count) - 1));
+  }
+};
+
+class StepWalk {
+ public:
+  /// `waits_by_ns`: see SlotSelection.
+  StepWalk(const SnapshotData& snapshot, const Selection& selection, QueryBudget& budget, std::int64_t waits_by_ns)
+      : snapshot_(snapshot),
+        selection_(selection),
+        budget_(budget),
+        slots_(snapshot, selection, budget, SlotSelection::Want::kCounts, waits_by_ns),
+        states_(snapshot) {}
+
+  [[nodiscard]] SlotSelection& slots() { return slots_; }
+  [[nodiscard]] const SlotSelection& slots() const { return slots_; }
+  [[nodiscard]] StackStates& states() { return states_; }
+
+  /// visit(step, period_ns, process, in_kernel, samples). Samples that are not kept one by one are all in the step
+  /// `of_counts`. Counts the samples in `quality`. False: the budget is exhausted.
+  template <typename F>
+  [[nodiscard]] bool for_each_of(std::size_t slot, const Steps& steps, std::size_t of_counts, Quality& quality,
+                                 F&& visit) {
+    const SlotBounds& bounds = slots_.bounds(slot);
+    const auto step_at = [&](MonotonicTime time) { return steps.of({time.ns + bounds.wall_offset_ns}); };
+    const auto visit_stack = [&](std::size_t step, std::uint32_t thread, StackRef ref, std::uint64_t samples) {
+      if (!states_.has(ref, selection_.side)) return;
+      states_.count(ref, samples, quality);
+      visit(step, bounds.period_ns, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(), samples);
+    };
+    if (slots_.is_exact(slot)) {
+      const auto [first, last] = slots_.sample_times(slot);
+      if (step_at(first) != step_at(last)) {
+        return slots_.for_each_sample_of(slot, [&](const LoggedSample& sample, std::uint32_t thread, StackRef ref) {
+          visit_stack(step_at(sample.time), thread, ref, slots_.weight(slot));
+        });
+      }
+      of_counts = step_at(first);
+    }
+    const auto visit_side = [&](std::uint32_t process, bool in_kernel, std::uint64_t samples) {
+      visit(of_counts, bounds.period_ns, process, in_kernel, samples);
+    };
+    if (slots_.for_each_side_of(slot, selection_.side, states_, quality, visit_side)) return budget_.check();
+    return slots_.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
+      stacks.for_each([&](StackRef ref, std::uint64_t count) { visit_stack(of_counts, thread, ref, count); });
+    });
+  }
+
+ private:
+  const SnapshotData& snapshot_;
+  const Selection& selection_;
+  QueryBudget& budget_;
+  SlotSelection slots_;
+  StackStates states_;
+};
+
+}  // namespace flamed::store
