@@ -50,8 +50,7 @@ static __always_inline void begin_pointer_walk(struct pointer_walk* walk, struct
  * Adds the next frame. Returns 0 at the walk's end, with the reason in sample->user_end. All is kept in memory rather
  * than in registers: so the verifier has one state after a loop, not one for each iteration.
  */
-static __always_inline int next_by_pointer(struct pointer_walk* walk, struct flamed_sample* sample,
-                                           __u64* addresses) {
+static __always_inline int next_by_pointer(struct pointer_walk* walk, struct flamed_sample* sample, __u64* addresses) {
   const __u64 fp = walk->fp;
   __u32 count = sample->user_count;
   struct frame_record record = {};

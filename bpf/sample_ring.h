@@ -42,11 +42,12 @@ static __always_inline void ring_copy(struct flamed_sample_ring* ring, __u32 at,
 }
 
 /*
- * Puts the record's `words` words, and behind them what `linked` has found, if it is not null. `most` is a constant: the
- * words of the largest record of its type. Returns the number of unread bytes, or -1 if there is no room for the record.
+ * Puts the record's `words` words, and behind them what `linked` has found, if it is not null. `most` is a constant:
+ * the words of the largest record of its type. Returns the number of unread bytes, or -1 if there is no room for the
+ * record.
  */
-static __always_inline long ring_put(struct flamed_sample_ring* ring, const void* record, __u32 words,
-                                     const __u32 most, const struct linked_walk* linked) {
+static __always_inline long ring_put(struct flamed_sample_ring* ring, const void* record, __u32 words, const __u32 most,
+                                     const struct linked_walk* linked) {
   const __u64 head = ring->head;
   const __u32 start = (__u32)(head >> 3);
   const __u32 frame_words = linked ? linked->frame_count * (__u32)(sizeof(struct flamed_linked_frame) / 8) : 0;

@@ -167,8 +167,9 @@ TEST_CASE("libraries that are loaded in each other's place are never confused") 
     if (is_wrong(stack)) UNSCOPED_INFO(count << "  " << stack);
   }
   const auto named = static_cast<double>(with(stacks, ";one_work;") + with(stacks, ";two_work;"));
-  WARN(loaded << " libraries loaded, of " << 100 * told << " % this was told, in them " << 100 * worked << " % of the time, "
-              << named << " of " << total(stacks) << " samples named there, " << truncated(stacks) << " truncated");
+  WARN(loaded << " libraries loaded, of " << 100 * told << " % this was told, in them " << 100 * worked
+              << " % of the time, " << named << " of " << total(stacks) << " samples named there, " << truncated(stacks)
+              << " truncated");
   CHECK(count_if(stacks, is_wrong) == 0);
   CHECK(told > 0.1);
   CHECK(named > 0.8 * told * worked * static_cast<double>(total(stacks)));

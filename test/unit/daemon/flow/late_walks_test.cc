@@ -105,8 +105,8 @@ struct Pipeline {
   StackSlices slices;
   LateWalks late{{slices, processes, modules, publisher, store}};
   WaitIntake waits{store, [](std::uint64_t address) { return std::string(address == kFutex ? "futex_wait" : "f"); }};
-  Ingest ingest{processes, details, modules, store, clock,
-                {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
+  Ingest ingest{processes, details, modules,
+                store,     clock,   {.unwind = &publisher, .late_walks = &late, .waits = &waits}};
 
   static Record map(std::int64_t ms, std::uint64_t start, std::uint64_t inode) {
     return test::mapping_record(at(ms), 100, start, 0x10000, 0, inode, path_of(inode));
