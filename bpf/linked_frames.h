@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #include "linked_layout.h"
+#include "opaque.h"
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -239,6 +240,7 @@ static __always_inline __u64 linked_join(struct linked_walk* walk, __u64 native_
   walk->calls[call] = (walk->calls[call] & FLAMED_CALL_ADDRESS) | native_frame << FLAMED_CALL_BITS;
   call++;
   walk->joined = call;
+  FLAMED_OPAQUE(call); /* so that clang uses the register that is checked */
   if (call >= walk->call_count || call >= FLAMED_MAX_LINKED_CALLS) return ~0ULL;
   return walk->calls[call] & FLAMED_CALL_ADDRESS;
 }

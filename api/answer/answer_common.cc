@@ -77,8 +77,7 @@ std::variant<ReadyQuestion, Problem> prepare(const AnswerContext& context) {
   auto view = view_window(context);
   if (auto* problem = std::get_if<Problem>(&view)) return std::move(*problem);
   auto& [snapshot, window] = std::get<WindowView>(view);
-  ReadyQuestion question{measured_snapshot(context.parameters, std::move(snapshot)),
-                         selection_of(context.parameters, window)};
+  ReadyQuestion question{measured_snapshot(context.parameters, snapshot), selection_of(context.parameters, window)};
   if (auto problem = check_processes(question.selection, question.snapshot, context.sources))
     return std::move(*problem);
   if (auto problem = narrow_to_part(question.selection, question, context)) return std::move(*problem);

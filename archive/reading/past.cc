@@ -212,7 +212,9 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
   auto data = std::make_shared<SnapshotData>(recent.data());
   for (const MinuteIndex::Row* row : plan.before) held->slots.push_back(empty_slot(*row, data->since, data->period_ns));
   for (const MinuteIndex::Row* row : plan.wanted) {
-    if (space_->has(*row)) held->slots.push_back(before(space_->slot(*row), data->until));
+    if (!space_->has(*row)) continue;
+    held->slots.push_back(before(space_->slot(*row), data->until));
+    data->on_disk_until = std::max(data->on_disk_until, std::optional(row->end));
   }
   add_own_slots(*data, held->slots);
   data->since = {std::numeric_limits<std::int64_t>::min() / 2};

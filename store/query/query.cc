@@ -66,6 +66,10 @@ Snapshot measured(const Snapshot& snapshot, Measure measure, bool hides_idle) {
     data->open.push_back(waits.without_log());
   }
   data->pending = nullptr;
+  if (all.on_disk_until) {
+    data->warnings.push_back("Waiting time is not kept on disk: that of minutes up to " + to_text(*all.on_disk_until) +
+                             " is missing.");
+  }
   return Snapshot(std::move(data));
 }
 

@@ -44,6 +44,7 @@ class SnapshotData {
   std::shared_ptr<const std::vector<PendingSample>> pending;  ///< null: none
   std::optional<std::uint32_t> only_user;                     ///< see seen_by(); empty: all users
   std::vector<std::string> warnings;                          ///< of all its answers, see AnswerFacts
+  std::optional<WallTime> on_disk_until;                      ///< end of the youngest minute that was read from disk
   StandingWaits::Waits::View standing_waits;
   MonotonicTime waits_seen;  ///< until then threads are known to have stayed in these
   Measure measure = Measure::kCpu;

@@ -221,6 +221,22 @@ TEST_CASE("sums of minutes on disk hold for a process that is first sampled agai
   }
 }
 
+TEST_CASE("an answer about waiting time says which minutes have none") {
+  const TemporaryDirectory folder;
+  TestStore before(kCountsAlone);
+  TestHistory on_disk(before, folder.path("history"));
+  sample(before, 3);
+  end(before, on_disk);
+  Later after(before, folder.path("history"), kNsPerMinute);
+  const auto warnings = [&](const WallWindow& window) {
+    const Snapshot waits = store::measured(after.with(window), store::Measure::kWait, /*hides_idle=*/true);
+    return store::build_profile(waits, Selection{window}, after.namer).warnings;
+  };
+  const WallTime now = after.test.clock.wall();
+  CHECK(mentions(warnings({kNoon, now}), "Waiting time is not kept on disk: that of minutes up to 2"));
+  CHECK_FALSE(mentions(warnings({{now.ns - kNsPerMinute}, now}), "Waiting time"));
+}
+
 TEST_CASE("a query of memory alone does not read the disk") {
   const TemporaryDirectory folder;
   TestStore before(kCountsAlone);
