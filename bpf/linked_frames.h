@@ -110,7 +110,9 @@ static __always_inline void linked_end_call(struct linked_walk* walk, __u64 addr
 
 /* A word of the frame whose copy begins at words[first]. */
 static __always_inline __u64 linked_copied(const struct linked_walk* walk, __u32 first, __u32 offset) {
-  return walk->words[(first + (offset >> 3)) & (FLAMED_LINKED_WORDS - 1)];
+  __u32 place = first + (offset >> 3);
+  FLAMED_OPAQUE(place); /* so that it is masked in any case */
+  return walk->words[place & (FLAMED_LINKED_WORDS - 1)];
 }
 
 static __always_inline __u64 linked_instruction(const struct linked_walk* walk,
@@ -217,7 +219,10 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   }
   /* The lowest bit tags references that are not counted. */
   const __u64 code = linked_copied(walk, first, layout->code) & ~7ULL;
-  struct flamed_linked_frame* frame = &walk->frames[count & (FLAMED_MAX_LINKED_FRAMES - 1)];
+  __u32 place = count;
+  FLAMED_OPAQUE(
+      place); /* so that it is masked here: older verifiers forget the bounds of what clang keeps on the stack */
+  struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
   const __u64 check = linked_known_check(walk, layout, known, code, &is_new);
   if (is_new && may_notify && !linked_is_met(walk, met, code, check)) walk->is_news = 1;

@@ -50,7 +50,7 @@ void* keep_waking(void* /*unused*/) {
 void start_threads(int count, void* (*function)(void*)) {
   pthread_attr_t attributes{};
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, std::max<std::size_t>(PTHREAD_STACK_MIN, 32768));
+  ::pthread_attr_setstacksize(&attributes, std::max(static_cast<std::size_t>(PTHREAD_STACK_MIN), std::size_t{32768}));
   for (int i = 0; i < count; ++i) {
     pthread_t thread{};
     if (::pthread_create(&thread, &attributes, function, nullptr) != 0) throw std::runtime_error("starting a thread");
