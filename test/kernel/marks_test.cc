@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Marks of the real daemon: a program that restarted, and notes over its socket.
+#include <algorithm>
 #include <string>
 
 #include "test/catch.h"
@@ -46,7 +47,8 @@ TEST_CASE("a program that ends and begins again below its parent is a restart, a
   CHECK(daemon.send({"DELETE", "/marks", {}, ""}).status == 405);
   const nlohmann::json marks = daemon.get_json("/marks")["marks"];
   CHECK(marks.front()["text"] == "flamed started");
-  CHECK(marks.back()["text"] == "deploy 1.2.3");
+  // Programs of other tests may have restarted meanwhile.
+  CHECK(std::any_of(marks.begin(), marks.end(), [](const auto& mark) { return mark["text"] == "deploy 1.2.3"; }));
 }
 
 }  // namespace

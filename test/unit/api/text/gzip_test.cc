@@ -31,12 +31,12 @@ TEST_CASE("data that is not gzip is refused") {
 }
 
 TEST_CASE("data that unpacks to more than is allowed is refused") {
-  const auto compressed = gzip(std::string(10'000'000, ' '));
+  const auto compressed = gzip(std::string(5'000'000, ' '));
   REQUIRE(compressed.ok());
-  CHECK(gunzip(bytes_of(*compressed), 10'000'000).ok());
-  const auto refused = gunzip(bytes_of(*compressed), 9'999'999);
+  CHECK(gunzip(bytes_of(*compressed), 5'000'000).ok());
+  const auto refused = gunzip(bytes_of(*compressed), 4'999'999);
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message() == "it unpacks to more than 9999999 bytes");
+  CHECK(refused.error().message() == "it unpacks to more than 4999999 bytes");
 }
 
 TEST_CASE("a client that accepts gzip gets gzip") {
