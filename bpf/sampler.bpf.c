@@ -402,7 +402,11 @@ static __always_inline int end_user_stack(struct bpf_perf_event_data* ctx, struc
   if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
   if (use_runtimes && work->record.sample.linked_frames) bpf_tail_call(ctx, &programs, LINKED_END_PROGRAM);
   bpf_tail_call(ctx, &programs, END_PROGRAM);
-  return 0; /* it is there before the first sample */
+  /* It is there before the first sample, so no more tail calls are allowed for this one. */
+  __u32 cpu = bpf_get_smp_processor_id();
+  struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
+  if (counter) counter->lost_no_ring++;
+  return 0;
 }
 
 /* The walk ended for want of tables or rows, which the daemon will soon have. */
