@@ -220,8 +220,8 @@ static __always_inline int linked_step(struct linked_walk* walk, const struct fl
   /* The lowest bit tags references that are not counted. */
   const __u64 code = linked_copied(walk, first, layout->code) & ~7ULL;
   __u32 place = count;
-  FLAMED_OPAQUE(
-      place); /* so that it is masked here: older verifiers forget the bounds of what clang keeps on the stack */
+  /* So that it is masked here: older verifiers forget the bounds of what clang keeps on the stack. */
+  FLAMED_OPAQUE(place);
   struct flamed_linked_frame* frame = &walk->frames[place & (FLAMED_MAX_LINKED_FRAMES - 1)];
   frame->code = code >> 3 << FLAMED_INSTRUCTION_BITS | linked_instruction(walk, layout, first, code);
   const __u64 check = linked_known_check(walk, layout, known, code, &is_new);

@@ -84,6 +84,7 @@ struct workspace {
   struct pointer_walk pointers;
   struct site_owners owners;
   __u64 samples;    /* samples to be walked by tables: the owners' clock */
+  __u32 calls;      /* tail calls of this sample's walks */
   __u64 noticed_ns; /* when the daemon was last notified */
 };
 
@@ -161,6 +162,8 @@ struct {
  * walk a runtime's frames.
  */
 #define LINKED_WALK_RUNS 2
+/* No walk calls itself after so many tail calls: a slice and the sample's end need two. */
+#define MOST_WALK_CALLS 31
 #define FRAMES_PER_RUN 36
 /* Each CPU notifies the daemon at most this often. */
 #define NOTICE_PERIOD_NS 10000000ULL
@@ -402,7 +405,7 @@ static __always_inline int end_user_stack(struct bpf_perf_event_data* ctx, struc
   if (!registers_are_user(&ctx->regs)) bpf_tail_call(ctx, &programs, KERNEL_WALK_PROGRAM);
   if (use_runtimes && work->record.sample.linked_frames) bpf_tail_call(ctx, &programs, LINKED_END_PROGRAM);
   bpf_tail_call(ctx, &programs, END_PROGRAM);
-  /* It is there before the first sample, so no more tail calls are allowed for this one. */
+  /* Never: it is there before the first sample, and walks leave a call for it. Counted, so that no loss is silent. */
   __u32 cpu = bpf_get_smp_processor_id();
   struct flamed_counters* counter = bpf_map_lookup_elem(&counters, &cpu);
   if (counter) counter->lost_no_ring++;
@@ -460,6 +463,7 @@ int walk_pointers(struct bpf_perf_event_data* ctx) {
     if (!next_by_pointer(&work->pointers, sample, work->record.addresses)) break;
   }
   barrier();
+  /* 29 calls at most. */
   if (sample->user_end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
     bpf_tail_call(ctx, &programs, POINTER_WALK_PROGRAM);
   /*
@@ -518,6 +522,7 @@ int walk_linked_frames(struct bpf_perf_event_data* ctx) {
     if (!linked_step(linked, layout, known, met, may_notify)) break;
   }
   linked->runs++;
+  work->calls++;
   if (linked->at && linked->runs < LINKED_WALK_RUNS) bpf_tail_call(ctx, &programs, LINKED_WALK_PROGRAM);
   if (linked->at) linked->is_cut = 1;
   sample->linked_frames = (__u16)linked->frame_count;
@@ -592,7 +597,7 @@ int walk_user_stack(struct bpf_perf_event_data* ctx) {
     barrier();
   }
   const __u8 end = sample->user_end;
-  if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES)
+  if (end == FLAMED_END_DEPTH_LIMIT && sample->user_count < FLAMED_MAX_USER_FRAMES && ++work->calls < MOST_WALK_CALLS)
     bpf_tail_call(ctx, &programs, WALK_PROGRAM);
   if (end == FLAMED_END_NO_MAPPING) end_unmapped(work, known);
   if (work->walk.is_news) notify_daemon(work, end);
@@ -644,6 +649,7 @@ int sample_cpu(struct bpf_perf_event_data* ctx) {
   sample->linked_layout = 0;
   sample->linked_cut = 0;
   work->walk.runtime = 0;
+  work->calls = 0;
   bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 
   const int walk = begin_user_stack(ctx, task, work);
