@@ -67,8 +67,9 @@ struct css_set {
 struct task_struct {
   unsigned int __state; /* 5.14 */
   unsigned int flags;
-  int on_cpu; /* with CONFIG_SMP */
-  int on_rq;
+  /* Unsigned: 7.3 has bytes here, and libbpf narrows only reads of unsigned fields. */
+  unsigned int on_cpu; /* with CONFIG_SMP */
+  unsigned int on_rq;
   int exit_state;
   int pid; /* of the thread, in the initial pid namespace */
   int tgid;

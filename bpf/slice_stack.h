@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "kernel_types.h"
+#include "opaque.h"
 #include "pointer_kinds.h"
 #include "stack_slice.h"
 #include "user_registers.h"
@@ -46,26 +47,30 @@ static __always_inline long put_slice(struct flamed_slice_ring* ring, struct fla
   const __u64 sp = registers[FLAMED_SP_REGISTER];
   const __u64 end = end_of_stack(sp);
   const __u64 start = sp & ~(__u64)(FLAMED_SLICE_BLOCK_BYTES - 1);
-  __u64 at = start;
+  __u64 bytes = end > start ? end - start : 0;
   __u32 blocks = 1;
 
   if (used > FLAMED_SLICE_RING_BLOCKS - 1 - FLAMED_SLICE_BLOCKS) return -1;
+  if (bytes > FLAMED_SLICE_BLOCKS * FLAMED_SLICE_BLOCK_BYTES) bytes = FLAMED_SLICE_BLOCKS * FLAMED_SLICE_BLOCK_BYTES;
   for (__u32 i = 0; i < FLAMED_SLICE_BLOCKS; i++) {
-    __u64 bytes = end - at;
-    if (at >= end) break;
-    if (bytes > FLAMED_SLICE_BLOCK_BYTES) bytes = FLAMED_SLICE_BLOCK_BYTES;
+    /* Nothing that a block changes but `blocks`: the verifier would go through each combination of block sizes. */
+    const __u64 done = (__u64)i * FLAMED_SLICE_BLOCK_BYTES;
+    if (bytes <= done) break;
+    __u64 size = bytes - done;
+    FLAMED_OPAQUE(size);
+    if (size > FLAMED_SLICE_BLOCK_BYTES) size = FLAMED_SLICE_BLOCK_BYTES;
     struct flamed_slice_block* to = &ring->blocks[(head + 1 + i) & (FLAMED_SLICE_RING_BLOCKS - 1)];
-    if (bpf_probe_read_user(to, (__u32)bytes, (void*)at)) break;
-    at += bytes;
+    if (bpf_probe_read_user(to, (__u32)size, (void*)(start + done))) break;
     blocks++;
   }
   struct flamed_slice_head* first = (struct flamed_slice_head*)&ring->blocks[head & (FLAMED_SLICE_RING_BLOCKS - 1)];
   first->start = start;
-  first->bytes = at - start;
   sample->slice_blocks = (__u16)blocks;
   /* From memory, so that the verifier goes on with one state, however the loop ended. */
   barrier();
   blocks = sample->slice_blocks;
+  const __u64 copied = (__u64)(blocks - 1) * FLAMED_SLICE_BLOCK_BYTES;
+  first->bytes = copied < bytes ? copied : bytes;
   for (__u32 i = 0; i < FLAMED_REGISTERS; i++) first->registers[i] = registers[i];
   sample->slice_place = (__u16)(head & (FLAMED_SLICE_RING_BLOCKS - 1));
   /* Ordered like the samples' head, which comes after it: see ring_put(). */

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "daemon/sampler/kernel_orc.h"
 #include "daemon/sampler/kernel_program.h"
+#include "daemon/waits/wait_program.h"
 #include "symbolizer/names/kernel_symbols.h"
 #include "test/catch.h"
 #include "test/kernel/folded_stacks.h"
@@ -49,13 +50,20 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   // Registers can be read by type in kernels with bpf_task_pt_regs().
   if (read_by_type && !kernel_is_from(5, 15)) return;
 
-  Result<KernelProgram> program = KernelProgram::load_variant({use_unwind_tables, read_by_type});
+  KernelProgram::Variant variant;
+  variant.use_unwind_tables = use_unwind_tables;
+  variant.read_by_type = read_by_type;
+  variant.use_runtimes = use_unwind_tables;
+  Result<KernelProgram> program = KernelProgram::load_variant(variant);
   INFO(why(program));
   REQUIRE(program);
   if (!use_unwind_tables) return;
   const Status walk = program->walks().load_user_walk();
   INFO(why(walk));
   CHECK(walk);
+  const Status linked_walk = program->walks().load_linked_walk();
+  INFO(why(linked_walk));
+  CHECK(linked_walk);
   if (read_by_type) return;
   const SystemClock clock;
   symbolizer::KernelSymbols symbols(clock);
@@ -65,6 +73,12 @@ TEST_CASE("the kernel takes every program in every way in which the daemon loads
   const Status kernel_walk = program->walks().load_kernel_walk(orc);
   INFO(why(kernel_walk));
   CHECK(kernel_walk);
+}
+
+TEST_CASE("the kernel takes the program that visits waiting threads") {
+  const Result<daemon::WaitProgram> program = daemon::WaitProgram::load();
+  INFO(why(program));
+  CHECK(program);
 }
 
 TEST_CASE("stacks of a program without frame pointers are whole") {

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Boots Debian's own kernels in a virtual machine with the built tree, under a real systemd, and runs test/vm/guest.sh there.
+# Boots Debian's own kernels in a virtual machine: each alone first, to load the kernel programs, and then with the built
+# tree, under a real systemd, where it runs test/vm/guest.sh.
 #
-#   test/vm/run.sh BUILD_DIR [KERNEL...]   Debian's kernels since 5.10, or only those whose release begins with KERNEL, e.g. 6.1
+#   test/vm/run.sh BUILD_DIR [--programs] [KERNEL...]
+#
+# Boots all of Debian's kernels since 5.10, or only those whose release begins with KERNEL, e.g. 6.1. With --programs it
+# only loads the kernel programs, half a minute for each kernel.
 #
 # The machine is emulated (no KVM): slower by ten to twenty times, but it runs anywhere. Root is needed to make the tree;
 # nothing is mounted. The packages come from wherever this machine's own apt gets its own. The tree with the packages
@@ -14,6 +18,7 @@ build_dir=$(realpath "${1:?usage: run.sh BUILD_DIR [KERNEL...]}")
 shift
 readonly here build_dir work_dir=$build_dir/vm
 readonly boot_limit_s=${VM_LIMIT_S:-1500}
+readonly programs_limit_s=600
 
 # The releases whose kernels are booted: 5.10, 6.1, 6.12, and the newest one of backports.
 readonly kernels_of=(bullseye bookworm trixie trixie-backports)
@@ -27,8 +32,8 @@ die() {
 }
 
 ((EUID == 0)) || die "this needs root"
-for tool in mmdebstrap unshare qemu-system-x86_64 mke2fs python3 strip; do
-  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap qemu-system-x86 e2fsprogs binutils python3"
+for tool in cpio mmdebstrap unshare qemu-system-x86_64 mke2fs python3 strip; do
+  command -v "$tool" >/dev/null || die "this needs $tool: apt-get install mmdebstrap cpio qemu-system-x86 e2fsprogs binutils python3"
 done
 [[ -x $build_dir/flamed && -x $build_dir/test/kernel/kernel_tests ]] || die "nothing is built in $build_dir: run ./dev test first"
 
@@ -82,9 +87,40 @@ make_disk() { # make_disk TREE DISK
   mke2fs -q -t ext4 -d "$1" "$2" "$(($(du -sm "$1" | cut -f1) * 5 / 4 + 1024))M"
 }
 
+# A root in memory with nothing but the programs of test/compilers. Its kernel says at once what the verifier refuses.
+make_small_root() { # make_small_root FILE
+  local root=$work_dir/small tests=("$build_dir"/test/compilers/compiler_test_*) file
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"/{dev,proc,sys,tmp,tests}
+  for file in "${tests[@]}"; do
+    [[ ! -x $file || -d $file ]] || strip -o "$root/tests/${file##*compiler_test_}" "$file"
+  done
+  # shellcheck disable=SC2046  # One word for each file.
+  cp --parents --dereference /bin/bash /bin/mount \
+    $(ldd /bin/bash /bin/mount "${tests[@]}" 2>/dev/null | grep -o '/[^ ]*so[^ ]*' | sort -u) "$root"
+  install -m 0755 "$here/load_programs.sh" "$root/init"
+  (cd "$root" && find . | cpio --quiet --create --format=newc | gzip -1) >"$1"
+  rm -rf --one-file-system "$root"
+}
+
+# Prints a line for each compiler.
+load_programs() { # load_programs RELEASE LOG
+  local status=0
+  rm -f "$2" "$2.console"
+  timeout --kill-after=5 "$programs_limit_s" qemu-system-x86_64 "${machine[@]}" \
+    -kernel "$work_dir/boot/vmlinuz-$1" -initrd "$work_dir/small.gz" \
+    -append "console=ttyS0 loglevel=4 no_timer_check panic=-1" -serial "file:$2.console" -serial "file:$2" || status=$?
+  ((status == 0)) || echo "FAIL loading the kernel programs did not end within $programs_limit_s s (status $status)" >>"$2"
+  grep -q '^END' "$2" || echo "FAIL loading the kernel programs came to no end; see $2.console" >>"$2"
+  cat "$2"
+  ! grep -q '^FAIL' "$2"
+}
+
 # Emulated with one thread for each of the guest's CPUs. The guest's output is on its second serial line. A kernel panic
 # ends the machine (-no-reboot). On a busy host some kernels panicked because their timer seemed not to work, and 6.12's
 # memory allocator did because QEMU 7.2 corrupts the flags of cmpxchg16b, so neither is used.
+readonly machine=(-accel "tcg,thread=multi" -cpu "max,-cx16" -smp 2 -m 2048 -nodefaults -nographic -no-reboot)
+
 boot() { # boot DISK KERNEL_RELEASE LOG
   local status=0 stretch arguments limit_s
   # The number of processes that share a CPU here stretches the guest's one short time limit, and that of the whole run.
@@ -92,8 +128,7 @@ boot() { # boot DISK KERNEL_RELEASE LOG
   arguments="root=/dev/vda rw console=ttyS0 loglevel=4 no_timer_check panic=-1 systemd.mask=serial-getty@ttyS0.service"
   arguments+=" flamed.stretch=$stretch"
   limit_s=$((boot_limit_s * stretch))
-  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 \
-    -accel tcg,thread=multi -cpu max,-cx16 -smp 2 -m 2048 -nodefaults -nographic -no-reboot \
+  timeout --kill-after=5 "$limit_s" qemu-system-x86_64 "${machine[@]}" \
     -kernel "$work_dir/boot/vmlinuz-$2" -initrd "$work_dir/boot/initrd.img-$2" \
     -append "$arguments" \
     -drive "file=$1,format=raw,if=virtio,cache=unsafe" -device virtio-rng-pci \
@@ -101,8 +136,23 @@ boot() { # boot DISK KERNEL_RELEASE LOG
   ((status == 0)) || echo "FAIL the machine did not end by itself within $limit_s s (status $status)" >>"$3"
 }
 
+# Boots the whole tree with this kernel. Its checks are printed when it has ended.
+run_guest() { # run_guest RELEASE LOG
+  rm -f "$2" "$2.console"
+  cp --sparse=always "$work_dir/disk" "$work_dir/disk.$1"
+  boot "$work_dir/disk.$1" "$1" "$2"
+  [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk.$1"
+  cat "$2"
+  grep -q '^END' "$2" || echo "FAIL the guest's tests did not come to their end; see $2.console" | tee -a "$2"
+  ! grep -q '^FAIL' "$2"
+}
+
 main() {
-  local base tree=$work_dir/tree release log logs=() failed=0 ran=0
+  local programs_only=false base tree=$work_dir/tree release kernels=() logs=() failed=0
+  if [[ ${1:-} == --programs ]]; then
+    programs_only=true
+    shift
+  fi
   mkdir -p "$work_dir"
   base=$work_dir/base-$( (declare -f make_base; cat "$here/install_kernel.sh"; echo "${packages[*]} ${kernels_of[*]}"; libraries) |
     sha256sum | cut -c1-12).tar
@@ -110,33 +160,38 @@ main() {
     rm -f "$work_dir"/base-*.tar
     make_base "$base"
   fi
-  rm -rf --one-file-system "$tree" "${work_dir:?}/boot"
+  rm -rf --one-file-system "${work_dir:?}/boot"
+  tar -C "$work_dir" -xf "$base" ./boot
+  for release in $(cd "$work_dir/boot" && printf '%s\n' vmlinuz-* | sed 's/^vmlinuz-//' | sort -V); do
+    if (($# == 0)) || [[ " $* " == *" ${release%%-*} "* || " $* " == *" ${release%.*} "* ]]; then kernels+=("$release"); fi
+  done
+  ((${#kernels[@]} > 0)) || die "no such kernel: $*"
+
+  make_small_root "$work_dir/small.gz"
+  for release in "${kernels[@]}"; do
+    echo "=== Kernel programs on Linux $release"
+    load_programs "$release" "$work_dir/programs-$release.log" || failed=$((failed + 1))
+  done
+  if $programs_only || ((failed > 0)); then
+    echo "vm: $((${#kernels[@]} - failed)) of ${#kernels[@]} kernels take all programs"
+    return $((failed > 0))
+  fi
+
+  rm -rf --one-file-system "$tree"
   mkdir -p "$tree"
   tar -C "$tree" -xf "$base"
   mkdir -p "$tree/etc/systemd/system/multi-user.target.wants"
-  cp -r "$tree/boot" "$work_dir/boot"
   make_disk "$tree" "$work_dir/disk"
   rm -rf --one-file-system "$tree"
-
-  for release in $(cd "$work_dir/boot" && printf '%s\n' vmlinuz-* | sed 's/^vmlinuz-//' | sort -V); do
-    (($# == 0)) || [[ " $* " == *" ${release%%-*} "* || " $* " == *" ${release%.*} "* ]] || continue
-    ran=$((ran + 1))
-    log=$work_dir/$release.log
-    logs+=("$log")
-    rm -f "$log" "$log.console"
+  for release in "${kernels[@]}"; do
     echo "=== Linux $release"
-    cp --sparse=always "$work_dir/disk" "$work_dir/disk.$release"
-    boot "$work_dir/disk.$release" "$release" "$log"
-    [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk.$release"
-    cat "$log"
-    grep -q '^END' "$log" || echo "FAIL the guest's tests did not come to their end; see $log.console" | tee -a "$log"
-    ! grep -q '^FAIL' "$log" || failed=$((failed + 1))
+    logs+=("$work_dir/$release.log")
+    run_guest "$release" "$work_dir/$release.log" || failed=$((failed + 1))
   done
   [[ ${VM_KEEP:-} == 1 ]] || rm -f "$work_dir/disk"
-  ((ran > 0)) || die "no such kernel: $*"
   echo "=== Compilers and kernels"
   grep -h '^\(PASS\|FAIL\) compiler ' "${logs[@]}" || echo "nothing is known of any compiler"
-  echo "vm: $((ran - failed)) of $ran kernels passed"
+  echo "vm: $((${#kernels[@]} - failed)) of ${#kernels[@]} kernels passed"
   ((failed == 0))
 }
 
