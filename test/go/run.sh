@@ -29,7 +29,8 @@ build() { # build GO FOLDER NAME SOURCE [OPTION...]
 failed=()
 for version in "${versions[@]}"; do
   echo "== Go $version"
-  if ! root=$(GOTOOLCHAIN=go$version go env GOROOT); then
+  # Without modules `go` would not change to another version, and would not say so.
+  if ! root=$(GO111MODULE=on GOTOOLCHAIN=go$version go env GOROOT) || ! grep -qx "go$version" "$root/VERSION"; then
     failed+=("$version: it could not be fetched")
     continue
   fi
