@@ -30,8 +30,8 @@ check() { # check NAME COMMAND...
   fi
 }
 
-within() { # within SECONDS COMMAND...
-  local deadline=$((SECONDS + $1))
+within() { # within SECONDS COMMAND...: SECONDS of a host without other load
+  local deadline=$((SECONDS + $1 * ${stretch:-1}))
   shift
   until "$@"; do
     ((SECONDS < deadline)) || return 1
