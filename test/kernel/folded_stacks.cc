@@ -68,15 +68,21 @@ bool has_samples(const RunningDaemon& daemon, pid_t pid, std::uint64_t wanted, c
   return true;
 }
 
-FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted) {
+FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid,
+                               const std::function<bool(const std::string&)>& wanted_first, std::uint64_t wanted) {
   REQUIRE(RunningDaemon::eventually(std::chrono::seconds(60) * patience(),
-                                    [&] { return with(settled_profile(daemon, pid), part) > 0; }));
+                                    [&] { return count_if(settled_profile(daemon, pid), wanted_first) > 0; }));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string since =
       "&from=" + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
   std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a window must not be empty
   REQUIRE(has_samples(daemon, pid, wanted, since));
   return settled_profile(daemon, pid, since);
+}
+
+FoldedStacks profile_once_seen(const RunningDaemon& daemon, pid_t pid, const std::string& part, std::uint64_t wanted) {
+  return profile_once_seen(
+      daemon, pid, [&](const std::string& stack) { return with({{stack, 1}}, part) > 0; }, wanted);
 }
 
 std::string repeated(const std::string& frame, int times) {

@@ -84,8 +84,8 @@ TEST_CASE("a CPU that goes offline and comes back unnoticed is found silent and 
   const bool has_second = daemon.metrics()["flamed_sampled_cpus"] >= 2;
   // The daemon would be notified at once, so it must not run meanwhile.
   daemon.process().signal(SIGSTOP);
-  const double went_ms = now_ms();
   const bool went = has_second && SecondCpu::set_online(false);
+  const double went_ms = now_ms();
   const bool came = went && SecondCpu::set_online(true);
   const double came_ms = now_ms();
   daemon.process().signal(SIGCONT);
