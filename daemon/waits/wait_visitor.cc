@@ -8,6 +8,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +26,15 @@ constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 /// Reading stacks may take so many times the pace's share, for each CPU.
 constexpr std::int64_t kStackParts = 2;
 
+/// Waits for so long, or until `stop` is requested: then it returns true.
+bool is_stopped_within(std::chrono::nanoseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  if (time.count() > 0) stopped.wait_for(lock, stop, time, [] { return false; });
+  return stop.stop_requested();
+}
+
 }  // namespace
 
 WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<void()> wake_reader)
@@ -34,47 +45,47 @@ WaitVisitor::WaitVisitor(const Clock& clock, StackSlices* slices, std::function<
 void WaitVisitor::run(const std::stop_token& stop) {
   Result<WaitProgram> program = WaitProgram::load();
   if (!program) {
-    set_problem(program.error().message());
     spdlog::warn("waiting threads are not visited: {}", program.error().message());
-    wait_for_stop(stop);  // its CPU time is read
-    return;
+    return stay_idle(program.error().message(), stop);
   }
   VisitPace pace({.seed = static_cast<std::uint32_t>(clock_.monotonic().ns)}, clock_.monotonic());
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  std::int64_t cpu_ns = read_cpu_clock(CLOCK_THREAD_CPUTIME_ID);
-  std::int64_t stacks_before_ns = 0;
+  static_cast<void>(take_cost_ns());
+  std::optional<MonotonicTime> round_began;
+  while (!is_stopped_within(std::chrono::nanoseconds(pace.next().ns - clock_.monotonic().ns), stop)) {
+    const MonotonicTime began = clock_.monotonic();
+    if (!round_began) round_began = began;
+    const Result<bool> turn = make_turn(*program, {began.ns + pace.turn_ns(began)});
+    if (!turn) {
+      spdlog::warn("waiting threads are not visited any more: {}", turn.error().message());
+      return stay_idle(turn.error().message(), stop);
+    }
+    const MonotonicTime ended = clock_.monotonic();
+    pace.ended(ended, take_cost_ns());
+    if (*turn) end_round(*std::exchange(round_began, std::nullopt), ended);
+  }
+}
+
+void WaitVisitor::stay_idle(const std::string& problem, const std::stop_token& stop) {
+  {
+    const std::lock_guard guard(mutex_);
+    state_.problem = problem;
+  }
+  wait_for_stop(stop);  // its CPU time is read
+}
+
+std::int64_t WaitVisitor::take_cost_ns() {
   // Only threads that ran since their last visit have a stack read: the more CPUs are busy, the more it may cost.
   const std::int64_t stack_parts = kStackParts * std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L);
-  MonotonicTime round_began = clock_.monotonic();
-  std::uint64_t visited_before = 0;
-  bool is_round_begun = false;
-  while (!stop.stop_requested()) {
-    const std::chrono::nanoseconds pause(pace.next().ns - clock_.monotonic().ns);
-    if (pause.count() > 0 && stopped.wait_for(lock, stop, pause, [] { return false; })) break;
-    if (stop.stop_requested()) break;
-    const MonotonicTime now = clock_.monotonic();
-    if (!std::exchange(is_round_begun, true)) round_began = now;
-    const Result<bool> turn = make_turn(*program, {now.ns + pace.turn_ns(now)});
-    if (!turn) {
-      set_problem(turn.error().message());
-      spdlog::warn("waiting threads are not visited any more: {}", turn.error().message());
-      wait_for_stop(stop);
-      return;
-    }
-    const std::int64_t cpu_before_ns = std::exchange(cpu_ns, read_cpu_clock(CLOCK_THREAD_CPUTIME_ID));
-    const MonotonicTime ended = clock_.monotonic();
-    const std::int64_t stacks_ns = stacks_cpu_ns_ - std::exchange(stacks_before_ns, stacks_cpu_ns_);
-    const std::int64_t own_stacks_ns = std::exchange(own_stacks_cpu_ns_, 0);
-    pace.ended(ended, cpu_ns - cpu_before_ns - own_stacks_ns + stacks_ns / stack_parts);
-    if (!*turn) continue;
-    is_round_begun = false;
-    const std::lock_guard guard(mutex_);
-    waits_seen_ = round_began;
-    state_.round_ns = ended.ns - round_began.ns;
-    state_.threads = state_.counts.visited - std::exchange(visited_before, state_.counts.visited);
-  }
+  const std::int64_t cpu_before_ns = std::exchange(cpu_ns_, read_cpu_clock(CLOCK_THREAD_CPUTIME_ID));
+  const std::int64_t visits_ns = cpu_ns_ - cpu_before_ns - std::exchange(own_stacks_cpu_ns_, 0);
+  return visits_ns + std::exchange(stacks_cpu_ns_, 0) / stack_parts;
+}
+
+void WaitVisitor::end_round(MonotonicTime began, MonotonicTime ended) {
+  const std::lock_guard guard(mutex_);
+  waits_seen_ = began;
+  state_.round_ns = ended.ns - began.ns;
+  state_.threads = state_.counts.visited - std::exchange(visited_before_, state_.counts.visited);
 }
 
 Result<bool> WaitVisitor::make_turn(WaitProgram& program, MonotonicTime until) {
@@ -152,11 +163,6 @@ void WaitVisitor::take(EventBatch& batch) {
 WaitVisitor::State WaitVisitor::state() const {
   const std::lock_guard guard(mutex_);
   return state_;
-}
-
-void WaitVisitor::set_problem(const std::string& problem) {
-  const std::lock_guard guard(mutex_);
-  state_.problem = problem;
 }
 
 }  // namespace flamed::daemon

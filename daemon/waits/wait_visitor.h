@@ -49,14 +49,20 @@ class WaitVisitor {
   Result<bool> make_turn(WaitProgram& program, MonotonicTime until);
   /// Reads the user stacks of turn_.
   void read_stacks();
-  void set_problem(const std::string& problem);
+  /// What this thread and the helper have used since the last call, stacks by their own share.
+  std::int64_t take_cost_ns();
+  void end_round(MonotonicTime began, MonotonicTime ended);
+  /// Nothing can be visited.
+  void stay_idle(const std::string& problem, const std::stop_token& stop);
 
   const Clock& clock_;
   std::optional<VisitSlices> slices_;  ///< empty: no user stacks
   const std::function<void()> wake_reader_;
   StackHelper helper_;
-  std::int64_t stacks_cpu_ns_ = 0;      ///< of reading stacks so far, without the helpers' starts
-  std::int64_t own_stacks_cpu_ns_ = 0;  ///< this thread's part of it in the last turn
+  std::int64_t cpu_ns_ = 0;             ///< of this thread, at the last take_cost_ns()
+  std::int64_t stacks_cpu_ns_ = 0;      ///< of reading stacks since then, without the helpers' starts
+  std::int64_t own_stacks_cpu_ns_ = 0;  ///< this thread's part of that
+  std::uint64_t visited_before_ = 0;    ///< this round
   EventBatch turn_;                     ///< the records of one turn
   mutable std::mutex mutex_;            ///< guards the members below
   EventBatch records_;
