@@ -65,6 +65,23 @@ known_chain_is_seen() {
   return $status
 }
 
+has_wait() { curl -sf "$url/profile?pid=$1&measure=wait&format=folded" | grep -q "$2"; } # has_wait PID PART
+
+waiting_stacks_are_seen() {
+  drop_in ExecStart= "ExecStart=$flamed --waits on"
+  service_starts || return 1
+  ./victims/victim_waits mutex 600 >/dev/null &
+  local victim=$! status=0 stack=';want;.*;\[lock\] [0-9]'
+  # The kernel shows other threads' registers since 5.15. Before that only its own functions are known.
+  ! is_before 5.15 || stack=';\[lock\] [0-9]'
+  within 120 has_wait "$victim" "$stack" || status=1
+  ((status == 0)) || curl -sf "$url/profile?pid=$victim&measure=wait&format=folded"
+  kill $victim
+  systemctl stop flamed
+  drop_in
+  return $status
+}
+
 tables_in_force() { curl -sf "$url/healthz" | grep -q 'walked by unwind tables'; }
 
 status_of() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; } # status_of PID KEY
@@ -356,6 +373,7 @@ check "CAP_SYS_ADMIN by drop-in samples under kernel.perf_event_paranoid=3" para
 systemctl stop flamed
 sysctl -q kernel.perf_event_paranoid=2
 drop_in
+check "stacks of waiting threads are read under the unit's filters" waiting_stacks_are_seen
 if is_before 5.11; then
   check "locked memory that is too short is refused with its remedy" short_locked_memory_is_refused_with_its_remedy
 fi
