@@ -504,6 +504,7 @@ api::Health DaemonSources::health() const {
   health.components.push_back(unwind_health());
   health.components.push_back(runtimes_health());
   health.components.push_back(waits_health());
+  health.has_waits = parts_.waits != nullptr && health.components.back().ok;
   const symbolizer::WorkerModuleReader::State worker = parts_.module_reader.state();
   health.components.push_back({"symbols", worker.ok, worker.detail});
   const Status kernel_symbols = parts_.kernel_symbols.check();

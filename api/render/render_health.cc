@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/text/json_writer.h"
+#include "store/model/measure.h"
 
 namespace flamed::api {
 namespace {
@@ -20,6 +21,11 @@ std::string render(std::string_view status, const Health& health) {
     json.key("ok").boolean(component.ok);
     json.key("detail").string(component.detail);
     json.end_object();
+  }
+  json.end_array();
+  json.key("measures").begin_array().string(name_of(store::Measure::kCpu));
+  if (health.has_waits) {
+    json.string(name_of(store::Measure::kWait)).string(name_of(store::Measure::kWall));
   }
   json.end_array();
   json.end_object();

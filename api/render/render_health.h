@@ -9,7 +9,7 @@
 
 namespace flamed::api {
 
-/// {"status": "ok" or "failing", "components": [{name, ok, detail}]}
+/// {"status": "ok" or "failing", "components": [{name, ok, detail}], "measures": ["cpu", ...]}
 std::string render_health(const Health& health);
 /// {"status": "ready" or "not ready", "components": [...]}
 std::string render_readiness(const Health& health);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/render/render_timeline.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "api/render/render_common.h"
 #include "api/text/json_writer.h"
+#include "store/model/wait_reason.h"
 
 namespace flamed::api {
 namespace {
@@ -22,6 +25,19 @@ void append_steps(JsonWriter& json, const std::vector<store::TimelineStep>& step
   append("kernel_samples", [](const store::TimelineStep& step) { return step.kernel_samples; });
   append("user_cpu_ms", [&](const store::TimelineStep& step) { return in_ms(step.user_ns); });
   append("kernel_cpu_ms", [&](const store::TimelineStep& step) { return in_ms(step.kernel_ns); });
+  json.end_object();
+}
+
+/// The waiting time of each step in milliseconds, by reason; reasons that do not occur are left out.
+void append_waits(JsonWriter& json, const std::vector<store::WaitSums>& waits) {
+  json.key("waits").begin_object();
+  for (std::size_t reason = 0; reason < store::kWaitReasons; ++reason) {
+    const auto has_some = [&](const store::WaitSums& step) { return step[reason] != 0; };
+    if (std::none_of(waits.begin(), waits.end(), has_some)) continue;
+    json.key(name_of(static_cast<store::WaitReason>(reason))).begin_array();
+    for (const store::WaitSums& step : waits) json.number(static_cast<double>(step[reason]) / kNsPerMs);
+    json.end_array();
+  }
   json.end_object();
 }
 
@@ -43,6 +59,7 @@ std::string render_timeline(const store::Timeline& timeline, double frequency_hz
   json.key("start").time(timeline.start);
   json.key("start_ms").number(timeline.start.ns / kNsPerMs);
   append_steps(json, timeline.steps);
+  if (timeline.measure != store::Measure::kCpu) append_waits(json, timeline.waits);
   const auto append_window = [&](const store::WallWindow& window) {
     json.key("from_ms").number(window.from.ns / kNsPerMs);
     json.key("to_ms").number(window.to.ns / kNsPerMs);

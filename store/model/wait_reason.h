@@ -3,6 +3,7 @@
 // Why a thread waits, by the kernel functions of its stack.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,9 @@ enum class WaitReason : std::uint8_t {
   kOther,
 };
 inline constexpr std::size_t kWaitReasons = 9;
+
+/// Nanoseconds by reason.
+using WaitSums = std::array<std::uint64_t, kWaitReasons>;
 
 /// "run_queue", as in answers.
 std::string_view name_of(WaitReason reason);

@@ -29,11 +29,10 @@ Result<ProcessSeries> process_series(const Snapshot& snapshot, const Selection& 
   std::vector<std::size_t> group_at(data.processes.limit(), kOpen);
   for (std::size_t slot = 0; slot < walk.slots().size(); ++slot) {
     const std::size_t of_counts = series.steps.of({walk.slots().window(slot).to.ns - 1});
-    const auto add = [&](std::size_t step, std::int64_t period_ns, std::uint32_t process, bool /*in_kernel*/,
-                         std::uint64_t samples) {
-      std::size_t& group = group_at[process];
-      if (group == kOpen) group = group_of(data.processes[process].id).value_or(kLeftOut);
-      if (group != kLeftOut) series.ns[group][step] += samples * static_cast<std::uint64_t>(period_ns);
+    const auto add = [&](const StepWalk::Part& part) {
+      std::size_t& group = group_at[part.process];
+      if (group == kOpen) group = group_of(data.processes[part.process].id).value_or(kLeftOut);
+      if (group != kLeftOut) series.ns[group][part.step] += part.ns();
     };
     if (!walk.for_each_of(slot, series.steps, of_counts, series.quality, add)) return budget.error();
   }

@@ -18,6 +18,7 @@
 #include "store/model/answer_facts.h"
 #include "store/model/query_budget.h"
 #include "store/model/wait_reason.h"
+#include "store/query/stack_reason.h"
 #include "store/query/thread_filter.h"
 #include "store/ring/histogram.h"
 #include "store/ring/slot.h"
@@ -56,9 +57,7 @@ class ThreadStacks {
   const CallTree::View* without_idle_;
 
   [[nodiscard]] bool is_idle(StackRef ref) const {
-    if (ref.cut || ref.stack == kEmptyStack) return false;
-    const FrameId innermost = without_idle_->nodes[ref.stack.value].frame;
-    const std::optional<WaitReason> reason = wait_reason_in(without_idle_->frames[innermost.value]);
+    const std::optional<WaitReason> reason = reason_of(*without_idle_, ref);
     return reason && store::is_idle(*reason);
   }
 };

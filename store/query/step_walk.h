@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "store/index/stack_states.h"
+#include "store/model/measure.h"
 #include "store/model/query_budget.h"
 #include "store/model/selection.h"
 #include "store/query/slot_selection.h"
+#include "store/query/stack_reason.h"
 #include "store/ring/snapshot_data.h"
 
 namespace flamed::store {
@@ -43,8 +46,20 @@ class StepWalk {
   [[nodiscard]] const SlotSelection& slots() const { return slots_; }
   [[nodiscard]] StackStates& states() { return states_; }
 
-  /// visit(step, period_ns, process, in_kernel, samples). Samples that are not kept one by one are all in the step
-  /// `of_counts`. Counts the samples in `quality`. False: the budget is exhausted.
+  /// One kind of samples of a process in a step.
+  struct Part {
+    std::size_t step = 0;
+    std::int64_t period_ns = 0;
+    std::uint32_t process = 0;
+    bool in_kernel = false;
+    std::optional<WaitReason> reason{};  ///< of a stack that waits
+    std::uint64_t samples = 0;
+
+    [[nodiscard]] std::uint64_t ns() const { return samples * static_cast<std::uint64_t>(period_ns); }
+  };
+
+  /// visit(const Part&). Samples that are not kept one by one are all in the step `of_counts`. Counts the samples in
+  /// `quality`. False: the budget is exhausted.
   template <typename F>
   [[nodiscard]] bool for_each_of(std::size_t slot, const Steps& steps, std::size_t of_counts, Quality& quality,
                                  F&& visit) {
@@ -53,7 +68,8 @@ class StepWalk {
     const auto visit_stack = [&](std::size_t step, std::uint32_t thread, StackRef ref, std::uint64_t samples) {
       if (!states_.has(ref, selection_.side)) return;
       states_.count(ref, samples, quality);
-      visit(step, bounds.period_ns, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(), samples);
+      visit(Part{step, bounds.period_ns, snapshot_.threads[thread].process, states_.of(ref.stack).has_kernel(),
+                 reason_of(snapshot_.tree, ref), samples});
     };
     if (slots_.is_exact(slot)) {
       const auto [first, last] = slots_.sample_times(slot);
@@ -65,9 +81,12 @@ class StepWalk {
       of_counts = step_at(first);
     }
     const auto visit_side = [&](std::uint32_t process, bool in_kernel, std::uint64_t samples) {
-      visit(of_counts, bounds.period_ns, process, in_kernel, samples);
+      visit(Part{of_counts, bounds.period_ns, process, in_kernel, std::nullopt, samples});
     };
-    if (slots_.for_each_side_of(slot, selection_.side, states_, quality, visit_side)) return budget_.check();
+    // Only stacks say why.
+    const bool by_stack = snapshot_.measure != Measure::kCpu;
+    if (!by_stack && slots_.for_each_side_of(slot, selection_.side, states_, quality, visit_side))
+      return budget_.check();
     return slots_.for_each_thread_of(slot, [&](std::uint32_t thread, const ThreadStacks& stacks) {
       stacks.for_each([&](StackRef ref, std::uint64_t count) { visit_stack(of_counts, thread, ref, count); });
     });

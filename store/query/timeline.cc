@@ -36,6 +36,7 @@ class TimelineBuilder {
       const std::int64_t steps = (line.used.to.ns - line.start.ns + line.step_ns - 1) / line.step_ns;
       if (!budget_.grow(static_cast<std::uint64_t>(steps) * (1 + most_processes))) return budget_.error();
       line.steps.resize(static_cast<std::size_t>(steps));
+      if (snapshot_.measure != Measure::kCpu) line.waits.resize(line.steps.size());
     }
     add_lost_and_gaps(line);
     if (most_processes != 0 && !choose_processes(line, most_processes)) return budget_.error();
@@ -107,18 +108,19 @@ class TimelineBuilder {
   bool add_slot(Timeline& line, std::size_t slot) {
     const Steps steps{line.start, line.step_ns, line.steps.size()};
     const std::size_t of_counts = steps.of(slots_.bounds(slot).wall_start());
-    return walk_.for_each_of(
-        slot, steps, of_counts, line.quality,
-        [&](std::size_t step, std::int64_t period_ns, std::uint32_t process, bool kernel, std::uint64_t samples) {
-          add(line.steps[step], kernel, samples, period_ns);
-          const std::uint32_t place = place_of_.empty() ? kNone : place_of_[process];
-          if (place != kNone) add(line.processes[place].steps[step], kernel, samples, period_ns);
-        });
+    return walk_.for_each_of(slot, steps, of_counts, line.quality, [&](const StepWalk::Part& part) {
+      add(line.steps[part.step], part);
+      const std::uint32_t place = place_of_.empty() ? kNone : place_of_[part.process];
+      if (place != kNone) add(line.processes[place].steps[part.step], part);
+      if (!line.waits.empty() && part.reason) {
+        line.waits[part.step][static_cast<std::size_t>(*part.reason)] += part.ns();
+      }
+    });
   }
 
-  static void add(TimelineStep& step, bool kernel, std::uint64_t samples, std::int64_t period_ns) {
-    (kernel ? step.kernel_samples : step.user_samples) += samples;
-    (kernel ? step.kernel_ns : step.user_ns) += samples * static_cast<std::uint64_t>(period_ns);
+  static void add(TimelineStep& step, const StepWalk::Part& part) {
+    (part.in_kernel ? step.kernel_samples : step.user_samples) += part.samples;
+    (part.in_kernel ? step.kernel_ns : step.user_ns) += part.ns();
   }
 
   const SnapshotData& snapshot_;

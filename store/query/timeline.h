@@ -12,6 +12,7 @@
 #include "store/model/answer_facts.h"
 #include "store/model/process_info.h"
 #include "store/model/query_budget.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/snapshot.h"
 
 namespace flamed::store {
@@ -39,6 +40,7 @@ struct Timeline : AnswerFacts {
   std::int64_t step_ns = 0;
   WallTime start;                          ///< of the first step: a multiple of `step_ns`, not after used.from
   std::vector<TimelineStep> steps;         ///< up to used.to; the window may cover the first and the last only in part
+  std::vector<WaitSums> waits;             ///< as many as `steps`, in nanoseconds; of CPU time none
   std::vector<ProcessTimeline> processes;  ///< those that used most, most first
   std::vector<LostSamples> lost;           ///< of the whole machine, since a lost sample has no process; oldest first
   std::vector<WallWindow> gaps;            ///< parts of `used` of at least a second without any samples, oldest first

@@ -2,6 +2,8 @@
 #include "store/query/usage.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -11,6 +13,7 @@
 #include "store/index/stack_states.h"
 #include "store/query/process_groups.h"
 #include "store/query/slot_selection.h"
+#include "store/query/stack_reason.h"
 #include "store/ring/snapshot_data.h"
 
 namespace flamed::store {
@@ -126,7 +129,18 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
   UsageTable<ThreadUsage> table;
   static_cast<AnswerFacts&>(table) = slots.facts();
   std::vector<Total> totals(data.threads.limit());
-  const auto for_each = [&](const auto& visit) { return slots.for_each_thread(visit); };
+  std::unordered_map<std::uint32_t, WaitSums> waits;  // by index in the ThreadTable
+  const auto for_each = [&](const auto& visit) {
+    return slots.for_each_thread([&](const SlotBounds& bounds, std::uint32_t thread, const ThreadStacks& stacks) {
+      visit(bounds, thread, stacks);
+      if (data.measure == Measure::kCpu) return;
+      stacks.for_each([&](StackRef ref, std::uint64_t count) {
+        const std::optional<WaitReason> reason = reason_of(data.tree, ref);
+        if (!reason || !states.has(ref, selection.side)) return;
+        waits[thread][static_cast<std::size_t>(*reason)] += count * static_cast<std::uint64_t>(bounds.period_ns);
+      });
+    });
+  };
   if (!total_up(for_each, states, selection.side, totals, table.quality)) return budget.error();
 
   // A thread has a record for each of its names.
@@ -144,10 +158,15 @@ Result<UsageTable<ThreadUsage>> thread_usage(const Snapshot& snapshot, const Sel
     const ThreadRecord& record = data.threads[thread];
     if (previous == nullptr || previous->process != record.process || previous->tid != record.tid) {
       table.rows.push_back(
-          {data.info_of(data.processes[record.process]), record.tid, std::string(text_of(record.comm)), 0, 0});
+          {data.info_of(data.processes[record.process]), record.tid, std::string(text_of(record.comm)), 0, 0, {}});
     }
     table.rows.back().samples += totals[thread].samples;
     table.rows.back().cpu_ns += totals[thread].ns;
+    if (const auto found = waits.find(thread); found != waits.end()) {
+      for (std::size_t reason = 0; reason < kWaitReasons; ++reason) {
+        table.rows.back().waits_ns[reason] += found->second[reason];
+      }
+    }
     previous = &record;
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const ThreadUsage& a, const ThreadUsage& b) {

@@ -12,6 +12,7 @@
 #include "store/model/process_info.h"
 #include "store/model/profile_options.h"
 #include "store/model/query_budget.h"
+#include "store/model/wait_reason.h"
 #include "store/ring/snapshot.h"
 
 namespace flamed::store {
@@ -30,6 +31,7 @@ struct ThreadUsage {
   std::string comm;  ///< if it had several names, the one with most samples
   std::uint64_t samples = 0;
   std::uint64_t cpu_ns = 0;  ///< samples × period
+  WaitSums waits_ns{};       ///< the waiting time in it, as far as its reason is known
 };
 
 /// One row of /processes with groups.

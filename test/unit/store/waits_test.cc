@@ -9,6 +9,7 @@
 #include "store/model/wait_reason.h"
 #include "store/query/query.h"
 #include "store/query/timeline.h"
+#include "store/query/usage.h"
 #include "test/catch.h"
 #include "test/unit/store/store_fixture.h"
 
@@ -177,7 +178,30 @@ TEST_CASE("A timeline has long waits in every step", "[store]") {
     INFO("minute " << minute);
     CHECK(line->steps[minute].kernel_ns == static_cast<std::uint64_t>(kNsPerMinute));
     CHECK(line->processes[0].steps[minute].kernel_ns == static_cast<std::uint64_t>(kNsPerMinute));
+    CHECK(line->waits[minute][static_cast<std::size_t>(WaitReason::kLock)] == static_cast<std::uint64_t>(kNsPerMinute));
   }
+}
+
+TEST_CASE("Each thread's waits are told by reason, CPU time apart", "[store]") {
+  WaitingHost host;
+  host.visit(WaitReason::kLock);
+  host.add({code(16)});
+  host.pass(3);
+  host.visit(WaitReason::kDisk, 2 * kSecond, host.clock.monotonic(), kSecond);
+  QueryBudget unlimited;
+  const auto threads =
+      thread_usage(measured(host.store.snapshot(), Measure::kWall, false), Selection{host.everything()}, unlimited);
+  REQUIRE(threads);
+  REQUIRE(threads->rows.size() == 1);
+  const WaitSums& waits = threads->rows[0].waits_ns;
+  const auto of = [&](WaitReason reason) { return waits[static_cast<std::size_t>(reason)]; };
+  CHECK(of(WaitReason::kLock) == 3 * kSecond);
+  CHECK(of(WaitReason::kDisk) == 2 * kSecond);
+  CHECK(of(WaitReason::kRunQueue) == kSecond);
+  CHECK(threads->rows[0].cpu_ns > 6 * kSecond);
+  const auto cpu = thread_usage(host.store.snapshot(), Selection{host.everything()}, unlimited);
+  REQUIRE(cpu);
+  CHECK(cpu->rows[0].waits_ns == WaitSums{});
 }
 
 TEST_CASE("Less than a unit is not lost", "[store]") {

@@ -8,6 +8,7 @@
 
 #include "api/http/assets.h"
 #include "api/text/gzip.h"
+#include "store/model/wait_reason.h"
 #include "test/catch.h"
 #include "test/unit/api/answer/fake_sources.h"
 #include "test/unit/api/answer/roots_router.h"
@@ -493,6 +494,36 @@ TEST_CASE("processes are listed with the largest CPU time first") {
   CHECK(answer["processes"][1]["id"] == "123@4567");
   CHECK(answer["processes"][1]["samples"] == 30);
   CHECK(answer["samples"] == 80);
+}
+
+TEST_CASE("waiting time is told by reason where it is asked for, and in comparisons") {
+  Fixture fixture;
+  const std::vector<Frame> frames{{kFirstFreeModule, 1}, store::wait_frame(store::WaitReason::kLock)};
+  store::WaitSample wait;
+  wait.sample = {
+      {fixture.sources.clock_.monotonic().ns - 10 * kNsPerSecond}, kWorker, kWorker.pid, "worker", frames, {}};
+  wait.sample.owner = ::getuid();
+  wait.waited_ns = 4 * kNsPerSecond;
+  fixture.sources.store_.add_wait(wait);
+  const auto answer = [&](const std::string& target) { return json::parse(fixture.get(target).body); };
+
+  CHECK(answer("/threads?measure=wait")["threads"][0]["waits"] == json{{"lock", 4.0}});
+  CHECK(answer("/threads?measure=wall")["threads"][0]["cpu_seconds"] == 4.3);
+  CHECK(!answer("/threads")["threads"][0].contains("waits"));
+  const json line = answer("/timeline?measure=wait");
+  REQUIRE(line["waits"].size() == 1);
+  double ms = 0;
+  for (const json& step : line["waits"]["lock"]) ms += step.get<double>();
+  CHECK(ms == 4000);
+  CHECK(line["waits"]["lock"].size() == line["steps"]["user_cpu_ms"].size());
+  CHECK(!answer("/timeline").contains("waits"));
+  const json compared = answer("/diff?measure=wait&base_from=now-15m&base_to=now-10m");
+  CHECK(compared["after"]["measure"] == "wait");
+  CHECK(compared["after"]["cpu_seconds"] == 4.0);
+
+  CHECK(answer("/healthz")["measures"] == json{"cpu"});
+  fixture.sources.health_.has_waits = true;
+  CHECK(answer("/healthz")["measures"] == json{"cpu", "wait", "wall"});
 }
 
 TEST_CASE("health and readiness each answer 503 when they are bad") {
