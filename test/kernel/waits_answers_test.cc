@@ -144,7 +144,7 @@ TEST_CASE("a program that waits for its disk, in fsync and in page faults") {
 
 TEST_CASE("every format and route has waiting time") {
   const VisitingDaemon visiting;
-  ChildProcess program({victim("waits"), "mutex", "5"});
+  ChildProcess program({victim("waits"), "mutex", kSeconds});
   static_cast<void>(hear(program));
   const std::string selection = "measure=wait&pid=" + std::to_string(program.pid());
   const auto flamegraph = visiting.daemon.get_json("/profile?" + selection);
