@@ -2,9 +2,12 @@
 #include "test/web/fixture_history.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
+
+#include "store/model/wait_reason.h"
 
 namespace flamed::api {
 namespace {
@@ -19,6 +22,7 @@ constexpr int kBurst = -140;
 constexpr int kSleepFrom = -5700;
 constexpr int kSleepTo = -5100;
 constexpr int kLossAt = -1800;
+constexpr int kVisitEvery = 10;
 /// The newest hour and a half, as single samples, about 70 a second.
 constexpr store::Limits kLimits{.exact_budget_bytes = 768U << 10};
 
@@ -60,6 +64,17 @@ CpuAccount FixtureSources::machine_cpu(const store::WallWindow& window) const {
   return {samples * static_cast<std::uint64_t>(kPeriodNs) / 997 * 1000, {}};
 }
 
+std::vector<std::shared_ptr<const store::InlineChain>> WaitNamer::name(std::span<const Frame> frames) {
+  std::vector<std::shared_ptr<const store::InlineChain>> chains = others_.name(frames);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const std::optional<store::WaitReason> reason = store::wait_reason_in(frames[i]);
+    if (!reason) continue;
+    chains[i] = std::make_shared<store::InlineChain>(
+        store::InlineChain{{"[" + std::string(name_of(*reason)) + "]", "", store::FrameKind::kKernel, ""}});
+  }
+  return chains;
+}
+
 FixtureHistory::FixtureHistory() : sources_(kLimits, kHistory * kNsPerSecond) {
   now_s_ = -kHistory;
   sources_.first_second = FakeSources::kNowNs / kNsPerSecond - kHistory;
@@ -68,7 +83,9 @@ FixtureHistory::FixtureHistory() : sources_(kLimits, kHistory * kNsPerSecond) {
   add_past();
   add_hostile();
   add_batches();
+  add_waits();
   name_kinds();
+  sources_.health_.has_waits = true;
   replay(-kHistory, 0);
   // An ended process is not kept until samples name it.
   for (const store::ProcessInfo& info : known_) sources_.store_.update_process(info);
@@ -335,6 +352,7 @@ void FixtureHistory::replay(int from, int to) {
       sources_.store_.add(
           {{start.ns + sample.offset_ns}, load.process, load.process.pid + thread, comm, load.frames, load.truncation});
     }
+    if (second >= kRecent && second % kVisitEvery == 0) visit_threads(second);
     const std::int64_t place = std::int64_t{second} + kHistory;
     sources_.samples_by_second[static_cast<std::size_t>(place)] = due.size();
     if (second == kLossAt) sources_.store_.add_lost(store::Loss::kRingFull, 5000, start);
@@ -343,6 +361,36 @@ void FixtureHistory::replay(int from, int to) {
     sources_.store_.advance(sources_.clock_.monotonic());
   }
   now_s_ = to;
+}
+
+void FixtureHistory::add_waits() {
+  const auto know_wait = [&](store::WaitReason reason, const Names& functions) {
+    Names names{"_start", "main", "Server::run()"};
+    names.insert(names.end(), functions.begin(), functions.end());
+    waits_.push_back(sources_.frames_of(names));
+    waits_.back().push_back(store::wait_frame(reason));
+  };
+  using store::WaitReason;
+  know_wait(WaitReason::kPoll, {"Pool::next()", "epoll_wait"});
+  know_wait(WaitReason::kLock, {"Session::lock()", "pthread_mutex_lock"});
+  know_wait(WaitReason::kDisk, {"Journal::commit()", "fsync"});
+  know_wait(WaitReason::kNetwork, {"Payment::charge()", "recv"});
+}
+
+void FixtureHistory::visit_threads(int second) {
+  const bool is_odd = second / kVisitEvery % 2 != 0;
+  const std::array<std::size_t, 4> wait_of{0, 1, is_odd ? 2U : 1U, 3};
+  const MonotonicTime now = sources_.clock_.monotonic();
+  for (std::int32_t thread = 0; thread < std::ssize(wait_of); ++thread) {
+    const std::string comm = thread == 0 ? "checkout-api" : "worker-" + std::to_string(thread);
+    store::WaitSample visit;
+    visit.sample = {now, kCheckout, kCheckout.pid + thread, comm, waits_[wait_of[static_cast<std::size_t>(thread)]],
+                    {}};
+    visit.last_seen = {now.ns - 4 * kNsPerSecond};
+    visit.waited_ns = 3 * kNsPerSecond;
+    sources_.store_.add_wait(visit);
+  }
+  sources_.store_.set_waits_seen(now);
 }
 
 void FixtureHistory::go_on(int seconds) { replay(now_s_, std::min(now_s_ + seconds, kFuture)); }

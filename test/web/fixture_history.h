@@ -15,15 +15,29 @@
 
 namespace flamed::api {
 
+/// Names the frames that say why a thread waits, as the daemon does.
+class WaitNamer final : public store::FrameNamer {
+ public:
+  explicit WaitNamer(store::FrameNamer& others) : others_(others) {}
+  std::vector<std::shared_ptr<const store::InlineChain>> name(std::span<const Frame> frames) override;
+
+ private:
+  store::FrameNamer& others_;
+};
+
 /// The kernel's accounts agree with the samples, except for a few per mille.
 class FixtureSources final : public FakeSources {
  public:
   using FakeSources::FakeSources;
+  [[nodiscard]] store::FrameNamer& namer() override { return wait_namer_; }
   [[nodiscard]] CpuAccount machine_cpu(const store::WallWindow& window) const override;
 
   /// Samples of all processes in each second of the wall clock, the first beginning at `first_second`.
   std::vector<std::uint64_t> samples_by_second;
   std::int64_t first_second = 0;
+
+ private:
+  WaitNamer wait_namer_{namer_};
 };
 
 /// One thread's work.
@@ -59,14 +73,18 @@ class FixtureHistory {
   void add_past();
   void add_hostile();
   void add_batches();
+  void add_waits();
   void add(const Load& load);
   void know(const ProcessId& id, const std::string& comm, const std::string& unit, std::optional<int> ended = {});
   void name_kinds();
   void replay(int from, int to);
+  /// Visits of the service's threads: of each ten seconds a worker waits nine.
+  void visit_threads(int second);
 
   FixtureSources sources_;
   std::vector<store::ProcessInfo> known_;
   std::vector<Load> loads_;
+  std::vector<std::vector<Frame>> waits_;  ///< stacks of the service's waiting threads
   int now_s_ = 0;
 };
 

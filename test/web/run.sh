@@ -6,6 +6,7 @@
 #   run.sh fixture OUTPUT FIXTURE_SERVER     over fixed content
 #   run.sh bench OUTPUT PAGE_BENCH_SERVER    how fast it is: figures on stdout
 #   run.sh daemon OUTPUT FLAMED VICTIM       over the real daemon, which needs root; VICTIM is test/kernel/victims/known_chain.c
+#   run.sh waits OUTPUT FLAMED VICTIM        likewise, with waits on; VICTIM is test/kernel/victims/waits.c
 #   run.sh picture OUTPUT FLAMED SECONDS     likewise, while picture/load.sh runs for so long: makes the pictures of docs/
 #
 # OUTPUT is a directory of the build: screenshots and the browser's driver (npm) go there. Exit status 77, and a line
@@ -74,10 +75,10 @@ start_daemon() { # start_daemon [FLAG...]: sets url
 
 case $mode in
   fixture)
-    # All tests but those of the daemon. In a fixed time zone, so that the page is the same everywhere.
+    # All tests but those of the real daemon. In a fixed time zone, so that the page is the same everywhere.
     fixture_tests=()
     for file in *.test.mjs; do
-      [[ $file == live.test.mjs || $file == speedscope.test.mjs ]] || fixture_tests+=("$file")
+      [[ $file == live.test.mjs || $file == speedscope.test.mjs || $file == waits_live.test.mjs ]] || fixture_tests+=("$file")
     done
     TZ=UTC FLAMED_FIXTURE=$program node --test "${fixture_tests[@]}"
     ;;
@@ -92,6 +93,14 @@ case $mode in
     started+=("$victim")
     start_daemon
     FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test live.test.mjs speedscope.test.mjs
+    ;;
+  waits)
+    ((EUID == 0)) || skip "the daemon needs root"
+    start_daemon --waits on
+    "$victim_program" mutex 600 >/dev/null &
+    victim=$!
+    started+=("$victim")
+    FLAMED_URL=$url FLAMED_VICTIM_PID=$victim node --test waits_live.test.mjs
     ;;
   picture)
     ((EUID == 0)) || skip "the daemon needs root"

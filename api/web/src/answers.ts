@@ -2,6 +2,7 @@
 // The daemon's answers as in docs/api.md, with only the members that the page uses.
 
 import type { GraphAnswer } from "./graph/graph_answer";
+import type { Reason } from "./waits";
 
 export interface Window {
   from: string;
@@ -27,6 +28,7 @@ export interface Coverage {
 
 // The common part of answers about a window.
 export interface About {
+  measure: "cpu" | "wait" | "wall"; // of `samples` and `cpu_seconds`
   window: { asked: Window; used: Window };
   resolution_ms: number;
   period_ns: number;
@@ -71,6 +73,7 @@ export interface ThreadUsage {
   process: Process;
   samples: number;
   cpu_seconds: number;
+  waits?: Partial<Record<Reason, number>>; // seconds; none of CPU time
 }
 
 export interface Threads extends About {
@@ -116,6 +119,7 @@ export interface Timeline extends About {
   step_ms: number;
   start_ms: number;
   steps: Steps;
+  waits?: Partial<Record<Reason, number[]>>; // milliseconds of each step; none of CPU time
   lost: { from_ms: number; to_ms: number; samples: number }[];
   gaps: { from_ms: number; to_ms: number }[];
   processes: (Process & { steps: Steps })[];
@@ -143,6 +147,7 @@ export interface Marks {
 export interface Health {
   status: string;
   components: { name: string; ok: boolean; detail: string }[];
+  measures?: string[];
 }
 
 // application/problem+json

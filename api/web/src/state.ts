@@ -9,10 +9,15 @@ export type Selector = (typeof SELECTORS)[number];
 // Values of one selector are alternatives.
 export type Selection = Record<Selector, readonly string[]> & { side: "" | "user" | "kernel" };
 
+// "": time on a CPU.
+export type Measure = "" | "wait" | "wall";
+
 // Times as entered ("now-15m", "14:05"); "" is the daemon's default: the last 15 minutes.
 export interface Question extends Selection {
   from: string;
   to: string;
+  measure: Measure;
+  idle: "" | "show"; // threads that wait for work
   // Milliseconds: only that part of each second; "" is the whole.
   offset_from: string;
   offset_to: string;
@@ -68,7 +73,7 @@ export const NO_SELECTION: Selection = {
   pid: [], tid: [], comm: [], exe: [], unit: [], container: [], cgroup: [], uid: [], tree: [], side: "",
 };
 const FIRST_QUESTION: Question = {
-  ...NO_SELECTION, from: "", to: "", offset_from: "", offset_to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
+  ...NO_SELECTION, from: "", to: "", measure: "", idle: "", offset_from: "", offset_to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
 };
 const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
 const FIRST_VIEW: View = {
@@ -85,7 +90,7 @@ const VIEW_KEYS: Record<keyof View, string> = {
 // is not sent to it.
 const IN_FRAGMENT = new Set(["fold", "zoom", "up", "frame", "part", "callers", "callees"]);
 const CHOICES: Record<string, readonly string[]> = {
-  side: ["user", "kernel"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table", "time"],
+  side: ["user", "kernel"], measure: ["wait", "wall"], idle: ["show"], names: ["full"], normalise: ["time"], mode: ["icicle", "flame", "bottom-up", "sandwich", "table", "time"],
   colour: ["kind", "module", "name"], palette: ["blind"], pick: ["time"], rows: ["module", "file"], by: ["unit", "container", "user", "tree", "pid"],
 };
 
@@ -237,18 +242,25 @@ export function groupOf(asked: Question, by: Grouping): string {
   return by === "pid" ? "process" : by;
 }
 
+// What is measured, for a query about any processes.
+export function withMeasure(parameters: URLSearchParams, { measure, idle }: Question): URLSearchParams {
+  put(parameters, "measure", measure);
+  if (measure !== "") put(parameters, "idle", idle);
+  return parameters;
+}
+
 // The parameters of /processes, /threads, /timeline and /heatmap.
 export function windowAndSelection(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const key of ["from", "to", ...SELECTORS, "side"] as const) put(parameters, key, asked[key]);
-  return parameters;
+  return withMeasure(parameters, asked);
 }
 
 // The parameters of queries about all processes.
 export function windowOnly(asked: Question): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const key of ["from", "to", "offset_from", "offset_to"] as const) put(parameters, key, asked[key]);
-  return parameters;
+  return withMeasure(parameters, asked);
 }
 
 // The parameters of /profile, and with a baseline of /diff.

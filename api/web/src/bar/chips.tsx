@@ -8,6 +8,7 @@ import { useKeys } from "../keys";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { NO_SELECTION, type Question, SELECTORS, type Selector, ask, base, compare, go, look, question, view } from "../state";
 import { printable, span } from "../text";
+import { REASON_TEXTS, reasonOfFocus } from "../waits";
 
 interface ChipProperties {
   name: string;
@@ -40,6 +41,11 @@ function chosen(selector: Selector, value: string): string {
   return process === undefined ? value.split("@")[0] : `${printable(process.comm, 60)} ${process.pid}`;
 }
 
+function patternText(pattern: string): string {
+  const reason = reasonOfFocus(pattern);
+  return reason === null ? printable(pattern, 120) : `waits: ${REASON_TEXTS[reason].name}`;
+}
+
 const without = (values: readonly string[], value: string) => values.filter((other) => other !== value);
 
 // For the side to compare with: only selectors that differ from the query's.
@@ -63,7 +69,7 @@ export function Chips() {
       <Chip key={`${selector} ${value}`} name={SELECTOR_NAMES[selector]} value={chosen(selector, value)} onRemove={() => ask({ [selector]: without(asked[selector], value) })} />
     ))),
     ...(Object.keys(PATTERNS) as (keyof typeof PATTERNS)[]).filter((key) => asked[key] !== "").map((key) => (
-      <Chip key={key} name={PATTERNS[key]} value={printable(asked[key], 120)} onRemove={() => ask({ [key]: "" })} />
+      <Chip key={key} name={PATTERNS[key]} value={patternText(asked[key])} onRemove={() => ask({ [key]: "" })} />
     )),
   ];
   if (asked.side !== "") chips.push(<Chip key="side" name="Stacks" value={SIDES[asked.side]} onRemove={() => ask({ side: "" })} />);

@@ -3,6 +3,7 @@
 import { EXPORT } from "../icons";
 import { useKeys } from "../keys";
 import { addressIn } from "../link";
+import { isCpu } from "../measure";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { pictures, save } from "../pictures";
 import { askedWindow } from "../questions";
@@ -53,7 +54,7 @@ export function Export() {
       <button type="button" class="entry" disabled={drawn === null} onClick={() => draw("png")}>Bitmap<small>.png</small></button>
       <hr />
       <h2>{base.value === null ? "Profile" : "Comparison"}</h2>
-      {(base.value === null ? PROFILE : DIFF).map(({ format, label, ending }) => (
+      {(base.value === null ? PROFILE : DIFF).filter(({ format }) => isCpu.value || format !== "perf-script").map(({ format, label, ending }) => (
         <a key={format} href={addressIn(format)} download={`${fileName()}.${ending}`} onClick={close}>{label}<small>.{ending}</small></a>
       ))}
       {base.value === null && (

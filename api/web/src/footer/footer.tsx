@@ -6,6 +6,7 @@ import type { ComponentChildren } from "preact";
 import "./footer.css";
 import type { Counts, Coverage } from "../answers";
 import { rateText, sampledMs } from "../facts";
+import { isTimed, shownMeasure, worth } from "../measure";
 import { about, findProcess, processes, profile } from "../questions";
 import { SELECTORS, question } from "../state";
 import { count, duration, percent, printable, seconds, span } from "../text";
@@ -82,10 +83,16 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
       )}
       <Fact about="window" name="Window" more={`${duration(length)}${facts.resolution_ms > 0 ? `, in steps of ${duration(facts.resolution_ms)}` : ""}`}
         title={`${used.from} to ${used.to}`}>{span(used.from_ms, used.to_ms)}</Fact>
-      <Fact about="samples" name="Samples" more={[rate === "" ? "" : `at ${rate}`, before === undefined ? "" : `before ${count(before.samples)}`].filter((text) => text !== "").join(", ")} title="Number of samples, and how often the window was sampled">{count(samples)}</Fact>
-      <Fact about="cpu" name="CPU" more={rate !== "" && sampled > 0 ? `${((1000 * facts.cpu_seconds) / sampled).toFixed(2)} CPUs` : ""} title="CPU time used, and the average number of CPUs busy with it while it could be sampled">
-        {seconds(facts.cpu_seconds)}
-      </Fact>
+      {!isTimed.value && <Fact about="samples" name="Samples" more={[rate === "" ? "" : `at ${rate}`, before === undefined ? "" : `before ${count(before.samples)}`].filter((text) => text !== "").join(", ")} title="Number of samples, and how often the window was sampled">{count(samples)}</Fact>}
+      {isTimed.value ? (
+        <Fact about="waiting" name={shownMeasure.value === "wait" ? "Waited" : "CPU and waiting"} more={`${((1000 * facts.cpu_seconds) / length).toFixed(2)} threads`} title="The time of all threads together, and the average number of threads at once">
+          {seconds(facts.cpu_seconds)}
+        </Fact>
+      ) : (
+        <Fact about="cpu" name="CPU" more={rate !== "" && sampled > 0 ? `${((1000 * facts.cpu_seconds) / sampled).toFixed(2)} CPUs` : ""} title="CPU time used, and the average number of CPUs busy with it while it could be sampled">
+          {seconds(facts.cpu_seconds)}
+        </Fact>
+      )}
       <CoverageFact coverage={facts.coverage} cpuSeconds={facts.cpu_seconds} />
       <Fact about="whole" name="Stacks" level={unusual(quality.truncated) > 0.05 * stored ? "warn" : ""} more={told(quality.truncated)} title="Stacks without their outermost part, and why">
         {truncated === 0 ? "all whole" : `${percent(truncated, stored)} are cut`}
@@ -97,7 +104,7 @@ function Facts({ facts }: { facts: NonNullable<typeof about.value> }) {
         </Fact>
       )}
       <Fact about="lost" name="Lost" level={lost > 0.01 * taken ? "bad" : lost > 0.001 * taken ? "warn" : ""} more={told(quality.lost)} title="Samples of the whole machine that were taken and could not be stored">
-        {lost === 0 ? "nothing" : `${count(lost)} ${lost === 1 ? "sample" : "samples"}`}
+        {lost === 0 ? "nothing" : isTimed.value ? seconds(lost * worth(facts)) : `${count(lost)} ${lost === 1 ? "sample" : "samples"}`}
       </Fact>
     </>
   );

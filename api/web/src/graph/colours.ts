@@ -2,7 +2,8 @@
 // Colours of frames. A palette has few of them, so that frames can be painted colour by colour. All are light enough
 // for dark text: their contrast with INK is at least 4.5:1.
 
-import { type Frames, KINDS, type Kind, hashOf } from "./frames";
+import { REASONS, REASON_TEXTS, type Reason } from "../waits";
+import { type Frames, KINDS, type Kind, type WaitKind, hashOf, reasonOf } from "./frames";
 import type { Model } from "./model";
 
 export const INK = "#1a1410";
@@ -16,6 +17,7 @@ export type DiffPalette = "" | "blind";
 export interface LegendEntry {
   label: string;
   colour: string;
+  isReason?: boolean; // of a wait
 }
 
 export interface Palette {
@@ -32,6 +34,19 @@ interface Tone {
   lightness: number;
 }
 
+// As in tokens.css.
+const WAITS: Record<Reason, Omit<Tone, "label">> = {
+  run_queue: { hue: 8, saturation: 80, lightness: 72 },
+  disk: { hue: 268, saturation: 58, lightness: 77 },
+  lock: { hue: 44, saturation: 92, lightness: 60 },
+  network: { hue: 196, saturation: 66, lightness: 66 },
+  pipe: { hue: 158, saturation: 44, lightness: 62 },
+  sleep: { hue: 226, saturation: 62, lightness: 80 },
+  page_fault: { hue: 318, saturation: 56, lightness: 77 },
+  poll: { hue: 220, saturation: 10, lightness: 82 },
+  other: { hue: 90, saturation: 30, lightness: 68 },
+};
+
 const TONES: Record<Kind, Tone> = {
   native: { label: "Program", hue: 28, saturation: 88, lightness: 69 },
   inlined: { label: "Inlined", hue: 48, saturation: 86, lightness: 70 },
@@ -46,6 +61,7 @@ const TONES: Record<Kind, Tone> = {
   idle: { label: "Not sampled", hue: 220, saturation: 8, lightness: 90 },
   marker: { label: "Cut off", hue: 352, saturation: 75, lightness: 80 },
   root: { label: "Process", hue: 262, saturation: 46, lightness: 80 },
+  ...(Object.fromEntries(REASONS.map((reason) => [`wait ${reason}`, { label: REASON_TEXTS[reason].name, ...WAITS[reason] }])) as Record<WaitKind, Tone>),
 };
 
 const hsl = (hue: number, saturation: number, lightness: number) => `hsl(${hue} ${saturation}% ${lightness}%)`;
@@ -76,7 +92,7 @@ function byKind(frames: Frames, isDark: boolean): Palette {
     }
   }
   const { kind } = frames.data;
-  return { colours, of: (f) => kind[f] * SHADES + (frames.hash(f) % SHADES), legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark) })) };
+  return { colours, of: (f) => kind[f] * SHADES + (frames.hash(f) % SHADES), legend: kindsOf(frames).map((kind) => ({ label: TONES[kind].label, colour: swatch(kind, isDark), isReason: reasonOf(kind) !== null })) };
 }
 
 // Hues at golden angles: the first few, which cover most of the graph, differ most.
@@ -85,9 +101,11 @@ const LISTED = 8;
 
 function hashed(frames: Frames, isDark: boolean, hash: (f: number) => number): Omit<Palette, "legend"> {
   const colours = Array.from({ length: HUES }, (_, i) => hsl(Math.round((i * 137.508) % 360), 58, 70 + (i % 3) * 4 - (isDark ? 5 : 0)));
-  colours.push(swatch("marker", isDark), swatch("root", isDark));
+  colours.push(swatch("marker", isDark), swatch("root", isDark), ...REASONS.map((reason) => swatch(`wait ${reason}`, isDark)));
   const of = (f: number) => {
     const kind = frames.kind(f);
+    const reason = reasonOf(kind);
+    if (reason !== null) return HUES + 2 + REASONS.indexOf(reason);
     return kind === "marker" ? HUES : kind === "root" ? HUES + 1 : hash(f) % HUES;
   };
   return { colours, of };

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The distinct frames of an answer, as columns. A node refers to a frame f.
 
+import { REASONS, type Reason, frameOf, reasonIn } from "../waits";
 import { type TextData, Texts, textData } from "./texts";
 
-// The API's kinds, and those that the page distinguishes besides.
-export const KINDS = ["native", "inlined", "go", "python", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
-export type Kind = (typeof KINDS)[number];
+// The API's kinds, and those that the page distinguishes besides. A wait is the innermost frame of a stack that waits,
+// and says why.
+const CODE_KINDS = ["native", "inlined", "go", "python", "jit", "kernel", "vdso", "unnamed", "unknown", "folded", "idle", "marker", "root"] as const;
+export type WaitKind = `wait ${Reason}`;
+export type Kind = (typeof CODE_KINDS)[number] | WaitKind;
+const waitKind = (reason: Reason): WaitKind => `wait ${reason}`;
+export const KINDS: readonly Kind[] = [...CODE_KINDS, ...REASONS.map(waitKind)];
+export const reasonOf = (kind: Kind): Reason | null => (kind.startsWith("wait ") ? (kind.slice("wait ".length) as Reason) : null);
 
 // As in an answer. The column of a member that no frame has is empty.
 export interface FrameColumns {
@@ -48,6 +54,9 @@ export function hashOf(text: string) {
 }
 
 const UNKNOWN = KINDS.indexOf("unknown");
+const KERNEL = KINDS.indexOf("kernel");
+const LONGEST_WAIT = Math.max(...REASONS.map((reason) => frameOf(reason).length));
+const BRACKET = "[".charCodeAt(0);
 const INLINED = KINDS.indexOf("inlined");
 const FOLDED = KINDS.indexOf("folded");
 const IDLE = KINDS.indexOf("idle");
@@ -64,7 +73,21 @@ export function frameData({ kinds, kind: given, inlined, ...columns }: FrameColu
   inlined.forEach((isInlined, f) => {
     if (isInlined && (KINDS[kind[f]] === "native" || KINDS[kind[f]] === "go")) kind[f] = INLINED;
   });
+  markWaits(columns, kind);
   return { ...columns, kind };
+}
+
+// The daemon calls them frames of the kernel. Only short texts with a bracket are decoded.
+function markWaits({ name, strings: { bytes, ends } }: Pick<FrameColumns, "name" | "strings">, kind: Uint8Array) {
+  const decoder = new TextDecoder();
+  for (let f = 0; f < kind.length; f++) {
+    if (kind[f] !== KERNEL) continue;
+    const from = name[f] === 0 ? 0 : ends[name[f] - 1];
+    const to = ends[name[f]];
+    if (bytes[from] !== BRACKET || to - from > LONGEST_WAIT) continue;
+    const reason = reasonIn(decoder.decode(bytes.subarray(from, to)));
+    if (reason !== null) kind[f] = KINDS.indexOf(waitKind(reason));
+  }
 }
 
 export class Frames {

@@ -6,6 +6,7 @@ import "./graph.css";
 import "./save";
 import type { About, Problem } from "../answers";
 import { CANCELLED } from "../asking";
+import { isCpu } from "../measure";
 import { isDiff, profile } from "../questions";
 import { type Key, useKeys } from "../keys";
 import { NO_SELECTION, ask, isMachine, look, view } from "../state";
@@ -16,6 +17,7 @@ import { Details } from "./details";
 import { FlameBox } from "./flame_box";
 import type { Model } from "./model";
 import { type Half, fetching, halves, isBeside, isMiddleMissing, middle, mode, selectNode, showSandwich, shown, zoomDrawn, zoomHalf } from "./shown";
+import { Reasons } from "./reasons";
 import { TimeOrder } from "./order_view";
 import { Summary } from "./summary";
 import { FunctionTable } from "./table";
@@ -28,12 +30,18 @@ function describe(problem: Problem) {
   return <Notice title={problem.title ?? "Refused"} sentences={[printable(problem.detail ?? "")]} actions={actions} isBad={problem !== CANCELLED} />;
 }
 
-function describeEmpty({ warnings, matched_ever }: About) {
+const NOTHING: Record<About["measure"], string> = {
+  cpu: "No CPU was used in this window.",
+  wait: "No thread is known to have waited in this window, unless for work: that is under Idle.",
+  wall: "No CPU was used in this window, and no thread is known to have waited.",
+};
+
+function describeEmpty({ measure, warnings, matched_ever }: About) {
   // Another window helps only if it has samples.
   const isNever = matched_ever === false;
   const actions: Action[] = isNever ? [] : [{ label: "Last hour", act: () => ask({ from: "now-1h", to: "" }) }];
   if (!isMachine.value) actions.unshift({ label: "Whole machine", act: () => ask(NO_SELECTION) });
-  const sentences = warnings.length > 0 ? warnings.map((warning) => printable(warning)) : ["No CPU was used in this window."];
+  const sentences = warnings.length > 0 ? warnings.map((warning) => printable(warning)) : [NOTHING[measure]];
   return <Notice title={isNever ? "Never sampled" : "No samples here"} sentences={sentences} actions={actions} />;
 }
 
@@ -127,6 +135,7 @@ export function Graph() {
         <Crumbs />
         <SearchResult />
         {notice === null && <Summary />}
+        {notice === null && <Reasons />}
       </div>
       <div class={isAsked.value ? "stage busy" : "stage"} id="stage" tabIndex={-1}>
         <Waiting asking={profile} what="the profile" />
@@ -140,7 +149,7 @@ export function Graph() {
       </p>
       <Announcer />
       <div class="under">
-        {notice !== null ? <span /> : mode.value === "sandwich" || mode.value === "table" || mode.value === "time" ? <p class="hint">{HINTS[mode.value]}</p> : <Details />}
+        {notice !== null ? <span /> : mode.value === "sandwich" || mode.value === "table" || mode.value === "time" ? <p class="hint">{mode.value === "time" && !isCpu.value ? "Choose a thread on the left" : HINTS[mode.value]}</p> : <Details />}
         {notice === null && <Legend />}
       </div>
     </section>

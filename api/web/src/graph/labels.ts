@@ -50,6 +50,7 @@ export class Labels {
   constructor(
     readonly model: Model,
     private readonly programs: ReadonlyMap<string, number> = new Map(),
+    private readonly amount: (samples: number) => string = (samples) => `${count(samples)} samples`,
   ) {
     this.#texts = new Array<string | undefined>(model.frames.size);
   }
@@ -76,7 +77,7 @@ export class Labels {
     const { model } = this;
     const name = printable(this.frame(model.frame[node]), 200);
     if (model.startMs !== null) return `${name}, ${moment(model.startMs + model.start[node] / 1000)}, ${lasting(model.value[node])}`;
-    if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${count(model.value[node])} samples`;
+    if (model.sides === null) return `${name}, ${share(model.value[node], model.total)}, ${this.amount(model.value[node])}`;
     const { after, before } = model.sides;
     const mark = model.sides.significant[node] === 1 ? ", significant" : "";
     return `${name}, from ${share(before[node], before[0])} to ${share(after[node], after[0])}${mark}`;

@@ -5,6 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { About, ThreadUsage, Threads } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
+import { isCpu } from "../measure";
 import { askedWindow, profile } from "../questions";
 import { question, view, windowAndSelection } from "../state";
 import { fromText } from "../time/span";
@@ -32,7 +33,7 @@ export const chosenKey = computed(() => (chosen.value === null ? "" : keyOf(chos
 export const isCut = computed(() => askedWindow.value !== null && askedWindow.value.to_ms - askedWindow.value.from_ms > LONGEST_MS);
 
 export const samples = new Asking<SamplesAnswer & About>(() => {
-  if (!isShown.value || chosenKey.value === "") return null;
+  if (!isShown.value || !isCpu.value || chosenKey.value === "") return null;
   const [pid, tid] = chosenKey.value.split("/");
   const parameters = windowAndSelection(question.value);
   parameters.set("pid", pid);

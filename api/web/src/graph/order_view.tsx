@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of the selection, those with the most CPU use first, and what one of them did in the order of time.
 import type { ThreadUsage } from "../answers";
+import { isCpu } from "../measure";
 import { look } from "../state";
 import { Waiting } from "../states";
 import { brief, count, percent, printable } from "../text";
 import { moment } from "../time/ticks";
+import { classOf, listed } from "../waits";
 import { FlameBox } from "./flame_box";
 import { lasting } from "./labels";
 import type { Model } from "./model";
 import { chosen, chosenKey, isCut, isZoomed, keyOf, order, ordered, range, samples, threads } from "./order_state";
+import { ThreadWaits } from "./thread_waits";
 
 const MOST_TRACKS = 100;
 
@@ -19,14 +22,28 @@ function zoom(model: Model, node: number) {
   return look({ at: `${from.toFixed(3)}-${(from + model.value[node] / 1000).toFixed(3)}` });
 }
 
+// The reasons one after the other, each as long as its time.
+function WaitBar({ waits, all, most }: { waits: NonNullable<ThreadUsage["waits"]>; all: number; most: number }) {
+  const parts = listed(waits);
+  const rest = all - parts.reduce((sum, [, time]) => sum + time, 0);
+  const width = (time: number) => `${most === 0 ? 0 : Math.max(0, (100 * time) / most)}%`;
+  return (
+    <span class="wait-bar" aria-hidden="true">
+      {parts.map(([reason, time]) => <i key={reason} class={classOf(reason)} style={{ width: width(time) }} />)}
+      <i class="wait-rest" style={{ width: width(rest) }} />
+    </span>
+  );
+}
+
 function Track({ thread, most, all }: { thread: ThreadUsage; most: number; all: number }) {
-  const { comm, tid, process, cpu_seconds } = thread;
+  const { comm, tid, process, cpu_seconds, waits } = thread;
   const key = keyOf(thread);
   const isMain = tid === process.pid;
   return (
     <li>
       <button type="button" class="track" aria-pressed={key === chosenKey.value} data-track={key} onClick={() => look({ track: key })}>
-        <i style={{ width: `${most === 0 ? 0 : (100 * cpu_seconds) / most}%` }} />
+        {waits === undefined && <i style={{ width: `${most === 0 ? 0 : (100 * cpu_seconds) / most}%` }} />}
+        {waits !== undefined && <WaitBar waits={waits} all={cpu_seconds} most={most} />}
         <span><bdi>{printable(comm, 100)}</bdi> <small>{isMain ? `${tid} · main` : process.comm === comm ? tid : `${tid} of ${printable(process.comm, 60)}`}</small></span>
         <span class="cpu">{brief(cpu_seconds)} <small>{percent(cpu_seconds, all)}</small></span>
       </button>
@@ -45,7 +62,7 @@ function Tracks() {
       <ul id="tracks" aria-labelledby="tracks-title">
         {all.slice(0, MOST_TRACKS).map((thread) => <Track key={keyOf(thread)} thread={thread} most={all[0].cpu_seconds} all={answer!.cpu_seconds} />)}
       </ul>
-      {others.length > 0 && <p class="note">{count(others.length)} others used {brief(others.reduce((sum, { cpu_seconds }) => sum + cpu_seconds, 0))}</p>}
+      {others.length > 0 && <p class="note">{count(others.length)} others {isCpu.value ? "used" : "had"} {brief(others.reduce((sum, { cpu_seconds }) => sum + cpu_seconds, 0))}</p>}
     </div>
   );
 }
@@ -64,7 +81,8 @@ export function TimeOrder({ say }: { say: (text: string) => void }) {
   return (
     <div class="sandwich" onKeyDown={(event) => event.key === "Escape" && isZoomed.peek() && look({ at: "" })}>
       <Tracks />
-      <div class="order">
+      {!isCpu.value && <div class="order"><ThreadWaits thread={chosen.value} /></div>}
+      {isCpu.value && <div class="order">
         <p class="order-head" id="order-head">
           <b><bdi>{chosen.value === null ? "No thread" : printable(chosen.value.comm, 100)}</bdi></b>
           {now !== null && <span>{moment(now.from)} – {moment(now.to)}, {lasting((now.to - now.from) * 1000)}</span>}
@@ -79,7 +97,7 @@ export function TimeOrder({ say }: { say: (text: string) => void }) {
           {problem !== null && <p class="nothing">{printable(problem.detail ?? problem.title ?? "")}</p>}
         </div>
         {notes.length > 0 && <p id="order-note" class="note">{notes.join(" ")}</p>}
-      </div>
+      </div>}
     </div>
   );
 }

@@ -4,9 +4,10 @@ import { effect } from "@preact/signals";
 
 import { rateText } from "../facts";
 import { type Pictures, pictures } from "../pictures";
+import { isTimed, title } from "../measure";
 import { isDiff, profile } from "../questions";
 import { question, view } from "../state";
-import { count, printable, span } from "../text";
+import { count, printable, seconds, span } from "../text";
 import { token } from "../theme";
 import { heading } from "../title";
 import type { Shown } from "./flame_canvas";
@@ -27,9 +28,12 @@ function describe(): string[] {
   const lines: string[] = [];
   if (isDiff(answer)) {
     lines.push(`${time(answer.after)}, compared with ${time(answer.before)}`);
-    lines.push(`${count(answer.after.samples)} samples, before ${count(answer.before.samples)}`);
+    lines.push(isTimed.peek()
+      ? `${title.peek()}: ${seconds(answer.after.cpu_seconds)}, before ${seconds(answer.before.cpu_seconds)}`
+      : `${count(answer.after.samples)} samples, before ${count(answer.before.samples)}`);
   } else {
-    lines.push(`${time(answer)} · ${count(answer.samples)} samples at ${rateText(answer)}`);
+    const what = isTimed.peek() ? `${title.peek()}: ${seconds(answer.cpu_seconds)}` : `${count(answer.samples)} samples at ${rateText(answer)}`;
+    lines.push(`${time(answer)} · ${what}`);
   }
   const { focus, ignore, hide } = question.peek();
   const filters = Object.entries({ focus, ignore, hide }).filter(([, value]) => value !== "").map(([key, value]) => `${key} ${printable(value, 200)}`);

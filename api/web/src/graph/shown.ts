@@ -4,7 +4,8 @@ import { computed, effect, signal } from "@preact/signals";
 
 import type { Diff, Profile, Window } from "../answers";
 import { Refused, Unreachable, addressWith, get, wasAborted } from "../api";
-import { isDiff, processes, profile } from "../questions";
+import { amount, isTimed, worth } from "../measure";
+import { about, isDiff, processes, profile } from "../questions";
 import { base, isLive, isMachine, look, profileParameters, question, view } from "../state";
 import { isDark, token } from "../theme";
 import { readProfile } from "./answer";
@@ -327,7 +328,12 @@ const programs = computed(() => {
   for (const { executable } of selected) if (executable !== null) counts.set(executable, (counts.get(executable) ?? 0) + 1);
   return counts;
 });
-const labels = computed(() => (drawn.value === null ? null : new Labels(drawn.value, programs.value)));
+// A number of samples for screen readers.
+const spokenAmount = computed(() => {
+  const facts = about.value;
+  return facts !== null && isTimed.value ? (samples: number) => amount(samples, worth(facts)) : undefined;
+});
+const labels = computed(() => (drawn.value === null ? null : new Labels(drawn.value, programs.value, spokenAmount.value)));
 
 const direction = computed<Direction>(() => (mode.value === "flame" ? "up" : "down"));
 
@@ -363,7 +369,7 @@ export type Half = "callers" | "callees";
 
 function halfShown(half: Half) {
   const tree = computed(() => parts.value?.[half] ?? null);
-  const look = computed(() => (tree.value === null ? null : { palette: paletteOf(tree.value), labels: new Labels(tree.value) }));
+  const look = computed(() => (tree.value === null ? null : { palette: paletteOf(tree.value), labels: new Labels(tree.value, undefined, spokenAmount.value) }));
   const zoomedTo = computed(() => tree.value?.find(view.value[half]).node ?? 0);
   return computed<Shown | null>(() => {
     if (tree.value === null || look.value === null) return null;

@@ -4,14 +4,15 @@ import { useSignal } from "@preact/signals";
 
 import { Asking } from "../asking";
 import { addressIn } from "../link";
+import { isCpu } from "../measure";
 import { profile } from "../questions";
 import { printable } from "../text";
 
 // As many as the closed strip has room for.
 const FIRST = 3;
 
-// For the time of the shown graph, so it is asked anew with each answer.
-const summary = new Asking<readonly string[]>(() => (profile.answer.value === null ? null : addressIn("summary")), {
+// In words there is only CPU time. For the time of the shown graph, so it is asked anew with each answer.
+const summary = new Asking<readonly string[]>(() => (profile.answer.value === null || !isCpu.value ? null : addressIn("summary")), {
   read: (bytes) => new TextDecoder().decode(bytes).split("\n").filter((line) => line.trim() !== ""),
   after: profile,
 });
@@ -19,6 +20,7 @@ const summary = new Asking<readonly string[]>(() => (profile.answer.value === nu
 export function Summary() {
   const isOpen = useSignal(false);
   const lines = summary.answer.value;
+  if (!isCpu.value) return null;
   if (summary.problem.value !== null || lines?.length === 0) return null;
   // While the first one is on its way its place is kept free, so that the graph does not move.
   if (lines === null) return <div class="summary" />;

@@ -4,8 +4,9 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
-import { isDiff as comparesSides, profile } from "../questions";
+import { about, isDiff as comparesSides, profile } from "../questions";
 import { look, view } from "../state";
+import { amount, isTimed, worth } from "../measure";
 import { count, printable, seconds } from "../text";
 import { openNameMenu } from "./actions";
 import type { RowsBy } from "./groups";
@@ -73,7 +74,7 @@ function Share({ part, whole }: { part: number; whole: number }) {
   return (
     <div role="gridcell" class="cell number">
       <i class="meter" style={{ width: `${width}%` }} />
-      <span>{share(part, whole)}</span><small>{count(part)}</small>
+      <span>{share(part, whole)}</span><small>{isTimed.value && about.value !== null ? seconds(part * worth(about.value)) : count(part)}</small>
     </div>
   );
 }
@@ -81,9 +82,9 @@ function Share({ part, whole }: { part: number; whole: number }) {
 // Of one side of a comparison: a share of that side, or of a CPU, as the two are compared.
 function Figure({ samples, scale }: { samples: number; scale: number }) {
   const facts = profile.answer.value;
-  const each = facts === null || !comparesSides(facts) || facts.after.samples === 0 ? 0 : facts.after.cpu_seconds / facts.after.samples;
+  const each = facts === null || !comparesSides(facts) ? 0 : worth(facts.after);
   return (
-    <div role="gridcell" class="cell number" title={`${count(samples)} samples, ${seconds(samples * each)}`}><span>{share(samples * scale, 1)}</span></div>
+    <div role="gridcell" class="cell number" title={amount(samples, each)}><span>{share(samples * scale, 1)}</span></div>
   );
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph's display options, and the path of the zoom with its way out.
 import { base, type Baseline, type ColourBy, type Mode, compare, look, view } from "../state";
-import { count, printable } from "../text";
+import { isTimed, worth } from "../measure";
+import { about } from "../questions";
+import { count, printable, seconds } from "../text";
 import { share } from "./labels";
 import { drawn, drawnZoom, found, isChosen, legend, matchedShare, model, searchProblem, zoomDrawn, zoomTo, zoomed } from "./shown";
 
@@ -11,7 +13,7 @@ const MODES: readonly [Mode, string, string][] = [
   ["bottom-up", "Bottom-up", "Functions by their own time, and below each what called it"],
   ["sandwich", "Sandwich", "All callers and callees of one function"],
   ["table", "Table", "Functions, sorted"],
-  ["time", "Over time", "What a thread did from one moment to the next"],
+  ["time", "Over time", "Threads, and what one did from one moment to the next"],
 ];
 const NORMALISE: readonly [Baseline["normalise"], string, string][] = [
   ["", "Share", "Shares of each side's samples"],
@@ -88,7 +90,7 @@ export function Crumbs() {
       <ol id="crumbs">
         <li class="first">
           {steps.length === 0
-            ? <span aria-current="true"><bdi>All</bdi>{tree.sides === null && ` ${count(tree.total)} samples`}</span>
+            ? <span aria-current="true"><bdi>All</bdi>{tree.sides === null && ` ${isTimed.value && about.value !== null ? seconds(tree.total * worth(about.value)) : `${count(tree.total)} samples`}`}</span>
             : <button type="button" onClick={() => zoomTo(0)}><bdi>Reset zoom</bdi></button>}
         </li>
         {shown.map((step, index) => (
@@ -108,7 +110,8 @@ export function Crumbs() {
 export function Legend() {
   return (
     <ul id="legend" class="legend" aria-label="Colours">
-      {legend.value.map(({ label, colour }) => <li key={label}><i style={{ backgroundColor: colour }} />{printable(label, 60)}</li>)}
+      {/* Reasons stand above the graph. */}
+      {legend.value.filter(({ isReason }) => !isReason).map(({ label, colour }) => <li key={label}><i style={{ backgroundColor: colour }} />{printable(label, 60)}</li>)}
       {(isChosen.value || found.value !== null) && <li><i class="found" />{isChosen.value ? "Chosen" : "Matches"}</li>}
     </ul>
   );

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A frame's description beside the pointer. Only text: names are no markup.
 import { isDiff, profile } from "../questions";
-import { count, element, printable, seconds } from "../text";
+import { amount, isTimed, shownMeasure, worth } from "../measure";
+import { element, printable, seconds } from "../text";
+import { REASON_TEXTS } from "../waits";
 import { moment } from "../time/ticks";
 import { labelOf } from "./colours";
 import { changeText, lasting, share } from "./labels";
+import { reasonOf } from "./frames";
 import type { Model } from "./model";
 
 // A node's shares, one a line: the whole that the share refers to, the figure, the share.
@@ -18,10 +21,14 @@ export function figures(model: Model, node: number, zoomed: number): [label: str
   const answer = profile.answer.peek();
   if (answer === null) return [];
   const { sides } = model;
-  const worth = (facts: { samples: number; cpu_seconds: number }) => (facts.samples === 0 ? 0 : facts.cpu_seconds / facts.samples);
-  const amount = (samples: number, each: number) => `${count(samples)} ${samples === 1 ? "sample" : "samples"} · ${seconds(samples * each)}`;
   if (sides === null || !isDiff(answer)) {
     const each = isDiff(answer) ? worth(answer.after) : worth(answer);
+    if (isTimed.peek()) {
+      const label = shownMeasure.peek() === "wait" ? "Waited" : "Time";
+      lines.push([label, `${seconds(model.value[node] * each)} of ${seconds(model.total * each)}`, share(model.value[node], model.total)]);
+      if (zoomed !== 0 && model.contains(zoomed, node)) lines.push(["Of zoom", `of ${seconds(model.value[zoomed] * each)}`, share(model.value[node], model.value[zoomed])]);
+      return lines;
+    }
     // Among callers both would be of the function at the beginning.
     lines.push([model.isInverted ? "Samples" : "Total", amount(model.value[node], each), share(model.value[node], model.total)]);
     if (!model.isInverted) lines.push(["Self", amount(model.self[node], each), share(model.self[node], model.total)]);
@@ -65,6 +72,8 @@ export class Tooltip {
     const list = element("dl");
     for (const [label, figure, part] of figures(model, node, zoomed)) list.append(element("dt", "", label), element("dd", "", figure), element("dd", "", part));
     this.#box.replaceChildren(element("div", "name", printable(frames.name(f), 1500)), where, list);
+    const why = reasonOf(frames.kind(f));
+    if (why !== null) this.#box.append(element("div", "source", REASON_TEXTS[why].what));
     const source = frames.source(f);
     if (source !== "") this.#box.append(element("div", "source", printable(source, 300)));
     const reason = frames.reason(f);

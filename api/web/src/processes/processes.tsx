@@ -8,6 +8,7 @@ import type { ThreadUsage, Threads } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
 import { useKeys } from "../keys";
+import { isCpu } from "../measure";
 import { processes, profile } from "../questions";
 import { type Grouping, SELECTORS, by, look, question, select, view, windowOnly } from "../state";
 import { Waiting } from "../states";
@@ -228,7 +229,7 @@ export function Processes() {
           </div>
         </div>
         {problem !== null && known === null && <p class="none">{printable(problem.detail ?? problem.title ?? "")}</p>}
-        {known !== null && found.value === 0 && <p class="none">{filter.value.trim() === "" ? "No process used CPU in this window." : "No process matches."}</p>}
+        {known !== null && found.value === 0 && <p class="none">{filter.value.trim() === "" ? (isCpu.value ? "No process used CPU in this window." : "Nothing is known of this window.") : "No process matches."}</p>}
       </div>
     </section>
   );

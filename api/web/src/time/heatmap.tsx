@@ -8,6 +8,7 @@ import "./heatmap.css";
 import type { Heatmap as Answer } from "../answers";
 import { addressWith } from "../api";
 import { Asking } from "../asking";
+import { isCpu } from "../measure";
 import { askedWindow, profile } from "../questions";
 import { ask, go, look, question, view, windowAndSelection } from "../state";
 import { Waiting } from "../states";
@@ -41,7 +42,7 @@ const PICKS: readonly ["" | "time", string, string][] = [
 const isPart = computed(() => question.value.offset_from !== "" || question.value.offset_to !== "");
 
 const heatmap = new Asking<Answer>(() => {
-  if (!view.value.heat) return null;
+  if (!view.value.heat || !isCpu.value) return null;
   const parameters = windowAndSelection(question.value);
   const context = around.value;
   if (context !== null) {
@@ -210,15 +211,16 @@ export function HeatMap() {
         <h2 id="heat-title">Within the second</h2>
         {isPart.value && <span id="heat-part" class="heat-part">{offsets(Number(offset_from || 0), Number(offset_to || 1000))} of each second</span>}
         {around.value !== null && isStretchChosen.value && <span id="heat-stretch" class="heat-part">{moment(askedWindow.value!.from_ms)} – {moment(askedWindow.value!.to_ms)}</span>}
-        {isOpen && (
+        {isOpen && isCpu.value && (
           <div class="segments" role="group" aria-label="What a drag chooses" id="heat-pick">
             {PICKS.map(([key, label, title]) => <button key={label} type="button" title={title} aria-pressed={view.value.pick === key} onClick={() => look({ pick: key }, "replace")}>{label}</button>)}
           </div>
         )}
         {isChosen && <button type="button" id="heat-all" class="heat-all" onClick={chooseAll}>Show all again</button>}
-        {isOpen && cap.value !== null && <HeatLegend cap={cap.value} />}
+        {isOpen && isCpu.value && cap.value !== null && <HeatLegend cap={cap.value} />}
       </div>
-      {isOpen && <Map />}
+      {isOpen && isCpu.value && <Map />}
+      {isOpen && !isCpu.value && <p id="heat-not" class="heat-not">Waits are summed up by minute, not kept one by one: only CPU time can be shown within the second.</p>}
     </section>
   );
 }

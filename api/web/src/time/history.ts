@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU use over time as the timeline draws it: answers of /timeline, joined as time goes on. Pure.
 import type { Timeline } from "../answers";
+import { REASONS, type Reason } from "../waits";
 import type { Span } from "./span";
 
 export interface Line {
@@ -24,6 +25,7 @@ export interface History extends Span {
   stepMs: number;
   userMs: number[];
   kernelMs: number[];
+  waits: ReadonlyMap<Reason, number[]>; // of time on a CPU none
   processes: Line[];
   lost: Lost[];
   gaps: Span[];
@@ -42,6 +44,7 @@ export function historyOf(answer: Timeline): History {
     stepMs: answer.step_ms,
     userMs: answer.steps.user_cpu_ms,
     kernelMs: answer.steps.kernel_cpu_ms,
+    waits: new Map(REASONS.flatMap((reason) => (answer.waits?.[reason] === undefined ? [] : [[reason, answer.waits[reason]!]]))),
     processes: answer.processes.map(({ id, comm, steps }) => ({ id, name: comm, cpuMs: added(steps.user_cpu_ms, steps.kernel_cpu_ms) })),
     lost: answer.lost.map((lost) => ({ ...spanned(lost), samples: lost.samples })),
     gaps: answer.gaps.map(spanned),
@@ -69,6 +72,10 @@ export function appended(history: History, tail: History): History | null {
     to: Math.max(history.to, tail.to),
     userMs: put(history.userMs, tail.userMs),
     kernelMs: put(history.kernelMs, tail.kernelMs),
+    waits: new Map(REASONS.flatMap((reason) => {
+      const [before, after] = [history.waits.get(reason), tail.waits.get(reason)];
+      return before === undefined && after === undefined ? [] : [[reason, put(before ?? history.userMs.map(() => 0), after)]];
+    })),
     processes: history.processes.map((line) => ({ ...line, cpuMs: put(line.cpuMs, tail.processes.find(({ id }) => id === line.id)?.cpuMs) })),
     lost: [...history.lost.filter(({ from }) => !tail.lost.some((later) => later.from === from)), ...tail.lost],
     gaps: [...history.gaps.filter(({ to }) => to <= tail.startMs), ...tail.gaps],

@@ -7,16 +7,19 @@ import "./timeline.css";
 import type { Processes, Timeline as Answer } from "../answers";
 import { addressWith } from "../api";
 import { Asking, round } from "../asking";
+import { asked, title, unit } from "../measure";
 import { askedWindow, isDiff, processes, profile } from "../questions";
-import { base, compare, go, isMachine, look, question, select, view, windowAndSelection } from "../state";
+import { base, compare, go, isMachine, look, question, select, view, windowAndSelection, withMeasure } from "../state";
 import { Waiting } from "../states";
 import { count, duration, printable } from "../text";
 import { isDark } from "../theme";
+import { REASON_TEXTS, colourOf } from "../waits";
 import { Chart, type Layer, viewOf } from "./chart";
 import { Compare } from "./compare";
 import { AddMark, Flags } from "./flags";
 import { HeatToggle } from "./heatmap";
 import { type History, type Line, appended, busyCpus, historyOf, meanCpus, missingCpus, nextFrom, resampled, stepAt } from "./history";
+import { Measures } from "./measures";
 import { retained } from "./retained";
 import { type Span, asText, contains, fromText, length } from "./span";
 import { moment, zone } from "./ticks";
@@ -72,9 +75,7 @@ class Growing {
   }
 }
 
-const machine = new Growing(() => {
-  return new URLSearchParams();
-});
+const machine = new Growing(() => withMeasure(new URLSearchParams(), question.value));
 
 const part = new Growing(() => {
   if (!isPart.value) return null;
@@ -111,7 +112,17 @@ effect(() => {
   if (whole !== null && shown.value === null) retained.value = { from: whole.from, to: whole.to };
 });
 
+// CPU time, or what has no known reason, at the bottom.
+function waitLayersOf({ userMs, kernelMs, waits }: History): Layer[] {
+  const rest = userMs.map((user, index) => Math.max(0, user + kernelMs[index] - [...waits.values()].reduce((sum, ms) => sum + ms[index], 0)));
+  return [
+    ...(rest.some((ms) => ms >= 1) ? [{ name: asked.peek() === "wall" ? "on a CPU" : "not known", colour: "--wait-rest", cpuMs: rest }] : []),
+    ...[...waits].map(([reason, ms]) => ({ name: REASON_TEXTS[reason].name.toLowerCase(), colour: colourOf(reason), cpuMs: ms })),
+  ];
+}
+
 function layersOf(history: History, lines: readonly Line[]): Layer[] {
+  if (lines.length === 0 && history.waits.size > 0) return waitLayersOf(history);
   if (lines.length === 0) {
     return [
       { name: "user", colour: "--user", cpuMs: history.userMs },
@@ -155,8 +166,8 @@ function describe(history: History): string {
   const untold = history.missing.length - told.length;
   const missing = untold > 0 ? [...told, ` ${count(untold)} more such stretches came before.`] : told;
   const lost = history.lost.map((minute) => ` ${count(minute.samples)} samples were lost from ${moment(minute.from)} to ${moment(minute.to)}.`);
-  return `CPU use from ${moment(history.from)} to ${moment(history.to)} (${zone(history.to)}), in steps of ${duration(history.stepMs)}: `
-    + `${mean.toFixed(2)} CPUs on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${missing.join("")}${lost.join("")}`;
+  return `${title.value} from ${moment(history.from)} to ${moment(history.to)} (${zone(history.to)}), in steps of ${duration(history.stepMs)}: `
+    + `${mean.toFixed(2)} ${unit.value} on average, ${most.toFixed(2)} at most, at ${moment(peak)}.${gaps.join("")}${missing.join("")}${lost.join("")}`;
 }
 
 function Readout({ history, ms }: { history: History; ms: number | null }) {
@@ -166,13 +177,14 @@ function Readout({ history, ms }: { history: History; ms: number | null }) {
   const lost = history.lost.find((span) => contains(span, ms));
   const cpus = (cpuMs: number[]) => (index === -1 ? null : (busyCpus(history, cpuMs)[index]?.toFixed(2) ?? null));
   const user = cpus(history.userMs);
+  const waits = ` ${[...history.waits].map(([reason, ms]) => [REASON_TEXTS[reason].name.toLowerCase(), cpus(ms)] as const).filter(([, threads]) => Number(threads) > 0).map((each) => each.join(" ")).join(" · ")}`;
   // Of the whole step under the pointer, since the missing part may be tiny.
   const start = index === -1 ? ms : history.startMs + index * history.stepMs;
   const missing = missingCpus(history, { from: start, to: index === -1 ? ms + 1 : start + history.stepMs });
   return (
     <>
       <b>{moment(index === -1 ? ms : history.startMs + index * history.stepMs)}</b>
-      {gap !== undefined || user === null ? " no samples" : ` user ${user} · kernel ${cpus(history.kernelMs)}`}
+      {gap !== undefined || user === null ? " no samples" : history.waits.size === 0 ? ` user ${user} · kernel ${cpus(history.kernelMs)}` : waits}
       {missing.length > 0 && ` · CPU ${missing.join(", ")} not sampled`}
       {lost !== undefined && ` · ${count(lost.samples)} lost`}
     </>
@@ -184,7 +196,7 @@ function Legend({ layers }: { layers: readonly Layer[] }) {
     <ul class="timeline-legend" aria-label="Layers of the timeline">
       {layers.map((layer, index) => {
         const line = lines.value[index];
-        const swatch = <i class="swatch" data-colour={layer.colour} />;
+        const swatch = <i class={`swatch ${layer.colour.slice("--".length)}`} data-colour={layer.colour} />;
         return (
           <li key={line?.id ?? layer.name}>
             {line === undefined ? <span>{swatch}{layer.name}</span> : (
@@ -242,7 +254,8 @@ export function Timeline() {
   return (
     <section class={isPinning.value ? "timeline pinning" : "timeline"} aria-labelledby="timeline-title">
       <div class="timeline-head">
-        <h2 id="timeline-title">CPU use</h2>
+        <h2 id="timeline-title">{title.value}</h2>
+        <Measures />
         {whole !== null && <Legend layers={layers.value} />}
         <p id="timeline-readout" class="timeline-readout">{whole !== null && <Readout history={whole} ms={hovered.value} />}</p>
         <div class="timeline-tools" role="group" aria-label="Timeline">
@@ -260,7 +273,7 @@ export function Timeline() {
       </div>
       <div class="timeline-stage">
         <Waiting asking={asking} what="the timeline" />
-        <div id="timeline" class="timeline-chart" ref={box} role="group" aria-label="Timeline of CPU use" aria-describedby="timeline-text timeline-help" />
+        <div id="timeline" class="timeline-chart" ref={box} role="group" aria-label={`Timeline: ${title.value}`} aria-describedby="timeline-text timeline-help" />
         {whole !== null && <Flags view={shown.value ?? viewOf(whole)} />}
         {problem !== null && <p class="timeline-problem" role="status">{printable(problem.detail ?? problem.title ?? "Refused")}</p>}
       </div>

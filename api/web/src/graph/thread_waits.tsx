@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The waiting time of one thread by reason. Single waits are not kept one by one, so there is nothing to show in the order
+// of time.
+import type { ThreadUsage } from "../answers";
+import { choose } from "../measure";
+import { percent, printable, seconds } from "../text";
+import { REASON_TEXTS, classOf, listed } from "../waits";
+import { threads } from "./order_state";
+
+export function ThreadWaits({ thread }: { thread: ThreadUsage | null }) {
+  const answer = threads.answer.value;
+  if (answer === null || thread === null) return <div class="thread-waits" />;
+  const { used } = answer.window;
+  const windowSeconds = (used.to_ms - used.from_ms) / 1000;
+  const waits = listed(thread.waits ?? {}).sort(([, a], [, b]) => b - a);
+  const waited = waits.reduce((sum, [, time]) => sum + time, 0);
+  const rest = thread.cpu_seconds - waited;
+  return (
+    <div class="thread-waits" id="thread-waits">
+      <p>
+        <b><bdi>{printable(thread.comm, 100)}</bdi></b> waited {seconds(waited)} of {seconds(windowSeconds)}
+        {answer.measure === "wall" && rest > 0 && <>, and was on a CPU for {seconds(rest)}</>}.
+      </p>
+      <table>
+        <caption class="visually-hidden">Waiting time by reason</caption>
+        <thead><tr><th scope="col">Waits for</th><th scope="col">Time</th><th scope="col">Of the window</th></tr></thead>
+        <tbody>
+          {waits.map(([reason, time]) => (
+            <tr key={reason} data-reason={reason}>
+              <th scope="row"><i class={`swatch ${classOf(reason)}`} />{REASON_TEXTS[reason].name} <small>{REASON_TEXTS[reason].what}</small></th>
+              <td>{seconds(time)}</td><td>{percent(time, windowSeconds)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="note">
+        Waits are summed up, not kept one by one: only CPU time has an order.{" "}
+        <button type="button" class="quiet" onClick={() => choose("")}>Show CPU time</button>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page over the real daemon with waits on: why was this service slow at this time? Environment: FLAMED_URL;
+// FLAMED_VICTIM_PID, of a process of which one thread holds a mutex for four fifths of the time and three others want
+// it (test/kernel/victims/waits.c, mutex).
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+
+import { Browser, inspect, loaded, loads, mirror, open, text } from "./browser.mjs";
+
+const url = process.env.FLAMED_URL;
+const pid = process.env.FLAMED_VICTIM_PID;
+
+// Some seconds of each of its five threads.
+async function waitsAreKnown() {
+  const deadline = Date.now() + 90_000;
+  while (Date.now() < deadline) {
+    const { processes } = await (await fetch(`${url}/processes?measure=wait`)).json();
+    if (processes.some((process) => String(process.pid) === pid && process.cpu_seconds > 60)) return;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  assert.fail(`nothing is known of the waits of process ${pid}`);
+}
+
+describe("the page over a daemon that measures waits", () => {
+  let browser;
+  let page;
+
+  before(async () => {
+    await waitsAreKnown();
+    browser = await Browser.launch();
+    page = await browser.page(new URL(url).origin, { now: null });
+  });
+  after(() => browser?.close());
+
+  it("says after three actions that the service waited for a lock, and in which function", async () => {
+    await open(page, url);
+    let actions = 0;
+    const act = async (what) => {
+      actions++;
+      const earlier = await loads(page);
+      await what();
+      await loaded(page, earlier + 1);
+    };
+    const now = new Date();
+    await act(async () => {
+      await page.fill("#when", `${String(now.getHours()).padStart(2, "0")}:${String(now.getMinutes()).padStart(2, "0")}`);
+      await page.keyboard.press("Enter");
+    });
+    await page.waitForSelector("#measures");
+    await act(() => page.click("#measures >> text=Waiting"));
+    const row = await page.waitForSelector(`[role="treeitem"]:has-text("victim_waits")`);
+    assert.ok(await row.isVisible(), "the service is not among those that are seen at once");
+    await act(() => row.click());
+    assert.ok(actions <= 3, `${actions} actions`);
+
+    // The holder sleeps all the time, and the main thread waits for its end. The others sleep a millisecond for each turn
+    // that they wait for. On a busy machine all of them stand in run queues, too.
+    const reasons = await page.$$eval("#reasons [data-reason]", (buttons) => buttons.map(({ dataset, textContent }) => [dataset.reason, parseFloat(/([\d.]+) %/.exec(textContent)[1])]));
+    const share = Object.fromEntries(reasons);
+    const said = await text(page, "#reasons");
+    assert.equal(reasons[0][0], "lock", said);
+    const [lock, sleep] = [share.lock, share.sleep].map((part) => part / (share.lock + share.sleep));
+    assert.ok(lock > 0.5 && lock < 0.8 && sleep > 0.2, said);
+    assert.ok(share.lock + share.sleep > 50, said);
+    const frames = await mirror(page);
+    const shown = frames.map(({ name }) => name);
+    const want = frames.find(({ name }) => name === "want");
+    assert.ok(want !== undefined && shown.includes("[lock]"), shown.join("\n"));
+    await inspect(page, "waits-live");
+  });
+});
