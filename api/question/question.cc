@@ -126,6 +126,13 @@ store::WallWindow cut_window(const AskedWindow& asked, const store::Snapshot& sn
 std::variant<store::WallWindow, Problem> base_window_of(const Parameters& parameters, const Moments& moments,
                                                         const store::WallWindow& window) {
   const std::int64_t length_ns = window.to.ns - window.from.ns;
+  if (const std::optional<std::int64_t> ago_ns = parameters.duration_ns("base_ago")) {
+    if (parameters.given("base_from") || parameters.given("base_to")) {
+      return bad_parameter("base_ago",
+                           "The window to compare with is given twice. Leave out base_ago, or base_from and base_to.");
+    }
+    return store::WallWindow{{window.from.ns - *ago_ns}, {window.to.ns - *ago_ns}};
+  }
   const Edges given = edges_of(parameters, "base_", moments.now);
   if (!given.from && !given.to && selects(parameters, "base_")) return window;
   WallTime to = given.to.value_or(given.from ? WallTime{given.from->ns + length_ns} : window.from);

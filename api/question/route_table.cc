@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 2> kIdle{"hide", "show"};
 constexpr double kLargestId = 2147483647;
 constexpr double kLargestUid = 4294967294;
 constexpr double kLongestWait = 3600;
+constexpr double kLongestAgo = 3660.0 * 86400;  // as history_age
 
 constexpr std::array<ParameterSpec, 4> kWindow{{
     {"from", kTime, "start of the window; default 15 minutes before its end, or when flamed began if that was later"},
@@ -72,7 +73,8 @@ constexpr std::array<ParameterSpec, 10> kBaseSelection{{
 
 constexpr std::array<std::string_view, 2> kInterpreter{"hide", "show"};
 
-constexpr std::array<ParameterSpec, 4> kBaseWindow{{
+constexpr std::array<ParameterSpec, 5> kBaseWindow{{
+    {"base_ago", kDuration, "compare with the same window so long ago, as 1h, 1d or 7d", {}, 1, kLongestAgo},
     {"base_from", kTime, "start of the window to compare with; default as long before base_to as from is before to"},
     {"base_to", kTime, "end of the window to compare with; default from"},
     {"base_offset_from", kNumber, "offset_from, of the side to compare with; default whole seconds", {}, 0, 1000},

@@ -208,6 +208,7 @@ std::int64_t local_to_utc(std::int64_t local_seconds, const TimeContext& context
 
 std::optional<GivenTime> parse_local_clock(std::string_view text, const TimeContext& context) {
   Scanner scanner(text);
+  const bool is_yesterday = scanner.take("yesterday ");
   const auto clock = take_clock(scanner, false);
   if (!clock || !scanner.at_end()) return std::nullopt;
   const std::int64_t now_s = context.now.ns / kNsPerSecond;
@@ -216,6 +217,7 @@ std::optional<GivenTime> parse_local_clock(std::string_view text, const TimeCont
   const auto of_day = [&](std::int64_t day) {
     return WallTime{local_to_utc(midnight_s + day * kSecondsPerDay + *clock, context) * kNsPerSecond};
   };
+  if (is_yesterday) return GivenTime{of_day(-1)};
   const bool is_over = of_day(0).ns <= now_s * kNsPerSecond;
   return GivenTime{of_day(is_over ? 0 : -1), of_day(is_over ? 1 : 0), !is_over};
 }

@@ -28,7 +28,7 @@ std::int64_t system_local_offset_s(WallTime moment);
 /// What parse_time() takes, for error messages and documents.
 inline constexpr std::string_view kTimeForms =
     "RFC 3339 (2026-01-31T14:05:00Z), unix seconds or milliseconds, now, now-15m (s, m, h, d), "
-    "or 14:05 and 14:05:10 in the host's local time";
+    "or 14:05, 14:05:10 and yesterday 14:05 in the host's local time";
 
 /// A parsed time.
 struct GivenTime {
@@ -41,7 +41,8 @@ struct GivenTime {
 ///   2026-01-31T14:05:10.5+01:00   RFC 3339; a space may stand for the T, and for the + that a query string lost
 ///   1767225600, 1767225600.25     unix seconds; integers from 10^11 on are milliseconds
 ///   now, now-15m, now-1h30m       relative, in s, m, h and d
-///   14:05, 14:05:10 local time today, or yesterday if today's is in the future
+///   14:05, 14:05:10               local time today, or yesterday if today's is in the future
+///   yesterday 14:05               local time
 Result<GivenTime> parse_time(std::string_view text, const TimeContext& context);
 
 /// The end of a window. If both ends are times of day, the end is the first such time after the start. A time of day at

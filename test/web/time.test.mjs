@@ -197,16 +197,40 @@ describe("the timeline", () => {
     await open(page, daemon.url);
     for (const act of [() => page.click("#what-changed"), () => page.keyboard.press("w")]) {
       await answered(page, act);
-      assert.deepEqual(await address(page), { base_from: "now-1h15m", base_to: "now-1h" });
+      assert.deepEqual(await address(page), { base_ago: "1h" });
       assert.equal(await valueText(page, "Start of the baseline"), "12:50:30");
-      assert.equal(await text(page, "#chips"), "Compared with 12:50:30 – 13:05:30");
+      assert.equal(await text(page, "#chips"), "Compared with 12:50:30 – 13:05:30, the same time an hour ago");
       assert.match(await text(page, "#legend"), /^LessUnchangedMore$/);
       await answered(page, () => page.click("#timeline-unpin"));
     }
     await open(page, `${daemon.url}/?pid=4242&from=2026-01-31T13:00:00Z&to=2026-01-31T13:10:00Z`);
     await answered(page, () => page.click("#what-changed"));
-    const { base_from, base_to, base_pid } = await address(page);
-    assert.deepEqual([base_from, base_to, base_pid], ["2026-01-31T12:00:00.000Z", "2026-01-31T12:10:00.000Z", undefined]);
+    const { base_ago, base_from, base_pid } = await address(page);
+    assert.deepEqual([base_ago, base_from, base_pid], ["1h", undefined, undefined]);
+    assert.match(await text(page, "#chips"), /Compared with 12:00:00 – 12:10:00, the same time an hour ago/);
+    // The baseline goes with its window, and a baseline that is moved stays where it is.
+    await answered(page, () => page.click("#step-forward"));
+    assert.match(await text(page, "#chips"), /Compared with 12:10:00 – 12:20:00, the same time an hour ago/);
+    await slider(page, "Move the baseline").focus();
+    await answered(page, () => page.keyboard.press("Home"));
+    const moved = await address(page);
+    assert.deepEqual([moved.base_ago, moved.base_from], [undefined, "2026-01-31T11:05:30.000Z"]);
+  });
+
+  it("compares with what is on disk before the timeline, and says when the history does not reach so far", async () => {
+    const day = 24 * 3600_000;
+    await answerInstead(page, "/healthz", (answer) => ({ ...answer, oldest_ms: NOW - 8 * day }));
+    await open(page, daemon.url);
+    await page.waitForFunction(() => !document.querySelector('#compare .entry:nth-of-type(3)')?.disabled);
+    await page.click("#compare-button");
+    await answered(page, () => page.click('#compare .entry:has-text("a week ago")'));
+    assert.deepEqual(await address(page), { base_ago: "7d" });
+    // The fixture has no such history.
+    assert.match(await text(page, "#warnings"), /Of the time before: The window is before flamed began to sample/);
+    await page.click("#copy-link");
+    await page.waitForFunction(() => document.querySelector("#copy-link").dataset.address !== "");
+    const link = new URL(await page.getAttribute("#copy-link", "data-address")).searchParams;
+    assert.deepEqual([link.get("from"), link.get("base_ago"), link.get("base_from")], ["2026-01-31T13:50:30.000Z", "7d", null]);
   });
 
   it("says which times a window can't be compared with, and why", async () => {
@@ -230,7 +254,7 @@ describe("the timeline", () => {
     await open(page, daemon.url);
     await page.click("#compare-button");
     await answered(page, () => page.click('#compare .entry:has-text("a day ago")'));
-    assert.deepEqual(await address(page), { base_from: "now-1d15m", base_to: "now-1d" });
+    assert.deepEqual(await address(page), { base_ago: "1d" });
   });
 
   it("shows the busiest processes on demand, and selects one on a click", async () => {

@@ -107,10 +107,19 @@ describe("the same time some hours earlier", () => {
     ago = await source("time/ago.ts");
   });
 
-  it("goes on with a live window, and is fixed for others", () => {
-    assert.deepEqual(ago.earlier(window, HOUR, true), { from: "now-1h15m", to: "now-1h" });
-    assert.deepEqual(ago.earlier(window, 24 * HOUR, true), { from: "now-1d15m", to: "now-1d" });
-    assert.deepEqual(ago.earlier(window, HOUR, false), { from: "1970-01-01T09:00:00.000Z", to: "1970-01-01T09:15:00.000Z" });
+  it("goes on with its window, and has a name", () => {
+    assert.deepEqual(ago.earlier(HOUR), { from: "", to: "", ago: "1h" });
+    assert.deepEqual(ago.earlier(7 * 24 * HOUR), { from: "", to: "", ago: "7d" });
+    assert.equal(ago.agoName("1d"), "a day ago");
+    assert.equal(ago.agoName("2h"), "2h ago");
+  });
+
+  it("may be on disk, before what the timeline shows", () => {
+    const shown = { from: 9 * HOUR, to: 11 * HOUR };
+    assert.deepEqual(ago.whole(shown, undefined), shown);
+    assert.deepEqual(ago.whole(shown, 2 * HOUR), { from: 2 * HOUR, to: 11 * HOUR });
+    assert.deepEqual(ago.whole(shown, 10 * HOUR), shown);
+    assert.equal(ago.whole(null, 2 * HOUR), null);
   });
 
   it("must be retained as a whole, and must not overlap with the window", () => {

@@ -144,8 +144,17 @@ export interface Marks {
   marks: Mark[];
 }
 
+// A file with minutes, in the place of the host.
+export interface HistoryFile {
+  name: string;
+  host: string | null;
+  window: Window;
+}
+
 export interface Health {
   status: string;
+  file?: HistoryFile;
+  oldest_ms?: number; // start of the oldest minute that answers may have
   components: { name: string; ok: boolean; detail: string }[];
   measures?: string[];
 }

@@ -28,7 +28,11 @@ export const isDiff = (answer: Profile | Diff): answer is Diff => "before" in an
 export const about = computed<(About & { coverage: Coverage; symbolised_share?: number; unnamed?: UnnamedModule[]; before?: Side }) | null>(() => {
   const answer = profile.answer.value;
   if (answer === null) return null;
-  return isDiff(answer) ? { ...answer.after, warnings: answer.warnings, before: answer.before } : answer;
+  if (!isDiff(answer)) return answer;
+  const { before } = answer;
+  // Why there is nothing to compare with, such as a history that does not reach that far.
+  const missing = before.samples === 0 ? before.warnings.map((warning) => `Of the time before: ${warning}`) : [];
+  return { ...answer.after, warnings: [...missing, ...answer.warnings], before };
 });
 
 // The requested window in milliseconds, once an answer has resolved "now" and "14:05".

@@ -34,6 +34,7 @@ export interface Question extends Selection {
 export interface Baseline extends Selection {
   from: string;
   to: string;
+  ago: string; // "1h": the window's own time so long ago; then from and to are ""
   normalise: "" | "time";
 }
 
@@ -75,7 +76,7 @@ export const NO_SELECTION: Selection = {
 const FIRST_QUESTION: Question = {
   ...NO_SELECTION, from: "", to: "", measure: "", idle: "", offset_from: "", offset_to: "", group: "", focus: "", ignore: "", hide: "", names: "", lines: false, inlines: true,
 };
-const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", normalise: "" };
+const FIRST_BASELINE: Baseline = { ...NO_SELECTION, from: "", to: "", ago: "", normalise: "" };
 const FIRST_VIEW: View = {
   mode: "icicle", colour: "kind", palette: "", search: "", filter: "", by: "", collapse: false, fold: [], heat: false, pick: "", around: "", track: "", at: "", line: "", top: 0, beside: false, rows: "", sort: "", zoom: [], up: [], frame: "",
   part: "", callers: [], callees: [],
@@ -273,7 +274,7 @@ export function profileParameters(asked: Question, compared: Baseline | null): U
   if (asked.lines) parameters.set("lines", "1");
   if (!asked.inlines) parameters.set("inlines", "0");
   if (compared === null) return parameters;
-  for (const key of ["from", "to", ...SELECTORS, "side"] as const) put(parameters, `base_${key}`, compared[key]);
+  for (const key of ["from", "to", "ago", ...SELECTORS, "side"] as const) put(parameters, `base_${key}`, compared[key]);
   put(parameters, "normalise", compared.normalise);
   return parameters;
 }

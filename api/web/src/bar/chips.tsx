@@ -8,6 +8,7 @@ import { useKeys } from "../keys";
 import { Menu, closeMenu, openMenu } from "../menu";
 import { NO_SELECTION, type Question, SELECTORS, type Selector, ask, base, compare, go, look, question, view } from "../state";
 import { printable, span } from "../text";
+import { agoName } from "../time/ago";
 import { REASON_TEXTS, reasonOfFocus } from "../waits";
 
 interface ChipProperties {
@@ -52,8 +53,11 @@ const without = (values: readonly string[], value: string) => values.filter((oth
 function baseline(): string {
   const compared = base.value!;
   const parts = SELECTORS.flatMap((selector) => compared[selector].map((value) => chosen(selector, value)));
-  if (compared.from !== "" || compared.to !== "") {
-    const answer = profile.answer.value;
+  const answer = profile.answer.value;
+  if (compared.ago !== "") {
+    const at = answer !== null && isDiff(answer) ? `${span(answer.before.window.asked.from_ms, answer.before.window.asked.to_ms)}, ` : "";
+    parts.unshift(`${at}the same time ${agoName(compared.ago)}`);
+  } else if (compared.from !== "" || compared.to !== "") {
     const [from, to] = [compared.from, compared.to].map((time) => Date.parse(time));
     if (!Number.isNaN(from + to)) parts.unshift(span(from, to));
     else if (answer !== null && isDiff(answer)) parts.unshift(span(answer.before.window.asked.from_ms, answer.before.window.asked.to_ms));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a comparison: with the same time an hour, a day or a week ago, or with the time just before.
+import { health } from "../daemon";
 import { closeMenu, Menu } from "../menu";
 import { DOWN } from "../icons";
 import { useKeys } from "../keys";
 import { askedWindow } from "../questions";
-import { NO_SELECTION, compare, isLive } from "../state";
+import { NO_SELECTION, compare } from "../state";
 import { dateTime } from "../text";
-import { AGO, earlier, obstacle } from "./ago";
+import { AGO, earlier, obstacle, whole } from "./ago";
 import { retained } from "./retained";
 import { type Span, before, length } from "./span";
 
@@ -15,20 +16,18 @@ const at = (ms: number) => new Date(ms).toISOString();
 interface Choice {
   label: string;
   problem: string; // why it can't be chosen; "" if it can
-  baseline: () => { from: string; to: string };
+  baseline: () => { from: string; to: string; ago: string };
 }
 
 function choicesOf(window: Span): Choice[] {
-  const history = retained.value;
-  return AGO.map(([name, ms]) => ({
-    label: `The same time ${name}`, problem: obstacle(window, ms, history), baseline: () => earlier(window, ms, isLive.peek()),
-  }));
+  const history = whole(retained.value, health.value?.oldest_ms);
+  return AGO.map(([name, ms]) => ({ label: `The same time ${name}`, problem: obstacle(window, ms, history), baseline: () => earlier(ms) }));
 }
 
 function justBefore(window: Span): Choice {
   const span = before(window, { from: retained.value?.from ?? 0, to: window.to });
   return {
-    label: "The time just before", problem: length(span) > 0 ? "" : `samples begin at ${dateTime(window.from)}`, baseline: () => ({ from: at(span.from), to: at(span.to) }),
+    label: "The time just before", problem: length(span) > 0 ? "" : `samples begin at ${dateTime(window.from)}`, baseline: () => ({ from: at(span.from), to: at(span.to), ago: "" }),
   };
 }
 

@@ -223,7 +223,7 @@ export function Timeline() {
       onWindow: (span) => chooseWindow(span, history.peek()),
       onBaseline: (span) => {
         isPinning.value = false;
-        compare({ from: at(span.from), to: at(span.to) });
+        compare({ from: at(span.from), to: at(span.to), ago: "" });
       },
       onView: (span) => look({ line: span === null ? "" : asText(span) }, "replace"),
       onHover: (ms) => (hovered.value = ms),

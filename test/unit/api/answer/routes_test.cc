@@ -115,6 +115,8 @@ TEST_CASE("each bad request is answered with what is wrong and what to do") {
       {"GET", "/diff?base_pid=76", 404, "unknown-process", "base_pid", "leave base_pid out"},
       {"GET", "/diff?base_tree=76", 404, "unknown-process", "base_tree", "leave base_tree out"},
       {"GET", "/diff?from=now-1m&base_from=now&base_to=now-1m", 400, "bad-parameter", "base_from", "must be before"},
+      {"GET", "/diff?base_ago=1h&base_to=now", 400, "bad-parameter", "base_ago", "given twice"},
+      {"GET", "/diff?base_ago=-1h", 400, "bad-parameter", "base_ago", "5m or 1h30m"},
       {"GET", "/profile?from=teatime", 400, "bad-parameter", "from", "RFC 3339"},
       {"GET", "/profile?to=25:00", 400, "bad-parameter", "to", "RFC 3339"},
       {"GET", "/profile?to=9223372036854775807", 400, "bad-parameter", "to", "1970 to 2199"},
@@ -326,6 +328,12 @@ TEST_CASE("a window that ends a little in the future ends now, on every route an
   const json diff = json::parse(fixture.get("/diff?from=15:05&to=15:10&base_from=15:04&base_to=15:09").body);
   CHECK(diff["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:00.000Z");
   CHECK(diff["before"]["window"]["asked"]["to"] == "2026-01-31T14:05:30.000Z");
+  const json ago = json::parse(fixture.get("/diff?from=15:05&to=15:10&base_ago=1d").body);
+  CHECK(ago["before"]["window"]["asked"]["from"] == "2026-01-30T14:05:00.000Z");
+  CHECK(ago["before"]["window"]["asked"]["to"] == "2026-01-30T14:05:30.000Z");
+  CHECK(ago["before"]["warnings"][0].get<std::string>().find("before flamed began to sample") != std::string::npos);
+  const json yesterday = json::parse(fixture.get("/diff?from=15:05&base_from=yesterday+15:05").body);
+  CHECK(yesterday["before"]["window"]["asked"]["from"] == "2026-01-30T14:05:00.000Z");
   // The time before is as long as the window.
   const json before = json::parse(fixture.get("/diff?from=15:05&to=15:10").body);
   CHECK(before["before"]["window"]["asked"]["from"] == "2026-01-31T14:04:30.000Z");

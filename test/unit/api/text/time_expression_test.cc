@@ -59,6 +59,8 @@ TEST_CASE("every form of a moment is understood") {
       {"15:06", "2026-01-30T14:06:00.000Z"},
       {"15:05:31", "2026-01-30T14:05:31.000Z"},
       {"23:59", "2026-01-30T22:59:00.000Z"},
+      {"yesterday 15:05", "2026-01-30T14:05:00.000Z"},
+      {"yesterday 23:59:10", "2026-01-30T22:59:10.000Z"},
   };
   for (const Case& c : cases) {
     INFO(c.text);
@@ -73,6 +75,11 @@ TEST_CASE("text that is no moment is refused, and the valid forms are listed") {
   const std::string_view texts[] = {"",
                                     " ",
                                     "yesterday",
+                                    "yesterday ",
+                                    "yesterday15:05",
+                                    "yesterday  15:05",
+                                    "yesterday 25:05",
+                                    "tomorrow 15:05",
                                     "now+5m",
                                     "now-",
                                     "now-5",
