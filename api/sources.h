@@ -31,6 +31,7 @@ struct Health {
   bool ready = true;    ///< false makes /readyz answer 503
   std::vector<Component> components;
   bool has_waits = false;  ///< waiting time is measured
+  std::optional<WallTime> oldest{};  ///< start of the oldest minute that answers may have, in memory or on disk
 };
 
 struct Metric {
@@ -51,6 +52,13 @@ struct CpuAccount {
   std::string reason{};               ///< then the reason, a phrase
 };
 
+/// A file with minutes of a host, in the place of this one.
+struct HistoryFile {
+  std::string name;  ///< without its folder
+  std::string host;  ///< safe to print; empty: not known
+  store::WallWindow stretch;
+};
+
 /// Every function may be called from any HTTP thread at once.
 class Sources {
  public:
@@ -69,6 +77,8 @@ class Sources {
   [[nodiscard]] virtual Health health() const = 0;
   [[nodiscard]] virtual std::vector<Metric> metrics() const = 0;
   [[nodiscard]] virtual const Clock& clock() const = 0;
+  /// If the answers are from a file, nothing comes after its end, which is where the clock stands.
+  [[nodiscard]] virtual std::optional<HistoryFile> file() const { return std::nullopt; }
   [[nodiscard]] virtual std::string version() const = 0;
   [[nodiscard]] virtual double frequency_hz() const = 0;
   /// When the daemon began to sample.

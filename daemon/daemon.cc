@@ -162,6 +162,8 @@ archive::Archive::Options history_options(const Config& config) {
   const Result<std::string> boot = read_file("/proc/sys/kernel/random/boot_id", 64);
   if (boot) options.boot_id = boot->substr(0, boot->find('\n'));
   options.program = std::string("flamed ") + kVersion;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) options.host = host.data();
   return options;
 }
 
@@ -200,11 +202,7 @@ symbolizer::WorkerProcess::Program worker_program() {
     return program;
   }
   if (::getuid() != 0) return program;  // and can't change to another user
-  const auto has_account = [&](uid_t user) {
-    return ::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found != nullptr;
-  };
-  const auto own = static_cast<std::uint32_t>(::getpid());
-  if (const auto unused = symbolizer::find_unused_user({.has_account = has_account, .begin_at = own})) {
+  if (const auto unused = symbolizer::find_unused_user_of_host(static_cast<std::uint32_t>(::getpid()))) {
     program.user = *unused;
   } else {
     spdlog::warn(

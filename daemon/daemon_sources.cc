@@ -401,6 +401,10 @@ api::Component DaemonSources::history_health() const {
     component.ok = false;
     component.detail += "; left as it is: " + unusable;
   }
+  for (const std::string& problem : parts_.history->past().problems()) {
+    component.ok = false;
+    component.detail += "; what is on disk is not answered whole: " + problem;
+  }
   if (state.problem) {
     component.ok = false;
     component.detail += "; nothing is written since " + store::to_text(state.problem->since) + ": " +
@@ -474,6 +478,11 @@ api::Health DaemonSources::health() const {
   const Vitals::Verdict vitals = parts_.vitals.verdict();
   const store::StoreStats store = parts_.store.stats();
   api::Health health;
+  health.oldest = store.oldest;
+  if (parts_.history != nullptr) {
+    const std::optional<WallTime> on_disk = parts_.history->state().archive.oldest;
+    if (on_disk && (!health.oldest || *on_disk < *health.oldest)) health.oldest = on_disk;
+  }
 
   const std::string problem = parts_.sampling.last_problem();
   api::Component sampler{"sampler", vitals.sampling && problem.empty(), ""};

@@ -41,6 +41,7 @@ class ViewerSources final : public Sources {
   [[nodiscard]] Health health() const override { return all_.health(); }
   [[nodiscard]] std::vector<Metric> metrics() const override { return all_.metrics(); }
   [[nodiscard]] const Clock& clock() const override { return all_.clock(); }
+  [[nodiscard]] std::optional<HistoryFile> file() const override { return all_.file(); }
   [[nodiscard]] std::string version() const override { return all_.version(); }
   [[nodiscard]] double frequency_hz() const override { return all_.frequency_hz(); }
   [[nodiscard]] WallTime started() const override { return all_.started(); }

@@ -3,17 +3,36 @@
 
 #include <string_view>
 
+#include "api/render/render_common.h"
 #include "api/text/json_writer.h"
 #include "store/model/measure.h"
 
 namespace flamed::api {
 namespace {
 
-std::string render(std::string_view status, const Health& health) {
+std::string render(std::string_view status, const Health& health,
+                   const std::optional<HistoryFile>& file = std::nullopt) {
   std::string out;
   JsonWriter json(out);
   json.begin_object();
   json.key("status").string(status);
+  if (file) {
+    json.key("file").begin_object();
+    json.key("name").string(file->name);
+    json.key("host");
+    if (file->host.empty()) {
+      json.null();
+    } else {
+      json.string(file->host);
+    }
+    json.key("window");
+    append_window(json, file->stretch);
+    json.end_object();
+  }
+  if (health.oldest) {
+    json.key("oldest").time(*health.oldest);
+    json.key("oldest_ms").number(health.oldest->ns / kNsPerMs);
+  }
   json.key("components").begin_array();
   for (const Component& component : health.components) {
     json.begin_object();
@@ -35,7 +54,9 @@ std::string render(std::string_view status, const Health& health) {
 
 }  // namespace
 
-std::string render_health(const Health& health) { return render(health.healthy ? "ok" : "failing", health); }
+std::string render_health(const Health& health, const std::optional<HistoryFile>& file) {
+  return render(health.healthy ? "ok" : "failing", health, file);
+}
 
 std::string render_readiness(const Health& health) { return render(health.ready ? "ready" : "not ready", health); }
 

@@ -51,7 +51,7 @@ Result<bool> Archive::prepare(WallTime start) {
     end_session();
     if (const Status begun = begin_file(is_first, start); !begun) return begun.error();
   }
-  if (begins_session_) file_->begin_session({options_.boot_id, options_.run, options_.program});
+  if (begins_session_) file_->begin_session({options_.boot_id, options_.run, options_.program, options_.host});
   return begins_session_;
 }
 

@@ -34,6 +34,7 @@ class Archive {
     std::string boot_id;
     std::int64_t run = 0;  ///< PeriodFile::Session::run
     std::string program;   ///< name and version
+    std::string host;      ///< its name
     /// Nothing is written when less than 1 / `least_free` of the file system is free.
     std::uint64_t least_free = 20;
   };

@@ -24,6 +24,10 @@ constexpr const char* kNewFile = "PRAGMA page_size = 1024; PRAGMA journal_mode =
 constexpr const char* kConnection =
     "PRAGMA synchronous = FULL; PRAGMA cache_size = -256; PRAGMA wal_autocheckpoint = 0;"
     "PRAGMA journal_size_limit = 4194304; PRAGMA trusted_schema = OFF;";
+/// Of a file that is thrown away if it does not become whole.
+constexpr const char* kNewWhole = "PRAGMA page_size = 1024; PRAGMA journal_mode = MEMORY;";
+constexpr const char* kWholeConnection =
+    "PRAGMA synchronous = OFF; PRAGMA cache_size = -1024; PRAGMA trusted_schema = OFF;";
 
 constexpr const char* kSchema = R"(
 BEGIN IMMEDIATE;
@@ -31,7 +35,8 @@ CREATE TABLE session (
   id INTEGER PRIMARY KEY,
   boot_id TEXT NOT NULL,
   run INTEGER NOT NULL,
-  program TEXT NOT NULL);
+  program TEXT NOT NULL,
+  host TEXT NOT NULL DEFAULT '');
 CREATE TABLE minute (
   id INTEGER PRIMARY KEY,
   session INTEGER NOT NULL,
@@ -49,6 +54,8 @@ PRAGMA user_version = 1;
 COMMIT;
 )";
 static_assert(kApplicationId == 1718378861 && kSchemaVersion == 1);
+/// Older ones read a file with it as before.
+constexpr const char* kAddHost = "ALTER TABLE session ADD COLUMN host TEXT NOT NULL DEFAULT ''";
 
 /// Differences of such times don't overflow.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 4;
@@ -172,23 +179,40 @@ Result<std::unique_ptr<PeriodFile>> PeriodFile::open(const std::string& path) {
   Result<Connection> connection = connect(path, SQLITE_OPEN_READWRITE);
   if (!connection) return std::move(connection).error();
   std::unique_ptr<PeriodFile> file(new PeriodFile(std::move(*connection)));
-  if (const Status prepared = file->prepare(); !prepared) return Error(prepared.error()).with_context(path);
+  if (const Status prepared = file->prepare(kNewFile, kConnection); !prepared) {
+    return Error(prepared.error()).with_context(path);
+  }
   return file;
 }
 
-Status PeriodFile::prepare() {
+Result<std::unique_ptr<PeriodFile>> PeriodFile::create(const std::string& path) {
+  Result<Connection> connection = connect(path, SQLITE_OPEN_READWRITE);
+  if (!connection) return std::move(connection).error();
+  std::unique_ptr<PeriodFile> file(new PeriodFile(std::move(*connection)));
+  if (const Status prepared = file->prepare(kNewWhole, kWholeConnection); !prepared) {
+    return Error(prepared.error()).with_context(path);
+  }
+  return file;
+}
+
+Status PeriodFile::prepare(const char* new_file, const char* settings) {
   sqlite3* const connection = connection_.get();
   const Result<bool> is_begun = has_tables(connection);
   if (!is_begun) return is_begun.error();
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   if (!*is_begun) {
-    if (Status begun = run(connection, kNewFile); !begun) return begun;
+    if (Status begun = run(connection, new_file); !begun) return begun;
   } else if (Status whole = check_pages(connection); !whole) {
     return whole;
   }
-  if (Status set = run(connection, kConnection); !set) return set;
+  if (Status set = run(connection, settings); !set) return set;
   if (!*is_begun) {
     if (Status begun = run(connection, kSchema); !begun) return begun;
+  }
+  const Result<bool> has_host = has_hosts(connection);
+  if (!has_host) return has_host.error();
+  if (!*has_host) {
+    if (Status added = run(connection, kAddHost); !added) return added;
   }
   Result<std::optional<Recorded>> recorded = recorded_in(connection);
   if (!recorded) return std::move(recorded).error();
@@ -201,7 +225,7 @@ Status PeriodFile::prepare() {
   };
   for (const auto& [statement, sql] :
        {std::pair<std::optional<Statement>&, const char*>(
-            add_session_, "INSERT INTO session (boot_id, run, program) VALUES (?, ?, ?)"),
+            add_session_, "INSERT INTO session (boot_id, run, program, host) VALUES (?, ?, ?, ?)"),
         {add_minute_,
          "INSERT INTO minute (session, sequence, wall_start_ns, wall_end_ns, period_ns, samples, lost) "
          "VALUES (?, ?, ?, ?, ?, ?, ?)"},
@@ -224,6 +248,7 @@ void PeriodFile::begin_session(Session session) {
   boot_id_ = session.boot_id;
   run_ = session.run;
   program_ = session.program;
+  host_ = session.host;
   session_.reset();
 }
 
@@ -252,7 +277,8 @@ Status PeriodFile::append(const Minute& minute, const Blocks& blocks) {
 
 Status PeriodFile::write(const Minute& minute, const Blocks& blocks) {
   if (!session_) {
-    if (Status added = add_session_->bind(1, boot_id_).bind(2, run_).bind(3, program_).run(); !added) return added;
+    add_session_->bind(1, boot_id_).bind(2, run_).bind(3, program_).bind(4, host_);
+    if (Status added = add_session_->run(); !added) return added;
     session_ = sqlite3_last_insert_rowid(connection_.get());
   }
   add_minute_->bind(1, *session_).bind(2, std::int64_t{minute.sequence});
@@ -282,12 +308,31 @@ Result<Connection> connect_to_read(const std::string& path) {
     is_begun = has_tables(connection->get());
   }
   if (!is_begun) return of_file(is_begun.error());
-  if (!*is_begun) return of_file(Error("an empty database", ENOTSUP));
-  sqlite3_db_config(connection->get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  if (const Status set = run(connection->get(), "PRAGMA cache_size = -256; PRAGMA trusted_schema = OFF;"); !set) {
-    return of_file(set.error());
-  }
+  if (const Status begun = begin_to_read(connection->get()); !begun) return of_file(begun.error());
   return connection;
+}
+
+Result<Connection> connect_unread(const std::string& path) {
+  return connect(uri_of(path) + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+}
+
+Status begin_to_read(sqlite3* connection) {
+  sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (Status set =
+          run(connection, "PRAGMA cache_size = -256; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY;");
+      !set) {
+    return set;
+  }
+  const Result<bool> is_begun = has_tables(connection);
+  if (!is_begun) return is_begun.error();
+  return *is_begun ? Status() : Error("an empty database", ENOTSUP);
+}
+
+Result<bool> has_hosts(sqlite3* connection) {
+  const Result<std::int64_t> columns =
+      read_number(connection, "SELECT count(*) FROM pragma_table_info('session') WHERE name = 'host'");
+  if (!columns) return columns.error();
+  return *columns != 0;
 }
 
 Result<std::optional<Recorded>> read_recorded(const std::string& path) {

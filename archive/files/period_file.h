@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeriodFile: the SQLite database of one period, open for writing. One thread.
+// PeriodFile: a SQLite database of minutes, open for writing: of one period, or of a stretch that is copied from
+// several. One thread.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,9 @@ class PeriodFile {
   /// Creates the file, readable for its group, if there is none. An Error with code EBADMSG: it is damaged; ENOTSUP: it
   /// has another version, and is unchanged.
   static Result<std::unique_ptr<PeriodFile>> open(const std::string& path);
+  /// Makes the empty file a database that is complete in itself, without a log beside it. Until it is closed nobody
+  /// else may use it, a crash may damage it, and it need not be on the disk.
+  static Result<std::unique_ptr<PeriodFile>> create(const std::string& path);
   ~PeriodFile() = default;
   PeriodFile(const PeriodFile&) = delete;
   PeriodFile& operator=(const PeriodFile&) = delete;
@@ -41,6 +45,7 @@ class PeriodFile {
     std::string_view boot_id;
     std::int64_t run = 0;      ///< of the daemon that writes, a random number
     std::string_view program;  ///< name and version of what writes
+    std::string_view host;     ///< may be empty
   };
   /// Later minutes belong to it. It is written with the first of them.
   void begin_session(Session session);
@@ -60,12 +65,12 @@ class PeriodFile {
  private:
   explicit PeriodFile(Connection connection) : connection_(std::move(connection)) {}
 
-  Status prepare();
+  Status prepare(const char* new_file, const char* settings);
   Status write(const Minute& minute, const Blocks& blocks);
 
   const Connection connection_;
   std::optional<Statement> add_session_, add_minute_, add_additions_, add_pairs_, add_names_;
-  std::string boot_id_, program_;
+  std::string boot_id_, program_, host_;
   std::int64_t run_ = 0;
   std::optional<std::int64_t> session_;  ///< its row; empty: not written yet
   std::optional<Recorded> recorded_;
@@ -75,6 +80,15 @@ class PeriodFile {
 /// For reading, also while it is written. An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version,
 /// or is no history.
 Result<Connection> connect_to_read(const std::string& path);
+
+/// For reading a file that nobody writes and that is not believed: SQLite has it open, has read no more than its first
+/// 100 bytes, and will open no other file. Then begin_to_read().
+Result<Connection> connect_unread(const std::string& path);
+/// Errors as of connect_to_read().
+Status begin_to_read(sqlite3* connection);
+
+/// Whether sessions say on which host they were: those of flamed's first files do not.
+Result<bool> has_hosts(sqlite3* connection);
 
 /// An Error if there are damaged pages, wrong links between them, or rows that are none.
 Status check_pages(sqlite3* connection);

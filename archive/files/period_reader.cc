@@ -13,15 +13,26 @@ Result<PeriodReader> PeriodReader::open(const std::string& path) {
   return PeriodReader(std::move(*connection));
 }
 
+Result<PeriodReader> PeriodReader::begin(Connection connection) {
+  if (Status begun = begin_to_read(connection.get()); !begun) return begun.error();
+  if (Status whole = check_pages(connection.get()); !whole) return whole.error();
+  return PeriodReader(std::move(connection));
+}
+
 Result<std::vector<PeriodReader::SessionRow>> PeriodReader::sessions() {
-  Result<Statement> rows = Statement::prepare(connection_.get(), "SELECT id, boot_id, run FROM session");
+  const Result<bool> has_host = has_hosts(connection_.get());
+  if (!has_host) return has_host.error();
+  Result<Statement> rows =
+      Statement::prepare(connection_.get(), *has_host ? "SELECT id, boot_id, run, program, host FROM session"
+                                                      : "SELECT id, boot_id, run, program, '' FROM session");
   if (!rows) return std::move(rows).error();
   std::vector<SessionRow> sessions;
   for (;;) {
     const Result<bool> row = rows->step();
     if (!row) return row.error();
     if (!*row) return sessions;
-    sessions.push_back({rows->number(0), std::string(rows->text(1)), rows->number(2)});
+    sessions.push_back({rows->number(0), std::string(rows->text(1)), rows->number(2), std::string(rows->text(3)),
+                        std::string(rows->text(4))});
   }
 }
 

@@ -20,11 +20,15 @@ class PeriodReader {
  public:
   /// An Error with code EBADMSG: it is damaged; ENOTSUP: it has another version, or is no history.
   static Result<PeriodReader> open(const std::string& path);
+  /// The same, of a connection of connect_unread(). Looks at all pages first.
+  static Result<PeriodReader> begin(Connection connection);
 
   struct SessionRow {
     std::int64_t id = 0;
     std::string boot_id;
     std::int64_t run = 0;
+    std::string program;
+    std::string host;  ///< empty: not known
   };
   Result<std::vector<SessionRow>> sessions();
 

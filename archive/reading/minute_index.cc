@@ -2,7 +2,9 @@
 #include "archive/reading/minute_index.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "archive/files/period_names.h"
 
@@ -21,6 +23,11 @@ bool is_sane(const PeriodReader::MinuteRow& row) {
 }  // namespace
 
 Status MinuteIndex::refresh() {
+  if (folder_.empty()) {
+    File& only = files_[kOnly];
+    read_rows(kOnly, only);
+    return only.problem ? *only.problem : Status();
+  }
   const Result<std::vector<std::uint64_t>> numbers = list_periods(folder_);
   if (!numbers) return numbers.error();
   std::vector<std::uint64_t> gone;
@@ -31,23 +38,29 @@ Status MinuteIndex::refresh() {
   for (std::size_t i = 0; i < numbers->size(); ++i) {
     const std::uint64_t number = (*numbers)[i];
     const auto [place, is_new] = files_.try_emplace(number);
-    if (is_new || i + kWritten >= numbers->size()) read_rows(number, place->second);
+    const std::optional<Error>& problem = place->second.problem;
+    const bool may_pass = problem && problem->code() != EBADMSG && problem->code() != ENOTSUP;
+    if (is_new || may_pass || i + kWritten >= numbers->size()) read_rows(number, place->second);
   }
   return {};
 }
 
 void MinuteIndex::read_rows(std::uint64_t number, File& file) {
+  file.problem.reset();
+  const auto fail = [&](const Error& error) {
+    const std::string path = folder_.empty() ? "" : period_path(folder_, number);
+    const bool names_it = error.message().find(path) != std::string::npos;
+    file.problem = names_it ? error : Error(error).with_context(path);
+  };
   const Result<PeriodReader*> reader = this->reader(number);
-  file.is_unusable = !reader;
-  if (!reader) return;
+  if (!reader) return fail(reader.error());
   const Result<std::vector<PeriodReader::MinuteRow>> rows = (*reader)->minutes(file.newest);
-  file.is_unusable = !rows;
-  if (!rows || rows->empty()) return;
+  if (!rows) return fail(rows.error());
+  if (rows->empty()) return;
   const Result<std::vector<PeriodReader::SessionRow>> sessions = (*reader)->sessions();
-  file.is_unusable = !sessions;
-  if (!sessions) return;
+  if (!sessions) return fail(sessions.error());
   for (const PeriodReader::SessionRow& row : *sessions) {
-    sessions_.insert_or_assign(SessionKey{number, row.id}, Session{row.boot_id, row.run});
+    sessions_.insert_or_assign(SessionKey{number, row.id}, Session{row.boot_id, row.run, row.program, row.host});
   }
   std::vector<Row> added;
   for (const PeriodReader::MinuteRow& row : *rows) {
@@ -63,6 +76,14 @@ void MinuteIndex::read_rows(std::uint64_t number, File& file) {
   rows_.insert(at, added.begin(), added.end());
 }
 
+std::vector<Error> MinuteIndex::unusable() const {
+  std::vector<Error> problems;
+  for (const auto& [number, file] : files_) {
+    if (file.problem) problems.push_back(*file.problem);
+  }
+  return problems;
+}
+
 void MinuteIndex::forget(std::uint64_t number) {
   const auto is_in_it = [&](const auto& row) { return row.session.file == number; };
   rows_.erase(std::remove_if(rows_.begin(), rows_.end(), is_in_it), rows_.end());
@@ -73,6 +94,7 @@ void MinuteIndex::forget(std::uint64_t number) {
 
 Result<PeriodReader*> MinuteIndex::reader(std::uint64_t file) {
   if (const auto known = readers_.find(file); known != readers_.end()) return &known->second;
+  if (folder_.empty()) return Error("there is no such database", ENOENT);
   Result<PeriodReader> opened = PeriodReader::open(period_path(folder_, file));
   if (!opened) return std::move(opened).error();
   // The oldest ones are asked for least.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MinuteIndex: which minutes the databases of a folder have. One thread.
+// MinuteIndex: which minutes the databases of a folder have, or a single one. One thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ namespace flamed::archive {
 class MinuteIndex {
  public:
   explicit MinuteIndex(std::string folder) : folder_(std::move(folder)) {}
+  /// Of a database that nobody writes. It stays open.
+  explicit MinuteIndex(PeriodReader only) { readers_.emplace(kOnly, std::move(only)); }
 
   /// Of a database: its number, and the id of its row.
   struct SessionKey {
@@ -30,6 +33,8 @@ class MinuteIndex {
   struct Session {
     std::string boot_id;
     std::int64_t run = 0;
+    std::string program;
+    std::string host;  ///< empty: not known
   };
   struct Row {
     SessionKey session;
@@ -39,26 +44,34 @@ class MinuteIndex {
     std::uint32_t ordinal = 0;  ///< of all rows, without gaps
   };
 
-  /// Looks for new minutes and for databases that are gone. Opens databases only the first time.
+  /// Looks for new minutes and for databases that are gone. Opens databases only the first time. An Error: the folder
+  /// can't be read.
   Status refresh();
+  /// Why databases can't be read, of those that can't: damaged ones, such of another version, or the disk fails.
+  [[nodiscard]] std::vector<Error> unusable() const;
 
   /// In the order in which they were written.
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] const Session& session(const SessionKey& key) const { return sessions_.at(key); }
+  /// False once its database is gone.
+  [[nodiscard]] bool has(const SessionKey& key) const { return sessions_.contains(key); }
   [[nodiscard]] Result<PeriodReader*> reader(std::uint64_t file);
-  /// Closes all databases.
-  void close() { readers_.clear(); }
+  /// Closes all databases of a folder.
+  void close() {
+    if (!folder_.empty()) readers_.clear();
+  }
 
  private:
   struct File {
     std::int64_t newest = 0;  ///< id of the last row that was read
-    bool is_unusable = false;
+    std::optional<Error> problem{};
   };
+  static constexpr std::uint64_t kOnly = 1;
 
   void read_rows(std::uint64_t number, File& file);
   void forget(std::uint64_t number);
 
-  const std::string folder_;
+  const std::string folder_;  ///< empty: a single database
   std::map<std::uint64_t, File> files_;
   std::map<std::uint64_t, PeriodReader> readers_;  ///< a few, open
   std::map<SessionKey, Session> sessions_;

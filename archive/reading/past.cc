@@ -20,6 +20,8 @@ using store::Slot;
 using store::SnapshotData;
 
 constexpr std::chrono::seconds kPatience{1};
+/// A query of all that may be read takes less.
+constexpr std::chrono::seconds kLongRead{20};
 /// Of a slot that only says that something is retained, in no run of slots.
 constexpr std::uint32_t kNoSequence = PastSpace::kFirstSequence - 1;
 
@@ -62,6 +64,20 @@ SealedSlot before(const SealedSlot& sealed, MonotonicTime until) {
   return {std::make_shared<const Slot>(std::move(slot))};
 }
 
+/// Says since when somebody reads.
+class Reading {
+ public:
+  explicit Reading(std::atomic<std::chrono::steady_clock::time_point>& since) : since_(since) {
+    since_ = std::chrono::steady_clock::now();
+  }
+  ~Reading() { since_ = std::chrono::steady_clock::time_point(); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  std::atomic<std::chrono::steady_clock::time_point>& since_;
+};
+
 /// The snapshot's own slots. The first one is cut to the start of sampling, as the snapshot's `since` does where
 /// nothing is before it.
 void add_own_slots(SnapshotData& data, std::vector<SealedSlot>& slots) {
@@ -86,8 +102,53 @@ struct Past::Plan {
 
 void Past::look() {
   const std::lock_guard lock(mutex_);
-  has_looked_ = index_.refresh().ok();
+  static_cast<void>(refresh());
   index_.close();
+}
+
+Status Past::refresh() {
+  Status looked = index_.refresh();
+  has_looked_ = looked.ok();
+  note_files(looked);
+  return looked;
+}
+
+void Past::note_files(const Status& looked) {
+  std::vector<std::string> problems;
+  // There is no folder before the first minute is written.
+  if (!looked && looked.error().code() != ENOENT) problems.push_back(looked.error().message());
+  for (const Error& error : index_.unusable()) {
+    if (error.code() != EBADMSG && error.code() != ENOTSUP) problems.push_back(error.message());
+  }
+  const std::lock_guard lock(problems_mutex_);
+  file_problems_ = std::move(problems);
+  std::erase_if(minute_problems_, [&](const auto& minute) { return !index_.has(minute.first.first); });
+}
+
+void Past::note_minute(const MinuteIndex::Row& row, const Status& loaded) {
+  const std::lock_guard lock(problems_mutex_);
+  if (loaded) {
+    minute_problems_.erase({row.session, row.id});
+  } else {
+    minute_problems_.insert_or_assign({row.session, row.id}, loaded.error().message());
+  }
+}
+
+std::vector<std::string> Past::problems() const {
+  const auto since = reading_since_.load();
+  const auto took = std::chrono::steady_clock::now() - since;
+  std::vector<std::string> problems;
+  if (since != std::chrono::steady_clock::time_point() && took > kLongRead) {
+    problems.push_back("the disk has not answered for " +
+                       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(took).count()) + " s");
+  }
+  const std::lock_guard lock(problems_mutex_);
+  problems.insert(problems.end(), file_problems_.begin(), file_problems_.end());
+  if (!minute_problems_.empty()) {
+    problems.push_back(std::to_string(minute_problems_.size()) +
+                       " minutes could not be read: " + minute_problems_.rbegin()->second);
+  }
+  return problems;
 }
 
 bool Past::is_in(const SnapshotData& recent, const MinuteIndex::Row& row) const {
@@ -129,14 +190,14 @@ Past::Plan Past::plan(const SnapshotData& recent, std::span<const store::WallWin
 
 void Past::begin_space(const SnapshotData& recent) {
   const PastSpace::First first = space_ != nullptr ? space_->next() : PastSpace::First{};
-  space_ = std::make_unique<PastSpace>(recent, options_.boot_id, first);
+  space_ = std::make_unique<PastSpace>(recent, PastSpace::Boot{options_.boot_id, options_.has_kernel}, first);
   const std::lock_guard lock(names_mutex_);
   names_.erase(std::remove_if(names_.begin(), names_.end(), [](const auto& names) { return names.expired(); }),
                names_.end());
   names_.push_back(space_->names());
 }
 
-void Past::add_restarts(WallTime began, std::vector<store::Gap>& gaps) const {
+void Past::add_restarts(std::optional<WallTime> began, std::vector<store::Gap>& gaps) const {
   constexpr std::int64_t kShortestNs = kNsPerSecond / 10;  // some samples
   const auto add = [&](WallTime from, WallTime to) {
     if (to.ns - from.ns >= kShortestNs) gaps.push_back({from, to, store::GapReason::kNotRunning});
@@ -147,7 +208,7 @@ void Past::add_restarts(WallTime began, std::vector<store::Gap>& gaps) const {
     if (last != nullptr && run_of(*last) != run_of(row)) add(last->end, row.start);
     last = &row;
   }
-  if (last != nullptr && run_of(*last) != options_.run) add(last->end, began);
+  if (began && last != nullptr && run_of(*last) != options_.run) add(last->end, *began);
 }
 
 store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
@@ -158,13 +219,24 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
   if (!lock.owns_lock()) {
     return warned(recent, "The history on disk is busy, or its disk does not answer: only what is in memory is shown.");
   }
-  const Status looked = knows_all_before(recent.data()) ? Status() : index_.refresh();
-  has_looked_ = looked.ok();
+  const Reading reading(reading_since_);
+  return read(recent, windows);
+}
+
+store::Snapshot Past::read(const store::Snapshot& recent, std::span<const store::WallWindow> windows) {
+  const std::optional<store::WallWindow> retained = store::retained_window(recent);
+  const Status looked = knows_all_before(recent.data()) ? Status() : refresh();
   if (!looked) {
     if (looked.error().code() == ENOENT) return recent;
     return warned(recent, "The history on disk can't be read: " + looked.error().message() + ".");
   }
-  const Plan plan = this->plan(recent.data(), windows);
+  Plan plan = this->plan(recent.data(), windows);
+  if (!retained && !index_.rows().empty()) {
+    // Nothing else says from when to when there are minutes.
+    for (const MinuteIndex::Row* row : {&index_.rows().front(), &index_.rows().back()}) {
+      if (std::find(plan.wanted.begin(), plan.wanted.end(), row) == plan.wanted.end()) plan.before.push_back(row);
+    }
+  }
   if (plan.wanted.empty() && plan.before.empty()) {
     index_.close();
     return recent;
@@ -193,7 +265,9 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
       i = plan.wanted.size();
       continue;
     }
-    if (const Status loaded = space_->load(index_, row); !loaded) {
+    const Status loaded = space_->load(index_, row);
+    note_minute(row, loaded);
+    if (!loaded) {
       ++unreadable;
       why = loaded.error().message();
     } else {
@@ -221,7 +295,9 @@ store::Snapshot Past::with(const store::Snapshot& recent, std::span<const store:
   data->sealed = std::shared_ptr<const std::vector<SealedSlot>>(held, &held->slots);
   space_->join(*data);
   auto gaps = std::make_shared<std::vector<store::Gap>>(*data->gaps);
-  if (retained && oldest_in(recent.data()) == 1) add_restarts(retained->from, *gaps);
+  if (oldest_in(recent.data()) == 1) {
+    add_restarts(retained ? std::optional(retained->from) : std::nullopt, *gaps);
+  }
   data->gaps = std::move(gaps);
   if (left_out_until) {
     data->warnings.push_back("Minutes up to " + store::to_text(*left_out_until) +

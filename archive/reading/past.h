@@ -11,12 +11,16 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "archive/reading/minute_index.h"
@@ -30,11 +34,13 @@ namespace flamed::archive {
 class Past {
  public:
   struct Options {
-    std::string boot_id;   ///< of this boot
-    std::int64_t run = 0;  ///< PeriodFile::Session::run of this process
+    std::string boot_id;     ///< whose processes the snapshots have
+    std::int64_t run = 0;    ///< PeriodFile::Session::run of this process
+    bool has_kernel = true;  ///< frames of that boot's kernel can be named; otherwise as they were called
     std::size_t budget_bytes = std::size_t{64} << 20;
   };
-  Past(std::string folder, Options options) : index_(std::move(folder)), options_(std::move(options)) {}
+  Past(std::string folder, Options options) : Past(MinuteIndex(std::move(folder)), std::move(options)) {}
+  Past(MinuteIndex index, Options options) : index_(std::move(index)), options_(std::move(options)) {}
   Past(const Past&) = delete;
   Past& operator=(const Past&) = delete;
 
@@ -53,18 +59,26 @@ class Past {
   /// has on it (fcntl(2)), so nobody may open a database besides SQLite while SQLite has it open.
   [[nodiscard]] std::unique_lock<std::timed_mutex> pause() { return std::unique_lock(mutex_); }
 
+  /// Why something could not be read when it was needed last, a sentence for each cause; empty: everything could, or it
+  /// was never needed. Damaged databases and such of another version are not among them. Does not wait for the disk.
+  [[nodiscard]] std::vector<std::string> problems() const;
+
   /// Memory that is held for the next query.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   struct Plan;
 
+  store::Snapshot read(const store::Snapshot& recent, std::span<const store::WallWindow> windows);
+  Status refresh();
+  void note_files(const Status& looked);
+  void note_minute(const MinuteIndex::Row& row, const Status& loaded);
   [[nodiscard]] Plan plan(const store::SnapshotData& recent, std::span<const store::WallWindow> windows) const;
   [[nodiscard]] bool is_in(const store::SnapshotData& recent, const MinuteIndex::Row& row) const;
   [[nodiscard]] bool knows_all_before(const store::SnapshotData& recent) const;
   void begin_space(const store::SnapshotData& recent);
-  /// `began`: when this run's first minute did.
-  void add_restarts(WallTime began, std::vector<store::Gap>& gaps) const;
+  /// `began`: when this run's first minute did, if there is one.
+  void add_restarts(std::optional<WallTime> began, std::vector<store::Gap>& gaps) const;
 
   std::timed_mutex mutex_;  ///< guards the members below
   MinuteIndex index_;
@@ -72,6 +86,12 @@ class Past {
   const Options options_;
   std::unique_ptr<PastSpace> space_;  ///< null: nothing was read yet
   std::atomic<std::size_t> bytes_ = 0;
+
+  mutable std::mutex problems_mutex_;  ///< guards the two below; not held while the disk is read
+  std::vector<std::string> file_problems_;
+  std::map<std::pair<MinuteIndex::SessionKey, std::int64_t>, std::string> minute_problems_;
+  /// Since when somebody reads; the clock's epoch: nobody does.
+  std::atomic<std::chrono::steady_clock::time_point> reading_since_{};
 
   mutable std::mutex names_mutex_;  ///< guards names_
   std::vector<std::weak_ptr<PastNames>> names_;

@@ -52,8 +52,8 @@ std::string file_name(std::string_view path) { return std::string(path.substr(pa
 
 }  // namespace
 
-PastSpace::PastSpace(const store::SnapshotData& recent, std::string boot_id, First first)
-    : boot_id_(std::move(boot_id)),
+PastSpace::PastSpace(const store::SnapshotData& recent, Boot boot, First first)
+    : boot_(std::move(boot)),
       first_sequence_(first.sequence),
       next_(first),
       node_base_(base_above(recent.tree.nodes.limit(), kNodesPerChunk)),
@@ -89,7 +89,7 @@ Status PastSpace::load(MinuteIndex& index, const MinuteIndex::Row& row) {
   Dictionary& known = dictionaries_[row.session];
   if (known.problem) return *known.problem;
   const std::string& boot = index.session(row.session).boot_id;
-  known.boot = boot == boot_id_ ? 0 : number_of_boot(boot);
+  known.boot = boot == boot_.id ? 0 : number_of_boot(boot);
   if (Status read = read_dictionary(index, row, known); !read) {
     if (read.error().code() == EBADMSG) known.problem = read.error();
     return read;
@@ -171,6 +171,7 @@ void PastSpace::add(const Additions& additions, Dictionary& known, MinuteIndex::
 
 void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
   Frame frame{ModuleId{added.module}, added.offset};
+  const bool is_of_other_kernel = known.boot != 0 || !boot_.has_kernel;
   static const auto kKernel = std::make_shared<const std::string>("[kernel]");
   static const auto kVdso = std::make_shared<const std::string>("[vdso]");
   static const auto kRuntime = std::make_shared<const std::string>("[runtime]");
@@ -179,10 +180,10 @@ void PastSpace::add_frame(const FrameAddition& added, Dictionary& known) {
     const std::uint32_t number = added.module - kFirstFreeModule.value;
     frame.module = ModuleId{known.modules[number]};
     module = &known.module_names[number];
-  } else if (frame.module == kKernelModule && known.boot != 0) {
+  } else if (frame.module == kKernelModule && is_of_other_kernel) {
     frame.offset = next_.kernel_frame++;
     module = &kKernel;
-  } else if (frame.module == kVdsoModule && known.boot != 0) {
+  } else if (frame.module == kVdsoModule && is_of_other_kernel) {
     frame.module = ModuleId{next_.module++};
     module = &kVdso;
   } else if (frame.module == kRuntimeModule) {

@@ -41,8 +41,12 @@ class PastSpace {
     std::uint32_t module = kFirstPastModule;
     std::uint64_t kernel_frame = 1;
   };
-  /// `boot_id` is that of this boot.
-  PastSpace(const store::SnapshotData& recent, std::string boot_id, First first);
+  /// The boot of the snapshot's processes.
+  struct Boot {
+    std::string id;
+    bool has_kernel = true;  ///< frames of its kernel are not named here
+  };
+  PastSpace(const store::SnapshotData& recent, Boot boot, First first);
   PastSpace(const PastSpace&) = delete;
   PastSpace& operator=(const PastSpace&) = delete;
 
@@ -95,7 +99,7 @@ class PastSpace {
   [[nodiscard]] store::SharedValue<std::string> shared(std::string_view text);
   void give_sums(store::SnapshotData& data, std::unordered_map<std::uint32_t, std::uint32_t> same);
 
-  const std::string boot_id_;
+  const Boot boot_;
   const std::uint32_t first_sequence_;
   First next_;
   store::Budget budget_{SIZE_MAX};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolizer/worker/unused_user.h"
 
+#include <pwd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
 #include <sstream>
@@ -48,6 +51,16 @@ std::optional<uid_t> find_unused_user(const UserSearch& search) {
     return user;
   }
   return std::nullopt;
+}
+
+std::optional<uid_t> find_unused_user_of_host(std::uint32_t begin_at) {
+  const auto has_account = [](uid_t user) {
+    passwd entry{};
+    passwd* found = nullptr;
+    std::array<char, 4096> text{};
+    return ::getpwuid_r(user, &entry, text.data(), text.size(), &found) != 0 || found != nullptr;
+  };
+  return find_unused_user({.has_account = has_account, .begin_at = begin_at});
 }
 
 }  // namespace flamed::symbolizer

@@ -28,6 +28,9 @@ struct UserSearch {
 /// A uid without an account and without processes that exists in this user namespace. Empty if there is none.
 std::optional<uid_t> find_unused_user(const UserSearch& search);
 
+/// Likewise, on this host. `begin_at` as in UserSearch.
+std::optional<uid_t> find_unused_user_of_host(std::uint32_t begin_at);
+
 /// Is the user mapped in a uid_map, see user_namespaces(7)? Pure.
 bool is_mapped(std::string_view uid_map, uid_t user);
 

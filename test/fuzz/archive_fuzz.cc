@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "archive/codec/block.h"
 #include "archive/codec/minute.h"
 #include "archive/codec/names.h"
+#include "archive/reading/renumbering.h"
 
 namespace {
 
@@ -53,6 +55,24 @@ void use_minute(std::span<const std::byte> block, const DictionarySize& dictiona
   if (!again.ok()) std::abort();
   const Result<Minute> read = flamed::archive::decode_minute(*again, dictionary);
   if (!read.ok() || read->pairs != minute->pairs || read->end != minute->end) std::abort();
+}
+
+/// A minute of its own, as an excerpt has it, has the same samples and can be read.
+void use_renumbered(std::span<const std::byte> additions_block, std::span<const std::byte> minute_block) {
+  const Result<Additions> additions = flamed::archive::decode_additions(additions_block, {});
+  if (!additions.ok()) return;
+  const Result<Minute> minute = flamed::archive::decode_minute(minute_block, additions->after());
+  if (!minute.ok()) return;
+  flamed::archive::Renumbering renumbering({{}, {std::numeric_limits<std::int64_t>::max()}});
+  renumbering.add(*additions);
+  const flamed::archive::Renumbering::Renumbered numbered = renumbering.take(*minute);
+  const Result<Bytes> block = flamed::archive::encode(numbered.additions);
+  const Result<Bytes> pairs = flamed::archive::encode(numbered.minute);
+  if (!block.ok() || !pairs.ok()) std::abort();
+  const Result<Additions> read = flamed::archive::decode_additions(*block, {});
+  if (!read.ok() || read->after() != numbered.additions.after()) std::abort();
+  const Result<Minute> again = flamed::archive::decode_minute(*pairs, read->after());
+  if (!again.ok() || again->pairs != numbered.minute.pairs || again->pairs.size() != minute->pairs.size()) std::abort();
 }
 
 void use_names(std::span<const std::byte> block) {
@@ -98,8 +118,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else if (data[0] % 4 == 3) {
     use_names(take_block(rest, 10));
   } else {
-    const DictionarySize dictionary = use_additions(take_block(rest, 12));
-    use_minute(take_block(rest, 4), dictionary);
+    const Bytes additions = take_block(rest, 12);
+    const Bytes minute = take_block(rest, 4);
+    use_minute(minute, use_additions(additions));
+    use_renumbered(additions, minute);
   }
   return 0;
 }

@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "archive/files/period_reader.h"
 #include "test/catch.h"
 #include "test/unit/symbolizer_processes/temporary_directory.h"
 
@@ -99,6 +101,28 @@ void fill(Archive& archive, int hours, const Blobs& blobs = {}) {
 }
 
 }  // namespace
+
+TEST_CASE("a database without hosts is written on, and read, as before") {
+  const TemporaryDirectory folder;
+  const std::string file = folder.path("history/history-00000001.db");
+  REQUIRE(append(*std::make_unique<Archive>(folder.path("history"), options()), kNoon));
+  change(file, "ALTER TABLE session DROP COLUMN host");
+  {
+    Result<PeriodReader> reader = PeriodReader::open(file);
+    REQUIRE(reader.ok());
+    const auto sessions = reader->sessions();
+    REQUIRE(sessions.ok());
+    CHECK(sessions->front().host.empty());
+    CHECK(sessions->front().program == "flamed test");
+  }
+  Archive::Options with_host = options();
+  with_host.host = "web-1";
+  Archive archive(folder.path("history"), with_host);
+  REQUIRE(append(archive, {kNoon.ns + kNsPerMinute}));
+  CHECK(number_in(file, "SELECT count(*) FROM session WHERE host = ''") == 1);
+  CHECK(number_in(file, "SELECT count(*) FROM session WHERE host = 'web-1'") == 1);
+  CHECK(number_in(file, "SELECT user_version FROM pragma_user_version") == 1);
+}
 
 TEST_CASE("a minute is a row with its blobs, of a session with the boot's id") {
   const TemporaryDirectory folder;

@@ -363,6 +363,20 @@ TEST_CASE("health names each component") {
   CHECK(answer["components"][0]["ok"] == false);
   CHECK(answer["components"][0]["detail"] == "no samples for 12 s");
   CHECK(json::parse(render_readiness(health))["status"] == "ready");
+  CHECK_FALSE(answer.contains("file"));
+  CHECK_FALSE(answer.contains("oldest"));
+}
+
+TEST_CASE("health says how far back answers reach, and of which file they are") {
+  const Health health{true, true, {}, WallTime{1769868330 * kNsPerSecond}};
+  const HistoryFile file{"a.db", "", {{1769868330 * kNsPerSecond}, {1769868390 * kNsPerSecond}}};
+  const json answer = json::parse(render_health(health, file));
+  CHECK(answer["oldest"] == "2026-01-31T14:05:30.000Z");
+  CHECK(answer["oldest_ms"] == 1769868330000);
+  CHECK(answer["file"]["name"] == "a.db");
+  CHECK(answer["file"]["host"].is_null());
+  CHECK(answer["file"]["window"]["to_ms"] == 1769868390000);
+  CHECK(json::parse(render_health(health, HistoryFile{"a.db", "web-1", {}}))["file"]["host"] == "web-1");
 }
 
 TEST_CASE("numbers that JSON cannot represent are null") {

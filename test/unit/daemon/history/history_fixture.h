@@ -61,6 +61,7 @@ struct TestHistory {
   static archive::Archive::Options options(std::string boot) {
     archive::Archive::Options options;
     options.boot_id = std::move(boot);
+    options.host = "test-host";
     options.least_free = 1'000'000;
     return options;
   }
